@@ -1,0 +1,33 @@
+//! What the host itself knows of certificates. It reads it from the certificate, never from what a guest says.
+
+use chrono::{DateTime, Utc};
+
+/// What a certificate says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateFacts {
+    /// The end of its validity (`notAfter`).
+    pub expires_at: DateTime<Utc>,
+    /// Whether its basic constraints make it a certificate authority.
+    pub is_certificate_authority: bool,
+    /// Whether it counts as signed by itself. When set, only an authority's does; when generated, also a leaf's.
+    pub is_self_signed: bool,
+    /// The length of its public key, in bits.
+    pub key_length_bits: u32,
+}
+
+/// What the caller of a generate asked for, and the issuer therefore allows in a certificate body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IssuanceRules {
+    /// Whether the certificate may be an authority.
+    pub may_be_authority: bool,
+    /// The longest validity, in days.
+    pub duration_days_max: u32,
+    /// The time of the call.
+    pub now: DateTime<Utc>,
+}
+
+/// The longest validity of a generated certificate, in days.
+pub const DURATION_DAYS_MAX: u32 = 3_650;
+
+/// The largest `certificate` or `ca` that may be set, in bytes of PEM.
+pub const CERTIFICATE_BYTES_MAX: usize = 7_000;

@@ -1,0 +1,98 @@
+//! What is sealed of a version: its value, its parameters and its metadata, as one JSON text.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, value::RawValue};
+
+use crate::{
+    Failure, Secret,
+    credential::{Metadata, Parameters},
+};
+
+/// Everything of a version that is stored encrypted.
+pub(crate) struct Content {
+    /// The value, as JSON text.
+    pub(crate) value: Secret,
+    /// The canonical parameters of a generated version.
+    pub(crate) parameters: Option<Parameters>,
+    /// What the caller keeps beside it.
+    pub(crate) metadata: Option<Metadata>,
+}
+
+impl Content {
+    /// The text to seal.
+    pub(crate) fn to_plaintext(&self) -> Result<Secret, Failure> {
+        let parameters = self.parameters.as_ref().map(Parameters::to_json);
+        let plaintext = Plaintext {
+            value: raw(self.value.expose())?,
+            parameters: parameters.as_deref().map(raw).transpose()?,
+            metadata: self
+                .metadata
+                .as_ref()
+                .map(|metadata| raw(metadata.json().expose()))
+                .transpose()?,
+        };
+        serde_json::to_string(&plaintext)
+            .map(Secret::new)
+            .map_err(|_| Failure::StoredValueMalformed)
+    }
+
+    /// Reads what was sealed.
+    pub(crate) fn from_plaintext(plaintext: &Secret) -> Result<Self, Failure> {
+        let Plaintext {
+            value,
+            parameters,
+            metadata,
+        } = serde_json::from_str(plaintext.expose()).map_err(|_| Failure::StoredValueMalformed)?;
+        let parameters = parameters
+            .map(|text| serde_json::from_str::<Map<String, Value>>(text.get()))
+            .transpose()
+            .map_err(|_| Failure::StoredValueMalformed)?;
+        Ok(Self {
+            value: Secret::new(value.get().to_owned()),
+            parameters: parameters.map(Parameters::new),
+            metadata: metadata
+                .map(|text| Metadata::from_stored(Secret::new(text.get().to_owned()))),
+        })
+    }
+}
+
+/// The sealed JSON. Its members are raw, so that reading a version does not parse its value.
+#[derive(Serialize, Deserialize)]
+struct Plaintext<'a> {
+    #[serde(borrow)]
+    value: &'a RawValue,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    parameters: Option<&'a RawValue>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    metadata: Option<&'a RawValue>,
+}
+
+fn raw(text: &str) -> Result<&RawValue, Failure> {
+    serde_json::from_str(text).map_err(|_| Failure::StoredValueMalformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_sealed_comes_back_as_it_was() {
+        let Value::Object(members) = json!({"length": 30}) else {
+            panic!("not an object")
+        };
+        let content = Content {
+            value: Secret::new(r#"{"b":"ä\n","a":1}"#.to_owned()),
+            parameters: Some(Parameters::new(members)),
+            metadata: Metadata::parse(&json!({"owner": [1, null]})).unwrap(),
+        };
+        let back = Content::from_plaintext(&content.to_plaintext().unwrap()).unwrap();
+        assert!(back.value == content.value);
+        assert!(back.parameters == content.parameters);
+        assert_eq!(
+            back.metadata.unwrap().json().expose(),
+            r#"{"owner":[1,null]}"#
+        );
+    }
+}

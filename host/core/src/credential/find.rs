@@ -1,0 +1,85 @@
+//! Searching for credentials by path or by a part of their names.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::{
+    Failure,
+    credential::{CredentialName, Credentials, PathPrefix},
+};
+
+/// Which credentials a search asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Find {
+    /// What their names have in common.
+    pub names: FindNames,
+    /// When given: only certificates whose newest version, of any kind, expires at this time or before.
+    pub expires_until: Option<DateTime<Utc>>,
+}
+
+/// What the names that a search finds have in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FindNames {
+    /// They are strictly below this path.
+    Below(PathPrefix),
+    /// They contain this text, already folded to lower case; every character stands for itself.
+    Containing(String),
+}
+
+/// A credential that a search found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundCredential {
+    /// Its name, in the casing of its first writer.
+    pub name: CredentialName,
+    /// When its newest version that is not transitional was made; in a search by expiry, its newest version of any kind.
+    pub version_created_at: DateTime<Utc>,
+    /// In a search by expiry: when that version expires.
+    pub expires_at: Option<DateTime<Utc>>,
+}
+
+impl FindNames {
+    /// Names below a path, as a caller writes it.
+    #[must_use]
+    pub fn below(path: &str) -> Self {
+        Self::Below(PathPrefix::new(path))
+    }
+
+    /// Names that contain a text, as a caller writes it.
+    #[must_use]
+    pub fn containing(text: &str) -> Self {
+        Self::Containing(text.to_ascii_lowercase())
+    }
+}
+
+impl Credentials {
+    /// Finds credentials, newest first; with `expires_within_days`, certificates that expire within so many times 24
+    /// hours, or already have.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    pub async fn find(
+        &self,
+        names: FindNames,
+        expires_within_days: Option<i64>,
+    ) -> Result<Vec<FoundCredential>, Failure> {
+        let expires_until = expires_within_days.map(|days| self.time_in_days(days));
+        Ok(self
+            .repository
+            .find(&Find {
+                names,
+                expires_until,
+            })
+            .await?)
+    }
+
+    /// The time so many days from now; a time out of range becomes the nearest one that is in it.
+    fn time_in_days(&self, days: i64) -> DateTime<Utc> {
+        let farthest = if days < 0 {
+            DateTime::<Utc>::MIN_UTC
+        } else {
+            DateTime::<Utc>::MAX_UTC
+        };
+        TimeDelta::try_days(days)
+            .and_then(|delta| self.clock.now().checked_add_signed(delta))
+            .unwrap_or(farthest)
+    }
+}

@@ -1,0 +1,276 @@
+//! Generating a credential: the three modes, and the race between writers of one name.
+
+use serde_json::Value;
+
+use crate::{
+    Failure,
+    credential::{
+        CredentialName, CredentialType, CredentialVersion, Credentials, Issuance, LookupName,
+        Metadata, Parameters, StoredVersion, Written,
+        service::{Draft, OpenVersion},
+        set_certificate::StoredCertificate,
+    },
+    ports::{AppendCondition, Appended, Generator, NewVersion, PluginFailure, VersionSelection},
+};
+
+/// A request to generate a credential.
+#[derive(Debug)]
+pub struct Generate {
+    /// The credential's name.
+    pub name: CredentialName,
+    /// Its type.
+    pub credential_type: CredentialType,
+    /// What to do when it exists.
+    pub mode: WriteMode,
+    /// What the caller sent as parameters, if anything.
+    pub parameters: Option<Parameters>,
+    /// What to keep beside it.
+    pub metadata: Option<Metadata>,
+}
+
+/// What a generate does with a credential that exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteMode {
+    /// Add a version when the existing one was made from other parameters.
+    Converge,
+    /// Keep it.
+    NoOverwrite,
+    /// Add a version.
+    Overwrite,
+}
+
+impl Credentials {
+    /// Generates a credential, or answers with the existing version where the mode says to keep it.
+    ///
+    /// The value is made outside any transaction; the transaction that adds it looks at the state once more, and where
+    /// another writer came first, the mode decides anew.
+    ///
+    /// # Errors
+    /// When the type can't be generated or is not the credential's, the parameters break a rule, or the plugin fails.
+    pub async fn generate(&self, generate: Generate) -> Result<Written, Failure> {
+        if generate.credential_type.is_set_only() {
+            return Err(Failure::TypeNotGeneratable(generate.credential_type));
+        }
+        let generator = self.generator(&generate.credential_type)?;
+        let parameters = requested_parameters(&generate, generator.as_ref())?;
+        let parameters = generator.normalize(&parameters).await?;
+
+        let mut made: Option<(Draft, NewVersion)> = None;
+        for _ in 0..ATTEMPTS_MAX {
+            let existing = self
+                .existing(&generate.name.lookup(), &generate.credential_type)
+                .await?;
+            if let Some(kept) = self
+                .kept(&existing, generate.mode, &parameters, generator.as_ref())
+                .await?
+            {
+                return Ok(kept_answer(kept));
+            }
+            let (draft, version) = if let Some(made) = made.take() {
+                made
+            } else {
+                let draft = self
+                    .make(&generate, &parameters, generator.as_ref())
+                    .await?;
+                let version = self.seal(&draft)?;
+                (draft, version)
+            };
+            let condition = match generate.mode {
+                WriteMode::Overwrite => AppendCondition::Always,
+                WriteMode::Converge | WriteMode::NoOverwrite => {
+                    AppendCondition::NewestIs(existing.newest.as_ref().map(|newest| newest.id))
+                }
+            };
+            match self.repository.append(version.clone(), condition).await? {
+                Appended::Written(stored) => {
+                    let version = OpenVersion {
+                        stored: *stored,
+                        content: draft.content,
+                    }
+                    .into_version();
+                    return Ok(written_answer(version, &parameters));
+                }
+                Appended::TypeDiffers(existing) => return Err(Failure::TypeDiffers(existing)),
+                Appended::Changed => made = Some((draft, version)),
+            }
+        }
+        Err(Failure::Contended)
+    }
+
+    /// Makes a value and everything that is stored with it.
+    async fn make(
+        &self,
+        generate: &Generate,
+        parameters: &Parameters,
+        generator: &dyn Generator,
+    ) -> Result<Draft, Failure> {
+        let mut draft = self
+            .make_draft(
+                &generate.name,
+                &generate.credential_type,
+                parameters,
+                generator,
+            )
+            .await?;
+        draft.content.metadata.clone_from(&generate.metadata);
+        Ok(draft)
+    }
+
+    /// What there is of a credential, when it is of the type asked for.
+    async fn existing(
+        &self,
+        name: &LookupName,
+        credential_type: &CredentialType,
+    ) -> Result<Existing, Failure> {
+        let current = self
+            .repository
+            .versions_by_name(name, VersionSelection::Current)
+            .await?;
+        let newest = current
+            .iter()
+            .max_by_key(|version| version.sequence)
+            .cloned();
+        if let Some(newest) = newest
+            .as_ref()
+            .filter(|newest| newest.credential_type != *credential_type)
+        {
+            return Err(Failure::TypeDiffers(newest.credential_type.clone()));
+        }
+        Ok(Existing {
+            in_use: current.into_iter().next(),
+            newest,
+        })
+    }
+
+    /// The existing version, when the mode says to keep it.
+    async fn kept(
+        &self,
+        existing: &Existing,
+        mode: WriteMode,
+        parameters: &Parameters,
+        generator: &dyn Generator,
+    ) -> Result<Option<CredentialVersion>, Failure> {
+        let Some(in_use) = existing.in_use.clone() else {
+            return Ok(None);
+        };
+        if mode == WriteMode::Overwrite {
+            return Ok(None);
+        }
+        let in_use = self.open(in_use)?;
+        let keep = match mode {
+            WriteMode::Converge => {
+                !self.has_new_issuer(&in_use).await?
+                    && is_made_from(&in_use, parameters, generator).await?
+            }
+            WriteMode::NoOverwrite | WriteMode::Overwrite => true,
+        };
+        Ok(keep.then(|| in_use.into_version()))
+    }
+
+    /// Whether the authority that signed a certificate has another certificate in use by now.
+    async fn has_new_issuer(&self, version: &OpenVersion) -> Result<bool, Failure> {
+        let Some(signer) = &version.stored.signed_by else {
+            return Ok(false);
+        };
+        if signer.lookup() == version.stored.name.lookup() {
+            return Ok(false);
+        }
+        let Some(issuer) = self.version_in_use(&signer.lookup()).await? else {
+            return Ok(false);
+        };
+        let issuer = StoredCertificate::parse(&self.open(issuer)?.content.value)?;
+        let ca = StoredCertificate::parse(&version.content.value)?.ca;
+        Ok(match (ca, issuer.certificate) {
+            (Some(ca), Some(certificate)) => {
+                !self.certificates.is_same_certificate(&ca, &certificate)
+            }
+            _ => false,
+        })
+    }
+}
+
+/// How often a write is decided anew when other writers of the same name come first.
+const ATTEMPTS_MAX: usize = 16;
+
+/// What there is of a credential.
+struct Existing {
+    /// The newest version that is not transitional; with none, the transitional one.
+    in_use: Option<StoredVersion>,
+    /// The newest version of any kind.
+    newest: Option<StoredVersion>,
+}
+
+/// What the caller sent, with the issuer's name brought into its canonical form.
+fn requested_parameters(
+    generate: &Generate,
+    generator: &dyn Generator,
+) -> Result<Parameters, Failure> {
+    let mut parameters = match &generate.parameters {
+        Some(parameters) => parameters.clone(),
+        None if generate.credential_type.is_certificate() => {
+            return Err(Failure::ParametersMissing(generate.credential_type.clone()));
+        }
+        None => Parameters::new(serde_json::Map::new()),
+    };
+    if let Some(issuer_parameter) = generator.issuer_parameter() {
+        match parameters.remove(issuer_parameter) {
+            Some(Value::String(name)) if name.is_empty() => {}
+            Some(Value::String(name)) => {
+                let name = LookupName::new(&name).asked().to_owned();
+                parameters.insert(issuer_parameter, Value::String(name));
+            }
+            Some(other) => parameters.insert(issuer_parameter, other),
+            None => {}
+        }
+    }
+    Ok(parameters)
+}
+
+/// Whether a version was made from these parameters, or, if it was set, could have been.
+async fn is_made_from(
+    version: &OpenVersion,
+    parameters: &Parameters,
+    generator: &dyn Generator,
+) -> Result<bool, Failure> {
+    let issuer_parameter = generator.issuer_parameter();
+    if let Some(stored) = &version.content.parameters {
+        return Ok(stored.satisfies(parameters, issuer_parameter));
+    }
+    match generator.recover(None, &version.content.value).await {
+        Ok(Some(recovered)) => {
+            Ok(recovered.is_complete
+                && recovered.parameters.satisfies(parameters, issuer_parameter))
+        }
+        Ok(None) | Err(PluginFailure::ValueRefused(_)) => Ok(false),
+        Err(failure) => Err(failure.into()),
+    }
+}
+
+fn kept_answer(version: CredentialVersion) -> Written {
+    let issuance = version.certificate.as_ref().map(|marks| Issuance {
+        is_duration_overridden: false,
+        duration_used_days: 0,
+        key_length_bits: marks
+            .facts
+            .as_ref()
+            .map_or(0, |facts| facts.key_length_bits),
+    });
+    Written { version, issuance }
+}
+
+/// The answer about a version that was made from these parameters.
+pub(super) fn written_answer(version: CredentialVersion, parameters: &Parameters) -> Written {
+    let duration_days = parameters
+        .member("duration")
+        .and_then(Value::as_u64)
+        .unwrap_or(0);
+    let issuance = version.certificate.as_ref().map(|marks| Issuance {
+        is_duration_overridden: false,
+        duration_used_days: u32::try_from(duration_days).unwrap_or(u32::MAX),
+        key_length_bits: marks
+            .facts
+            .as_ref()
+            .map_or(0, |facts| facts.key_length_bits),
+    });
+    Written { version, issuance }
+}

@@ -1,0 +1,32 @@
+//! Credentials: their names, types and versions, and one file for each thing that can be done with them.
+
+mod content;
+mod delete;
+mod find;
+mod generate;
+mod get;
+mod make;
+mod metadata;
+mod name;
+mod parameters;
+mod regenerate;
+mod service;
+mod set;
+mod set_certificate;
+mod r#type;
+mod value;
+mod version;
+
+pub use find::{Find, FindNames, FoundCredential};
+pub use generate::{Generate, WriteMode};
+pub use metadata::{METADATA_CHARACTERS_MAX, Metadata, MetadataTooLong};
+pub use name::{CredentialName, LookupName, NAME_CHARACTERS_MAX, NameMalformed, PathPrefix};
+pub use parameters::Parameters;
+pub use regenerate::Regenerate;
+pub use service::Credentials;
+pub use set::Set;
+pub use r#type::{CredentialType, TypeMalformed};
+pub use value::{LONG_MEMBER_CHARACTERS_MAX, VALUE_BYTES_MAX};
+pub use version::{
+    CertificateMarks, CredentialVersion, Issuance, PluginIdentity, StoredVersion, Written,
+};

@@ -1,0 +1,219 @@
+//! Credential names: what may be stored, what may be looked up, and paths.
+
+use std::fmt;
+
+/// The longest credential name, in characters, its leading slash included.
+pub const NAME_CHARACTERS_MAX: usize = 255;
+
+/// A well-formed credential name: it begins with a slash, and keeps the casing it was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CredentialName(String);
+
+impl CredentialName {
+    /// Parses a name that is to be stored; a leading slash is prepended when it is absent.
+    ///
+    /// # Errors
+    /// Which rule of a name the text breaks.
+    pub fn parse(text: &str) -> Result<Self, NameMalformed> {
+        if text.is_empty() || text == "/" {
+            return Err(NameMalformed::Missing);
+        }
+        let name = with_leading_slash(text);
+        if !name.chars().all(is_name_character) {
+            return Err(NameMalformed::Character);
+        }
+        if name.ends_with('/') || name.contains("//") {
+            return Err(NameMalformed::Slashes);
+        }
+        if name.chars().count() > NAME_CHARACTERS_MAX {
+            return Err(NameMalformed::TooLong);
+        }
+        Ok(Self(name))
+    }
+
+    /// A name that is already stored and was parsed when it was.
+    #[must_use]
+    pub fn from_stored(name: String) -> Self {
+        Self(name)
+    }
+
+    /// The name, with its leading slash, in the casing of its first writer.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The form under which the name is looked up.
+    #[must_use]
+    pub fn lookup(&self) -> LookupName {
+        LookupName::new(&self.0)
+    }
+}
+
+impl fmt::Display for CredentialName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// A name as a caller asks for it: with its leading slash, but not checked, since a malformed name is simply one that is
+/// not there.
+#[derive(Clone, Debug)]
+pub struct LookupName {
+    asked: String,
+    folded: String,
+}
+
+impl LookupName {
+    /// Prepends the slash when it is absent, and folds case.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        let asked = with_leading_slash(text);
+        let folded = asked.to_ascii_lowercase();
+        Self { asked, folded }
+    }
+
+    /// The name in the caller's casing.
+    #[must_use]
+    pub fn asked(&self) -> &str {
+        &self.asked
+    }
+
+    /// The name with its case folded: two names are the same credential when these are equal.
+    #[must_use]
+    pub fn folded(&self) -> &str {
+        &self.folded
+    }
+}
+
+impl PartialEq for LookupName {
+    fn eq(&self, other: &Self) -> bool {
+        self.folded == other.folded
+    }
+}
+
+impl Eq for LookupName {}
+
+/// The beginning that all names under a path have in common: folded, with a slash at both ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathPrefix(String);
+
+impl PathPrefix {
+    /// Adds the slashes that are absent. The empty path is the prefix of every name.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        let mut prefix = with_leading_slash(text).to_ascii_lowercase();
+        if !prefix.ends_with('/') {
+            prefix.push('/');
+        }
+        Self(prefix)
+    }
+
+    /// The folded prefix, beginning and ending with a slash.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Which rule of a credential name a text breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NameMalformed {
+    /// It has a character outside the allowed set.
+    #[error(
+        "a credential name may hold letters, digits and the characters _ - / . : ( ) [ ] and no others"
+    )]
+    Character,
+    /// There is no name.
+    #[error("a credential name is required")]
+    Missing,
+    /// It has a doubled or a trailing slash.
+    #[error("a credential name must not end with a slash or hold two in a row")]
+    Slashes,
+    /// It is longer than [`NAME_CHARACTERS_MAX`].
+    #[error(
+        "a credential name may have at most {NAME_CHARACTERS_MAX} characters, its leading slash included"
+    )]
+    TooLong,
+}
+
+fn with_leading_slash(text: &str) -> String {
+    if text.starts_with('/') {
+        text.to_owned()
+    } else {
+        format!("/{text}")
+    }
+}
+
+fn is_name_character(character: char) -> bool {
+    character.is_ascii_alphanumeric()
+        || matches!(
+            character,
+            '_' | '-' | '/' | '.' | ':' | '(' | ')' | '[' | ']'
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_leading_slash_is_prepended_once() {
+        for text in ["a/b", "/a/b"] {
+            assert_eq!(CredentialName::parse(text).unwrap().as_str(), "/a/b");
+        }
+    }
+
+    #[test]
+    fn each_malformed_name_says_which_rule_it_breaks() {
+        for (text, rule) in [
+            ("", NameMalformed::Missing),
+            ("/", NameMalformed::Missing),
+            ("a b", NameMalformed::Character),
+            ("a*", NameMalformed::Character),
+            ("a\\b", NameMalformed::Character),
+            ("a,b", NameMalformed::Character),
+            ("a+b", NameMalformed::Character),
+            ("ä", NameMalformed::Character),
+            ("a//b", NameMalformed::Slashes),
+            ("//", NameMalformed::Slashes),
+            ("a/", NameMalformed::Slashes),
+        ] {
+            assert_eq!(CredentialName::parse(text), Err(rule), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_has_at_most_255_characters_with_its_slash() {
+        assert!(CredentialName::parse(&"a".repeat(254)).is_ok());
+        assert!(CredentialName::parse(&format!("/{}", "a".repeat(254))).is_ok());
+        assert_eq!(
+            CredentialName::parse(&"a".repeat(255)),
+            Err(NameMalformed::TooLong)
+        );
+    }
+
+    #[test]
+    fn every_allowed_character_is_allowed() {
+        assert!(CredentialName::parse("/aZ09_-/.:()[]").is_ok());
+    }
+
+    #[test]
+    fn look_up_folds_case_and_keeps_what_was_asked() {
+        assert_eq!(LookupName::new("A/b"), LookupName::new("/a/B"));
+        assert_eq!(LookupName::new("A/b").asked(), "/A/b");
+    }
+
+    #[test]
+    fn a_path_prefix_has_a_slash_at_both_ends() {
+        for (path, prefix) in [
+            ("", "/"),
+            ("/", "/"),
+            ("A", "/a/"),
+            ("/a/B", "/a/b/"),
+            ("a/", "/a/"),
+        ] {
+            assert_eq!(PathPrefix::new(path).as_str(), prefix);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Generation parameters in their canonical form.
+
+use serde_json::{Map, Value};
+
+use crate::credential::LookupName;
+
+/// The canonical parameters of a generated version: what its generator made of what the caller sent.
+#[derive(Clone, PartialEq)]
+pub struct Parameters(Map<String, Value>);
+
+impl Parameters {
+    /// Wraps a JSON object of parameters.
+    #[must_use]
+    pub fn new(members: Map<String, Value>) -> Self {
+        Self(members)
+    }
+
+    /// The parameters as JSON text.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        Value::Object(self.0.clone()).to_string()
+    }
+
+    /// The named parameter, when it is there and not null.
+    #[must_use]
+    pub fn member(&self, name: &str) -> Option<&Value> {
+        self.0.get(name).filter(|value| !value.is_null())
+    }
+
+    /// The named parameter when it is a text.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.member(name).and_then(Value::as_str)
+    }
+
+    /// Whether the named parameter is `true`.
+    #[must_use]
+    pub fn is_true(&self, name: &str) -> bool {
+        self.member(name) == Some(&Value::Bool(true))
+    }
+
+    pub(crate) fn insert(&mut self, name: &str, value: Value) {
+        self.0.insert(name.to_owned(), value);
+    }
+
+    pub(crate) fn remove(&mut self, name: &str) -> Option<Value> {
+        self.0.remove(name)
+    }
+
+    /// Whether a value made with `self` is what `requested` asks for.
+    ///
+    /// Members compare by value, and one that is absent is equal to null. The issuer's name compares as names do,
+    /// without case, and a side that has none is equal to any: a certificate that was set may not say who signed it.
+    #[must_use]
+    pub fn satisfies(&self, requested: &Self, issuer_parameter: Option<&str>) -> bool {
+        let names = self.0.keys().chain(requested.0.keys());
+        names.into_iter().all(|name| {
+            let (have, want) = (self.member(name), requested.member(name));
+            if issuer_parameter == Some(name.as_str()) {
+                return match (have.and_then(Value::as_str), want.and_then(Value::as_str)) {
+                    (Some(have), Some(want)) => LookupName::new(have) == LookupName::new(want),
+                    _ => true,
+                };
+            }
+            have == want
+        })
+    }
+}
+
+impl std::fmt::Debug for Parameters {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Parameters(redacted)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn parameters(json: Value) -> Parameters {
+        let Value::Object(members) = json else {
+            panic!("not an object")
+        };
+        Parameters::new(members)
+    }
+
+    #[test]
+    fn equal_members_satisfy_in_any_order_and_null_is_absent() {
+        let stored = parameters(json!({"length": 30, "name": null, "upper": true}));
+        assert!(stored.satisfies(&parameters(json!({"upper": true, "length": 30})), None));
+        assert!(!stored.satisfies(&parameters(json!({"upper": true, "length": 31})), None));
+        assert!(!stored.satisfies(&parameters(json!({"upper": true})), None));
+    }
+
+    #[test]
+    fn issuer_names_compare_without_case_and_an_absent_one_equals_any() {
+        let stored = parameters(json!({"ca": "/Root"}));
+        for (requested, satisfied) in [
+            (json!({"ca": "/root"}), true),
+            (json!({}), true),
+            (json!({"ca": "/other"}), false),
+        ] {
+            assert_eq!(
+                stored.satisfies(&parameters(requested), Some("ca")),
+                satisfied
+            );
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Regenerating a credential from the parameters of its newest version.
+
+use serde_json::Value;
+
+use crate::{
+    Failure,
+    credential::{
+        CredentialName, Credentials, LookupName, Metadata, Parameters, Written,
+        generate::written_answer, service::OpenVersion,
+    },
+    ports::{Generator, PluginFailure, VersionSelection},
+};
+
+/// A request to regenerate a credential.
+#[derive(Debug)]
+pub struct Regenerate {
+    /// The credential's name.
+    pub name: LookupName,
+    /// What to keep beside the new version; nothing is inherited.
+    pub metadata: Option<Metadata>,
+}
+
+impl Credentials {
+    /// Regenerates a credential: adds a version made from the parameters of the newest one, transitional or not.
+    ///
+    /// # Errors
+    /// [`Failure::NotFound`]; [`Failure::NotRegeneratable`] when the value was set and says too little, or its type is
+    /// set only; or when the plugin fails.
+    pub async fn regenerate(&self, regenerate: Regenerate) -> Result<Written, Failure> {
+        let newest = self
+            .repository
+            .versions_by_name(&regenerate.name, VersionSelection::Newest(1))
+            .await?
+            .into_iter()
+            .next()
+            .ok_or(Failure::NotFound)?;
+        if newest.credential_type.is_set_only() {
+            let reason = format!(
+                "credentials of type {} are only set",
+                newest.credential_type
+            );
+            return Err(Failure::NotRegeneratable(reason));
+        }
+        let generator = self.generator(&newest.credential_type)?;
+        let base = self.open(newest)?;
+        let parameters = parameters_of(&base, generator.as_ref()).await?;
+        let mut draft = self
+            .make_draft(
+                &base.stored.name,
+                &base.stored.credential_type,
+                &parameters,
+                generator.as_ref(),
+            )
+            .await?;
+        draft.content.metadata = regenerate.metadata;
+        Ok(written_answer(
+            self.append_always(draft).await?,
+            &parameters,
+        ))
+    }
+}
+
+/// The canonical parameters with which to make a stored version anew.
+async fn parameters_of(
+    base: &OpenVersion,
+    generator: &dyn Generator,
+) -> Result<Parameters, Failure> {
+    let recovered = match generator
+        .recover(base.content.parameters.as_ref(), &base.content.value)
+        .await
+    {
+        Ok(Some(recovered)) => recovered.parameters,
+        Ok(None) => {
+            return Err(Failure::NotRegeneratable(
+                "its value was set, not generated".to_owned(),
+            ));
+        }
+        Err(PluginFailure::ValueRefused(violation)) => {
+            return Err(Failure::NotRegeneratable(violation.to_string()));
+        }
+        Err(failure) => return Err(failure.into()),
+    };
+    let Some(issuer_parameter) = generator.issuer_parameter() else {
+        return Ok(recovered);
+    };
+    if base.content.parameters.is_some() {
+        return Ok(recovered);
+    }
+    let mut parameters = recovered;
+    if let Some(signer) = other_signer(base) {
+        parameters.insert(issuer_parameter, Value::String(signer.to_string()));
+    } else if !parameters.is_true("self_sign") {
+        return Err(Failure::NotRegeneratable(
+            "it was set, and the authority that signed it is not known by name".to_owned(),
+        ));
+    }
+    Ok(generator.normalize(&parameters).await?)
+}
+
+/// The name of the credential that signed a version, when it is not its own.
+fn other_signer(version: &OpenVersion) -> Option<&CredentialName> {
+    let signer = version.stored.signed_by.as_ref()?;
+    (signer.lookup() != version.stored.name.lookup()).then_some(signer)
+}

@@ -1,0 +1,176 @@
+//! The use cases' common ground: what they need from outside, and the steps that several of them take.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Timelike, Utc};
+
+use crate::{
+    Failure,
+    certificate::CertificateFacts,
+    credential::{
+        CertificateMarks, CredentialName, CredentialType, CredentialVersion, LookupName,
+        PluginIdentity, StoredVersion, content::Content, value,
+    },
+    ports::{
+        AppendCondition, Appended, Certificates, Clock, CredentialRepository, Generator,
+        Generators, Identifiers, NewVersion, SealedPlace, Sealer, VersionSelection,
+    },
+};
+
+/// Everything that can be done with credentials, one method for each thing, each in a file of its own.
+#[derive(Clone)]
+pub struct Credentials {
+    /// Where they are kept.
+    pub repository: Arc<dyn CredentialRepository>,
+    /// What encrypts them.
+    pub sealer: Arc<dyn Sealer>,
+    /// What makes them.
+    pub generators: Arc<dyn Generators>,
+    /// What reads certificates and lends issuers.
+    pub certificates: Arc<dyn Certificates>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Fresh ids.
+    pub identifiers: Arc<dyn Identifiers>,
+}
+
+/// What a use case has decided to write.
+pub(super) struct Draft {
+    pub(super) name: CredentialName,
+    pub(super) credential_type: CredentialType,
+    pub(super) is_generated: bool,
+    pub(super) content: Content,
+    pub(super) certificate: Option<CertificateFacts>,
+    pub(super) signed_by: Option<CredentialName>,
+    pub(super) provenance: Option<PluginIdentity>,
+}
+
+/// A version with everything that was sealed.
+pub(crate) struct OpenVersion {
+    pub(crate) stored: StoredVersion,
+    pub(crate) content: Content,
+}
+
+impl OpenVersion {
+    /// What callers get of it.
+    pub(super) fn into_version(self) -> CredentialVersion {
+        let Self { stored, content } = self;
+        let certificate = stored
+            .credential_type
+            .is_certificate()
+            .then_some(CertificateMarks {
+                is_transitional: stored.is_transitional,
+                is_generated: stored.is_generated,
+                facts: stored.certificate,
+            });
+        CredentialVersion {
+            id: stored.id,
+            name: stored.name,
+            credential_type: stored.credential_type,
+            created_at: stored.created_at,
+            metadata: content.metadata,
+            value: content.value,
+            certificate,
+        }
+    }
+}
+
+impl Credentials {
+    /// The types that this server knows: those that are set only, and those that have a generator.
+    #[must_use]
+    pub fn known_types(&self) -> Vec<String> {
+        let generated = self.generators.credential_types();
+        [CredentialType::VALUE, CredentialType::JSON]
+            .into_iter()
+            .map(str::to_owned)
+            .chain(
+                generated
+                    .iter()
+                    .map(|credential_type| credential_type.as_str().to_owned()),
+            )
+            .collect()
+    }
+
+    /// The generator of a type.
+    pub(super) fn generator(
+        &self,
+        credential_type: &CredentialType,
+    ) -> Result<Arc<dyn Generator>, Failure> {
+        self.generators
+            .generator(credential_type)
+            .ok_or_else(|| Failure::TypeUnknown {
+                known: self.known_types(),
+            })
+    }
+
+    /// Decrypts a version.
+    pub(crate) fn open(&self, stored: StoredVersion) -> Result<OpenVersion, Failure> {
+        let place = SealedPlace {
+            version_id: stored.id,
+            name: &stored.name.lookup(),
+        };
+        let plaintext = self.sealer.open(place, &stored.envelope)?;
+        Ok(OpenVersion {
+            content: Content::from_plaintext(&plaintext)?,
+            stored,
+        })
+    }
+
+    /// Encrypts a draft and makes a version of it that is ready to be added.
+    pub(super) fn seal(&self, draft: &Draft) -> Result<NewVersion, Failure> {
+        value::check_size(&draft.content.value)?;
+        let id = self.identifiers.fresh();
+        let place = SealedPlace {
+            version_id: id,
+            name: &draft.name.lookup(),
+        };
+        Ok(NewVersion {
+            id,
+            name: draft.name.clone(),
+            credential_type: draft.credential_type.clone(),
+            created_at: self.clock.now(),
+            is_transitional: false,
+            is_generated: Some(draft.is_generated),
+            certificate: draft.certificate.clone(),
+            signed_by: draft.signed_by.clone(),
+            provenance: draft.provenance.clone(),
+            envelope: self.sealer.seal(place, &draft.content.to_plaintext()?)?,
+        })
+    }
+
+    /// Adds a draft whatever the credential's newest version is.
+    pub(super) async fn append_always(&self, draft: Draft) -> Result<CredentialVersion, Failure> {
+        let version = self.seal(&draft)?;
+        match self
+            .repository
+            .append(version, AppendCondition::Always)
+            .await?
+        {
+            Appended::Written(stored) => Ok(OpenVersion {
+                stored: *stored,
+                content: draft.content,
+            }
+            .into_version()),
+            Appended::TypeDiffers(existing) => Err(Failure::TypeDiffers(existing)),
+            Appended::Changed => Err(Failure::Contended),
+        }
+    }
+
+    /// The version of a credential that is in use: its newest that is not transitional.
+    pub(super) async fn version_in_use(
+        &self,
+        name: &LookupName,
+    ) -> Result<Option<StoredVersion>, Failure> {
+        let current = self
+            .repository
+            .versions_by_name(name, VersionSelection::Current)
+            .await?;
+        Ok(current.into_iter().find(|version| !version.is_transitional))
+    }
+
+    /// The present moment in whole seconds, as guests get it.
+    pub(super) fn now_in_seconds(&self) -> DateTime<Utc> {
+        let now = self.clock.now();
+        now.with_nanosecond(0).unwrap_or(now)
+    }
+}

@@ -1,0 +1,77 @@
+//! Setting a credential to a value that the caller brings.
+
+use serde_json::Value;
+
+use crate::{
+    Failure, Secret,
+    credential::{
+        CredentialName, CredentialType, CredentialVersion, Credentials, Metadata, content::Content,
+        service::Draft,
+    },
+};
+
+/// A request to set a credential.
+#[derive(Debug)]
+pub struct Set {
+    /// The credential's name.
+    pub name: CredentialName,
+    /// Its type.
+    pub credential_type: CredentialType,
+    /// The value, as JSON text.
+    pub value: Secret,
+    /// What to keep beside it.
+    pub metadata: Option<Metadata>,
+}
+
+impl Credentials {
+    /// Sets a credential: always adds a version.
+    ///
+    /// # Errors
+    /// When the type is unknown or another than the credential's, or the value breaks a rule of its type.
+    pub async fn set(&self, set: Set) -> Result<CredentialVersion, Failure> {
+        if set.credential_type.is_certificate() {
+            return self.set_certificate(set).await;
+        }
+        let value = match set.credential_type.as_str() {
+            CredentialType::VALUE => accept_text(set.value)?,
+            CredentialType::JSON => accept_object(set.value)?,
+            _ => {
+                self.generator(&set.credential_type)?
+                    .accept(&set.value)
+                    .await?
+            }
+        };
+        self.append_always(Draft {
+            name: set.name,
+            credential_type: set.credential_type,
+            is_generated: false,
+            content: Content {
+                value,
+                parameters: None,
+                metadata: set.metadata,
+            },
+            certificate: None,
+            signed_by: None,
+            provenance: None,
+        })
+        .await
+    }
+}
+
+fn accept_text(value: Secret) -> Result<Secret, Failure> {
+    match serde_json::from_str(value.expose()) {
+        Ok(Value::String(text)) if !text.is_empty() => Ok(value),
+        _ => Err(Failure::ValueRefused(
+            "value must be a string that is not empty".to_owned(),
+        )),
+    }
+}
+
+fn accept_object(value: Secret) -> Result<Secret, Failure> {
+    match serde_json::from_str(value.expose()) {
+        Ok(Value::Object(_)) => Ok(value),
+        _ => Err(Failure::ValueRefused(
+            "value must be a JSON object".to_owned(),
+        )),
+    }
+}

@@ -1,0 +1,78 @@
+//! What holds for a value of any type before it is stored.
+
+use serde_json::Value;
+
+use crate::{Failure, Secret};
+
+/// The largest value: bytes of the text itself where the value is a string, of its JSON otherwise.
+pub const VALUE_BYTES_MAX: usize = 65_536;
+
+/// The longest `public_key` or `username` of a value, in characters.
+pub const LONG_MEMBER_CHARACTERS_MAX: usize = 7_000;
+
+const LONG_MEMBERS: [&str; 2] = ["public_key", "username"];
+
+/// Checks the size of a value and of its members.
+///
+/// # Errors
+/// [`Failure::ValueTooLarge`], naming what is too large.
+pub(crate) fn check_size(value: &Secret) -> Result<(), Failure> {
+    let json: Value =
+        serde_json::from_str(value.expose()).map_err(|_| Failure::StoredValueMalformed)?;
+    let bytes = json.as_str().map_or(value.expose().len(), str::len);
+    if bytes > VALUE_BYTES_MAX {
+        return Err(Failure::ValueTooLarge {
+            what: "the value of a credential",
+            limit: "65,536 bytes",
+        });
+    }
+    for name in LONG_MEMBERS {
+        let length = json
+            .get(name)
+            .and_then(Value::as_str)
+            .map_or(0, |text| text.chars().count());
+        if length > LONG_MEMBER_CHARACTERS_MAX {
+            return Err(Failure::ValueTooLarge {
+                what: "a public_key or a username",
+                limit: "7,000 characters",
+            });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_string_counts_its_own_bytes_and_an_object_its_json() {
+        let object_frame = json!({"a": ""}).to_string().len();
+        for (value, fits) in [
+            (json!("\"".repeat(VALUE_BYTES_MAX)), true),
+            (json!("a".repeat(VALUE_BYTES_MAX + 1)), false),
+            (
+                json!({"a": "b".repeat(VALUE_BYTES_MAX - object_frame)}),
+                true,
+            ),
+            (
+                json!({"a": "b".repeat(VALUE_BYTES_MAX - object_frame + 1)}),
+                false,
+            ),
+        ] {
+            assert_eq!(check_size(&Secret::new(value.to_string())).is_ok(), fits);
+        }
+    }
+
+    #[test]
+    fn long_members_have_a_limit_of_their_own() {
+        for name in LONG_MEMBERS {
+            let longest = "ä".repeat(LONG_MEMBER_CHARACTERS_MAX);
+            assert!(check_size(&Secret::new(json!({name: longest}).to_string())).is_ok());
+            let too_long = format!("{longest}x");
+            assert!(check_size(&Secret::new(json!({name: too_long}).to_string())).is_err());
+        }
+    }
+}

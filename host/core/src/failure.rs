@@ -1,0 +1,91 @@
+//! Why a use case did not do what it was asked.
+
+use crate::{
+    credential::{CredentialName, CredentialType, MetadataTooLong, NameMalformed},
+    ports::{CertificateRefused, PluginFailure, RepositoryFailure, SealFailure},
+};
+
+/// Why a use case did not do what it was asked. `Display` is fit for the caller: it never holds a value, and never an
+/// internal cause, which stays in `source`.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// A certificate that was set breaks a rule.
+    #[error(transparent)]
+    CertificateRefused(#[from] CertificateRefused),
+    /// Other writers of the same name kept changing it.
+    #[error("the credential was changed by others at the same moment; try again")]
+    Contended,
+    /// A generated certificate is not what it should be: the plugin's fault.
+    #[error("the generated certificate is not valid")]
+    GeneratedCertificateRefused(#[source] CertificateRefused),
+    /// The named issuer is absent, unreadable, or no certificate.
+    #[error("the certificate authority does not exist or the caller may not read it")]
+    IssuerNotFound,
+    /// The named issuer can't sign.
+    #[error("the certificate authority can't sign: its {0}")]
+    IssuerUnusable(CertificateRefused),
+    /// The metadata is too long.
+    #[error(transparent)]
+    MetadataTooLong(#[from] MetadataTooLong),
+    /// The name breaks a rule.
+    #[error(transparent)]
+    NameMalformed(#[from] NameMalformed),
+    /// There is no such credential.
+    #[error("the credential does not exist or the caller may not access it")]
+    NotFound,
+    /// The credential can't be regenerated, for this reason.
+    #[error("the credential can't be regenerated: {0}")]
+    NotRegeneratable(String),
+    /// A generate of a certificate came without parameters.
+    #[error("parameters are required to generate a credential of type {0}")]
+    ParametersMissing(CredentialType),
+    /// A plugin refused or failed.
+    #[error(transparent)]
+    Plugin(#[from] PluginFailure),
+    /// A reference names a credential that is not of type json.
+    #[error("the credential {0} is not of type json and can't be interpolated")]
+    ReferenceNotJson(CredentialName),
+    /// The values that a document refers to are too large together.
+    #[error("the referenced values are larger than {limit} together")]
+    ReferencesTooLarge {
+        /// The limit, with its unit.
+        limit: &'static str,
+    },
+    /// The database did not answer.
+    #[error("the storage failed")]
+    Repository(#[from] RepositoryFailure),
+    /// A stored value could not be opened, or a new one sealed.
+    #[error(transparent)]
+    Seal(#[from] SealFailure),
+    /// What was decrypted is not what is ever stored.
+    #[error("the stored value is malformed")]
+    StoredValueMalformed,
+    /// The credential exists with another type.
+    #[error(
+        "the credential exists with the type {0}, and the type of a credential can't be changed"
+    )]
+    TypeDiffers(CredentialType),
+    /// Values of this type can only be set.
+    #[error("credentials of type {0} can't be generated")]
+    TypeNotGeneratable(CredentialType),
+    /// No such type is configured.
+    #[error("the type is not one of {}", .known.join(", "))]
+    TypeUnknown {
+        /// The types that there are.
+        known: Vec<String>,
+    },
+    /// The value that was set has a member that its type does not know.
+    #[error("the value has the unknown field {0}")]
+    ValueMemberUnknown(String),
+    /// The value that was set breaks a rule.
+    #[error("{0}")]
+    ValueRefused(String),
+    /// The value, or a part of it, exceeds a limit.
+    #[error("{what} may have at most {limit}")]
+    ValueTooLarge {
+        /// What is too large.
+        what: &'static str,
+        /// The limit, with its unit.
+        limit: &'static str,
+    },
+}

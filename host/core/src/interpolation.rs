@@ -1,0 +1,103 @@
+//! Interpolation: putting stored values into the places of a document that refer to them.
+//!
+//! The resolver, a plugin, only says where references are and what they name. It never sees a value: authorizing,
+//! fetching, decrypting and substituting is done here.
+
+use std::{collections::HashMap, sync::Arc};
+
+use serde_json::Value;
+
+use crate::{
+    Failure,
+    credential::{CredentialType, Credentials, LookupName},
+    ports::{PluginFailure, PluginFault, Reference, Resolver},
+};
+
+/// The most that the values put into one document may have together, in bytes of JSON.
+pub const REFERENCED_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Interpolates documents.
+#[derive(Clone)]
+pub struct Interpolation {
+    /// Where the values are.
+    pub credentials: Credentials,
+    /// What finds the references.
+    pub resolver: Arc<dyn Resolver>,
+}
+
+impl Interpolation {
+    /// Replaces every reference in a document by the newest value of what it names.
+    ///
+    /// # Errors
+    /// [`Failure::NotFound`] for the first reference that names nothing, [`Failure::ReferenceNotJson`] for the first
+    /// that names a credential of another type, or when the resolver refuses or fails.
+    pub async fn interpolate(&self, mut document: Value) -> Result<Value, Failure> {
+        let references = self.resolver.find_references(&document.to_string()).await?;
+        if references.is_empty() {
+            return Ok(document);
+        }
+        let values = self.fetch(&references).await?;
+        let mut bytes = 0;
+        for reference in &references {
+            let value = values
+                .get(LookupName::new(&reference.name).folded())
+                .ok_or(Failure::NotFound)?;
+            bytes += value.bytes;
+            if bytes > REFERENCED_BYTES_MAX {
+                return Err(Failure::ReferencesTooLarge { limit: "16 MiB" });
+            }
+            let place = document.pointer_mut(&reference.pointer).ok_or_else(|| {
+                Failure::Plugin(PluginFailure::Faulted {
+                    plugin: "resolver".to_owned(),
+                    fault: PluginFault::OutputMalformed,
+                })
+            })?;
+            *place = value.json.clone();
+        }
+        Ok(document)
+    }
+
+    /// The newest value of everything that is referred to, by folded name; fails for the first reference, in the
+    /// document's order, that can't be filled.
+    async fn fetch(&self, references: &[Reference]) -> Result<HashMap<String, Fetched>, Failure> {
+        let mut names: Vec<LookupName> = references
+            .iter()
+            .map(|reference| LookupName::new(&reference.name))
+            .collect();
+        let in_order = names.clone();
+        names.sort_unstable_by(|one, other| one.folded().cmp(other.folded()));
+        names.dedup();
+        let stored = self.credentials.repository.newest_by_names(&names).await?;
+        let mut by_name: HashMap<String, _> = stored
+            .into_iter()
+            .map(|version| (version.name.lookup().folded().to_owned(), version))
+            .collect();
+        let mut fetched = HashMap::new();
+        for name in in_order {
+            if fetched.contains_key(name.folded()) {
+                continue;
+            }
+            let version = by_name.remove(name.folded()).ok_or(Failure::NotFound)?;
+            if version.credential_type.as_str() != CredentialType::JSON {
+                return Err(Failure::ReferenceNotJson(version.name));
+            }
+            let value = self.credentials.open(version)?.content.value;
+            let json =
+                serde_json::from_str(value.expose()).map_err(|_| Failure::StoredValueMalformed)?;
+            fetched.insert(
+                name.folded().to_owned(),
+                Fetched {
+                    json,
+                    bytes: value.expose().len(),
+                },
+            );
+        }
+        Ok(fetched)
+    }
+}
+
+/// A value to put in.
+struct Fetched {
+    json: Value,
+    bytes: usize,
+}

@@ -1,0 +1,123 @@
+//! Building guests: the shipped plugins, the example, and the guests that only tests run.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    componentize::componentize,
+    step::{self, StepFailed},
+    wasm_target::{self, WASM_TARGET},
+};
+
+/// Which guests to build.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// The shipped plugins, the example and the test guests.
+    All,
+    /// The shipped plugins alone.
+    Shipped,
+}
+
+/// Builds guests and returns the folder with their components, each named as its plugin.
+pub(crate) fn build(which: Which) -> Result<PathBuf, StepFailed> {
+    wasm_target::ensure()?;
+    let root = step::workspace();
+    let components = root.join("target/components");
+    fs::create_dir_all(&components)
+        .map_err(|cause| StepFailed::new(format!("creating {}", components.display()), cause))?;
+
+    let mut packages: Vec<String> = SHIPPED
+        .iter()
+        .map(|name| format!("{PLUGIN_PREFIX}{name}"))
+        .collect();
+    if which == Which::All {
+        packages.extend(
+            folders(&root.join("tests/guests"))?
+                .iter()
+                .map(|name| format!("{TEST_GUEST_PREFIX}{name}")),
+        );
+    }
+    let target_folder = root.join("target/guests");
+    let mut cargo = guest_cargo(&target_folder);
+    cargo.args(["--profile", "guest"]);
+    for package in &packages {
+        cargo.args(["--package", package]);
+    }
+    step::run(&mut cargo)?;
+    for package in &packages {
+        let name = package
+            .trim_start_matches(PLUGIN_PREFIX)
+            .trim_start_matches(TEST_GUEST_PREFIX);
+        componentize(
+            &module(&target_folder, package),
+            &components.join(format!("{name}.wasm")),
+        )?;
+    }
+    if which == Which::All {
+        build_example(&components)?;
+    }
+    Ok(components)
+}
+
+/// The example is a workspace of its own, as its author's would be.
+fn build_example(components: &Path) -> Result<(), StepFailed> {
+    let target_folder = step::workspace().join("target/example-guests");
+    let mut cargo = guest_cargo(&target_folder);
+    cargo.args(["--release", "--manifest-path", EXAMPLE_MANIFEST]);
+    step::run(&mut cargo)?;
+    componentize(
+        &target_folder
+            .join(WASM_TARGET)
+            .join("release")
+            .join("wireguard_generator.wasm"),
+        &components.join("wireguard.wasm"),
+    )
+}
+
+/// The manifest of the example generator, from the workspace's root.
+pub(crate) const EXAMPLE_MANIFEST: &str = "examples/wireguard-generator/Cargo.toml";
+
+const SHIPPED: [&str; 6] = [
+    "certificate",
+    "interpolation",
+    "password",
+    "rsa",
+    "ssh",
+    "user",
+];
+const PLUGIN_PREFIX: &str = "keywright-plugin-";
+const TEST_GUEST_PREFIX: &str = "keywright-guest-";
+
+/// Wide arithmetic makes RSA key generation in a guest several times faster.
+const GUEST_RUST_FLAGS: &str = "-C target-feature=+wide-arithmetic,+simd128";
+
+fn guest_cargo(target_folder: &Path) -> std::process::Command {
+    let mut cargo = step::cargo();
+    cargo
+        .args(["build", "--locked", "--target", WASM_TARGET, "--target-dir"])
+        .arg(target_folder)
+        .env("RUSTFLAGS", GUEST_RUST_FLAGS)
+        .env_remove("CARGO_ENCODED_RUSTFLAGS");
+    cargo
+}
+
+fn module(target_folder: &Path, package: &str) -> PathBuf {
+    let file = format!("{}.wasm", package.replace('-', "_"));
+    target_folder.join(WASM_TARGET).join("guest").join(file)
+}
+
+/// The names of the folders in a folder, in alphabetical order.
+fn folders(folder: &Path) -> Result<Vec<String>, StepFailed> {
+    let doing = || format!("listing {}", folder.display());
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).map_err(|cause| StepFailed::new(doing(), cause))? {
+        let entry = entry.map_err(|cause| StepFailed::new(doing(), cause))?;
+        if entry.path().join("Cargo.toml").is_file() {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}

@@ -1,0 +1,50 @@
+//! `cargo xtask …`: everything that is done with the workspace and is not a plain cargo command.
+
+mod bench;
+mod componentize;
+mod guests;
+mod run;
+mod step;
+mod test;
+mod tidy;
+mod wasm_target;
+
+use std::process::ExitCode;
+
+use step::StepFailed;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  run [--release] [-- ARGS]  build everything and start a development server; ARGS go to `keywright develop`
+  test [FILTER]              build what the tests need and run them all, or those whose names hold FILTER
+  bench [NAME ...]           measure, side by side with alternatives, in a release build
+  build-guests               build the plugins and the test guests into target/components
+  golden                     write the golden files anew from what is built
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some((command, rest)) = arguments.split_first() else {
+        eprint!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    let outcome = match command.as_str() {
+        "run" => run::run(rest),
+        "test" => test::test(rest),
+        "bench" => bench::bench(rest),
+        "build-guests" => guests::build(guests::Which::All).map(|_| ()),
+        "golden" => test::refresh_golden_files(),
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(StepFailed(reason)) => {
+            eprintln!("xtask: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! A development server, built from what is in the workspace.
+
+use std::{os::unix::process::CommandExt, process::Command};
+
+use crate::{
+    guests::{self, Which},
+    step::{self, StepFailed},
+};
+
+/// Builds the plugins and the host, then becomes a development server.
+pub(crate) fn run(arguments: &[String]) -> Result<(), StepFailed> {
+    let (is_release, passed_on) = match arguments {
+        [first, rest @ ..] if first == "--release" => (true, rest),
+        all => (false, all),
+    };
+    let passed_on = passed_on
+        .strip_prefix(&["--".to_owned()])
+        .unwrap_or(passed_on);
+    let components = guests::build(Which::Shipped)?;
+    let mut cargo = step::cargo();
+    cargo.args(["build", "--locked", "--package", "keywright-server"]);
+    if is_release {
+        cargo.arg("--release");
+    }
+    step::run(&mut cargo)?;
+
+    let root = step::workspace();
+    let profile = if is_release { "release" } else { "debug" };
+    let mut server = Command::new(root.join("target").join(profile).join("keywright"));
+    server
+        .args(["develop", "--directory", DEVELOPMENT_FOLDER, "--plugins"])
+        .arg(components)
+        .args(passed_on)
+        .current_dir(root);
+    Err(StepFailed::new("starting the server", server.exec()))
+}
+
+/// Where the development server keeps its state, from the workspace's root.
+const DEVELOPMENT_FOLDER: &str = ".keywright";

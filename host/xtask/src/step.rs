@@ -1,0 +1,45 @@
+//! One step of a task: another program, run to its end.
+
+use std::{
+    fmt::Display,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// A step that did not succeed, in words for whoever typed the command.
+#[derive(Debug)]
+pub(crate) struct StepFailed(pub(crate) String);
+
+impl StepFailed {
+    /// A failure with what was being done when it happened.
+    pub(crate) fn new(doing: impl Display, cause: impl Display) -> Self {
+        Self(format!("{doing}: {cause}"))
+    }
+}
+
+/// Runs a program to its end, with its output shown.
+pub(crate) fn run(command: &mut Command) -> Result<(), StepFailed> {
+    let shown = format!("{command:?}");
+    let status = command
+        .status()
+        .map_err(|cause| StepFailed::new(&shown, cause))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(StepFailed::new(shown, status))
+    }
+}
+
+/// The cargo that runs this task, in the workspace's root.
+pub(crate) fn cargo() -> Command {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.current_dir(workspace());
+    command
+}
+
+/// The workspace's root folder.
+pub(crate) fn workspace() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here).to_owned()
+}

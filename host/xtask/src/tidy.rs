@@ -1,0 +1,248 @@
+//! The rules that keep the workspace in shape. They are tests: `cargo xtask test` runs them.
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        collections::BTreeSet,
+        fs,
+        path::{Path, PathBuf},
+        process::Command,
+    };
+
+    use crate::step;
+
+    /// Which crates of the host each crate of the host may depend on.
+    const ARROWS: [(&str, &[&str]); 7] = [
+        ("api", &["core"]),
+        ("core", &[]),
+        ("crypto", &["core"]),
+        ("runtime", &["core"]),
+        ("server", &["api", "core", "crypto", "runtime", "storage"]),
+        ("storage", &["core"]),
+        ("xtask", &[]),
+    ];
+
+    /// Heavy dependencies, each with the one crate of the host that may have it.
+    const OWNED_DEPENDENCIES: [(&str, &str); 5] = [
+        ("axum", "api"),
+        ("sqlx", "storage"),
+        ("wasmtime", "runtime"),
+        ("x509-parser", "crypto"),
+        ("wit-component", "xtask"),
+    ];
+
+    /// What may stand at the top of the workspace.
+    const TOP_LEVEL: [&str; 19] = [
+        ".cargo",
+        ".ci",
+        ".gitignore",
+        "Cargo.lock",
+        "Cargo.toml",
+        "LICENSE",
+        "README.md",
+        "clippy.toml",
+        "deny.toml",
+        "examples",
+        "host",
+        "migrations",
+        "plugins",
+        "rust-toolchain.toml",
+        "rustfmt.toml",
+        "tests",
+        "wit",
+        ".git",
+        "target",
+    ];
+
+    const LINES_MAX: usize = 400;
+    const FUNCTION_LINES_MAX: usize = 70;
+
+    #[test]
+    fn the_crates_of_the_host_depend_only_along_the_arrows() {
+        for (name, allowed) in ARROWS {
+            for dependency in dependencies(&format!("host/{name}")) {
+                if let Some(target) = dependency.strip_prefix("keywright-") {
+                    assert!(
+                        allowed.contains(&target),
+                        "{name} must not depend on {target}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_crate_of_the_host_has_its_arrows_written_down() {
+        let crates: BTreeSet<_> = folder_names("host");
+        let known: BTreeSet<_> = ARROWS.iter().map(|(name, _)| (*name).to_owned()).collect();
+        assert_eq!(crates, known);
+    }
+
+    #[test]
+    fn each_heavy_dependency_has_one_owner_in_the_host() {
+        for (name, _) in ARROWS {
+            for dependency in dependencies(&format!("host/{name}")) {
+                for (owned, owner) in OWNED_DEPENDENCIES {
+                    assert!(
+                        dependency != owned || name == owner,
+                        "{name} must not use {owned}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn plugins_depend_on_no_crate_of_the_host() {
+        for plugin in folder_names("plugins") {
+            for dependency in dependencies(&format!("plugins/{plugin}")) {
+                assert!(
+                    !dependency.starts_with("keywright-")
+                        || dependency.starts_with("keywright-plugin-"),
+                    "{plugin} must not depend on {dependency}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_top_level_holds_nothing_but_its_fixed_files() {
+        let tracked = tracked_files();
+        let top: BTreeSet<_> = tracked
+            .iter()
+            .filter_map(|path| path.iter().next())
+            .collect();
+        for name in top {
+            let name = name.to_string_lossy();
+            assert!(
+                TOP_LEVEL.contains(&name.as_ref()),
+                "{name} must not stand at the top level"
+            );
+        }
+    }
+
+    #[test]
+    fn no_source_file_has_more_than_400_lines_and_no_function_more_than_70() {
+        let mut too_long = Vec::new();
+        for path in rust_files() {
+            let text = fs::read_to_string(step::workspace().join(&path)).unwrap();
+            let body = text
+                .split("#[cfg(test)]\nmod tests")
+                .next()
+                .unwrap_or(&text);
+            let lines = body.lines().count();
+            if lines > LINES_MAX {
+                too_long.push(format!("{} has {lines} lines", path.display()));
+            }
+            too_long.extend(
+                long_functions(&text).map(|function| format!("{}: {function}", path.display())),
+            );
+        }
+        assert!(too_long.is_empty(), "{too_long:#?}");
+    }
+
+    #[test]
+    fn nothing_is_left_open_in_the_code() {
+        let marks = ["to", "fix"].map(|mark| {
+            format!(
+                "{}{}",
+                mark.to_uppercase(),
+                if mark == "to" { "DO" } else { "ME" }
+            )
+        });
+        for path in rust_files() {
+            let text = fs::read_to_string(step::workspace().join(&path)).unwrap();
+            for mark in &marks {
+                assert!(
+                    !text.contains(mark.as_str()),
+                    "{} holds a {mark}",
+                    path.display()
+                );
+            }
+        }
+    }
+
+    fn long_functions(text: &str) -> impl Iterator<Item = String> {
+        let mut found = Vec::new();
+        let mut open: Option<(usize, usize, &str)> = None;
+        for (number, line) in text.lines().enumerate() {
+            let indent = line.len() - line.trim_start().len();
+            if let Some((start, function_indent, name)) = open {
+                if indent == function_indent && line.trim_start().starts_with('}') {
+                    let lines = number - start + 1;
+                    if lines > FUNCTION_LINES_MAX {
+                        found.push(format!("{name} … has {lines} lines"));
+                    }
+                    open = None;
+                }
+            } else if is_function(line) && !line.trim_end().ends_with([';', '}']) {
+                open = Some((number, indent, line.trim()));
+            }
+        }
+        found.into_iter()
+    }
+
+    fn is_function(line: &str) -> bool {
+        let line = line.trim_start();
+        [
+            "fn ",
+            "pub fn ",
+            "async fn ",
+            "pub async fn ",
+            "pub(crate) fn ",
+            "pub(super) fn ",
+        ]
+        .iter()
+        .chain(&[
+            "pub(crate) async fn ",
+            "pub(super) async fn ",
+            "const fn ",
+            "pub const fn ",
+        ])
+        .any(|start| line.starts_with(start))
+    }
+
+    /// The names of a crate's ordinary dependencies.
+    fn dependencies(folder: &str) -> Vec<String> {
+        let manifest = step::workspace().join(folder).join("Cargo.toml");
+        let text = fs::read_to_string(manifest).unwrap();
+        let section = text.split("\n[dependencies]\n").nth(1).unwrap_or_default();
+        section
+            .lines()
+            .take_while(|line| !line.starts_with('['))
+            .filter_map(|line| line.split(['.', ' ', '=']).next())
+            .filter(|name| !name.is_empty() && !name.starts_with('#'))
+            .map(str::to_owned)
+            .collect()
+    }
+
+    fn folder_names(folder: &str) -> BTreeSet<String> {
+        fs::read_dir(step::workspace().join(folder))
+            .unwrap()
+            .map(|entry| entry.unwrap())
+            .filter(|entry| entry.path().join("Cargo.toml").is_file())
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect()
+    }
+
+    fn rust_files() -> impl Iterator<Item = PathBuf> {
+        tracked_files()
+            .into_iter()
+            .filter(|path| path.extension() == Some("rs".as_ref()))
+    }
+
+    fn tracked_files() -> Vec<PathBuf> {
+        let output = Command::new("git")
+            .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+            .current_dir(step::workspace())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "git ls-files failed");
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .lines()
+            .map(|line| Path::new(line).to_owned())
+            .filter(|path| step::workspace().join(path).is_file())
+            .collect()
+    }
+}
