@@ -18,7 +18,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), StepFailed> {
         .unwrap_or(passed_on);
     let components = guests::build(Which::Shipped)?;
     let mut cargo = step::cargo();
-    cargo.args(["build", "--locked", "--package", "keywright-server"]);
+    cargo.args(["build", "--locked", "--workspace", "--bins"]);
     if is_release {
         cargo.arg("--release");
     }

@@ -1,0 +1,113 @@
+//! The bearer token of a request, and what a caller hears whose token is no good.
+
+use std::time::Duration;
+
+use axum::{
+    http::{HeaderMap, StatusCode, header::AUTHORIZATION},
+    response::{IntoResponse, Response},
+};
+
+use super::TokenRefused;
+use crate::response::ApiFailure;
+
+/// The token in the `Authorization` header. Another scheme than `Bearer` counts as no credentials at all.
+///
+/// # Errors
+/// When there is none, or no single one.
+pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<&str, TokenRefused> {
+    let mut given = headers.get_all(AUTHORIZATION).iter();
+    let Some(header) = given.next() else {
+        return Err(TokenRefused::Absent);
+    };
+    if given.next().is_some() {
+        return Err(TokenRefused::Invalid("there are two authorization headers"));
+    }
+    let text = header
+        .to_str()
+        .map_err(|_| TokenRefused::Invalid("the authorization header is not text"))?;
+    let (scheme, token) = text.split_once(' ').unwrap_or((text, ""));
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(TokenRefused::Absent);
+    }
+    Ok(token.trim())
+}
+
+impl From<TokenRefused> for ApiFailure {
+    fn from(refused: TokenRefused) -> Self {
+        match refused {
+            TokenRefused::Absent => Self::unauthenticated(
+                StatusCode::UNAUTHORIZED,
+                "access_denied",
+                "the request needs an access token",
+                "Bearer",
+            ),
+            TokenRefused::Expired => Self::unauthenticated(
+                StatusCode::UNAUTHORIZED,
+                "access_token_expired",
+                "the access token has expired",
+                r#"Bearer error="invalid_token""#,
+            ),
+            TokenRefused::Invalid(_) => Self::unauthenticated(
+                StatusCode::UNAUTHORIZED,
+                "invalid_token",
+                "the access token is not valid here",
+                r#"Bearer error="invalid_token""#,
+            ),
+            TokenRefused::ScopesMissing => Self::unauthenticated(
+                StatusCode::FORBIDDEN,
+                "insufficient_scope",
+                "the access token does not have the scopes credhub.read and credhub.write",
+                r#"Bearer error="insufficient_scope", scope="credhub.read credhub.write""#,
+            ),
+            TokenRefused::Unverifiable => Self::unavailable(
+                "the access token can't be checked, because the identity provider has not answered",
+                UNVERIFIABLE_RETRY_AFTER,
+            ),
+        }
+    }
+}
+
+impl IntoResponse for TokenRefused {
+    fn into_response(self) -> Response {
+        if let Self::Invalid(reason) = self {
+            tracing::debug!(reason, "token refused");
+        }
+        ApiFailure::from(self).into_response()
+    }
+}
+
+const UNVERIFIABLE_RETRY_AFTER: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(values: &[&str]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(AUTHORIZATION, value.parse().unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn the_token_follows_the_scheme_in_any_casing() {
+        for value in ["Bearer a.b.c", "bearer a.b.c", "BEARER   a.b.c "] {
+            assert_eq!(bearer_token(&headers(&[value])), Ok("a.b.c"), "{value}");
+        }
+    }
+
+    #[test]
+    fn no_header_and_other_schemes_are_no_credentials() {
+        for values in [&[][..], &["Basic dTpw"], &["Bearers a"], &[""]] {
+            let refused = bearer_token(&headers(values));
+            assert_eq!(refused, Err(TokenRefused::Absent), "{values:?}");
+        }
+    }
+
+    #[test]
+    fn two_headers_are_refused() {
+        let refused = bearer_token(&headers(&["Bearer a.b.c", "Bearer a.b.c"]));
+        assert!(matches!(refused, Err(TokenRefused::Invalid(_))));
+    }
+}

@@ -1,0 +1,270 @@
+//! Who gets a token.
+
+use std::time::Duration;
+
+use aws_lc_rs::{
+    constant_time::verify_slices_are_equal,
+    digest::{SHA256, digest},
+};
+use chrono::{DateTime, Utc};
+use keywright_core::Secret;
+use serde::Serialize;
+
+use super::{
+    DevelopmentClient, DevelopmentUser, Grant, Provider,
+    tokens::{AccessClaims, REFRESH_USE, RefreshClaims, Session, SessionClaims},
+};
+use crate::request::{QueryParameters, QueryRefused};
+
+/// A client's own name and secret, as it sent them.
+pub(super) struct ClientCredentials {
+    pub(super) id: String,
+    pub(super) secret: Secret,
+}
+
+/// What a client gets.
+#[derive(Serialize)]
+pub(super) struct Granted {
+    access_token: String,
+    token_type: &'static str,
+    expires_in: u64,
+    scope: String,
+    jti: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refresh_token: Option<String>,
+}
+
+/// Why a client gets nothing, in the terms of RFC 6749, section 5.2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum GrantRefused {
+    #[error("the client is unknown, or its secret is wrong")]
+    ClientUnknown,
+    #[error("the name or the password of the user is wrong")]
+    CredentialsWrong,
+    #[error("the client may not ask in this way")]
+    GrantNotAllowed,
+    #[error("this way of asking is not supported")]
+    GrantUnknown,
+    #[error("the refresh token is not valid, has expired, or was revoked")]
+    RefreshTokenWrong,
+    #[error("a parameter is missing, or stands twice")]
+    RequestMalformed,
+    #[error("none of the scopes asked for can be had")]
+    ScopesNotAllowed,
+    #[error("the token could not be signed")]
+    SigningFailed,
+}
+
+impl From<QueryRefused> for GrantRefused {
+    fn from(_: QueryRefused) -> Self {
+        Self::RequestMalformed
+    }
+}
+
+impl Provider {
+    /// Gives a token, if the form and the client's credentials are good for one.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(super) fn grant(
+        &self,
+        form: &QueryParameters,
+        credentials: &ClientCredentials,
+    ) -> Result<Granted, GrantRefused> {
+        let client = self.client(credentials)?;
+        let grant = match form.required("grant_type")? {
+            "client_credentials" => Grant::ClientCredentials,
+            "password" => Grant::Password,
+            "refresh_token" => Grant::RefreshToken,
+            _ => return Err(GrantRefused::GrantUnknown),
+        };
+        if !client.grants.contains(&grant) {
+            return Err(GrantRefused::GrantNotAllowed);
+        }
+        match grant {
+            Grant::ClientCredentials => {
+                let scopes = allowed_scopes(form, &client.scopes, None)?;
+                self.access_token(client, None, &scopes, Session::begin())
+            }
+            Grant::Password => {
+                let user = self.user(form)?;
+                let scopes = allowed_scopes(form, &client.scopes, Some(&user.scopes))?;
+                let session = Session::begin();
+                Ok(Granted {
+                    refresh_token: self.refresh_token(client, user, session)?,
+                    ..self.access_token(client, Some(user), &scopes, session)?
+                })
+            }
+            Grant::RefreshToken => {
+                let refresh_token = form.required("refresh_token")?;
+                let (user, session) = self.session(client, refresh_token)?;
+                let scopes = allowed_scopes(form, &client.scopes, Some(&user.scopes))?;
+                Ok(Granted {
+                    refresh_token: Some(refresh_token.to_owned()),
+                    ..self.access_token(client, Some(user), &scopes, session)?
+                })
+            }
+        }
+    }
+
+    /// Ends the login of a token, which its bearer shows; expired tokens end theirs too. False when the token is not of
+    /// this issuer, or the id not of the token's login.
+    pub(super) fn revoke(&self, token: &str, token_id: &str) -> bool {
+        let shown = self
+            .signer
+            .read::<SessionClaims>(token)
+            .and_then(|claims| Session::of_token_id(&claims.jti));
+        let Some(session) = shown.filter(|shown| Session::of_token_id(token_id) == Some(*shown))
+        else {
+            return false;
+        };
+        let longest = self
+            .clients
+            .iter()
+            .map(|client| client.refresh_token_lifetime)
+            .max();
+        let now = self.clock.now();
+        let ends_at_seconds = later(now, longest.unwrap_or_default());
+        self.revoked
+            .revoke(session.0, ends_at_seconds, now.timestamp());
+        true
+    }
+
+    fn client(&self, credentials: &ClientCredentials) -> Result<&DevelopmentClient, GrantRefused> {
+        self.clients
+            .iter()
+            .find(|client| client.id == credentials.id)
+            .filter(|client| is_same_secret(&client.secret, &credentials.secret))
+            .ok_or(GrantRefused::ClientUnknown)
+    }
+
+    fn user(&self, form: &QueryParameters) -> Result<&DevelopmentUser, GrantRefused> {
+        let name = form.required("username")?;
+        let password = Secret::new(form.required("password")?.to_owned());
+        self.users
+            .iter()
+            .find(|user| user.name == name)
+            .filter(|user| is_same_secret(&user.password, &password))
+            .ok_or(GrantRefused::CredentialsWrong)
+    }
+
+    /// The user and the login of a refresh token.
+    fn session(
+        &self,
+        client: &DevelopmentClient,
+        refresh_token: &str,
+    ) -> Result<(&DevelopmentUser, Session), GrantRefused> {
+        let claims = self
+            .signer
+            .read_refresh_token(refresh_token, self.clock.now())
+            .filter(|claims| claims.client_id == client.id)
+            .ok_or(GrantRefused::RefreshTokenWrong)?;
+        let session = Session::of_token_id(&claims.jti)
+            .filter(|session| !self.revoked.contains(session.0))
+            .ok_or(GrantRefused::RefreshTokenWrong)?;
+        let user = self
+            .users
+            .iter()
+            .find(|user| user.id == claims.user_id)
+            .ok_or(GrantRefused::RefreshTokenWrong)?;
+        Ok((user, session))
+    }
+
+    fn access_token(
+        &self,
+        client: &DevelopmentClient,
+        user: Option<&DevelopmentUser>,
+        scopes: &[String],
+        session: Session,
+    ) -> Result<Granted, GrantRefused> {
+        let now = self.clock.now();
+        let user_id = user.map(|user| user.id.to_string());
+        let claims = AccessClaims {
+            jti: session.access_token_id(),
+            sub: user_id.as_deref().unwrap_or(&client.id),
+            iat: now.timestamp(),
+            exp: later(now, client.access_token_lifetime),
+            aud: [&client.id],
+            grant_type: if user.is_some() {
+                "password"
+            } else {
+                "client_credentials"
+            },
+            client_id: &client.id,
+            scope: scopes,
+            user_id: user_id.as_deref(),
+            user_name: user.map(|user| user.name.as_str()),
+        };
+        Ok(Granted {
+            access_token: self.sign(&claims)?,
+            token_type: "bearer",
+            expires_in: client.access_token_lifetime.as_secs(),
+            scope: scopes.join(" "),
+            jti: claims.jti,
+            refresh_token: None,
+        })
+    }
+
+    fn refresh_token(
+        &self,
+        client: &DevelopmentClient,
+        user: &DevelopmentUser,
+        session: Session,
+    ) -> Result<Option<String>, GrantRefused> {
+        if !client.grants.contains(&Grant::RefreshToken) {
+            return Ok(None);
+        }
+        let now = self.clock.now();
+        let claims = RefreshClaims {
+            jti: session.refresh_token_id(),
+            iat: now.timestamp(),
+            exp: later(now, client.refresh_token_lifetime),
+            client_id: client.id.clone(),
+            user_id: user.id,
+            token_use: REFRESH_USE.to_owned(),
+        };
+        self.sign(&claims).map(Some)
+    }
+
+    fn sign<T: Serialize>(&self, claims: &T) -> Result<String, GrantRefused> {
+        self.signer.sign(claims).map_err(|error| {
+            tracing::error!(error = %error, "a token could not be signed");
+            GrantRefused::SigningFailed
+        })
+    }
+}
+
+/// The scopes that a token gets: those of the client, of the user, and of the request, if it names any.
+fn allowed_scopes(
+    form: &QueryParameters,
+    client_scopes: &[String],
+    user_scopes: Option<&[String]>,
+) -> Result<Vec<String>, GrantRefused> {
+    let asked: Vec<&str> = form
+        .text("scope")?
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect();
+    let scopes: Vec<String> = client_scopes
+        .iter()
+        .filter(|scope| user_scopes.is_none_or(|scopes| scopes.contains(scope)))
+        .filter(|scope| asked.is_empty() || asked.contains(&scope.as_str()))
+        .cloned()
+        .collect();
+    if scopes.is_empty() && !asked.is_empty() {
+        return Err(GrantRefused::ScopesNotAllowed);
+    }
+    Ok(scopes)
+}
+
+/// Compares digests, so that the time it takes tells neither where the secrets differ nor how long they are.
+fn is_same_secret(one: &Secret, other: &Secret) -> bool {
+    let [one, other] = [one, other].map(|secret| digest(&SHA256, secret.expose().as_bytes()));
+    verify_slices_are_equal(one.as_ref(), other.as_ref()).is_ok()
+}
+
+/// A time so much later, in seconds since 1970.
+fn later(now: DateTime<Utc>, lifetime: Duration) -> i64 {
+    let lifetime_seconds = i64::try_from(lifetime.as_secs()).unwrap_or(i64::MAX);
+    now.timestamp().saturating_add(lifetime_seconds)
+}

@@ -1,0 +1,162 @@
+//! The identity provider's paths.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    extract::{Path, Request, State},
+    http::{
+        HeaderMap, HeaderValue, StatusCode,
+        header::{AUTHORIZATION, CACHE_CONTROL},
+    },
+    response::{IntoResponse, Response},
+    routing::{delete, get, post},
+};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use keywright_core::Secret;
+use serde_json::{Value, json};
+
+use super::{
+    Provider,
+    grant::{ClientCredentials, GrantRefused},
+};
+use crate::{
+    Limits,
+    authentication::{TokenRefused, bearer_token},
+    request::{QueryParameters, has_media_type, read_body},
+    response::{self, ApiFailure},
+};
+
+/// The paths, below the provider's own.
+pub(super) fn routes(provider: Arc<Provider>) -> Router {
+    Router::new()
+        .route("/info", get(info))
+        .route("/oauth/token", post(token))
+        .route("/oauth/token/revoke/{token_id}", delete(revoke))
+        .route("/token_keys", get(token_keys))
+        .route("/.well-known/openid-configuration", get(discovery))
+        .with_state(provider)
+}
+
+/// What clients ask before they log in.
+async fn info(State(provider): State<Arc<Provider>>) -> Response {
+    json_body(&json!({
+        "app": {"name": "keywright development identity", "version": env!("CARGO_PKG_VERSION")},
+        "links": {"login": provider.signer.issuer()},
+        "prompts": {
+            "username": ["text", "User name"],
+            "password": ["password", "Password"],
+        },
+    }))
+}
+
+/// Where everything is, and who the issuer is.
+async fn discovery(State(provider): State<Arc<Provider>>) -> Response {
+    let issuer = provider.signer.issuer();
+    json_body(&json!({
+        "issuer": issuer,
+        "token_endpoint": format!("{issuer}/oauth/token"),
+        "jwks_uri": format!("{issuer}/token_keys"),
+        "grant_types_supported": ["client_credentials", "password", "refresh_token"],
+        "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
+        "id_token_signing_alg_values_supported": ["RS256"],
+        "response_types_supported": ["token"],
+        "subject_types_supported": ["public"],
+    }))
+}
+
+/// The key that checks the tokens.
+async fn token_keys(State(provider): State<Arc<Provider>>) -> Response {
+    json_body(&provider.signer.published_keys())
+}
+
+/// Gives a token. `response_type`, which some clients send, says nothing here.
+async fn token(
+    State(provider): State<Arc<Provider>>,
+    request: Request,
+) -> Result<Response, ApiFailure> {
+    let headers = request.headers().clone();
+    if !has_media_type(&headers, "application/x-www-form-urlencoded") {
+        return Ok(GrantRefused::RequestMalformed.into_response());
+    }
+    let form = QueryParameters::parse(&read_body(request.into_body(), &FORM_LIMITS).await?);
+    let granted = client_credentials(&headers, &form)
+        .and_then(|credentials| provider.grant(&form, &credentials));
+    let mut response = match granted {
+        Ok(granted) => response::rendered(&granted)?,
+        Err(refused) => refused.into_response(),
+    };
+    response
+        .headers_mut()
+        .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+/// Ends a login. It takes one of its access tokens, so that nobody ends another's.
+async fn revoke(
+    State(provider): State<Arc<Provider>>,
+    Path(token_id): Path<String>,
+    headers: HeaderMap,
+) -> Result<StatusCode, TokenRefused> {
+    let token = bearer_token(&headers)?;
+    if provider.revoke(token, &token_id) {
+        Ok(StatusCode::OK)
+    } else {
+        Err(TokenRefused::Invalid("it is not of the login to be ended"))
+    }
+}
+
+impl IntoResponse for GrantRefused {
+    fn into_response(self) -> Response {
+        let (status, code) = match self {
+            Self::ClientUnknown => (StatusCode::UNAUTHORIZED, "invalid_client"),
+            Self::CredentialsWrong | Self::RefreshTokenWrong => {
+                (StatusCode::BAD_REQUEST, "invalid_grant")
+            }
+            Self::GrantNotAllowed => (StatusCode::BAD_REQUEST, "unauthorized_client"),
+            Self::GrantUnknown => (StatusCode::BAD_REQUEST, "unsupported_grant_type"),
+            Self::RequestMalformed => (StatusCode::BAD_REQUEST, "invalid_request"),
+            Self::ScopesNotAllowed => (StatusCode::BAD_REQUEST, "invalid_scope"),
+            Self::SigningFailed => (StatusCode::INTERNAL_SERVER_ERROR, "server_error"),
+        };
+        let body = json!({"error": code, "error_description": self.to_string()});
+        response::json(status, body.to_string())
+    }
+}
+
+/// The client's credentials: in the header of HTTP's basic scheme, or else in the form.
+fn client_credentials(
+    headers: &HeaderMap,
+    form: &QueryParameters,
+) -> Result<ClientCredentials, GrantRefused> {
+    let Some(header) = headers.get(AUTHORIZATION) else {
+        return Ok(ClientCredentials {
+            id: form.required("client_id")?.to_owned(),
+            secret: Secret::new(form.text("client_secret")?.unwrap_or_default().to_owned()),
+        });
+    };
+    basic_credentials(header).ok_or(GrantRefused::ClientUnknown)
+}
+
+fn basic_credentials(header: &HeaderValue) -> Option<ClientCredentials> {
+    let (scheme, encoded) = header.to_str().ok()?.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let decoded = String::from_utf8(STANDARD.decode(encoded.trim()).ok()?).ok()?;
+    let (id, secret) = decoded.split_once(':')?;
+    Some(ClientCredentials {
+        id: id.to_owned(),
+        secret: Secret::new(secret.to_owned()),
+    })
+}
+
+fn json_body(body: &Value) -> Response {
+    response::json(StatusCode::OK, body.to_string())
+}
+
+/// How much of a form is taken.
+const FORM_LIMITS: Limits = Limits {
+    body_bytes_max: 64 * 1024,
+    body_deadline: Duration::from_secs(30),
+};

@@ -1,0 +1,195 @@
+//! Making tokens, and reading them when they come back.
+
+use chrono::{DateTime, Utc};
+use jsonwebtoken::{
+    Algorithm, DecodingKey, EncodingKey, Header, Validation, decode, encode,
+    jwk::{AlgorithmParameters, Jwk, ThumbprintHash},
+};
+use keywright_core::Secret;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+/// Signs tokens in the name of one issuer.
+pub(super) struct TokenSigner {
+    issuer: String,
+    key_id: String,
+    modulus: String,
+    exponent: String,
+    signing_key: EncodingKey,
+    verification_key: DecodingKey,
+}
+
+/// A signing key that can't be used.
+#[derive(Debug, thiserror::Error)]
+#[error("the signing key is not an RSA private key of 2048 bits or more in PEM")]
+pub struct SigningKeyRefused(#[source] jsonwebtoken::errors::Error);
+
+/// The claims of an access token.
+#[derive(Serialize)]
+pub(super) struct AccessClaims<'a> {
+    pub(super) jti: String,
+    pub(super) sub: &'a str,
+    pub(super) iat: i64,
+    pub(super) exp: i64,
+    pub(super) aud: [&'a str; 1],
+    pub(super) grant_type: &'a str,
+    pub(super) client_id: &'a str,
+    pub(super) scope: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) user_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) user_name: Option<&'a str>,
+}
+
+/// The claims of a refresh token. It names neither scopes nor the grant that an actor is found by: no server takes it for
+/// an access token.
+#[derive(Serialize, Deserialize)]
+pub(super) struct RefreshClaims {
+    pub(super) jti: String,
+    pub(super) iat: i64,
+    pub(super) exp: i64,
+    pub(super) client_id: String,
+    pub(super) user_id: Uuid,
+    pub(super) token_use: String,
+}
+
+/// What is read of a token that is to be revoked.
+#[derive(Deserialize)]
+pub(super) struct SessionClaims {
+    pub(super) jti: String,
+}
+
+/// A login, in which every token's id begins with the login's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Session(pub(super) Uuid);
+
+#[derive(Serialize)]
+struct Signed<'a, T> {
+    iss: &'a str,
+    #[serde(flatten)]
+    claims: &'a T,
+}
+
+impl Session {
+    /// A new login.
+    pub(super) fn begin() -> Self {
+        Self(Uuid::new_v4())
+    }
+
+    /// The login that a token id belongs to.
+    pub(super) fn of_token_id(token_id: &str) -> Option<Self> {
+        token_id
+            .get(..UUID_CHARACTERS)
+            .and_then(|session| Uuid::try_parse(session).ok())
+            .map(Self)
+    }
+
+    /// An id for a new access token.
+    pub(super) fn access_token_id(self) -> String {
+        format!("{}-{}", self.0, Uuid::new_v4().simple())
+    }
+
+    /// The id of the refresh token.
+    pub(super) fn refresh_token_id(self) -> String {
+        format!("{}-r", self.0)
+    }
+}
+
+impl TokenSigner {
+    /// Reads the key.
+    ///
+    /// # Errors
+    /// When it is not an RSA private key of 2048 bits or more in PEM.
+    pub(super) fn new(signing_key_pem: &Secret, issuer: String) -> Result<Self, SigningKeyRefused> {
+        let signing_key = EncodingKey::from_rsa_pem(signing_key_pem.expose().as_bytes())
+            .map_err(SigningKeyRefused)?;
+        let jwk =
+            Jwk::from_encoding_key(&signing_key, Algorithm::RS256).map_err(SigningKeyRefused)?;
+        let key_id = jwk
+            .thumbprint(ThumbprintHash::SHA256)
+            .map_err(SigningKeyRefused)?;
+        let AlgorithmParameters::RSA(public) = &jwk.algorithm else {
+            return Err(SigningKeyRefused(
+                jsonwebtoken::errors::ErrorKind::InvalidKeyFormat.into(),
+            ));
+        };
+        Ok(Self {
+            issuer,
+            key_id,
+            verification_key: DecodingKey::from_rsa_components(&public.n, &public.e)
+                .map_err(SigningKeyRefused)?,
+            modulus: public.n.clone(),
+            exponent: public.e.clone(),
+            signing_key,
+        })
+    }
+
+    /// The issuer that the tokens name.
+    pub(super) fn issuer(&self) -> &str {
+        &self.issuer
+    }
+
+    /// The public half of the key.
+    pub(super) fn verification_key(&self) -> &DecodingKey {
+        &self.verification_key
+    }
+
+    /// The public half of the key as a JWK set.
+    pub(super) fn published_keys(&self) -> Value {
+        json!({"keys": [{
+            "kty": "RSA",
+            "use": "sig",
+            "alg": "RS256",
+            "kid": self.key_id,
+            "n": self.modulus,
+            "e": self.exponent,
+        }]})
+    }
+
+    /// Signs claims, in the issuer's name.
+    ///
+    /// # Errors
+    /// When the signature fails.
+    pub(super) fn sign<T: Serialize>(
+        &self,
+        claims: &T,
+    ) -> Result<String, jsonwebtoken::errors::Error> {
+        let header = Header {
+            kid: Some(self.key_id.clone()),
+            ..Header::new(Algorithm::RS256)
+        };
+        let signed = Signed {
+            iss: &self.issuer,
+            claims,
+        };
+        encode(&header, &signed, &self.signing_key)
+    }
+
+    /// The claims of a refresh token of this issuer, if it is good at this time.
+    pub(super) fn read_refresh_token(
+        &self,
+        token: &str,
+        now: DateTime<Utc>,
+    ) -> Option<RefreshClaims> {
+        self.read::<RefreshClaims>(token)
+            .filter(|claims| claims.token_use == REFRESH_USE && claims.exp > now.timestamp())
+    }
+
+    /// The claims of a token of this issuer, expired or not.
+    pub(super) fn read<T: DeserializeOwned>(&self, token: &str) -> Option<T> {
+        let mut validation = Validation::new(Algorithm::RS256);
+        validation.set_required_spec_claims(&["iss"]);
+        validation.set_issuer(&[&self.issuer]);
+        validation.validate_exp = false;
+        validation.validate_aud = false;
+        decode(token, &self.verification_key, &validation)
+            .ok()
+            .map(|token| token.claims)
+    }
+}
+
+/// What `token_use` says in a refresh token.
+pub(super) const REFRESH_USE: &str = "refresh";
+
+const UUID_CHARACTERS: usize = 36;

@@ -1,0 +1,27 @@
+//! The HTTP edge: it parses a request, calls one use case of `keywright-core`, and renders what came of it.
+//!
+//! [`router`] makes the whole service out of an [`Api`]. Each verb is one file, `routes/<noun>/<verb>.rs`, and each reads
+//! in one order: the request, the response, the handler. Where to find the rest:
+//!
+//! - `request/` reads bodies and queries, so that an unknown field, a missing one and one of the wrong kind each get the
+//!   status that clients know;
+//! - `response/` renders versions, and holds the one place where a failure becomes a status and a body;
+//! - [`authentication`] finds out who is asking; [`development_identity`] is an identity provider for development;
+//! - `telemetry.rs` gives each request its id, its span and its line in the access log.
+//!
+//! To add a verb: write its file, mount it in `router.rs`, and, when a failure has another status there than elsewhere,
+//! add a case to `response::Endpoint`.
+
+mod api;
+pub mod authentication;
+pub mod development_identity;
+mod request;
+mod response;
+mod router;
+mod routes;
+mod telemetry;
+
+pub use api::{Api, Information, Limits};
+/// What [`router`] makes: a service for each connection to clone.
+pub use axum::Router;
+pub use router::router;

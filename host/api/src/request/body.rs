@@ -1,0 +1,168 @@
+//! Receiving a body: its media type, its size, and the time it takes.
+
+use axum::{
+    body::{Body, HttpBody},
+    extract::Request,
+    http::{HeaderMap, StatusCode, header::CONTENT_TYPE},
+};
+use http_body_util::BodyExt;
+use zeroize::Zeroizing;
+
+use crate::{Limits, response::ApiFailure};
+
+/// Receives a JSON body; `charset` and other parameters of the media type are of no account, since JSON is UTF-8.
+///
+/// # Errors
+/// 400 for another media type or a body that breaks off, 408 and 413 beyond the limits.
+pub(crate) async fn read_json_body(
+    request: Request,
+    limits: &Limits,
+) -> Result<Zeroizing<Vec<u8>>, ApiFailure> {
+    if !has_media_type(request.headers(), "application/json") {
+        return Err(ApiFailure::new(
+            StatusCode::BAD_REQUEST,
+            "the content type of the request is not supported; it must be application/json",
+        ));
+    }
+    read_body(request.into_body(), limits).await
+}
+
+/// Receives a body of any kind.
+///
+/// # Errors
+/// 400 for a body that breaks off, 408 and 413 beyond the limits.
+pub(crate) async fn read_body(
+    body: Body,
+    limits: &Limits,
+) -> Result<Zeroizing<Vec<u8>>, ApiFailure> {
+    tokio::time::timeout(limits.body_deadline, receive(body, limits.body_bytes_max))
+        .await
+        .unwrap_or_else(|_| {
+            Err(ApiFailure::new(
+                StatusCode::REQUEST_TIMEOUT,
+                "the request body took too long to arrive",
+            ))
+        })
+}
+
+/// Whether a request says that its body is of this type.
+pub(crate) fn has_media_type(headers: &HeaderMap, media_type: &str) -> bool {
+    headers
+        .get(CONTENT_TYPE)
+        .and_then(|content_type| content_type.to_str().ok())
+        .and_then(|content_type| content_type.split(';').next())
+        .is_some_and(|essence| essence.trim().eq_ignore_ascii_case(media_type))
+}
+
+async fn receive(mut body: Body, bytes_max: usize) -> Result<Zeroizing<Vec<u8>>, ApiFailure> {
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    let mut received = Zeroizing::new(Vec::with_capacity(announced.min(bytes_max)));
+    let mut bytes = 0_usize;
+    while announced.max(bytes) <= bytes_max.saturating_add(DISCARDED_BYTES_MAX) {
+        let Some(frame) = body.frame().await else {
+            break;
+        };
+        let frame = frame.map_err(|_| {
+            ApiFailure::new(
+                StatusCode::BAD_REQUEST,
+                "the request body could not be received",
+            )
+        })?;
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        bytes = bytes.saturating_add(data.len());
+        if bytes <= bytes_max {
+            received.extend_from_slice(&data);
+        }
+    }
+    if announced.max(bytes) > bytes_max {
+        return Err(ApiFailure::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!("the request body may have at most {bytes_max} bytes"),
+        ));
+    }
+    Ok(received)
+}
+
+/// How far a body that is too large is received all the same, in bytes past the limit: a client that is still sending
+/// when its connection is closed may never see the answer.
+const DISCARDED_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        convert::Infallible,
+        pin::Pin,
+        task::{Context, Poll},
+        time::Duration,
+    };
+
+    use axum::body::Bytes;
+    use http_body::Frame;
+
+    use super::*;
+
+    /// A body of which nothing ever arrives.
+    struct Silent;
+
+    impl HttpBody for Silent {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            Poll::Pending
+        }
+    }
+
+    fn limits(body_bytes_max: usize) -> Limits {
+        Limits {
+            body_bytes_max,
+            body_deadline: Duration::from_secs(5),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_at_the_limit_is_received_and_one_byte_more_is_not() {
+        let received = read_body(Body::from("12345678"), &limits(8)).await.unwrap();
+        assert_eq!(received.as_slice(), b"12345678");
+        let refused = read_body(Body::from("123456789"), &limits(8))
+            .await
+            .unwrap_err();
+        assert_eq!(refused.status(), StatusCode::PAYLOAD_TOO_LARGE);
+    }
+
+    #[tokio::test]
+    async fn a_body_that_does_not_arrive_is_given_up() {
+        let hasty = Limits {
+            body_deadline: Duration::from_millis(20),
+            ..limits(8)
+        };
+        let refused = read_body(Body::new(Silent), &hasty).await.unwrap_err();
+        assert_eq!(refused.status(), StatusCode::REQUEST_TIMEOUT);
+    }
+
+    #[test]
+    fn the_media_type_is_compared_without_case_and_parameters() {
+        for (content_type, is_json) in [
+            ("application/json", true),
+            ("Application/JSON; charset=UTF-8", true),
+            ("application/json;charset=UTF-8", true),
+            ("application/jsonp", false),
+            ("text/plain", false),
+            ("", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_TYPE, content_type.parse().unwrap());
+            assert_eq!(
+                has_media_type(&headers, "application/json"),
+                is_json,
+                "{content_type}"
+            );
+        }
+        assert!(!has_media_type(&HeaderMap::new(), "application/json"));
+    }
+}

@@ -1,0 +1,12 @@
+//! Reading requests.
+
+mod body;
+mod compact;
+mod object;
+mod query;
+mod strict;
+
+pub(crate) use body::{has_media_type, read_body, read_json_body};
+pub(crate) use compact::compact;
+pub(crate) use object::{BodyRefused, RequestObject, parse_document};
+pub(crate) use query::{QueryParameters, QueryRefused};

@@ -1,0 +1,160 @@
+//! Query parameters.
+
+use axum::http::Uri;
+
+/// The parameters of a query, percent-decoded.
+pub(crate) struct QueryParameters {
+    pairs: Vec<(String, String)>,
+}
+
+/// Why a query was refused. The words are for the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum QueryRefused {
+    /// Both parameters were given.
+    #[error("only one of the parameters {0} and {1} may be given")]
+    Exclusive(&'static str, &'static str),
+    /// A parameter is not what it must be.
+    #[error("the parameter {parameter} must be {expected}")]
+    Malformed {
+        /// The parameter.
+        parameter: &'static str,
+        /// What it must be, with its article.
+        expected: &'static str,
+    },
+    /// A required parameter is absent or empty.
+    #[error("the parameter {0} is required")]
+    Missing(&'static str),
+    /// A parameter stands more than once.
+    #[error("the parameter {0} may be given only once")]
+    Repeated(&'static str),
+}
+
+impl QueryParameters {
+    /// Reads the query of an address.
+    pub(crate) fn of(uri: &Uri) -> Self {
+        Self::parse(uri.query().unwrap_or_default().as_bytes())
+    }
+
+    /// Reads the form encoding, which queries and form bodies share.
+    pub(crate) fn parse(encoded: &[u8]) -> Self {
+        Self {
+            pairs: form_urlencoded::parse(encoded).into_owned().collect(),
+        }
+    }
+
+    /// A parameter's text, if it is given.
+    ///
+    /// # Errors
+    /// [`QueryRefused::Repeated`].
+    pub(crate) fn text(&self, parameter: &'static str) -> Result<Option<&str>, QueryRefused> {
+        let mut found = self
+            .pairs
+            .iter()
+            .filter(|(name, _)| name == parameter)
+            .map(|(_, value)| value.as_str());
+        let text = found.next();
+        if found.next().is_some() {
+            return Err(QueryRefused::Repeated(parameter));
+        }
+        Ok(text)
+    }
+
+    /// The text of a parameter that must be given, and not be empty.
+    ///
+    /// # Errors
+    /// [`QueryRefused::Missing`], [`QueryRefused::Repeated`].
+    pub(crate) fn required(&self, parameter: &'static str) -> Result<&str, QueryRefused> {
+        self.text(parameter)?
+            .filter(|text| !text.is_empty())
+            .ok_or(QueryRefused::Missing(parameter))
+    }
+
+    /// A parameter that is a boolean, if it is given.
+    ///
+    /// # Errors
+    /// [`QueryRefused::Malformed`], [`QueryRefused::Repeated`].
+    pub(crate) fn boolean(&self, parameter: &'static str) -> Result<Option<bool>, QueryRefused> {
+        let Some(text) = self.text(parameter)? else {
+            return Ok(None);
+        };
+        match text.to_ascii_lowercase().as_str() {
+            "true" => Ok(Some(true)),
+            "false" => Ok(Some(false)),
+            _ => Err(QueryRefused::Malformed {
+                parameter,
+                expected: "true or false",
+            }),
+        }
+    }
+
+    /// A parameter that is a whole number, if it is given.
+    ///
+    /// # Errors
+    /// [`QueryRefused::Malformed`], [`QueryRefused::Repeated`].
+    pub(crate) fn integer(&self, parameter: &'static str) -> Result<Option<i64>, QueryRefused> {
+        self.text(parameter)?
+            .map(str::parse)
+            .transpose()
+            .map_err(|_| QueryRefused::Malformed {
+                parameter,
+                expected: "a whole number",
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(text: &str) -> QueryParameters {
+        QueryParameters::parse(text.as_bytes())
+    }
+
+    #[test]
+    fn values_are_percent_decoded() {
+        for encoded in [
+            "name=%2Fa%2Fb%5B1%5D",
+            "name=/a/b[1]",
+            "x=1&name=%2fa/b%5b1]",
+        ] {
+            assert_eq!(
+                query(encoded).text("name"),
+                Ok(Some("/a/b[1]")),
+                "{encoded}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_empty_value_is_given_but_does_not_satisfy_a_requirement() {
+        for encoded in ["path=", "path"] {
+            assert_eq!(query(encoded).text("path"), Ok(Some("")), "{encoded}");
+            assert_eq!(
+                query(encoded).required("path"),
+                Err(QueryRefused::Missing("path"))
+            );
+        }
+    }
+
+    #[test]
+    fn a_repeated_parameter_is_refused_even_with_equal_values() {
+        let refused = Err(QueryRefused::Repeated("name"));
+        assert_eq!(query("name=a&name=a").text("name"), refused);
+        assert_eq!(query("name=a&na%6De=b").required("name"), refused);
+    }
+
+    #[test]
+    fn scalars_that_do_not_parse_are_named() {
+        for text in ["abc", "1.5", "", " 1", "99999999999999999999"] {
+            let refused = query(&format!("versions={text}")).integer("versions");
+            assert_eq!(
+                refused.unwrap_err().to_string(),
+                "the parameter versions must be a whole number",
+                "{text}"
+            );
+        }
+        assert_eq!(query("versions=-1").integer("versions"), Ok(Some(-1)));
+        assert!(query("current=maybe").boolean("current").is_err());
+        assert_eq!(query("current=TRUE").boolean("current"), Ok(Some(true)));
+    }
+}

@@ -1,0 +1,365 @@
+//! The one place where a failure becomes a status and a body.
+
+use std::{error::Error, fmt::Write, time::Duration};
+
+use axum::{
+    http::{
+        HeaderValue, StatusCode,
+        header::{RETRY_AFTER, WWW_AUTHENTICATE},
+    },
+    response::{IntoResponse, Response},
+};
+use keywright_core::{
+    Failure,
+    ports::{PluginFailure, PluginFault, RepositoryFailure},
+};
+use serde::Serialize;
+
+use crate::{
+    request::{BodyRefused, QueryRefused},
+    response::json,
+};
+
+/// What a request failed with: a status, words for the caller, and a cause for the log alone.
+#[derive(Debug)]
+pub(crate) struct ApiFailure {
+    status: StatusCode,
+    error: String,
+    error_description: Option<&'static str>,
+    challenge: Option<&'static str>,
+    retry_after: Option<Duration>,
+    cause: Option<Box<dyn Error + Send + Sync + 'static>>,
+}
+
+/// Where a failure happened, as far as its status depends on that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Endpoint {
+    /// `POST /api/v1/data` that generates.
+    Generate,
+    /// Anything that is not named here.
+    Other,
+    /// `POST /api/v1/regenerate`.
+    Regenerate,
+    /// `POST /api/v1/data` that regenerates.
+    RegenerateThroughData,
+    /// `PUT /api/v1/data`.
+    Set,
+}
+
+impl ApiFailure {
+    /// A failure with nothing but a status and the caller's words.
+    pub(crate) fn new(status: StatusCode, error: impl Into<String>) -> Self {
+        Self {
+            status,
+            error: error.into(),
+            error_description: None,
+            challenge: None,
+            retry_after: None,
+            cause: None,
+        }
+    }
+
+    /// A failure of authentication: a code that clients compare, words for people, and the header that names the scheme.
+    pub(crate) fn unauthenticated(
+        status: StatusCode,
+        code: &'static str,
+        description: &'static str,
+        challenge: &'static str,
+    ) -> Self {
+        Self {
+            error_description: Some(description),
+            challenge: Some(challenge),
+            ..Self::new(status, code)
+        }
+    }
+
+    /// Something that the server needs is away for now.
+    pub(crate) fn unavailable(error: &'static str, retry_after: Duration) -> Self {
+        Self {
+            retry_after: Some(retry_after),
+            ..Self::new(StatusCode::SERVICE_UNAVAILABLE, error)
+        }
+    }
+
+    /// A response that has no JSON form.
+    pub(crate) fn unrenderable(cause: serde_json::Error) -> Self {
+        Self {
+            cause: Some(Box::new(cause)),
+            ..Self::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "the response could not be written",
+            )
+        }
+    }
+
+    /// A body that is not what its endpoint takes.
+    pub(crate) fn body(refused: &BodyRefused, endpoint: Endpoint) -> Self {
+        let status = match refused {
+            BodyRefused::Malformed | BodyRefused::MemberMalformed { .. } => StatusCode::BAD_REQUEST,
+            BodyRefused::UnknownField(_) => endpoint.unknown_field_status(),
+        };
+        Self::new(status, refused.to_string())
+    }
+
+    /// What a use case failed with.
+    pub(crate) fn of(failure: Failure, endpoint: Endpoint) -> Self {
+        Self {
+            retry_after: retry_after(&failure),
+            ..Self::new(status(&failure, endpoint), words(&failure))
+        }
+        .caused_by(failure)
+    }
+
+    /// The status of the response.
+    #[cfg(test)]
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    fn caused_by(self, failure: Failure) -> Self {
+        Self {
+            cause: Some(Box::new(failure)),
+            ..self
+        }
+    }
+
+    /// Logs what the server itself, not the caller, is to blame for. What callers send wrong is told to them alone: the
+    /// words may repeat it.
+    fn log(&self) {
+        if !self.status.is_server_error() {
+            return;
+        }
+        let error = self
+            .cause
+            .as_deref()
+            .map_or_else(|| self.error.clone(), |cause| error_chain(cause));
+        tracing::error!(http.status = self.status.as_u16(), error, "failed");
+    }
+}
+
+impl From<QueryRefused> for ApiFailure {
+    fn from(refused: QueryRefused) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, refused.to_string())
+    }
+}
+
+impl IntoResponse for ApiFailure {
+    fn into_response(self) -> Response {
+        self.log();
+        let body = FailureBody {
+            error: &self.error,
+            error_description: self.error_description,
+        };
+        let mut response = json(
+            self.status,
+            serde_json::to_string(&body).unwrap_or_default(),
+        );
+        let headers = response.headers_mut();
+        if let Some(challenge) = self.challenge {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+        }
+        if let Some(retry_after) = self.retry_after {
+            let seconds = u64::try_from(retry_after.as_millis().div_ceil(1_000));
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds.unwrap_or(1).max(1)));
+        }
+        response
+    }
+}
+
+impl Endpoint {
+    fn unknown_field_status(self) -> StatusCode {
+        match self {
+            Self::Generate | Self::RegenerateThroughData => StatusCode::BAD_REQUEST,
+            Self::Other | Self::Regenerate | Self::Set => StatusCode::UNPROCESSABLE_ENTITY,
+        }
+    }
+
+    fn unknown_type_status(self) -> StatusCode {
+        match self {
+            Self::Set => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::Generate | Self::Other | Self::Regenerate | Self::RegenerateThroughData => {
+                StatusCode::BAD_REQUEST
+            }
+        }
+    }
+
+    fn long_metadata_status(self) -> StatusCode {
+        match self {
+            Self::Regenerate | Self::RegenerateThroughData => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Generate | Self::Other | Self::Set => StatusCode::BAD_REQUEST,
+        }
+    }
+}
+
+/// What an error says, and what each of its causes says.
+pub(crate) fn error_chain(error: &dyn Error) -> String {
+    let mut chain = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let _ = write!(chain, ": {error}");
+        cause = error.source();
+    }
+    chain
+}
+
+/// Bodies of failures hold texts alone: clients read them into a map of texts.
+#[derive(Serialize)]
+struct FailureBody<'a> {
+    error: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_description: Option<&'a str>,
+}
+
+fn status(failure: &Failure, endpoint: Endpoint) -> StatusCode {
+    match failure {
+        Failure::CertificateRefused(_)
+        | Failure::IssuerUnusable(_)
+        | Failure::NameMalformed(_)
+        | Failure::NotRegeneratable(_)
+        | Failure::ParametersMissing(_)
+        | Failure::ReferenceNotJson(_)
+        | Failure::TypeDiffers(_)
+        | Failure::TypeNotGeneratable(_)
+        | Failure::ValueRefused(_) => StatusCode::BAD_REQUEST,
+        Failure::MetadataTooLong(_) => endpoint.long_metadata_status(),
+        Failure::TypeUnknown { .. } => endpoint.unknown_type_status(),
+        Failure::ValueMemberUnknown(_) => endpoint.unknown_field_status(),
+        Failure::IssuerNotFound | Failure::NotFound => StatusCode::NOT_FOUND,
+        Failure::ReferencesTooLarge { .. } | Failure::ValueTooLarge { .. } => {
+            StatusCode::PAYLOAD_TOO_LARGE
+        }
+        Failure::Contended | Failure::Repository(RepositoryFailure::Unavailable(_)) => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
+        Failure::GeneratedCertificateRefused(_)
+        | Failure::Repository(RepositoryFailure::Inconsistent(_) | RepositoryFailure::Query(_))
+        | Failure::Seal(_)
+        | Failure::StoredValueMalformed => StatusCode::INTERNAL_SERVER_ERROR,
+        Failure::Plugin(plugin) => plugin_status(plugin, endpoint),
+    }
+}
+
+fn plugin_status(failure: &PluginFailure, endpoint: Endpoint) -> StatusCode {
+    match failure {
+        PluginFailure::DocumentRefused(_)
+        | PluginFailure::ParametersRefused(_)
+        | PluginFailure::ValueRefused(_) => StatusCode::BAD_REQUEST,
+        PluginFailure::ValueMemberUnknown(_) => endpoint.unknown_field_status(),
+        PluginFailure::Faulted {
+            fault: PluginFault::InputTooLarge,
+            ..
+        } => StatusCode::PAYLOAD_TOO_LARGE,
+        PluginFailure::Faulted { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+        PluginFailure::QueueFull { .. } => StatusCode::SERVICE_UNAVAILABLE,
+    }
+}
+
+fn words(failure: &Failure) -> String {
+    match failure {
+        Failure::Plugin(PluginFailure::ValueMemberUnknown(member)) => {
+            format!("the value has the unknown field {member}")
+        }
+        failure => failure.to_string(),
+    }
+}
+
+fn retry_after(failure: &Failure) -> Option<Duration> {
+    match failure {
+        Failure::Plugin(PluginFailure::QueueFull { retry_after }) => Some(*retry_after),
+        Failure::Contended => Some(CONTENDED_RETRY_AFTER),
+        Failure::Repository(RepositoryFailure::Unavailable(_)) => Some(DATABASE_RETRY_AFTER),
+        _ => None,
+    }
+}
+
+const CONTENDED_RETRY_AFTER: Duration = Duration::from_secs(1);
+
+const DATABASE_RETRY_AFTER: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use keywright_core::{
+        credential::{MetadataTooLong, NameMalformed},
+        ports::{SealFailure, Violation},
+    };
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn refused(endpoint: Endpoint, failure: Failure) -> u16 {
+        ApiFailure::of(failure, endpoint).status.as_u16()
+    }
+
+    #[test]
+    fn unknown_fields_unknown_types_and_long_metadata_depend_on_the_endpoint() {
+        for (endpoint, field, credential_type, metadata) in [
+            (Endpoint::Set, 422, 422, 400),
+            (Endpoint::Generate, 400, 400, 400),
+            (Endpoint::Regenerate, 422, 400, 413),
+            (Endpoint::RegenerateThroughData, 400, 400, 413),
+        ] {
+            let member = "length".to_owned();
+            let body = ApiFailure::body(&BodyRefused::UnknownField(member.clone()), endpoint);
+            assert_eq!(body.status.as_u16(), field);
+            assert_eq!(
+                refused(endpoint, Failure::ValueMemberUnknown(member.clone())),
+                field
+            );
+            assert_eq!(
+                refused(endpoint, PluginFailure::ValueMemberUnknown(member).into()),
+                field
+            );
+            let known = Vec::new();
+            assert_eq!(
+                refused(endpoint, Failure::TypeUnknown { known }),
+                credential_type
+            );
+            assert_eq!(refused(endpoint, MetadataTooLong.into()), metadata);
+        }
+    }
+
+    #[test]
+    fn every_kind_of_failure_has_its_status() {
+        let driver = || Box::<dyn Error + Send + Sync>::from("password=hunter2");
+        let faulted = |fault| PluginFailure::Faulted {
+            plugin: "password".to_owned(),
+            fault,
+        };
+        let violation = Violation {
+            member: None,
+            rule: "is wrong".to_owned(),
+        };
+        for (failure, status) in [
+            (NameMalformed::TooLong.into(), 400),
+            (Failure::NotFound, 404),
+            (Failure::IssuerNotFound, 404),
+            (Failure::Contended, 503),
+            (PluginFailure::ParametersRefused(violation).into(), 400),
+            (faulted(PluginFault::Trapped).into(), 500),
+            (faulted(PluginFault::InputTooLarge).into(), 413),
+            (RepositoryFailure::Unavailable(driver()).into(), 503),
+            (RepositoryFailure::Query(driver()).into(), 500),
+            (SealFailure::KeyUnknown(Uuid::nil()).into(), 500),
+        ] {
+            assert_eq!(refused(Endpoint::Other, failure), status);
+        }
+    }
+
+    #[test]
+    fn a_full_queue_says_when_to_try_again() {
+        for (retry_after, header) in [(1_200, "2"), (0, "1"), (3_000, "3")] {
+            let retry_after = Duration::from_millis(retry_after);
+            let failure = PluginFailure::QueueFull { retry_after }.into();
+            let response = ApiFailure::of(failure, Endpoint::Generate).into_response();
+            assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+            assert_eq!(response.headers()[RETRY_AFTER], header);
+        }
+    }
+
+    #[test]
+    fn the_cause_is_for_the_log_alone() {
+        let cause = Box::<dyn Error + Send + Sync>::from("connection to 10.0.0.1 refused");
+        let failure = ApiFailure::of(RepositoryFailure::Query(cause).into(), Endpoint::Other);
+        assert_eq!(failure.error, "the storage failed");
+    }
+}

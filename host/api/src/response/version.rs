@@ -1,0 +1,214 @@
+//! Rendering a credential version.
+
+use keywright_core::{
+    Failure,
+    credential::{CertificateMarks, CredentialVersion, Issuance, Written},
+};
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use crate::response::timestamp;
+
+/// A credential version as clients get it, its members in their order. The stored value stands in it as it is.
+#[derive(Serialize)]
+pub(crate) struct VersionBody<'a> {
+    #[serde(rename = "type")]
+    credential_type: &'a str,
+    version_created_at: String,
+    id: Uuid,
+    name: &'a str,
+    metadata: Option<&'a RawValue>,
+    value: &'a RawValue,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transitional: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    certificate_authority: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    self_signed: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generated: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expiry_date: Option<ExpiryDate>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration_overridden: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration_used: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_length: Option<u32>,
+}
+
+/// When a certificate expires; null for a version without one.
+struct ExpiryDate(Option<String>);
+
+impl Serialize for ExpiryDate {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'a> VersionBody<'a> {
+    /// A version that was set or read.
+    ///
+    /// # Errors
+    /// When what is stored is not JSON.
+    pub(crate) fn of(version: &'a CredentialVersion) -> Result<Self, Failure> {
+        let metadata = version.metadata.as_ref();
+        let marks = version.certificate.as_ref();
+        let facts = marks.and_then(|marks| marks.facts.as_ref());
+        Ok(Self {
+            credential_type: version.credential_type.as_str(),
+            version_created_at: timestamp(version.created_at),
+            id: version.id,
+            name: version.name.as_str(),
+            metadata: metadata
+                .map(|metadata| raw(metadata.json().expose()))
+                .transpose()?,
+            value: raw(version.value.expose())?,
+            transitional: marks.map(|marks| marks.is_transitional),
+            certificate_authority: marks
+                .map(|_| facts.is_some_and(|facts| facts.is_certificate_authority)),
+            self_signed: marks.map(|_| facts.is_some_and(|facts| facts.is_self_signed)),
+            generated: marks.and_then(|marks| marks.is_generated),
+            expiry_date: marks.map(ExpiryDate::of),
+            duration_overridden: None,
+            duration_used: None,
+            key_length: None,
+        })
+    }
+
+    /// A version that was generated or regenerated.
+    ///
+    /// # Errors
+    /// When what is stored is not JSON.
+    pub(crate) fn of_written(written: &'a Written) -> Result<Self, Failure> {
+        let issuance: Option<&Issuance> = written.issuance.as_ref();
+        Ok(Self {
+            duration_overridden: issuance.map(|issuance| issuance.is_duration_overridden),
+            duration_used: issuance.map(|issuance| issuance.duration_used_days),
+            key_length: issuance.map(|issuance| issuance.key_length_bits),
+            ..Self::of(&written.version)?
+        })
+    }
+}
+
+impl ExpiryDate {
+    fn of(marks: &CertificateMarks) -> Self {
+        Self(
+            marks
+                .facts
+                .as_ref()
+                .map(|facts| timestamp(facts.expires_at)),
+        )
+    }
+}
+
+fn raw(json: &str) -> Result<&RawValue, Failure> {
+    serde_json::from_str(json).map_err(|_| Failure::StoredValueMalformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use keywright_core::{
+        Secret,
+        certificate::CertificateFacts,
+        credential::{CredentialName, CredentialType, Metadata},
+    };
+    use serde_json::json;
+
+    use super::*;
+
+    fn version(credential_type: &str, value: &str) -> CredentialVersion {
+        CredentialVersion {
+            id: Uuid::nil(),
+            name: CredentialName::parse("/a/b").unwrap(),
+            credential_type: CredentialType::parse(credential_type).unwrap(),
+            created_at: "2026-01-02T03:04:05.678Z".parse().unwrap(),
+            metadata: None,
+            value: Secret::new(value.to_owned()),
+            certificate: None,
+        }
+    }
+
+    fn certificate() -> CredentialVersion {
+        CredentialVersion {
+            certificate: Some(CertificateMarks {
+                is_transitional: true,
+                is_generated: Some(true),
+                facts: Some(CertificateFacts {
+                    expires_at: "2027-01-02T03:04:05Z".parse().unwrap(),
+                    is_certificate_authority: true,
+                    is_self_signed: false,
+                    key_length_bits: 2048,
+                }),
+            }),
+            ..version("certificate", r#"{"ca":null}"#)
+        }
+    }
+
+    fn render(version: &CredentialVersion) -> String {
+        serde_json::to_string(&VersionBody::of(version).unwrap()).unwrap()
+    }
+
+    const HEAD: &str = r#""version_created_at":"2026-01-02T03:04:05Z","id":"00000000-0000-0000-0000-000000000000","name":"/a/b","#;
+
+    #[test]
+    fn members_stand_in_their_order_and_the_value_as_it_is_stored() {
+        let mut version = version("json", r#"{"z":1.10,"a":"ä"}"#);
+        assert_eq!(
+            render(&version),
+            format!(r#"{{"type":"json",{HEAD}"metadata":null,"value":{{"z":1.10,"a":"ä"}}}}"#)
+        );
+        version.metadata = Metadata::parse(&json!({"b": 1, "a": []})).unwrap();
+        assert!(render(&version).contains(r#""metadata":{"b":1,"a":[]},"value""#));
+    }
+
+    #[test]
+    fn a_certificate_has_its_marks_beside_its_value() {
+        assert_eq!(
+            render(&certificate()),
+            format!(
+                r#"{{"type":"certificate",{HEAD}"metadata":null,"value":{{"ca":null}},"transitional":true,"certificate_authority":true,"self_signed":false,"generated":true,"expiry_date":"2027-01-02T03:04:05Z"}}"#
+            )
+        );
+    }
+
+    #[test]
+    fn without_a_certificate_the_expiry_is_null_and_an_unknown_origin_is_left_out() {
+        let mut version = certificate();
+        version.certificate = Some(CertificateMarks {
+            is_transitional: false,
+            is_generated: None,
+            facts: None,
+        });
+        assert!(render(&version).ends_with(
+            r#""transitional":false,"certificate_authority":false,"self_signed":false,"expiry_date":null}"#
+        ));
+    }
+
+    #[test]
+    fn only_what_was_written_says_how_it_was_issued() {
+        let written = Written {
+            version: certificate(),
+            issuance: Some(Issuance {
+                is_duration_overridden: false,
+                duration_used_days: 365,
+                key_length_bits: 2048,
+            }),
+        };
+        let body = serde_json::to_string(&VersionBody::of_written(&written).unwrap()).unwrap();
+        assert!(body.ends_with(
+            r#""expiry_date":"2027-01-02T03:04:05Z","duration_overridden":false,"duration_used":365,"key_length":2048}"#
+        ));
+    }
+
+    #[test]
+    fn what_is_not_json_is_not_rendered() {
+        for value in ["", "{", r#"1,"name":2"#] {
+            assert!(
+                VersionBody::of(&version("value", value)).is_err(),
+                "{value}"
+            );
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! `POST /api/v1/data`: generates a credential; with `"regenerate": true` it does what `POST /api/v1/regenerate` does.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{Request, State},
+    response::Response,
+};
+use keywright_core::{
+    Failure,
+    credential::{CredentialType, Credentials, Generate, Metadata, Parameters, WriteMode},
+};
+use serde_json::{Map, Value};
+
+use super::{known_type, regenerate, required_name};
+use crate::{
+    Api,
+    request::{BodyRefused, RequestObject, read_json_body},
+    response::{ApiFailure, Endpoint, VersionBody, rendered},
+};
+
+/// What the body asks for.
+enum PostRequest {
+    Generate(GenerateRequest),
+    Regenerate(regenerate::RegenerateRequest),
+}
+
+/// The members of a generate, each of its kind.
+struct GenerateRequest {
+    name: Option<String>,
+    mode: WriteMode,
+    credential_type: Option<String>,
+    parameters: Option<Map<String, Value>>,
+    /// `value.username`: where a user's name stood before it became a parameter.
+    username: Option<String>,
+    metadata: Value,
+}
+
+impl PostRequest {
+    fn read(body: &[u8]) -> Result<Self, (BodyRefused, Endpoint)> {
+        let at = |endpoint| move |refused| (refused, endpoint);
+        let mut members = RequestObject::parse(body).map_err(at(Endpoint::Generate))?;
+        match members
+            .take_boolean("regenerate")
+            .map_err(at(Endpoint::Generate))?
+        {
+            None => GenerateRequest::read(members)
+                .map(Self::Generate)
+                .map_err(at(Endpoint::Generate)),
+            Some(true) => {
+                let endpoint = Endpoint::RegenerateThroughData;
+                members.take_json("type").map_err(at(endpoint))?;
+                regenerate::RegenerateRequest::read(members)
+                    .map(Self::Regenerate)
+                    .map_err(at(endpoint))
+            }
+            Some(false) => Err((
+                BodyRefused::UnknownField("regenerate".to_owned()),
+                Endpoint::Generate,
+            )),
+        }
+    }
+}
+
+impl GenerateRequest {
+    fn read(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
+        let credential_type = members.take_text("type")?;
+        let is_user = credential_type
+            .as_deref()
+            .is_some_and(|named| named.eq_ignore_ascii_case(CredentialType::USER));
+        let username = if is_user {
+            take_username(&mut members)?
+        } else {
+            None
+        };
+        let request = Self {
+            name: members.take_text("name")?,
+            mode: take_mode(&mut members)?,
+            credential_type,
+            parameters: members.take_members("parameters")?,
+            username,
+            metadata: members.take_json("metadata")?,
+        };
+        members.finish()?;
+        Ok(request)
+    }
+
+    fn check(self, credentials: &Credentials) -> Result<Generate, Failure> {
+        let name = required_name(self.name)?;
+        let credential_type = known_type(self.credential_type, credentials)?;
+        if credential_type.is_set_only() {
+            return Err(Failure::TypeNotGeneratable(credential_type));
+        }
+        if credential_type.is_certificate() && self.parameters.is_none() {
+            return Err(Failure::ParametersMissing(credential_type));
+        }
+        let mut parameters = self.parameters;
+        if let Some(username) = self.username {
+            parameters
+                .get_or_insert_default()
+                .insert("username".to_owned(), Value::String(username));
+        }
+        Ok(Generate {
+            name,
+            credential_type,
+            mode: self.mode,
+            parameters: parameters.map(Parameters::new),
+            metadata: Metadata::parse(&self.metadata)?,
+        })
+    }
+}
+
+/// Takes the mode. Where an older client also sends `overwrite`, the mode is what counts; `overwrite` alone stands for a
+/// mode of its own.
+fn take_mode(members: &mut RequestObject<'_>) -> Result<WriteMode, BodyRefused> {
+    let overwrite = members.take_boolean("overwrite")?;
+    match members.take_text("mode")?.as_deref() {
+        Some("converge") => Ok(WriteMode::Converge),
+        Some("no-overwrite") => Ok(WriteMode::NoOverwrite),
+        Some("overwrite") => Ok(WriteMode::Overwrite),
+        Some(_) => Err(BodyRefused::MemberMalformed {
+            member: "mode",
+            expected: "overwrite, no-overwrite or converge",
+        }),
+        None => Ok(match overwrite {
+            None => WriteMode::Converge,
+            Some(false) => WriteMode::NoOverwrite,
+            Some(true) => WriteMode::Overwrite,
+        }),
+    }
+}
+
+/// Takes `value.username`; the empty string is absent.
+fn take_username(members: &mut RequestObject<'_>) -> Result<Option<String>, BodyRefused> {
+    let Some(mut value) = members.take_object("value")? else {
+        return Ok(None);
+    };
+    let username = value.take_text("username")?;
+    value.finish()?;
+    Ok(username.filter(|username| !username.is_empty()))
+}
+
+/// Generates a credential, or regenerates one.
+pub(crate) async fn handler(
+    State(api): State<Arc<Api>>,
+    request: Request,
+) -> Result<Response, ApiFailure> {
+    let body = read_json_body(request, &api.limits).await?;
+    let request = PostRequest::read(&body)
+        .map_err(|(refused, endpoint)| ApiFailure::body(&refused, endpoint))?;
+    let failed = |failure| ApiFailure::of(failure, Endpoint::Generate);
+    match request {
+        PostRequest::Generate(request) => {
+            let generate = request.check(&api.credentials).map_err(failed)?;
+            let written = api.credentials.generate(generate).await.map_err(failed)?;
+            rendered(&VersionBody::of_written(&written).map_err(failed)?)
+        }
+        PostRequest::Regenerate(request) => {
+            regenerate::answer(&api, request, Endpoint::RegenerateThroughData).await
+        }
+    }
+}

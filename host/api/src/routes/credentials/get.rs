@@ -1,0 +1,78 @@
+//! `GET /api/v1/data`: versions by name, or a search.
+
+use std::sync::Arc;
+
+use axum::{extract::State, http::Uri, response::Response};
+use keywright_core::{
+    Failure,
+    credential::{CredentialVersion, LookupName},
+    ports::VersionSelection,
+};
+use serde::Serialize;
+
+use super::find;
+use crate::{
+    Api,
+    request::{QueryParameters, QueryRefused},
+    response::{ApiFailure, Endpoint, VersionBody, rendered},
+};
+
+/// Which versions of which credential.
+struct GetRequest {
+    name: LookupName,
+    selection: VersionSelection,
+}
+
+impl GetRequest {
+    fn read(query: &QueryParameters) -> Result<Self, QueryRefused> {
+        let name = LookupName::new(query.required("name")?);
+        let is_current = query.boolean("current")?.unwrap_or(false);
+        let versions = query.integer("versions")?;
+        let selection = match (is_current, versions) {
+            (true, Some(_)) => return Err(QueryRefused::Exclusive("current", "versions")),
+            (true, None) => VersionSelection::Current,
+            (false, None) => VersionSelection::All,
+            (false, Some(count)) if count < 0 => {
+                return Err(QueryRefused::Malformed {
+                    parameter: "versions",
+                    expected: "zero or more",
+                });
+            }
+            (false, Some(count)) => {
+                VersionSelection::Newest(u32::try_from(count).unwrap_or(u32::MAX))
+            }
+        };
+        Ok(Self { name, selection })
+    }
+}
+
+#[derive(Serialize)]
+struct GetResponse<'a> {
+    data: Vec<VersionBody<'a>>,
+}
+
+impl<'a> GetResponse<'a> {
+    fn of(versions: &'a [CredentialVersion]) -> Result<Self, Failure> {
+        let data = versions
+            .iter()
+            .map(VersionBody::of)
+            .collect::<Result<_, _>>()?;
+        Ok(Self { data })
+    }
+}
+
+/// Answers a search when the query has `path` or `name-like`, and with versions by name otherwise.
+pub(crate) async fn handler(State(api): State<Arc<Api>>, uri: Uri) -> Result<Response, ApiFailure> {
+    let query = QueryParameters::of(&uri);
+    if let Some(find) = find::FindRequest::read(&query)? {
+        return find::answer(&api, find).await;
+    }
+    let request = GetRequest::read(&query)?;
+    let failed = |failure| ApiFailure::of(failure, Endpoint::Other);
+    let versions = match request.selection {
+        VersionSelection::Newest(0) => return Err(failed(Failure::NotFound)),
+        selection => api.credentials.by_name(&request.name, selection).await,
+    }
+    .map_err(failed)?;
+    rendered(&GetResponse::of(&versions).map_err(failed)?)
+}

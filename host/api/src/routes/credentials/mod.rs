@@ -1,0 +1,32 @@
+//! `/api/v1/data` and `/api/v1/regenerate`.
+
+pub(crate) mod delete;
+mod find;
+pub(crate) mod generate;
+pub(crate) mod get;
+pub(crate) mod get_by_id;
+pub(crate) mod regenerate;
+pub(crate) mod set;
+
+use keywright_core::{
+    Failure,
+    credential::{CredentialName, CredentialType, Credentials},
+};
+
+/// The name in a body, which must be there.
+fn required_name(name: Option<String>) -> Result<CredentialName, Failure> {
+    Ok(CredentialName::parse(&name.unwrap_or_default())?)
+}
+
+/// The type in a body, which must be there and be known to this server.
+fn known_type(
+    credential_type: Option<String>,
+    credentials: &Credentials,
+) -> Result<CredentialType, Failure> {
+    CredentialType::parse(&credential_type.unwrap_or_default())
+        .ok()
+        .filter(|parsed| parsed.is_set_only() || credentials.generators.generator(parsed).is_some())
+        .ok_or_else(|| Failure::TypeUnknown {
+            known: credentials.known_types(),
+        })
+}

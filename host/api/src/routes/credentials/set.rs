@@ -1,0 +1,70 @@
+//! `PUT /api/v1/data`: sets a credential.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{Request, State},
+    response::Response,
+};
+use keywright_core::{
+    Failure, Secret,
+    credential::{Credentials, Metadata, Set},
+};
+use serde_json::Value;
+
+use super::{known_type, required_name};
+use crate::{
+    Api,
+    request::{BodyRefused, RequestObject, read_json_body},
+    response::{ApiFailure, Endpoint, VersionBody, rendered},
+};
+
+/// The members of the body, each of its kind.
+struct SetRequest {
+    name: Option<String>,
+    credential_type: Option<String>,
+    value: Option<Secret>,
+    metadata: Value,
+}
+
+impl SetRequest {
+    fn read(body: &[u8]) -> Result<Self, BodyRefused> {
+        let mut members = RequestObject::parse(body)?;
+        let request = Self {
+            credential_type: members.take_text("type").unwrap_or_default(),
+            name: members.take_text("name")?,
+            value: members.take_secret("value"),
+            metadata: members.take_json("metadata")?,
+        };
+        members.finish()?;
+        Ok(request)
+    }
+
+    /// Checks the type first: what else a body may hold depends on it.
+    fn check(self, credentials: &Credentials) -> Result<Set, Failure> {
+        let credential_type = known_type(self.credential_type, credentials)?;
+        Ok(Set {
+            name: required_name(self.name)?,
+            credential_type,
+            value: self
+                .value
+                .ok_or_else(|| Failure::ValueRefused("value is required".to_owned()))?,
+            metadata: Metadata::parse(&self.metadata)?,
+        })
+    }
+}
+
+/// Sets a credential: always adds a version.
+pub(crate) async fn handler(
+    State(api): State<Arc<Api>>,
+    request: Request,
+) -> Result<Response, ApiFailure> {
+    let body = read_json_body(request, &api.limits).await?;
+    let failed = |failure| ApiFailure::of(failure, Endpoint::Set);
+    let set = SetRequest::read(&body)
+        .map_err(|refused| ApiFailure::body(&refused, Endpoint::Set))?
+        .check(&api.credentials)
+        .map_err(failed)?;
+    let version = api.credentials.set(set).await.map_err(failed)?;
+    rendered(&VersionBody::of(&version).map_err(failed)?)
+}

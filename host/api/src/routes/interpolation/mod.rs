@@ -1,0 +1,3 @@
+//! `/api/v1/interpolate`.
+
+pub(crate) mod interpolate;

@@ -1,0 +1,5 @@
+//! One folder for each noun, one file for each verb.
+
+pub(crate) mod credentials;
+pub(crate) mod interpolation;
+pub(crate) mod operations;

@@ -1,0 +1,67 @@
+//! What is told of each request: its id, a span around all that is logged on its behalf, and one line when it ends.
+
+use std::{any::Any, time::Instant};
+
+use axum::{
+    extract::{MatchedPath, Request},
+    http::{HeaderName, HeaderValue, StatusCode, header::SERVER},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use tracing::{Instrument, field::Empty};
+use uuid::Uuid;
+
+use crate::response::ApiFailure;
+
+/// Runs a request in a span with a fresh id, logs how it ended, and marks the response with the id and the product.
+///
+/// The line names the route, never the path or the query, which hold names of credentials.
+pub(crate) async fn observe(request: Request, next: Next) -> Response {
+    let request_id = Uuid::new_v4().hyphenated().to_string();
+    let span = tracing::info_span!(
+        target: "keywright_api::request",
+        "request",
+        request_id = request_id.as_str(),
+        actor = Empty,
+    );
+    let started = Instant::now();
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let answered = async {
+        let response = next.run(request).await;
+        tracing::info!(
+            target: "keywright_api::access",
+            {
+                http.method = method.as_str(),
+                http.route = route.as_ref().map_or("unknown", MatchedPath::as_str),
+                http.status = response.status().as_u16(),
+                duration_ms = started.elapsed().as_secs_f64() * 1_000.0,
+            },
+            "answered"
+        );
+        response
+    };
+    let mut response = answered.instrument(span).await;
+    let headers = response.headers_mut();
+    headers.insert(SERVER, HeaderValue::from_static(PRODUCT));
+    if let Ok(request_id) = HeaderValue::from_str(&request_id) {
+        headers.insert(REQUEST_ID, request_id);
+    }
+    response
+}
+
+/// Answers for a handler that panicked. What it said is not logged here: it could hold anything.
+pub(crate) fn panicked(_payload: Box<dyn Any + Send + 'static>) -> Response {
+    tracing::error!("a handler panicked");
+    ApiFailure::new(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "the server failed to answer",
+    )
+    .into_response()
+}
+
+/// The response header that carries the request's id.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// What the `Server` header says.
+const PRODUCT: &str = concat!("keywright/", env!("CARGO_PKG_VERSION"));

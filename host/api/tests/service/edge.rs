@@ -1,0 +1,226 @@
+//! What every request meets: routing, media types, limits, headers, failures.
+
+use std::{sync::atomic::Ordering, time::Duration};
+
+use axum::http::StatusCode;
+use keywright_api::Limits;
+use serde_json::json;
+
+use crate::harness::{ISSUER, Service};
+
+#[tokio::test]
+async fn open_paths_need_no_token() {
+    let service = Service::new();
+    let info = service.get_as("/info", None).await;
+    assert_eq!(
+        info.text,
+        format!(r#"{{"auth-server":{{"url":"{ISSUER}"}},"app":{{"name":"Keywright"}}}}"#)
+    );
+    let health = service.get_as("/health", None).await;
+    assert_eq!(
+        (health.status, health.text.as_str()),
+        (StatusCode::OK, r#"{"status":"UP"}"#)
+    );
+    assert_eq!(
+        service.get("/version").await.text,
+        r#"{"version":"2.15.0"}"#
+    );
+}
+
+#[tokio::test]
+async fn without_its_database_the_server_is_down_and_says_so() {
+    let service = Service::new();
+    service.memory.is_away.store(true, Ordering::SeqCst);
+    let health = service.get_as("/health", None).await;
+    assert_eq!(health.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(health.text, r#"{"status":"DOWN"}"#);
+    let read = service.get("/api/v1/data?name=a").await;
+    assert_eq!(read.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(read.headers.contains_key("retry-after"));
+    assert!(!read.text.contains("cause-of-the-outage"));
+}
+
+#[tokio::test]
+async fn every_response_says_what_it_is_and_has_an_id_of_its_own() {
+    let service = Service::new();
+    let first = service.get("/version").await;
+    let second = service.get_as("/version", None).await;
+    for answer in [&first, &second] {
+        assert_eq!(
+            answer.headers["content-type"],
+            "application/json;charset=UTF-8"
+        );
+        let server = answer.headers["server"].to_str().unwrap();
+        assert_eq!(server, format!("keywright/{}", env!("CARGO_PKG_VERSION")));
+    }
+    assert_ne!(
+        first.headers["x-request-id"],
+        second.headers["x-request-id"]
+    );
+}
+
+#[tokio::test]
+async fn a_wrong_method_is_not_found_with_an_empty_body() {
+    let service = Service::new();
+    for (method, path) in [
+        ("PATCH", "/api/v1/data"),
+        ("OPTIONS", "/api/v1/data"),
+        ("POST", "/api/v1/data/7c3b2d1e-0000-4000-8000-000000000000"),
+        ("GET", "/api/v1/regenerate"),
+        ("DELETE", "/api/v1/interpolate"),
+        ("POST", "/version"),
+        ("POST", "/info"),
+        ("PUT", "/health/"),
+    ] {
+        let answer = service.send(method, path, "{}").await;
+        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{method} {path}");
+        assert_eq!(answer.text, "", "{method} {path}");
+    }
+    let headers = [("content-type", "application/json".to_owned())];
+    let answer = service
+        .send_with("PATCH", "/api/v1/data", &headers, "")
+        .await;
+    assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn an_unknown_path_is_not_found_with_an_error() {
+    let service = Service::new();
+    for path in [
+        "/",
+        "/api",
+        "/api/v1",
+        "/api/v1/dat",
+        "/api/v1/data/a/b",
+        "/%69nfo",
+    ] {
+        let answer = service.get(path).await;
+        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{path}");
+        assert!(!answer.error().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn trailing_slashes_make_no_difference() {
+    let service = Service::new();
+    for path in [
+        "/version/",
+        "/version//",
+        "/info/",
+        "/health/",
+        "/identity/info/",
+    ] {
+        assert_eq!(service.get(path).await.status, StatusCode::OK, "{path}");
+    }
+    let found = service.get("/api/v1/data/?path=").await;
+    assert_eq!(found.text, r#"{"credentials":[]}"#);
+}
+
+#[tokio::test]
+async fn head_answers_as_get_without_a_body() {
+    let service = Service::new();
+    let answer = service.send("HEAD", "/version", "").await;
+    assert_eq!((answer.status, answer.text.as_str()), (StatusCode::OK, ""));
+    let answer = service.send("HEAD", "/api/v1/data?name=absent", "").await;
+    assert_eq!(answer.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn bodies_must_be_json_and_objects() {
+    let service = Service::new();
+    let token = service.get("/version").await;
+    assert_eq!(token.status, StatusCode::OK);
+    for (method, path) in [
+        ("PUT", "/api/v1/data"),
+        ("POST", "/api/v1/data"),
+        ("POST", "/api/v1/regenerate"),
+        ("POST", "/api/v1/interpolate"),
+    ] {
+        for body in ["", "[]", "null", "\"a\"", "{", "{\"a\":1,\"a\":1}"] {
+            let answer = service.send(method, path, body).await;
+            assert_eq!(
+                answer.status,
+                StatusCode::BAD_REQUEST,
+                "{method} {path} {body}"
+            );
+            assert!(!answer.error().is_empty());
+        }
+    }
+}
+
+#[tokio::test]
+async fn another_media_type_is_refused() {
+    let service = Service::new();
+    let authorization = crate::harness::trusted_key().sign(&crate::harness::good_claims());
+    let body = json!({"name": "a", "type": "value", "value": "b"}).to_string();
+    for (content_type, status) in [
+        (None, 400),
+        (Some("text/plain"), 400),
+        (Some("application/x-www-form-urlencoded"), 400),
+        (Some("application/json"), 200),
+        (Some("application/json; charset=utf-8"), 200),
+    ] {
+        let mut headers = vec![("authorization", format!("Bearer {authorization}"))];
+        headers.extend(content_type.map(|content_type| ("content-type", content_type.to_owned())));
+        let answer = service
+            .send_with("PUT", "/api/v1/data", &headers, body.clone())
+            .await;
+        assert_eq!(answer.status.as_u16(), status, "{content_type:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_beyond_the_limit_is_refused() {
+    let limits = Limits {
+        body_bytes_max: 200,
+        body_deadline: Duration::from_secs(5),
+    };
+    let service = Service::with(Some(()), limits);
+    let body = |bytes: usize| {
+        let frame = json!({"name": "a", "type": "value", "value": ""}).to_string();
+        json!({"name": "a", "type": "value", "value": "x".repeat(bytes - frame.len())}).to_string()
+    };
+    let answer = service.send("PUT", "/api/v1/data", body(200)).await;
+    assert_eq!(answer.status, StatusCode::OK);
+    let answer = service.send("PUT", "/api/v1/data", body(201)).await;
+    assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert!(answer.error().contains("200"));
+}
+
+#[tokio::test]
+async fn a_panic_ends_in_an_error_that_tells_nothing() {
+    let service = Service::new();
+    let body = json!({"name": "a", "type": "password", "parameters": {"fault": "panic"}});
+    let answer = service.send_json("POST", "/api/v1/data", &body).await;
+    assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR);
+    assert!(!answer.error().contains("canary"));
+    assert!(answer.headers.contains_key("x-request-id"));
+}
+
+#[tokio::test]
+async fn interpolation_fills_references_and_keeps_the_rest_in_order() {
+    let service = Service::new();
+    let set = json!({"name": "/c", "type": "json", "value": {"z": 1, "a": 2}});
+    service.send_json("PUT", "/api/v1/data", &set).await;
+    let body = r#"{"z":1,"a":[{"credentials":{"ref":"c"},"kept":true}],"b":{}}"#;
+    let answer = service.send("POST", "/api/v1/interpolate", body).await;
+    assert_eq!(
+        answer.text,
+        r#"{"z":1,"a":[{"credentials":{"z":1,"a":2},"kept":true}],"b":{}}"#
+    );
+    let body = r#"{"a":[{"credentials":{"ref":"absent"}}]}"#;
+    let answer = service.send("POST", "/api/v1/interpolate", body).await;
+    assert_eq!(answer.status, StatusCode::NOT_FOUND);
+    assert_eq!(
+        service.send("POST", "/api/v1/interpolate", "{}").await.text,
+        "{}"
+    );
+}
+
+#[tokio::test]
+async fn without_a_resolver_interpolation_is_not_implemented() {
+    let service = Service::with(None, Limits::default());
+    let answer = service.send("POST", "/api/v1/interpolate", "{}").await;
+    assert_eq!(answer.status, StatusCode::NOT_IMPLEMENTED);
+    assert!(answer.error().contains("resolver"));
+}

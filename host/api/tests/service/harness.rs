@@ -1,0 +1,241 @@
+//! A service over fakes, and requests to it.
+
+use std::{
+    sync::{Arc, OnceLock, atomic::AtomicI64},
+    time::Duration,
+};
+
+use aws_lc_rs::{
+    encoding::{AsDer, Pkcs8V1Der, PublicKeyX509Der},
+    rsa::{KeyPair, KeySize},
+    signature::KeyPair as _,
+};
+use axum::{
+    Router,
+    body::{Body, to_bytes},
+    http::{HeaderMap, Request, StatusCode},
+};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
+use keywright_api::{
+    Api, Information, Limits,
+    authentication::{StaticKey, TokenVerifier},
+    development_identity::{
+        DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser, Grant,
+    },
+    router,
+};
+use keywright_core::{Secret, credential::Credentials, interpolation::Interpolation, ports::Clock};
+use serde_json::{Value, json};
+use tower::ServiceExt;
+use uuid::Uuid;
+
+use crate::fakes::{
+    CredulousCertificates, EchoGenerators, FixedResolver, Memory, OpenSealer, RandomIdentifiers,
+    StandingClock,
+};
+
+pub(crate) const ISSUER: &str = "https://localhost/identity";
+
+/// The time at which every service begins, in seconds since 1970.
+pub(crate) const NOW_SECONDS: i64 = 1_800_000_000;
+
+/// An RSA key, private and public, in PEM.
+pub(crate) struct TestKey {
+    pub(crate) private_pem: String,
+    pub(crate) public_pem: String,
+}
+
+impl TestKey {
+    pub(crate) fn generate() -> Self {
+        let pair = KeyPair::generate(KeySize::Rsa2048).unwrap();
+        let private: Pkcs8V1Der<'_> = pair.as_der().unwrap();
+        let public: PublicKeyX509Der<'_> = pair.public_key().as_der().unwrap();
+        Self {
+            private_pem: pem("PRIVATE KEY", private.as_ref()),
+            public_pem: pem("PUBLIC KEY", public.as_ref()),
+        }
+    }
+
+    pub(crate) fn sign(&self, claims: &Value) -> String {
+        let key = EncodingKey::from_rsa_pem(self.private_pem.as_bytes()).unwrap();
+        encode(&Header::new(Algorithm::RS256), claims, &key).unwrap()
+    }
+}
+
+fn pem(label: &str, der: &[u8]) -> String {
+    let encoded = STANDARD.encode(der);
+    let lines: Vec<&str> = encoded
+        .as_bytes()
+        .chunks(64)
+        .map(|line| std::str::from_utf8(line).unwrap())
+        .collect();
+    format!(
+        "-----BEGIN {label}-----\n{}\n-----END {label}-----\n",
+        lines.join("\n")
+    )
+}
+
+/// The key that the services trust.
+pub(crate) fn trusted_key() -> &'static TestKey {
+    static KEY: OnceLock<TestKey> = OnceLock::new();
+    KEY.get_or_init(TestKey::generate)
+}
+
+/// Claims of a good token.
+pub(crate) fn good_claims() -> Value {
+    json!({
+        "iss": ISSUER,
+        "exp": NOW_SECONDS + 600,
+        "iat": NOW_SECONDS,
+        "grant_type": "client_credentials",
+        "client_id": "app",
+        "scope": ["credhub.read", "credhub.write"],
+    })
+}
+
+pub(crate) struct Service {
+    router: Router,
+    token: String,
+    pub(crate) memory: Arc<Memory>,
+    pub(crate) clock: Arc<StandingClock>,
+}
+
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("not JSON: {}", self.text))
+    }
+
+    /// The `error` member, of a body that holds nothing but texts.
+    pub(crate) fn error(&self) -> String {
+        let body = self.json();
+        assert!(body.as_object().unwrap().values().all(Value::is_string));
+        body["error"].as_str().unwrap().to_owned()
+    }
+}
+
+impl Service {
+    pub(crate) fn new() -> Self {
+        Self::with(Some(()), Limits::default())
+    }
+
+    pub(crate) fn with(resolver: Option<()>, limits: Limits) -> Self {
+        let memory = Arc::new(Memory::default());
+        let clock = Arc::new(StandingClock(AtomicI64::new(NOW_SECONDS)));
+        let credentials = Credentials {
+            repository: Arc::clone(&memory) as _,
+            sealer: Arc::new(OpenSealer),
+            generators: Arc::new(EchoGenerators),
+            certificates: Arc::new(CredulousCertificates),
+            clock: Arc::clone(&clock) as _,
+            identifiers: Arc::new(RandomIdentifiers),
+        };
+        let key = StaticKey {
+            public_key_pem: &trusted_key().public_pem,
+            issuer: ISSUER,
+        };
+        let api = Api {
+            interpolation: resolver.map(|()| Interpolation {
+                credentials: credentials.clone(),
+                resolver: Arc::new(FixedResolver),
+            }),
+            credentials,
+            token_verifier: TokenVerifier::with_static_key(&key, Arc::clone(&clock) as _).unwrap(),
+            information: Information {
+                identity_provider_url: ISSUER.to_owned(),
+                application_name: "Keywright".to_owned(),
+                api_level: Information::API_LEVEL.to_owned(),
+            },
+            limits,
+            development_identity: Some(development_identity(Arc::clone(&clock) as _)),
+        };
+        Self {
+            router: router(api),
+            token: trusted_key().sign(&good_claims()),
+            memory,
+            clock,
+        }
+    }
+
+    /// Sends a request with a good token.
+    pub(crate) async fn send(&self, method: &str, path: &str, body: impl Into<String>) -> Answer {
+        let headers = [
+            ("authorization", format!("Bearer {}", self.token)),
+            ("content-type", "application/json".to_owned()),
+        ];
+        self.send_with(method, path, &headers, body).await
+    }
+
+    pub(crate) async fn send_json(&self, method: &str, path: &str, body: &Value) -> Answer {
+        self.send(method, path, body.to_string()).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, "").await
+    }
+
+    /// Sends a request with a token of the caller's choice, or none.
+    pub(crate) async fn get_as(&self, path: &str, token: Option<&str>) -> Answer {
+        let header = token.map(|token| ("authorization", format!("Bearer {token}")));
+        self.send_with("GET", path, header.as_slice(), "").await
+    }
+
+    pub(crate) async fn send_with(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, String)],
+        body: impl Into<String>,
+    ) -> Answer {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, value);
+        }
+        let request = request.body(Body::from(body.into())).unwrap();
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = to_bytes(body, usize::MAX).await.unwrap();
+        Answer {
+            status: parts.status,
+            headers: parts.headers,
+            text: String::from_utf8(bytes.to_vec()).unwrap(),
+        }
+    }
+}
+
+fn development_identity(clock: Arc<dyn Clock>) -> DevelopmentIdentity {
+    let scopes: Vec<String> = ["credhub.read", "credhub.write"]
+        .map(str::to_owned)
+        .to_vec();
+    let client = |id: &str, secret: &str, grants: &[Grant]| DevelopmentClient {
+        id: id.to_owned(),
+        secret: Secret::new(secret.to_owned()),
+        grants: grants.to_vec(),
+        scopes: scopes.clone(),
+        access_token_lifetime: Duration::from_secs(600),
+        refresh_token_lifetime: Duration::from_secs(86_400),
+    };
+    let user = |name: &str, scopes: &[String]| DevelopmentUser {
+        id: Uuid::from_u128(7),
+        name: name.to_owned(),
+        password: Secret::new("user-password".to_owned()),
+        scopes: scopes.to_vec(),
+    };
+    let settings = DevelopmentIdentitySettings {
+        signing_key_pem: Secret::new(trusted_key().private_pem.clone()),
+        issuer: ISSUER.to_owned(),
+        path_prefix: "/identity".to_owned(),
+        clients: vec![
+            client("app", "app-secret", &[Grant::ClientCredentials]),
+            client("credhub_cli", "", &[Grant::Password, Grant::RefreshToken]),
+        ],
+        users: vec![user("someone", &scopes), user("reader", &scopes[..1])],
+    };
+    DevelopmentIdentity::new(settings, clock).unwrap()
+}

@@ -1,0 +1,255 @@
+//! The development identity provider, as clients use it.
+
+use std::sync::atomic::Ordering;
+
+use axum::http::StatusCode;
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde_json::Value;
+
+use crate::harness::{Answer, ISSUER, Service};
+
+const PASSWORD_FORM: &str = "grant_type=password&response_type=token&client_id=credhub_cli&client_secret=&username=someone&password=user-password";
+
+const CLIENT_FORM: &str =
+    "grant_type=client_credentials&response_type=token&client_id=app&client_secret=app-secret";
+
+async fn token(service: &Service, form: &str) -> Answer {
+    let headers = [(
+        "content-type",
+        "application/x-www-form-urlencoded".to_owned(),
+    )];
+    service
+        .send_with("POST", "/identity/oauth/token", &headers, form)
+        .await
+}
+
+async fn granted(service: &Service, form: &str) -> Value {
+    let answer = token(service, form).await;
+    assert_eq!(answer.status, StatusCode::OK, "{}", answer.text);
+    assert_eq!(answer.headers["cache-control"], "no-store");
+    answer.json()
+}
+
+fn text<'a>(granted: &'a Value, member: &str) -> &'a str {
+    granted[member].as_str().unwrap()
+}
+
+async fn status(service: &Service, token: &str) -> StatusCode {
+    service.get_as("/version", Some(token)).await.status
+}
+
+#[tokio::test]
+async fn a_client_logs_in_with_its_secret() {
+    let service = Service::new();
+    let granted = granted(&service, CLIENT_FORM).await;
+    assert_eq!(granted["token_type"], "bearer");
+    assert_eq!(granted["expires_in"], 600);
+    assert_eq!(granted["scope"], "credhub.read credhub.write");
+    assert!(granted.get("refresh_token").is_none());
+    assert_eq!(
+        status(&service, text(&granted, "access_token")).await,
+        StatusCode::OK
+    );
+}
+
+#[tokio::test]
+async fn a_client_may_use_basic_authentication() {
+    let service = Service::new();
+    for (credentials, expected) in [("app:app-secret", 200), ("app:wrong", 401), ("app", 401)] {
+        let headers = [
+            (
+                "content-type",
+                "application/x-www-form-urlencoded".to_owned(),
+            ),
+            (
+                "authorization",
+                format!("Basic {}", STANDARD.encode(credentials)),
+            ),
+        ];
+        let form = "grant_type=client_credentials";
+        let answer = service
+            .send_with("POST", "/identity/oauth/token", &headers, form)
+            .await;
+        assert_eq!(answer.status.as_u16(), expected, "{credentials}");
+    }
+}
+
+#[tokio::test]
+async fn a_user_stays_logged_in_by_the_refresh_token() {
+    let service = Service::new();
+    let login = granted(&service, PASSWORD_FORM).await;
+    service.clock.0.fetch_add(700, Ordering::SeqCst);
+    assert_eq!(
+        status(&service, text(&login, "access_token")).await,
+        StatusCode::UNAUTHORIZED
+    );
+    let refresh_form = format!(
+        "grant_type=refresh_token&client_id=credhub_cli&client_secret=&refresh_token={}",
+        text(&login, "refresh_token")
+    );
+    let refreshed = granted(&service, &refresh_form).await;
+    assert_eq!(
+        status(&service, text(&refreshed, "access_token")).await,
+        StatusCode::OK
+    );
+    assert_ne!(login["jti"], refreshed["jti"]);
+    service.clock.0.fetch_add(86_400, Ordering::SeqCst);
+    let expired = token(&service, &refresh_form).await;
+    assert_eq!(expired.error(), "invalid_grant");
+}
+
+#[tokio::test]
+async fn a_refresh_token_is_no_access_token_nor_the_other_way_round() {
+    let service = Service::new();
+    let login = granted(&service, PASSWORD_FORM).await;
+    assert_eq!(
+        status(&service, text(&login, "refresh_token")).await,
+        StatusCode::UNAUTHORIZED
+    );
+    let form = format!(
+        "grant_type=refresh_token&client_id=credhub_cli&refresh_token={}",
+        text(&login, "access_token")
+    );
+    assert_eq!(token(&service, &form).await.error(), "invalid_grant");
+}
+
+#[tokio::test]
+async fn a_login_that_was_ended_can_not_be_refreshed() {
+    let service = Service::new();
+    let login = granted(&service, PASSWORD_FORM).await;
+    let other = granted(&service, PASSWORD_FORM).await;
+    let refresh_form = |login: &Value| {
+        format!(
+            "grant_type=refresh_token&client_id=credhub_cli&refresh_token={}",
+            text(login, "refresh_token")
+        )
+    };
+    let refreshed = granted(&service, &refresh_form(&login)).await;
+    let revoke = async |id: &Value, token: Option<&Value>| {
+        let path = format!("/identity/oauth/token/revoke/{}", text(id, "jti"));
+        let header = token.map(|token| {
+            (
+                "authorization",
+                format!("Bearer {}", text(token, "access_token")),
+            )
+        });
+        service
+            .send_with("DELETE", &path, header.as_slice(), "")
+            .await
+            .status
+    };
+    assert_eq!(revoke(&login, None).await, StatusCode::UNAUTHORIZED);
+    assert_eq!(revoke(&login, Some(&other)).await, StatusCode::UNAUTHORIZED);
+    assert_eq!(
+        token(&service, &refresh_form(&login)).await.status,
+        StatusCode::OK
+    );
+    assert_eq!(revoke(&refreshed, Some(&refreshed)).await, StatusCode::OK);
+    assert_eq!(
+        token(&service, &refresh_form(&login)).await.error(),
+        "invalid_grant"
+    );
+    assert_eq!(
+        token(&service, &refresh_form(&other)).await.status,
+        StatusCode::OK
+    );
+}
+
+#[tokio::test]
+async fn bad_requests_for_tokens_have_the_codes_of_the_standard() {
+    let service = Service::new();
+    for (form, status, code) in [
+        ("", 400, "invalid_request"),
+        ("grant_type=client_credentials", 400, "invalid_request"),
+        (
+            "client_id=app&client_secret=app-secret",
+            400,
+            "invalid_request",
+        ),
+        (
+            "grant_type=client_credentials&client_id=app&client_id=app",
+            400,
+            "invalid_request",
+        ),
+        (
+            "grant_type=client_credentials&client_id=app&client_secret=x",
+            401,
+            "invalid_client",
+        ),
+        (
+            "grant_type=client_credentials&client_id=nobody",
+            401,
+            "invalid_client",
+        ),
+        (
+            "grant_type=client_credentials&client_id=credhub_cli",
+            400,
+            "unauthorized_client",
+        ),
+        (
+            "grant_type=magic&client_id=credhub_cli",
+            400,
+            "unsupported_grant_type",
+        ),
+        (
+            "grant_type=password&client_id=credhub_cli&username=someone&password=x",
+            400,
+            "invalid_grant",
+        ),
+        (
+            "grant_type=password&client_id=credhub_cli&username=nobody&password=user-password",
+            400,
+            "invalid_grant",
+        ),
+        (
+            "grant_type=refresh_token&client_id=credhub_cli&refresh_token=a.b.c",
+            400,
+            "invalid_grant",
+        ),
+        (
+            "grant_type=client_credentials&client_id=app&client_secret=app-secret&scope=root",
+            400,
+            "invalid_scope",
+        ),
+    ] {
+        let answer = token(&service, form).await;
+        assert_eq!(answer.status.as_u16(), status, "{form}");
+        assert_eq!(answer.error(), code, "{form}");
+        assert!(answer.json()["error_description"].is_string());
+    }
+    let json = [("content-type", "application/json".to_owned())];
+    let answer = service
+        .send_with("POST", "/identity/oauth/token", &json, CLIENT_FORM)
+        .await;
+    assert_eq!(answer.error(), "invalid_request");
+}
+
+#[tokio::test]
+async fn a_token_has_no_scope_that_the_user_lacks() {
+    let service = Service::new();
+    let form = PASSWORD_FORM.replace("someone", "reader");
+    let granted = granted(&service, &form).await;
+    assert_eq!(granted["scope"], "credhub.read");
+    assert_eq!(
+        status(&service, text(&granted, "access_token")).await,
+        StatusCode::FORBIDDEN
+    );
+}
+
+#[tokio::test]
+async fn the_provider_publishes_what_clients_and_servers_look_for() {
+    let service = Service::new();
+    let discovery = service
+        .get_as("/identity/.well-known/openid-configuration", None)
+        .await
+        .json();
+    assert_eq!(discovery["issuer"], ISSUER);
+    let keys = service.get_as("/identity/token_keys", None).await.json();
+    let key = &keys["keys"][0];
+    assert_eq!((&key["kty"], &key["alg"]), (&"RSA".into(), &"RS256".into()));
+    assert!(key["kid"].is_string() && key["n"].is_string() && key["e"].is_string());
+    assert!(key.get("d").is_none());
+    let info = service.get_as("/identity/info", None).await.json();
+    assert_eq!(info["links"]["login"], ISSUER);
+    assert!(info["prompts"]["password"].is_array());
+}

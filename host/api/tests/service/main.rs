@@ -1,0 +1,14 @@
+//! The whole service, from the request to the response, over ports that keep everything in memory.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test that meets what it does not expect should end there"
+)]
+
+mod data;
+mod edge;
+mod fakes;
+mod harness;
+mod identity;
+mod tokens;

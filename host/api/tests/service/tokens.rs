@@ -1,0 +1,184 @@
+//! Bearer tokens, good and bad.
+
+use std::sync::atomic::Ordering;
+
+use aws_lc_rs::hmac;
+use axum::http::StatusCode;
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde_json::{Value, json};
+
+use crate::harness::{NOW_SECONDS, Service, TestKey, good_claims, trusted_key};
+
+fn with(changes: &Value) -> Value {
+    let mut claims = good_claims();
+    for (name, value) in changes.as_object().unwrap() {
+        if value.is_null() {
+            claims.as_object_mut().unwrap().remove(name);
+        } else {
+            claims[name] = value.clone();
+        }
+    }
+    claims
+}
+
+fn part(json: &Value) -> String {
+    URL_SAFE_NO_PAD.encode(json.to_string())
+}
+
+async fn code(service: &Service, token: &str) -> (StatusCode, String) {
+    let answer = service.get_as("/version", Some(token)).await;
+    if answer.status.is_success() {
+        return (answer.status, String::new());
+    }
+    assert!(answer.headers.contains_key("www-authenticate"));
+    assert!(answer.json()["error_description"].is_string());
+    (answer.status, answer.error())
+}
+
+#[tokio::test]
+async fn a_good_token_passes_again_and_again() {
+    let service = Service::new();
+    let token = trusted_key().sign(&good_claims());
+    for _ in 0..3 {
+        assert_eq!(code(&service, &token).await.0, StatusCode::OK);
+    }
+}
+
+#[tokio::test]
+async fn without_credentials_the_code_is_access_denied() {
+    let service = Service::new();
+    for path in ["/version", "/api/v1/data?name=a", "/no/such/path"] {
+        let answer = service.get_as(path, None).await;
+        assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{path}");
+        assert_eq!(answer.error(), "access_denied");
+        assert_eq!(answer.headers["www-authenticate"], "Bearer");
+    }
+    let basic = [("authorization", "Basic dTpw".to_owned())];
+    let answer = service.send_with("GET", "/version", &basic, "").await;
+    assert_eq!(answer.error(), "access_denied");
+}
+
+#[tokio::test]
+async fn forged_tokens_are_invalid() {
+    let service = Service::new();
+    let good = trusted_key().sign(&good_claims());
+    let (message, signature) = good.rsplit_once('.').unwrap();
+    let (header, claims) = message.split_once('.').unwrap();
+    let none = part(&json!({"alg": "none", "typ": "JWT"}));
+    let hs256 = part(&json!({"alg": "HS256", "typ": "JWT"}));
+    let crit = part(&json!({"alg": "RS256", "crit": ["exp"]}));
+    let public_pem = trusted_key().public_pem.as_bytes();
+    let hmac_key = hmac::Key::new(hmac::HMAC_SHA256, public_pem);
+    let hmac_tag = hmac::sign(&hmac_key, format!("{hs256}.{claims}").as_bytes());
+    let confused = URL_SAFE_NO_PAD.encode(hmac_tag.as_ref());
+    let other_claims = part(&with(&json!({"client_id": "root"})));
+    for (attack, token) in [
+        ("empty", String::new()),
+        ("no token", "abc".to_owned()),
+        ("two parts", message.to_owned()),
+        ("four parts", format!("{good}.x")),
+        ("no signature", format!("{message}.")),
+        ("alg none", format!("{none}.{claims}.")),
+        ("alg none, signed", format!("{none}.{claims}.{signature}")),
+        (
+            "public key as HMAC key",
+            format!("{hs256}.{claims}.{confused}"),
+        ),
+        ("unknown extension", format!("{crit}.{claims}.{signature}")),
+        (
+            "other claims",
+            format!("{header}.{other_claims}.{signature}"),
+        ),
+        ("other key", TestKey::generate().sign(&good_claims())),
+        ("too long", format!("{good}{}", "A".repeat(16 * 1024))),
+    ] {
+        let refused = (StatusCode::UNAUTHORIZED, "invalid_token".to_owned());
+        assert_eq!(code(&service, &token).await, refused, "{attack}");
+    }
+}
+
+#[tokio::test]
+async fn well_signed_tokens_with_wrong_claims_are_invalid() {
+    let service = Service::new();
+    for changes in [
+        json!({"iss": "https://elsewhere"}),
+        json!({"iss": ""}),
+        json!({"iss": null}),
+        json!({"iss": 1}),
+        json!({"exp": null}),
+        json!({"exp": "tomorrow"}),
+        json!({"nbf": NOW_SECONDS + 61}),
+        json!({"nbf": "now"}),
+        json!({"grant_type": "authorization_code"}),
+        json!({"grant_type": null}),
+        json!({"client_id": null}),
+        json!({"client_id": ""}),
+        json!({"grant_type": "password"}),
+        json!({"scope": "credhub.read credhub.write"}),
+        json!({"iss": "https://elsewhere", "exp": NOW_SECONDS - 1_000}),
+    ] {
+        let token = trusted_key().sign(&with(&changes));
+        let refused = (StatusCode::UNAUTHORIZED, "invalid_token".to_owned());
+        assert_eq!(code(&service, &token).await, refused, "{changes}");
+    }
+    let no_object = trusted_key().sign(&json!([1]));
+    assert_eq!(code(&service, &no_object).await.1, "invalid_token");
+}
+
+#[tokio::test]
+async fn times_may_differ_by_a_minute() {
+    let service = Service::new();
+    for (changes, status, error) in [
+        (json!({"exp": NOW_SECONDS - 60}), 200, ""),
+        (
+            json!({"exp": NOW_SECONDS - 61}),
+            401,
+            "access_token_expired",
+        ),
+        (json!({"exp": i64::MIN}), 401, "access_token_expired"),
+        (json!({"nbf": NOW_SECONDS + 60}), 200, ""),
+        (json!({"nbf": NOW_SECONDS + 61}), 401, "invalid_token"),
+    ] {
+        let token = trusted_key().sign(&with(&changes));
+        let (answered, code) = code(&service, &token).await;
+        assert_eq!(
+            (answered.as_u16(), code.as_str()),
+            (status, error),
+            "{changes}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_was_good_expires_all_the_same() {
+    let service = Service::new();
+    let token = trusted_key().sign(&good_claims());
+    assert_eq!(code(&service, &token).await.0, StatusCode::OK);
+    service.clock.0.fetch_add(661, Ordering::SeqCst);
+    assert_eq!(code(&service, &token).await.1, "access_token_expired");
+}
+
+#[tokio::test]
+async fn both_scopes_are_needed() {
+    let service = Service::new();
+    for scopes in [
+        json!(["credhub.read"]),
+        json!(["credhub.write"]),
+        json!([]),
+        json!(null),
+    ] {
+        let token = trusted_key().sign(&with(&json!({"scope": scopes})));
+        let answer = service.get_as("/version", Some(&token)).await;
+        assert_eq!(answer.status, StatusCode::FORBIDDEN, "{scopes}");
+        assert_eq!(answer.error(), "insufficient_scope");
+        let challenge = answer.headers["www-authenticate"].to_str().unwrap();
+        assert!(challenge.starts_with(r#"Bearer error="insufficient_scope""#));
+    }
+}
+
+#[tokio::test]
+async fn users_pass_as_well_as_clients() {
+    let service = Service::new();
+    let token = trusted_key().sign(&with(&json!({"grant_type": "password", "user_id": "u-1"})));
+    assert_eq!(code(&service, &token).await.0, StatusCode::OK);
+}

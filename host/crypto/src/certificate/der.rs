@@ -1,0 +1,190 @@
+//! A little DER (X.690): telling what is, and writing what an issuer adds.
+//!
+//! The parser of certificates is lenient, as readers of found certificates must be. What an issuer signs must not be read in
+//! one way by the host and in another by those who verify it, so a body is first held against the encoding rules themselves.
+
+/// Whether the bytes are DER elements from their beginning to their end: definite and shortest lengths, low tags, and
+/// booleans, integers and times in their only form. What octet strings hold is not looked at.
+pub(super) fn is_der(bytes: &[u8]) -> bool {
+    is_der_at_depth(bytes, 0)
+}
+
+/// An element out of its tag and its content.
+pub(super) fn element(tag: u8, content: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![tag];
+    if content.len() < LONG_LENGTH {
+        bytes.extend(u8::try_from(content.len()));
+    } else {
+        let length: Vec<u8> = content
+            .len()
+            .to_be_bytes()
+            .into_iter()
+            .skip_while(|byte| *byte == 0)
+            .collect();
+        bytes.extend(u8::try_from(LONG_LENGTH + length.len()));
+        bytes.extend(length);
+    }
+    bytes.extend(content);
+    bytes
+}
+
+/// A bit string of whole bytes.
+pub(super) fn bit_string(bytes: &[u8]) -> Vec<u8> {
+    element(BIT_STRING, &[&[0], bytes].concat())
+}
+
+pub(super) const BIT_STRING: u8 = 0x03;
+pub(super) const OCTET_STRING: u8 = 0x04;
+pub(super) const SEQUENCE: u8 = 0x30;
+
+fn is_der_at_depth(mut bytes: &[u8], depth: usize) -> bool {
+    if depth > DEPTH_MAX {
+        return false;
+    }
+    while !bytes.is_empty() {
+        let Some((tag, content, rest)) = split_element(bytes) else {
+            return false;
+        };
+        let is_well_formed = if tag & CONSTRUCTED == 0 {
+            is_primitive(tag, content)
+        } else {
+            is_der_at_depth(content, depth + 1)
+        };
+        if !is_well_formed {
+            return false;
+        }
+        bytes = rest;
+    }
+    true
+}
+
+/// The tag and the content of the first element, and what follows it.
+fn split_element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let (&[tag, first], rest) = bytes.split_first_chunk()?;
+    if tag & HIGH_TAG == HIGH_TAG {
+        return None;
+    }
+    let first = usize::from(first);
+    let (length, rest) = if first < LONG_LENGTH {
+        (first, rest)
+    } else {
+        let (digits, rest) = rest.split_at_checked(first - LONG_LENGTH)?;
+        (long_length(digits)?, rest)
+    };
+    let (content, rest) = rest.split_at_checked(length)?;
+    Some((tag, content, rest))
+}
+
+/// A length of several bytes, if no shorter form could say it.
+fn long_length(digits: &[u8]) -> Option<usize> {
+    if digits.is_empty() || digits.len() > LENGTH_BYTES_MAX || digits.first() == Some(&0) {
+        return None;
+    }
+    let length = digits
+        .iter()
+        .fold(0, |length, digit| (length << 8) | usize::from(*digit));
+    (length >= LONG_LENGTH).then_some(length)
+}
+
+fn is_primitive(tag: u8, content: &[u8]) -> bool {
+    match tag {
+        BOOLEAN => matches!(content, [0x00 | 0xff]),
+        INTEGER => match content {
+            [] | [0x00, 0x00..=0x7f, ..] | [0xff, 0x80..=0xff, ..] => false,
+            [_, ..] => true,
+        },
+        BIT_STRING => match content {
+            [0, ..] => true,
+            [unused @ 1..=7, .., last] => last.trailing_zeros() >= u32::from(*unused),
+            _ => false,
+        },
+        NULL => content.is_empty(),
+        UTC_TIME => is_time(content, UTC_TIME_DIGITS),
+        GENERALIZED_TIME => is_time(content, GENERALIZED_TIME_DIGITS),
+        _ => true,
+    }
+}
+
+/// So many digits, in universal time.
+fn is_time(content: &[u8], digits: usize) -> bool {
+    content.split_last().is_some_and(|(zone, time)| {
+        *zone == b'Z' && time.len() == digits && time.iter().all(u8::is_ascii_digit)
+    })
+}
+
+const BOOLEAN: u8 = 0x01;
+const INTEGER: u8 = 0x02;
+const NULL: u8 = 0x05;
+const UTC_TIME: u8 = 0x17;
+const GENERALIZED_TIME: u8 = 0x18;
+
+/// The bit of a tag that says that elements are inside.
+const CONSTRUCTED: u8 = 0x20;
+
+/// The bits of a tag that say that more of it follows.
+const HIGH_TAG: u8 = 0x1f;
+
+/// From here on a length byte counts the bytes of the length.
+const LONG_LENGTH: usize = 0x80;
+
+const LENGTH_BYTES_MAX: usize = 4;
+const UTC_TIME_DIGITS: usize = 12;
+const GENERALIZED_TIME_DIGITS: usize = 14;
+
+/// More than any certificate needs, and little enough for any stack.
+const DEPTH_MAX: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_are_written_with_the_shortest_length() {
+        for (bytes, head) in [
+            (0, &[0x04, 0x00][..]),
+            (127, &[0x04, 0x7f]),
+            (128, &[0x04, 0x81, 0x80]),
+            (256, &[0x04, 0x82, 0x01, 0x00]),
+        ] {
+            let written = element(OCTET_STRING, &vec![0; bytes]);
+            assert!(written.starts_with(head) && written.len() == head.len() + bytes);
+            assert!(is_der(&written));
+        }
+    }
+
+    #[test]
+    fn only_the_one_form_of_each_element_is_der() {
+        for (bytes, expected) in [
+            (&[0x30, 0x03, 0x01, 0x01, 0xff][..], true),
+            (&[0x30, 0x03, 0x01, 0x01, 0x01], false),
+            (&[0x30, 0x80, 0x00, 0x00], false),
+            (&[0x30, 0x81, 0x03, 0x01, 0x01, 0xff], false),
+            (&[0x30, 0x04, 0x01, 0x01, 0xff], false),
+            (&[0x02, 0x01, 0x00], true),
+            (&[0x02, 0x02, 0x00, 0x80], true),
+            (&[0x02, 0x02, 0x00, 0x7f], false),
+            (&[0x02, 0x02, 0xff, 0x80], false),
+            (&[0x02, 0x00], false),
+            (&[0x1f, 0x01, 0x00], false),
+            (&[0x05, 0x01, 0x00], false),
+            (&[0x03, 0x02, 0x07, 0x80], true),
+            (&[0x03, 0x02, 0x07, 0x81], false),
+            (&[0x03, 0x02, 0x08, 0x00], false),
+            (&[0x03, 0x01, 0x01], false),
+            (b"\x17\x0d250101000000Z", true),
+            (b"\x17\x11250101000000+0100", false),
+            (b"\x17\x0b2501010000Z", false),
+            (b"\x18\x0f20250101000000Z", true),
+            (b"\x18\x1120250101000000.5Z", false),
+            (&[0x04], false),
+        ] {
+            assert_eq!(is_der(bytes), expected, "{bytes:x?}");
+        }
+    }
+
+    #[test]
+    fn nesting_without_end_is_refused() {
+        let nested = (0..200).fold(Vec::new(), |inner, _| element(SEQUENCE, &inner));
+        assert!(!is_der(&nested));
+    }
+}

@@ -1,0 +1,87 @@
+//! The issuer that is lent to a guest for one call.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use keywright_core::{
+    certificate::IssuanceRules,
+    ports::{CertificateIssuer, SigningRefused},
+};
+use x509_parser::{certificate::X509Certificate, extensions::ParsedExtension};
+
+use super::{
+    der::{SEQUENCE, bit_string, element},
+    issuer_rules,
+    signing_key::SigningKey,
+};
+
+/// A certificate authority that signs once.
+pub(super) struct Issuer {
+    pub(super) certificate: Vec<u8>,
+    pub(super) subject: Vec<u8>,
+    pub(super) subject_key_identifier: Option<Vec<u8>>,
+    pub(super) key: SigningKey,
+    pub(super) rules: IssuanceRules,
+    is_used: AtomicBool,
+}
+
+impl Issuer {
+    pub(super) fn new(
+        certificate: &X509Certificate<'_>,
+        key: SigningKey,
+        rules: IssuanceRules,
+    ) -> Self {
+        Self {
+            certificate: certificate.as_raw().to_vec(),
+            subject: certificate.subject().as_raw().to_vec(),
+            subject_key_identifier: subject_key_identifier(certificate),
+            key,
+            rules,
+            is_used: AtomicBool::new(false),
+        }
+    }
+}
+
+impl CertificateIssuer for Issuer {
+    fn certificate(&self) -> &[u8] {
+        &self.certificate
+    }
+
+    fn subject(&self) -> &[u8] {
+        &self.subject
+    }
+
+    fn subject_key_identifier(&self) -> Option<&[u8]> {
+        self.subject_key_identifier.as_deref()
+    }
+
+    fn signature_algorithm(&self) -> &[u8] {
+        self.key.signature_algorithm()
+    }
+
+    fn sign_certificate(&self, tbs_certificate: &[u8]) -> Result<Vec<u8>, SigningRefused> {
+        if self.is_used.swap(true, Ordering::Relaxed) {
+            return Err(SigningRefused("an issuer signs once for each call"));
+        }
+        issuer_rules::check(self, tbs_certificate)?;
+        let signature = self
+            .key
+            .sign(tbs_certificate)
+            .ok_or(SigningRefused("the signature failed"))?;
+        let parts = [
+            tbs_certificate,
+            self.signature_algorithm(),
+            &bit_string(&signature),
+        ];
+        Ok(element(SEQUENCE, &parts.concat()))
+    }
+}
+
+fn subject_key_identifier(certificate: &X509Certificate<'_>) -> Option<Vec<u8>> {
+    certificate
+        .extensions()
+        .iter()
+        .find_map(|extension| match extension.parsed_extension() {
+            ParsedExtension::SubjectKeyIdentifier(identifier) => Some(identifier.0.to_vec()),
+            _ => None,
+        })
+}

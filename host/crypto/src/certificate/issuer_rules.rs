@@ -1,0 +1,269 @@
+//! What an issuer signs. Whoever asks is a guest, and what it asks for is not trusted: each rule is one row of a table, and a
+//! body that breaks any of them is not signed.
+
+use keywright_core::ports::SigningRefused;
+use x509_parser::{
+    asn1_rs::Oid,
+    certificate::TbsCertificate,
+    extensions::{ParsedExtension, X509Extension},
+    oid_registry::{
+        OID_X509_EXT_AUTHORITY_KEY_IDENTIFIER, OID_X509_EXT_BASIC_CONSTRAINTS,
+        OID_X509_EXT_EXTENDED_KEY_USAGE, OID_X509_EXT_KEY_USAGE, OID_X509_EXT_SUBJECT_ALT_NAME,
+        OID_X509_EXT_SUBJECT_KEY_IDENTIFIER,
+    },
+    prelude::FromDer,
+    x509::{AlgorithmIdentifier, X509Version},
+};
+
+use super::{
+    der::{OCTET_STRING, SEQUENCE, element, is_der},
+    issuer::Issuer,
+};
+
+/// The largest certificate body that an issuer signs, in bytes of DER.
+pub const TBS_CERTIFICATE_BYTES_MAX: usize = 65_536;
+
+/// Checks a certificate body against every rule.
+pub(super) fn check(issuer: &Issuer, body: &[u8]) -> Result<(), SigningRefused> {
+    if body.len() > TBS_CERTIFICATE_BYTES_MAX {
+        return Err(SigningRefused("the body may have at most 64 KiB"));
+    }
+    if !is_der(body) {
+        return Err(SigningRefused("the body must be DER, in its one form"));
+    }
+    let tbs = parse(body).ok_or(SigningRefused(
+        "the body must be a TBSCertificate of RFC 5280",
+    ))?;
+    let request = Request { tbs: &tbs, issuer };
+    match RULES.iter().find(|rule| !(rule.is_kept)(&request)) {
+        Some(broken) => Err(SigningRefused(broken.words)),
+        None => Ok(()),
+    }
+}
+
+/// The body, if it is all of the bytes.
+fn parse(body: &[u8]) -> Option<TbsCertificate<'_>> {
+    let (rest, tbs) = TbsCertificate::from_der(body).ok()?;
+    rest.is_empty().then_some(tbs)
+}
+
+/// Who is asked to sign what.
+struct Request<'a> {
+    tbs: &'a TbsCertificate<'a>,
+    issuer: &'a Issuer,
+}
+
+/// One rule: how it is told to who broke it, and whether it is kept.
+struct Rule {
+    words: &'static str,
+    is_kept: fn(&Request<'_>) -> bool,
+}
+
+const RULES: [Rule; 17] = [
+    Rule {
+        words: "the version must be 3",
+        is_kept: is_version_3,
+    },
+    Rule {
+        words: "the serial number must be positive and of at most 20 octets",
+        is_kept: has_proper_serial,
+    },
+    Rule {
+        words: "the signature algorithm must be the issuer's",
+        is_kept: has_signature_algorithm_of_issuer,
+    },
+    Rule {
+        words: "the issuer must be the subject of the issuer's certificate, byte for byte",
+        is_kept: names_issuer,
+    },
+    Rule {
+        words: "the validity must not begin before the time of the call",
+        is_kept: does_not_begin_before_call,
+    },
+    Rule {
+        words: "the validity must not begin after the time of the call",
+        is_kept: does_not_begin_after_call,
+    },
+    Rule {
+        words: "the validity must not end before it begins",
+        is_kept: does_not_end_before_it_begins,
+    },
+    Rule {
+        words: "the validity must not be longer than was asked for",
+        is_kept: is_no_longer_than_asked_for,
+    },
+    Rule {
+        words: "the public key must not be the issuer's own",
+        is_kept: has_public_key_of_its_own,
+    },
+    Rule {
+        words: "there must be no unique identifiers",
+        is_kept: has_no_unique_identifiers,
+    },
+    Rule {
+        words: "no extension may occur twice",
+        is_kept: has_each_extension_once,
+    },
+    Rule {
+        words: "every extension must be well formed",
+        is_kept: has_well_formed_extensions,
+    },
+    Rule {
+        words: "only basic constraints, key usage, extended key usage and subject alternative name may be critical",
+        is_kept: has_known_critical_extensions,
+    },
+    Rule {
+        words: "the basic constraints must be there, and must assert an authority only if one was asked for, \
+                critically",
+        is_kept: has_basic_constraints_asked_for,
+    },
+    Rule {
+        words: "only an authority may have the key usage of signing certificates",
+        is_kept: signs_certificates_as_authority_alone,
+    },
+    Rule {
+        words: "the authority key identifier must be the issuer's subject key identifier, and absent if it has none",
+        is_kept: has_key_identifier_of_issuer,
+    },
+    Rule {
+        words: "there must be a subject key identifier",
+        is_kept: has_subject_key_identifier,
+    },
+];
+
+fn is_version_3(request: &Request<'_>) -> bool {
+    request.tbs.version == X509Version::V3
+}
+
+fn has_proper_serial(request: &Request<'_>) -> bool {
+    let serial = request.tbs.raw_serial();
+    let is_negative = serial.first().is_none_or(|first| *first >= NEGATIVE);
+    let is_zero = serial.iter().all(|octet| *octet == 0);
+    serial.len() <= SERIAL_OCTETS_MAX && !is_negative && !is_zero
+}
+
+fn has_signature_algorithm_of_issuer(request: &Request<'_>) -> bool {
+    AlgorithmIdentifier::from_der(request.issuer.key.signature_algorithm())
+        .is_ok_and(|(_, algorithm)| algorithm == request.tbs.signature)
+}
+
+fn names_issuer(request: &Request<'_>) -> bool {
+    request.tbs.issuer.as_raw() == request.issuer.subject
+}
+
+/// A guest gets the time in whole seconds, and a second may pass before it uses it.
+fn does_not_begin_before_call(request: &Request<'_>) -> bool {
+    let earliest = request.issuer.rules.now.timestamp() - VALIDITY_BEGIN_TOLERANCE_SECONDS;
+    request.tbs.validity.not_before.timestamp() >= earliest
+}
+
+fn does_not_begin_after_call(request: &Request<'_>) -> bool {
+    request.tbs.validity.not_before.timestamp() <= request.issuer.rules.now.timestamp()
+}
+
+fn does_not_end_before_it_begins(request: &Request<'_>) -> bool {
+    request.tbs.validity.not_after >= request.tbs.validity.not_before
+}
+
+fn is_no_longer_than_asked_for(request: &Request<'_>) -> bool {
+    let validity = &request.tbs.validity;
+    let seconds = validity.not_after.timestamp() - validity.not_before.timestamp();
+    seconds <= i64::from(request.issuer.rules.duration_days_max) * DAY_SECONDS
+}
+
+fn has_public_key_of_its_own(request: &Request<'_>) -> bool {
+    request.tbs.subject_pki.subject_public_key.data.as_ref() != request.issuer.key.public_key()
+}
+
+fn has_no_unique_identifiers(request: &Request<'_>) -> bool {
+    request.tbs.issuer_uid.is_none() && request.tbs.subject_uid.is_none()
+}
+
+fn has_each_extension_once(request: &Request<'_>) -> bool {
+    request.tbs.extensions_map().is_ok()
+}
+
+fn has_well_formed_extensions(request: &Request<'_>) -> bool {
+    let is_malformed = |extension: &X509Extension<'_>| {
+        matches!(
+            extension.parsed_extension(),
+            ParsedExtension::ParseError { .. }
+        ) || !is_der(extension.value)
+    };
+    !request.tbs.iter_extensions().any(is_malformed)
+}
+
+fn has_known_critical_extensions(request: &Request<'_>) -> bool {
+    request
+        .tbs
+        .iter_extensions()
+        .all(|extension| !extension.critical || CRITICAL_EXTENSIONS.contains(&extension.oid))
+}
+
+/// The few forms of the extension are compared as bytes, so that nobody can read it in another way.
+fn has_basic_constraints_asked_for(request: &Request<'_>) -> bool {
+    let Some(extension) = extension(request, &OID_X509_EXT_BASIC_CONSTRAINTS) else {
+        return false;
+    };
+    match extension.value {
+        LEAF_CONSTRAINTS => true,
+        AUTHORITY_CONSTRAINTS | [0x30, 0x06, 0x01, 0x01, 0xff, 0x02, 0x01, 0x00..NEGATIVE] => {
+            extension.critical && request.issuer.rules.may_be_authority
+        }
+        _ => false,
+    }
+}
+
+fn signs_certificates_as_authority_alone(request: &Request<'_>) -> bool {
+    let signs_certificates = request.tbs.iter_extensions().any(|extension| {
+        matches!(extension.parsed_extension(), ParsedExtension::KeyUsage(usage) if usage.key_cert_sign())
+    });
+    !signs_certificates || request.tbs.is_ca()
+}
+
+fn has_key_identifier_of_issuer(request: &Request<'_>) -> bool {
+    let found = extension(request, &OID_X509_EXT_AUTHORITY_KEY_IDENTIFIER);
+    match (found, request.issuer.subject_key_identifier.as_deref()) {
+        (None, None) => true,
+        (Some(found), Some(identifier)) => {
+            found.value == element(SEQUENCE, &element(KEY_IDENTIFIER, identifier))
+        }
+        _ => false,
+    }
+}
+
+fn has_subject_key_identifier(request: &Request<'_>) -> bool {
+    extension(request, &OID_X509_EXT_SUBJECT_KEY_IDENTIFIER).is_some_and(|extension| {
+        matches!(
+            extension.parsed_extension(),
+            ParsedExtension::SubjectKeyIdentifier(identifier)
+                if !identifier.0.is_empty() && extension.value == element(OCTET_STRING, identifier.0)
+        )
+    })
+}
+
+fn extension<'a>(request: &Request<'a>, oid: &Oid<'_>) -> Option<&'a X509Extension<'a>> {
+    request.tbs.get_extension_unique(oid).ok().flatten()
+}
+
+/// How much earlier than the call a validity may begin, in seconds.
+const VALIDITY_BEGIN_TOLERANCE_SECONDS: i64 = 1;
+
+const DAY_SECONDS: i64 = 24 * 60 * 60;
+const SERIAL_OCTETS_MAX: usize = 20;
+
+/// From here on the first octet of an integer makes it negative.
+const NEGATIVE: u8 = 0x80;
+
+/// The tag of `keyIdentifier` in an authority key identifier.
+const KEY_IDENTIFIER: u8 = 0x80;
+
+const LEAF_CONSTRAINTS: &[u8] = &[0x30, 0x00];
+const AUTHORITY_CONSTRAINTS: &[u8] = &[0x30, 0x03, 0x01, 0x01, 0xff];
+
+const CRITICAL_EXTENSIONS: [Oid<'static>; 4] = [
+    OID_X509_EXT_BASIC_CONSTRAINTS,
+    OID_X509_EXT_KEY_USAGE,
+    OID_X509_EXT_EXTENDED_KEY_USAGE,
+    OID_X509_EXT_SUBJECT_ALT_NAME,
+];

@@ -1,0 +1,198 @@
+//! X.509 certificates: reading them, checking what callers set and guests make, and lending issuers.
+
+mod der;
+mod facts;
+mod issuer;
+mod issuer_rules;
+mod pem;
+mod signing_key;
+
+use std::sync::Arc;
+
+use keywright_core::{
+    Secret,
+    certificate::{CERTIFICATE_BYTES_MAX, CertificateFacts, IssuanceRules},
+    ports::{CertificateIssuer, CertificateMembers, CertificateRefused, Certificates},
+};
+use x509_parser::certificate::X509Certificate;
+
+use issuer::Issuer;
+pub use issuer_rules::TBS_CERTIFICATE_BYTES_MAX;
+use signing_key::SigningKey;
+
+/// X.509 by a parser and a cryptographic library that run in the host.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct X509Certificates;
+
+impl Certificates for X509Certificates {
+    fn facts(&self, certificate: &str) -> Result<CertificateFacts, CertificateRefused> {
+        read_facts(&parse(CERTIFICATE, &first_der(CERTIFICATE, certificate)?)?)
+    }
+
+    fn check_members(
+        &self,
+        members: CertificateMembers<'_>,
+    ) -> Result<Option<CertificateFacts>, CertificateRefused> {
+        check_size(CERTIFICATE, members.certificate)?;
+        if !members.ca_is_stored {
+            check_size(CA, members.ca)?;
+        }
+        let ca_member = if members.ca_is_stored { CA_NAME } else { CA };
+        let certificate_der = members
+            .certificate
+            .map(|pem| first_der(CERTIFICATE, pem))
+            .transpose()?;
+        let certificate = certificate_der
+            .as_deref()
+            .map(|der| parse(CERTIFICATE, der))
+            .transpose()?;
+        let ca_der = members
+            .ca
+            .map(|pem| first_der(ca_member, pem))
+            .transpose()?;
+        let ca = ca_der
+            .as_deref()
+            .map(|der| parse(ca_member, der))
+            .transpose()?;
+        if let Some(ca) = &ca {
+            let is_itself = !members.ca_is_stored && certificate_der == ca_der;
+            check_authority(ca_member, ca, is_itself)?;
+            check_signed(certificate.as_ref(), ca, members.ca_is_stored)?;
+        }
+        if let Some(private_key) = members.private_key {
+            check_private_key(certificate.as_ref(), private_key)?;
+        }
+        let Some(certificate) = certificate else {
+            return Ok(None);
+        };
+        let facts = read_facts(&certificate)?;
+        let is_self_signed =
+            facts.is_self_signed && facts.is_certificate_authority && !members.ca_is_stored;
+        Ok(Some(CertificateFacts {
+            is_self_signed,
+            ..facts
+        }))
+    }
+
+    fn check_generated(
+        &self,
+        members: CertificateMembers<'_>,
+        issuer: Option<&dyn CertificateIssuer>,
+    ) -> Result<CertificateFacts, CertificateRefused> {
+        let der = first_der(CERTIFICATE, members.certificate.ok_or(absent(CERTIFICATE))?)?;
+        let certificate = parse(CERTIFICATE, &der)?;
+        let private_key = members.private_key.ok_or(absent(PRIVATE_KEY))?;
+        check_private_key(Some(&certificate), private_key)?;
+        let signer_der = issuer.map_or(der.as_slice(), CertificateIssuer::certificate);
+        let signer = parse(CA, signer_der)?;
+        if !facts::is_signed_by(&certificate, signer.public_key()) {
+            return Err(refused(CERTIFICATE, "is not signed by its issuer"));
+        }
+        if first_der(CA, members.ca.ok_or(absent(CA))?)? != signer_der {
+            return Err(refused(CA, "is not the certificate of the issuer"));
+        }
+        read_facts(&certificate)
+    }
+
+    fn issuer(
+        &self,
+        certificate: &str,
+        private_key: &Secret,
+        rules: IssuanceRules,
+    ) -> Result<Arc<dyn CertificateIssuer>, CertificateRefused> {
+        let der = first_der(CERTIFICATE, certificate)?;
+        let parsed = parse(CERTIFICATE, &der)?;
+        check_authority(CERTIFICATE, &parsed, false)?;
+        let key = check_private_key(Some(&parsed), private_key)?;
+        Ok(Arc::new(Issuer::new(&parsed, key, rules)))
+    }
+
+    fn is_same_certificate(&self, one: &str, other: &str) -> bool {
+        let one = facts::first_certificate(one);
+        one.is_some() && one == facts::first_certificate(other)
+    }
+}
+
+fn check_size(member: &'static str, pem: Option<&str>) -> Result<(), CertificateRefused> {
+    if pem.is_some_and(|pem| pem.len() > CERTIFICATE_BYTES_MAX) {
+        return Err(refused(member, "may have at most 7,000 bytes"));
+    }
+    Ok(())
+}
+
+fn check_authority(
+    member: &'static str,
+    ca: &X509Certificate<'_>,
+    is_itself: bool,
+) -> Result<(), CertificateRefused> {
+    if ca.is_ca() || is_itself {
+        return Ok(());
+    }
+    Err(refused(
+        member,
+        "is no certificate authority: its basic constraints do not say so",
+    ))
+}
+
+fn check_signed(
+    certificate: Option<&X509Certificate<'_>>,
+    ca: &X509Certificate<'_>,
+    ca_is_stored: bool,
+) -> Result<(), CertificateRefused> {
+    match certificate {
+        Some(certificate) if !facts::is_signed_by(certificate, ca.public_key()) => {
+            let rule = if ca_is_stored {
+                "was not signed by the current certificate of the credential that ca_name names"
+            } else {
+                "was not signed by ca"
+            };
+            Err(refused(CERTIFICATE, rule))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Reads a private key, and checks that it belongs to the certificate, where there is one.
+fn check_private_key(
+    certificate: Option<&X509Certificate<'_>>,
+    private_key: &Secret,
+) -> Result<SigningKey, CertificateRefused> {
+    let key = SigningKey::parse(private_key).map_err(|rule| refused(PRIVATE_KEY, rule))?;
+    let belongs = certificate.is_none_or(|certificate| {
+        certificate.public_key().subject_public_key.data.as_ref() == key.public_key()
+    });
+    if belongs {
+        Ok(key)
+    } else {
+        Err(refused(PRIVATE_KEY, "does not belong to certificate"))
+    }
+}
+
+fn first_der(member: &'static str, pem: &str) -> Result<Vec<u8>, CertificateRefused> {
+    facts::first_certificate(pem).ok_or(refused(member, NOT_A_CERTIFICATE))
+}
+
+fn parse<'a>(
+    member: &'static str,
+    der: &'a [u8],
+) -> Result<X509Certificate<'a>, CertificateRefused> {
+    facts::parse(der).ok_or(refused(member, NOT_A_CERTIFICATE))
+}
+
+fn read_facts(certificate: &X509Certificate<'_>) -> Result<CertificateFacts, CertificateRefused> {
+    facts::facts(certificate).ok_or(refused(CERTIFICATE, NOT_A_CERTIFICATE))
+}
+
+fn absent(member: &'static str) -> CertificateRefused {
+    refused(member, "is absent")
+}
+
+fn refused(member: &'static str, rule: &'static str) -> CertificateRefused {
+    CertificateRefused { member, rule }
+}
+
+const CA: &str = "ca";
+const CA_NAME: &str = "ca_name";
+const CERTIFICATE: &str = "certificate";
+const PRIVATE_KEY: &str = "private_key";
+const NOT_A_CERTIFICATE: &str = "must be a PEM-encoded X.509 certificate";

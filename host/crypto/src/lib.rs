@@ -1,0 +1,20 @@
+//! Envelope encryption, X.509 parsing and checks, and the issuer that signs certificates.
+//!
+//! [`KeyRing`] implements the domain's `Sealer`: what is stored is encrypted, and bound to the place where it stands.
+//! [`X509Certificates`] implements `Certificates`: it reads certificates, holds what callers set and guests make against the
+//! rules, and lends issuers. An issuer signs a certificate body only when it keeps every rule in `certificate/issuer_rules.rs`.
+//!
+//! To add a rule for what an issuer signs: write it as one more row of the table there, with its words, and give it a row in
+//! the test that breaks each rule once. To add an algorithm of keys: add a variant to `SigningKey`, with its way to parse, to
+//! sign and to be named in DER.
+//!
+//! Nothing here does I/O but ask the operating system for randomness. The server stores what has to be stored.
+
+mod certificate;
+mod key_ring;
+
+pub use certificate::{TBS_CERTIFICATE_BYTES_MAX, X509Certificates};
+pub use key_ring::{
+    ConfiguredKey, DerivationFailed, KeyDerivation, KeyRecord, KeyRing, KeySource,
+    PASSWORD_ITERATIONS_MIN, PasswordDerivation, RawKey, RawKeyMalformed, UnlockFailure, Unlocked,
+};

@@ -1,0 +1,146 @@
+//! Certificate bodies as a guest may write them, good and bad.
+
+use chrono::{DateTime, Utc};
+use keywright_core::ports::CertificateIssuer;
+
+/// A `TBSCertificate` (RFC 5280), member by member. What is not DER already is made DER by [`Body::to_der`].
+#[derive(Clone)]
+pub(crate) struct Body {
+    pub(crate) version: u8,
+    pub(crate) serial: Vec<u8>,
+    pub(crate) signature_algorithm: Vec<u8>,
+    pub(crate) issuer: Vec<u8>,
+    pub(crate) not_before: DateTime<Utc>,
+    pub(crate) not_after: DateTime<Utc>,
+    pub(crate) subject: Vec<u8>,
+    pub(crate) subject_public_key: Vec<u8>,
+    pub(crate) unique_identifier: Vec<u8>,
+    pub(crate) extensions: Vec<Extension>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Extension {
+    pub(crate) oid: Vec<u8>,
+    pub(crate) is_critical: bool,
+    pub(crate) value: Vec<u8>,
+}
+
+pub(crate) const BASIC_CONSTRAINTS: u8 = 19;
+pub(crate) const KEY_USAGE: u8 = 15;
+pub(crate) const SUBJECT_KEY_IDENTIFIER: u8 = 14;
+pub(crate) const AUTHORITY_KEY_IDENTIFIER: u8 = 35;
+pub(crate) const SUBJECT_ALT_NAME: u8 = 17;
+pub(crate) const NAME_CONSTRAINTS: u8 = 30;
+
+impl Body {
+    /// A body of a leaf that the issuer signs.
+    pub(crate) fn leaf(
+        issuer: &dyn CertificateIssuer,
+        subject_public_key: Vec<u8>,
+        now: DateTime<Utc>,
+        days: i64,
+    ) -> Self {
+        let mut extensions = vec![
+            Extension::new(BASIC_CONSTRAINTS, true, &[0x30, 0x00]),
+            Extension::new(SUBJECT_KEY_IDENTIFIER, false, &element(0x04, &[7; 20])),
+            Extension::new(SUBJECT_ALT_NAME, false, b"\x30\x0a\x82\x08leaf.com"),
+        ];
+        if let Some(identifier) = issuer.subject_key_identifier() {
+            let value = element(0x30, &element(0x80, identifier));
+            extensions.push(Extension::new(AUTHORITY_KEY_IDENTIFIER, false, &value));
+        }
+        Self {
+            version: 2,
+            serial: vec![0x12, 0x34],
+            signature_algorithm: issuer.signature_algorithm().to_vec(),
+            issuer: issuer.subject().to_vec(),
+            not_before: now,
+            not_after: now + chrono::TimeDelta::days(days),
+            subject: b"\x30\x0f\x31\x0d\x30\x0b\x06\x03\x55\x04\x03\x0c\x04leaf".to_vec(),
+            subject_public_key,
+            unique_identifier: Vec::new(),
+            extensions,
+        }
+    }
+
+    pub(crate) fn to_der(&self) -> Vec<u8> {
+        let extensions: Vec<u8> = self.extensions.iter().flat_map(Extension::to_der).collect();
+        let validity = [time(self.not_before), time(self.not_after)].concat();
+        let members = [
+            element(0xa0, &element(0x02, &[self.version])),
+            element(0x02, &self.serial),
+            self.signature_algorithm.clone(),
+            self.issuer.clone(),
+            element(0x30, &validity),
+            self.subject.clone(),
+            self.subject_public_key.clone(),
+            self.unique_identifier.clone(),
+            element(0xa3, &element(0x30, &extensions)),
+        ];
+        element(0x30, &members.concat())
+    }
+
+    /// Puts an extension in the place of the one of its kind, or at the end.
+    pub(crate) fn with(mut self, extension: Extension) -> Self {
+        self = self.without(&extension.oid);
+        self.extensions.push(extension);
+        self
+    }
+
+    pub(crate) fn without(mut self, oid: &[u8]) -> Self {
+        self.extensions.retain(|extension| extension.oid != oid);
+        self
+    }
+}
+
+impl Extension {
+    /// An extension of X.509 itself, by the last number of its object identifier.
+    pub(crate) fn new(number: u8, is_critical: bool, value: &[u8]) -> Self {
+        Self {
+            oid: certificate_extension(number),
+            is_critical,
+            value: value.to_vec(),
+        }
+    }
+
+    fn to_der(&self) -> Vec<u8> {
+        let critical = if self.is_critical {
+            element(0x01, &[0xff])
+        } else {
+            Vec::new()
+        };
+        let members = [
+            element(0x06, &self.oid),
+            critical,
+            element(0x04, &self.value),
+        ];
+        element(0x30, &members.concat())
+    }
+}
+
+/// The object identifier of an extension of X.509 itself.
+pub(crate) fn certificate_extension(number: u8) -> Vec<u8> {
+    vec![0x55, 0x1d, number]
+}
+
+/// A DER element.
+pub(crate) fn element(tag: u8, content: &[u8]) -> Vec<u8> {
+    let length = content.len();
+    let mut bytes = vec![tag];
+    match u8::try_from(length) {
+        Ok(length) if length < 0x80 => bytes.push(length),
+        _ => {
+            bytes.push(0x83);
+            bytes.extend(&u32::try_from(length).unwrap().to_be_bytes()[1..]);
+            let zeros = bytes[2..].iter().take_while(|byte| **byte == 0).count();
+            bytes.drain(2..2 + zeros);
+            bytes[1] -= u8::try_from(zeros).unwrap();
+        }
+    }
+    bytes.extend(content);
+    bytes
+}
+
+fn time(time: DateTime<Utc>) -> Vec<u8> {
+    element(0x17, time.format("%y%m%d%H%M%SZ").to_string().as_bytes())
+}

@@ -1,0 +1,570 @@
+//! What an issuer signs, and what it refuses.
+
+use std::{sync::Arc, time::Duration};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
+use keywright_core::{
+    certificate::IssuanceRules,
+    ports::{CertificateIssuer, Certificates, SigningRefused},
+};
+use keywright_crypto::{TBS_CERTIFICATE_BYTES_MAX, X509Certificates};
+use rustls_pki_types::{CertificateDer, UnixTime};
+
+use crate::{
+    body::{
+        AUTHORITY_KEY_IDENTIFIER, BASIC_CONSTRAINTS, Body, Extension, KEY_USAGE, NAME_CONSTRAINTS,
+        SUBJECT_ALT_NAME, SUBJECT_KEY_IDENTIFIER, certificate_extension, element,
+    },
+    openssl::{Identity, KEY_KINDS, Openssl, P256},
+};
+
+const DAYS: u32 = 30;
+
+#[test]
+fn strangers_verify_what_an_authority_of_every_kind_signs() {
+    let openssl = Openssl::new();
+    for (kind, _) in KEY_KINDS {
+        let authority = openssl.authority(kind);
+        let issuer = lend(&authority, false);
+        let body = leaf(&openssl, issuer.as_ref());
+        let der = issuer.sign_certificate(&body.to_der()).unwrap();
+        openssl_verifies(&openssl, &authority, &der);
+        webpki_verifies(issuer.certificate(), &der);
+    }
+}
+
+#[test]
+fn an_issuer_tells_its_certificate_byte_for_byte() {
+    let openssl = Openssl::new();
+    let authority = openssl.authority(P256);
+    let issuer = lend(&authority, false);
+    let body = authority
+        .certificate
+        .lines()
+        .filter(|line| !line.starts_with('-'))
+        .collect::<String>();
+    assert_eq!(issuer.certificate(), STANDARD.decode(body).unwrap());
+    let certificate = issuer.certificate();
+    assert!(
+        certificate
+            .windows(issuer.subject().len())
+            .any(|bytes| bytes == issuer.subject())
+    );
+    openssl.write("ca.pem", &authority.certificate);
+    let text = openssl.run(&[
+        "x509",
+        "-in",
+        "ca.pem",
+        "-noout",
+        "-ext",
+        "subjectKeyIdentifier",
+    ]);
+    let shown: Vec<String> = issuer
+        .subject_key_identifier()
+        .unwrap()
+        .iter()
+        .map(|byte| format!("{byte:02X}"))
+        .collect();
+    assert!(text.contains(&shown.join(":")), "{text}");
+}
+
+#[test]
+fn an_intermediate_is_signed_when_an_authority_was_asked_for() {
+    let openssl = Openssl::new();
+    let authority = openssl.authority(P256);
+    for constraints in [
+        &[0x30, 0x03, 0x01, 0x01, 0xff][..],
+        &[0x30, 0x06, 0x01, 0x01, 0xff, 0x02, 0x01, 0x00],
+    ] {
+        let issuer = lend(&authority, true);
+        let body = leaf(&openssl, issuer.as_ref())
+            .with(Extension::new(BASIC_CONSTRAINTS, true, constraints))
+            .with(Extension::new(KEY_USAGE, true, KEY_CERT_SIGN));
+        let der = issuer.sign_certificate(&body.to_der()).unwrap();
+        openssl_verifies(&openssl, &authority, &der);
+        assert!(
+            X509Certificates
+                .facts(&pem(&der))
+                .unwrap()
+                .is_certificate_authority
+        );
+    }
+}
+
+#[test]
+fn an_issuer_without_a_key_identifier_signs_only_without_one() {
+    let openssl = Openssl::new();
+    let authority = openssl.authority_without_key_identifiers();
+    let issuer = lend(&authority, false);
+    assert_eq!(issuer.subject_key_identifier(), None);
+    let body = leaf(&openssl, issuer.as_ref());
+    let der = issuer.sign_certificate(&body.to_der()).unwrap();
+    openssl_verifies(&openssl, &authority, &der);
+    let invented = element(0x30, &element(0x80, &[1; 20]));
+    let body = body.with(Extension::new(AUTHORITY_KEY_IDENTIFIER, false, &invented));
+    let refused = lend(&authority, false)
+        .sign_certificate(&body.to_der())
+        .unwrap_err();
+    assert!(refused.0.contains("authority key identifier"), "{refused}");
+}
+
+#[test]
+fn an_issuer_signs_once_whatever_came_of_it() {
+    let openssl = Openssl::new();
+    let authority = openssl.authority(P256);
+    for first_is_good in [true, false] {
+        let issuer = lend(&authority, false);
+        let good = leaf(&openssl, issuer.as_ref()).to_der();
+        let first: &[u8] = if first_is_good { &good } else { b"raw bytes" };
+        assert_eq!(issuer.sign_certificate(first).is_ok(), first_is_good);
+        let refused = issuer.sign_certificate(&good).unwrap_err();
+        assert_eq!(
+            refused,
+            SigningRefused("an issuer signs once for each call")
+        );
+    }
+}
+
+#[test]
+fn a_leaf_certificate_and_a_strange_key_make_no_issuer() {
+    let openssl = Openssl::new();
+    let (authority, leaf) = (openssl.authority(P256), openssl.leaf());
+    let refused = |certificate: &Identity, key: &Identity| {
+        let rules = rules(false);
+        let lent = X509Certificates.issuer(&certificate.certificate, &key.private_key, rules);
+        lent.err().unwrap().to_string()
+    };
+    assert!(refused(&leaf, &leaf).starts_with("certificate is no certificate authority"));
+    assert_eq!(
+        refused(&authority, &leaf),
+        "private_key does not belong to certificate"
+    );
+}
+
+/// What a hostile guest asks for: how the good body is changed, and the words of the rule that stops it.
+type Attack = (fn(Body) -> Body, &'static str);
+
+const ATTACKS: [Attack; 38] = [
+    (|body| Body { version: 1, ..body }, "the version must be 3"),
+    (
+        |body| Body {
+            serial: vec![0],
+            ..body
+        },
+        "the serial number",
+    ),
+    (
+        |body| Body {
+            serial: vec![0x80],
+            ..body
+        },
+        "the serial number",
+    ),
+    (
+        |body| Body {
+            serial: vec![1; 21],
+            ..body
+        },
+        "the serial number",
+    ),
+    (
+        |body| Body {
+            signature_algorithm: vec![0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70],
+            ..body
+        },
+        "the signature algorithm must be the issuer's",
+    ),
+    (
+        |body| Body {
+            issuer: body.subject.clone(),
+            ..body
+        },
+        "the issuer must be the subject",
+    ),
+    (
+        |body| Body {
+            not_before: body.not_before - TimeDelta::seconds(2),
+            ..body
+        },
+        "must not begin before the time of the call",
+    ),
+    (
+        |body| Body {
+            not_before: body.not_before + TimeDelta::seconds(1),
+            ..body
+        },
+        "must not begin after the time of the call",
+    ),
+    (
+        |body| Body {
+            not_after: body.not_before - TimeDelta::seconds(1),
+            ..body
+        },
+        "must not end before it begins",
+    ),
+    (
+        |body| Body {
+            not_after: body.not_after + TimeDelta::seconds(1),
+            ..body
+        },
+        "must not be longer than was asked for",
+    ),
+    (
+        |body| Body {
+            unique_identifier: vec![0x81, 0x02, 0x00, 0x01],
+            ..body
+        },
+        "no unique identifiers",
+    ),
+    (
+        |body| Body {
+            unique_identifier: vec![0x82, 0x02, 0x00, 0x01],
+            ..body
+        },
+        "no unique identifiers",
+    ),
+    (
+        |body| {
+            twice(
+                body,
+                &Extension::new(BASIC_CONSTRAINTS, true, &[0x30, 0x00]),
+            )
+        },
+        "no extension may occur twice",
+    ),
+    (
+        |body| {
+            twice(
+                body,
+                &Extension::new(SUBJECT_ALT_NAME, false, b"\x30\x0a\x82\x08root.com"),
+            )
+        },
+        "no extension may occur twice",
+    ),
+    (
+        |body| body.with(Extension::new(KEY_USAGE, true, &[0x05, 0x00])),
+        "must be well formed",
+    ),
+    (
+        |body| {
+            body.with(Extension::new(
+                SUBJECT_ALT_NAME,
+                false,
+                b"\x30\x0b\x82\x08leaf.com",
+            ))
+        },
+        "must be well formed",
+    ),
+    (
+        |body| {
+            body.with(Extension {
+                oid: vec![0x2a, 0x03],
+                is_critical: true,
+                value: vec![0x05, 0x00],
+            })
+        },
+        "may be critical",
+    ),
+    (
+        |body| body.with(Extension::new(NAME_CONSTRAINTS, true, NO_NAMES)),
+        "may be critical",
+    ),
+    (
+        |body| body.without(&certificate_extension(BASIC_CONSTRAINTS)),
+        "the basic constraints",
+    ),
+    (
+        |body| constraints(body, true, &[0x30, 0x03, 0x01, 0x01, 0xff]),
+        "the basic constraints",
+    ),
+    (
+        |body| constraints(body, false, &[0x30, 0x03, 0x01, 0x01, 0xff]),
+        "the basic constraints",
+    ),
+    (
+        |body| {
+            constraints(
+                body,
+                true,
+                &[0x30, 0x06, 0x01, 0x01, 0xff, 0x02, 0x01, 0x00],
+            )
+        },
+        "the basic constraints",
+    ),
+    (
+        |body| constraints(body, true, &[0x30, 0x03, 0x01, 0x01, 0x00]),
+        "the basic constraints",
+    ),
+    (
+        |body| constraints(body, true, &[0x30, 0x03, 0x02, 0x01, 0x00]),
+        "the basic constraints",
+    ),
+    (
+        |body| constraints(body, true, &[0x30, 0x03, 0x01, 0x01, 0x01]),
+        "must be well formed",
+    ),
+    (
+        |body| constraints(body, true, &[0x30, 0x00, 0x30, 0x03, 0x01, 0x01, 0xff]),
+        "the basic constraints",
+    ),
+    (
+        |body| body.with(Extension::new(KEY_USAGE, true, KEY_CERT_SIGN)),
+        "only an authority may have the key usage",
+    ),
+    (
+        |body| body.without(&certificate_extension(AUTHORITY_KEY_IDENTIFIER)),
+        "the authority key identifier",
+    ),
+    (
+        |body| {
+            let other = element(0x30, &element(0x80, &[1; 20]));
+            body.with(Extension::new(AUTHORITY_KEY_IDENTIFIER, false, &other))
+        },
+        "the authority key identifier",
+    ),
+    (
+        |body| body.without(&certificate_extension(SUBJECT_KEY_IDENTIFIER)),
+        "there must be a subject key identifier",
+    ),
+    (
+        |body| body.with(Extension::new(SUBJECT_KEY_IDENTIFIER, false, &[0x04, 0x00])),
+        "there must be a subject key identifier",
+    ),
+    (
+        |body| {
+            body.with(Extension::new(
+                SUBJECT_KEY_IDENTIFIER,
+                true,
+                &[0x04, 0x01, 0x07],
+            ))
+        },
+        "may be critical",
+    ),
+    (
+        |body| Body {
+            serial: vec![0, 0, 1],
+            ..body
+        },
+        "the body must be DER",
+    ),
+    (
+        |body| Body {
+            serial: Vec::new(),
+            ..body
+        },
+        "the body must be DER",
+    ),
+    (
+        |body| Body {
+            subject: vec![0x30, 0x80, 0x00, 0x00],
+            ..body
+        },
+        "the body must be DER",
+    ),
+    (
+        |body| Body {
+            subject: vec![0x05, 0x00],
+            ..body
+        },
+        "the body must be a TBSCertificate",
+    ),
+    (
+        |body| {
+            let extensions = body
+                .extensions
+                .iter()
+                .cloned()
+                .cycle()
+                .take(TBS_CERTIFICATE_BYTES_MAX / 8);
+            Body {
+                extensions: extensions.collect(),
+                ..body
+            }
+        },
+        "at most 64 KiB",
+    ),
+    (
+        |body| Body {
+            subject_public_key: vec![0x30, 0x00],
+            ..body
+        },
+        "the body must be a TBSCertificate",
+    ),
+];
+
+#[test]
+fn each_thing_that_a_hostile_guest_may_ask_for_is_refused() {
+    let openssl = Openssl::new();
+    let authority = openssl.authority(P256);
+    let good = leaf(&openssl, lend(&authority, false).as_ref());
+    assert!(
+        lend(&authority, false)
+            .sign_certificate(&good.to_der())
+            .is_ok()
+    );
+    for (number, (change, words)) in ATTACKS.iter().enumerate() {
+        let body = change(good.clone()).to_der();
+        let refused = lend(&authority, false)
+            .sign_certificate(&body)
+            .expect_err(words);
+        assert!(
+            refused.0.contains(words),
+            "attack {number}: {refused}, not: {words}"
+        );
+    }
+}
+
+#[test]
+fn the_issuers_own_key_and_bytes_around_a_body_are_refused() {
+    let openssl = Openssl::new();
+    let authority = openssl.authority(P256);
+    let good = leaf(&openssl, lend(&authority, false).as_ref());
+    openssl.write("ca.key", authority.private_key.expose());
+    let own = Body {
+        subject_public_key: public_key(&openssl, "ca.key"),
+        ..good.clone()
+    };
+    let trailing = [good.to_der(), vec![0x05, 0x00]].concat();
+    let whole = lend(&authority, false)
+        .sign_certificate(&good.to_der())
+        .unwrap();
+    for (body, words) in [
+        (own.to_der(), "the public key must not be the issuer's own"),
+        (trailing, "the body must be a TBSCertificate"),
+        (whole, "the body must be a TBSCertificate"),
+        (Vec::new(), "the body must be a TBSCertificate"),
+        (b"any message at all".to_vec(), "the body must be DER"),
+    ] {
+        let refused = lend(&authority, false)
+            .sign_certificate(&body)
+            .expect_err(words);
+        assert!(refused.0.contains(words), "{refused}, not: {words}");
+    }
+}
+
+#[test]
+fn the_largest_body_is_signed_and_one_byte_more_is_not() {
+    let openssl = Openssl::new();
+    let authority = openssl.authority(P256);
+    let good = leaf(&openssl, lend(&authority, false).as_ref());
+    let padded = |bytes: usize| {
+        let extension = Extension {
+            oid: vec![0x2a, 0x03],
+            is_critical: false,
+            value: element(0x04, &vec![0; bytes]),
+        };
+        good.clone().with(extension).to_der()
+    };
+    let frame = padded(60_000).len() - 60_000;
+    let largest = padded(TBS_CERTIFICATE_BYTES_MAX - frame);
+    assert_eq!(largest.len(), TBS_CERTIFICATE_BYTES_MAX);
+    assert!(lend(&authority, false).sign_certificate(&largest).is_ok());
+    let larger = padded(TBS_CERTIFICATE_BYTES_MAX - frame + 1);
+    let refused = lend(&authority, false)
+        .sign_certificate(&larger)
+        .unwrap_err();
+    assert!(refused.0.contains("64 KiB"), "{refused}");
+}
+
+fn twice(mut body: Body, extension: &Extension) -> Body {
+    body.extensions.push(extension.clone());
+    body
+}
+
+fn constraints(body: Body, is_critical: bool, value: &[u8]) -> Body {
+    body.with(Extension::new(BASIC_CONSTRAINTS, is_critical, value))
+}
+
+const KEY_CERT_SIGN: &[u8] = &[0x03, 0x02, 0x02, 0x04];
+const NO_NAMES: &[u8] = &[0x30, 0x00];
+
+fn lend(authority: &Identity, may_be_authority: bool) -> Arc<dyn CertificateIssuer> {
+    let rules = rules(may_be_authority);
+    X509Certificates
+        .issuer(&authority.certificate, &authority.private_key, rules)
+        .unwrap()
+}
+
+fn rules(may_be_authority: bool) -> IssuanceRules {
+    IssuanceRules {
+        may_be_authority,
+        duration_days_max: DAYS,
+        now: now(),
+    }
+}
+
+/// One time for the whole run, so that bodies can be made before their issuers.
+fn now() -> DateTime<Utc> {
+    static NOW: std::sync::OnceLock<DateTime<Utc>> = std::sync::OnceLock::new();
+    *NOW.get_or_init(|| Utc::now().trunc_subsecs(0))
+}
+
+fn leaf(openssl: &Openssl, issuer: &dyn CertificateIssuer) -> Body {
+    openssl.private_key(P256);
+    Body::leaf(
+        issuer,
+        public_key(openssl, "key.pem"),
+        now(),
+        i64::from(DAYS),
+    )
+}
+
+/// The DER of a key's public half.
+fn public_key(openssl: &Openssl, file: &str) -> Vec<u8> {
+    let text = openssl.run(&["pkey", "-in", file, "-pubout"]);
+    STANDARD
+        .decode(
+            text.lines()
+                .filter(|line| !line.starts_with('-'))
+                .collect::<String>(),
+        )
+        .unwrap()
+}
+
+fn pem(der: &[u8]) -> String {
+    format!(
+        "-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n",
+        STANDARD.encode(der)
+    )
+}
+
+fn openssl_verifies(openssl: &Openssl, authority: &Identity, der: &[u8]) {
+    openssl.write("ca.pem", &authority.certificate);
+    openssl.write("signed.pem", &pem(der));
+    let has_key_identifiers = openssl
+        .run(&["x509", "-in", "ca.pem", "-noout", "-text"])
+        .contains("Key Identifier");
+    let strictness: &[&str] = if has_key_identifiers {
+        &["-x509_strict"]
+    } else {
+        &[]
+    };
+    let arguments = [
+        &["verify", "-CAfile", "ca.pem"],
+        strictness,
+        &["signed.pem"],
+    ]
+    .concat();
+    assert_eq!(openssl.run(&arguments), "signed.pem: OK\n");
+}
+
+fn webpki_verifies(authority: &[u8], der: &[u8]) {
+    let authority = CertificateDer::from(authority);
+    let anchors = [webpki::anchor_from_trusted_cert(&authority).unwrap()];
+    let der = CertificateDer::from(der);
+    let seconds = u64::try_from(now().timestamp()).unwrap() + 60;
+    webpki::EndEntityCert::try_from(&der)
+        .unwrap()
+        .verify_for_usage(
+            webpki::ALL_VERIFICATION_ALGS,
+            &anchors,
+            &[],
+            UnixTime::since_unix_epoch(Duration::from_secs(seconds)),
+            webpki::KeyUsage::server_auth(),
+            None,
+            None,
+        )
+        .map(drop)
+        .unwrap();
+}

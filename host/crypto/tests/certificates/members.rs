@@ -1,0 +1,339 @@
+//! What callers set, and what guests make.
+
+use chrono::Utc;
+use keywright_core::{
+    certificate::{CERTIFICATE_BYTES_MAX, CertificateFacts, IssuanceRules},
+    ports::{CertificateMembers, CertificateRefused, Certificates},
+};
+use keywright_crypto::X509Certificates;
+
+use crate::openssl::{Identity, KEY_KINDS, Openssl, P256};
+
+#[test]
+fn a_leaf_with_its_authority_of_every_kind_is_accepted() {
+    let openssl = Openssl::new();
+    for (kind, _) in KEY_KINDS {
+        let authority = openssl.authority(kind);
+        let leaf = openssl.leaf_of(&authority);
+        let facts = set(Some(&authority.certificate), Some(&leaf.certificate))
+            .unwrap()
+            .unwrap();
+        assert!(!facts.is_self_signed && !facts.is_certificate_authority);
+        let days = (facts.expires_at - Utc::now()).num_hours();
+        assert!((29 * 24..=30 * 24).contains(&days), "{days}");
+    }
+}
+
+#[test]
+fn signatures_with_other_hashes_than_the_usual_are_verified() {
+    let openssl = Openssl::new();
+    for (kind, hash) in [
+        (P256, "-sha512"),
+        (KEY_KINDS[2].0, "-sha512"),
+        (KEY_KINDS[3].0, "-sha256"),
+        (KEY_KINDS[3].0, "-sha384"),
+        (KEY_KINDS[0].0, "-sha384"),
+    ] {
+        openssl.private_key(kind);
+        let certificate = openssl.run(&["req", "-x509", "-key", "key.pem", "-subj", "/CN=a", hash]);
+        assert!(
+            X509Certificates.facts(&certificate).unwrap().is_self_signed,
+            "{kind:?} {hash}"
+        );
+    }
+}
+
+#[test]
+fn any_one_member_is_enough_and_what_is_given_is_checked() {
+    let openssl = Openssl::new();
+    let authority = openssl.authority(P256);
+    assert_eq!(set(Some(&authority.certificate), None), Ok(None));
+    assert!(set(None, Some(&authority.certificate)).unwrap().is_some());
+    let private_key = Some(&authority.private_key);
+    let members = CertificateMembers {
+        private_key,
+        ..CertificateMembers::default()
+    };
+    assert_eq!(X509Certificates.check_members(members), Ok(None));
+    for (ca, certificate, sentence) in [
+        (
+            Some("garbage"),
+            None,
+            "ca must be a PEM-encoded X.509 certificate",
+        ),
+        (
+            None,
+            Some("garbage"),
+            "certificate must be a PEM-encoded X.509 certificate",
+        ),
+        (
+            None,
+            Some(authority.private_key.expose()),
+            "certificate must be a PEM-encoded X.509 certificate",
+        ),
+    ] {
+        assert_eq!(set(ca, certificate).unwrap_err().to_string(), sentence);
+    }
+}
+
+#[test]
+fn each_structural_rule_names_the_member_that_breaks_it() {
+    let openssl = Openssl::new();
+    let authority = openssl.authority(P256);
+    let other = openssl.authority(P256);
+    let leaf = openssl.leaf_of(&authority);
+    let lone = openssl.leaf();
+    for (ca, certificate, ca_is_stored, sentence) in [
+        (&other, &leaf, false, "certificate was not signed by ca"),
+        (
+            &other,
+            &leaf,
+            true,
+            "certificate was not signed by the current certificate of the credential that ca_name names",
+        ),
+        (
+            &lone,
+            &leaf,
+            false,
+            "ca is no certificate authority: its basic constraints do not say so",
+        ),
+        (
+            &lone,
+            &lone,
+            true,
+            "ca_name is no certificate authority: its basic constraints do not say so",
+        ),
+    ] {
+        let members = CertificateMembers {
+            ca_is_stored,
+            ..members(ca, certificate)
+        };
+        assert_eq!(
+            X509Certificates
+                .check_members(members)
+                .unwrap_err()
+                .to_string(),
+            sentence
+        );
+    }
+    let itself = X509Certificates
+        .check_members(members(&lone, &lone))
+        .unwrap()
+        .unwrap();
+    assert!(
+        !itself.is_self_signed,
+        "only an authority that is set counts as signed by itself"
+    );
+}
+
+#[test]
+fn an_authority_that_signed_itself_counts_so_unless_it_was_set_with_ca_name() {
+    let openssl = Openssl::new();
+    let authority = openssl.authority(P256);
+    for ca_is_stored in [false, true] {
+        let members = CertificateMembers {
+            ca_is_stored,
+            ..members(&authority, &authority)
+        };
+        let facts = X509Certificates.check_members(members).unwrap().unwrap();
+        assert_eq!(facts.is_self_signed, !ca_is_stored);
+        assert!(facts.is_certificate_authority);
+    }
+    assert!(
+        set(None, Some(&authority.certificate))
+            .unwrap()
+            .unwrap()
+            .is_self_signed
+    );
+}
+
+#[test]
+fn a_certificate_that_only_names_itself_as_issuer_is_not_self_signed() {
+    let openssl = Openssl::new();
+    let authority = openssl.self_named_twice();
+    assert!(!X509Certificates.facts(&authority).unwrap().is_self_signed);
+}
+
+#[test]
+fn certificates_of_version_1_are_accepted() {
+    let openssl = Openssl::new();
+    let leaf = openssl.leaf_of(&openssl.authority(P256));
+    openssl.write("v1.pem", &leaf.certificate);
+    assert!(
+        openssl
+            .run(&["x509", "-in", "v1.pem", "-noout", "-text"])
+            .contains("Version: 1 ")
+    );
+    assert!(set(None, Some(&leaf.certificate)).unwrap().is_some());
+}
+
+#[test]
+fn the_first_certificate_of_a_bundle_counts_and_text_around_it_does_not() {
+    let openssl = Openssl::new();
+    let authority = openssl.authority(P256);
+    let leaf = openssl.leaf_of(&authority);
+    let bundle = format!(
+        "a leaf\n{}{}the end",
+        leaf.certificate, authority.certificate
+    );
+    let with_carriage_returns = bundle.replace('\n', "\r\n");
+    for text in [&bundle, &with_carriage_returns] {
+        assert!(set(Some(&authority.certificate), Some(text)).is_ok());
+        assert!(X509Certificates.is_same_certificate(text, &leaf.certificate));
+        assert!(!X509Certificates.is_same_certificate(text, &authority.certificate));
+    }
+    assert!(!X509Certificates.is_same_certificate("", ""));
+}
+
+#[test]
+fn certificate_and_ca_have_at_most_7000_bytes() {
+    let openssl = Openssl::new();
+    let mut certificate = openssl.authority(P256).certificate;
+    certificate.push_str(&"x".repeat(CERTIFICATE_BYTES_MAX - certificate.len()));
+    assert!(set(Some(&certificate), Some(&certificate)).is_ok());
+    certificate.push('x');
+    for (ca, certificate, member) in [
+        (Some(&certificate), None, "ca"),
+        (None, Some(&certificate), "certificate"),
+    ] {
+        let refused = set(ca.map(String::as_str), certificate.map(String::as_str)).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            format!("{member} may have at most 7,000 bytes")
+        );
+    }
+}
+
+#[test]
+fn what_a_guest_made_must_be_whole_and_signed_by_the_issuer_that_was_lent() {
+    let openssl = Openssl::new();
+    let authority = openssl.authority(P256);
+    let other = openssl.authority(P256);
+    let leaf = openssl.leaf_of(&authority);
+    let rules = IssuanceRules {
+        may_be_authority: false,
+        duration_days_max: 365,
+        now: Utc::now(),
+    };
+    let lend = |identity: &Identity| {
+        X509Certificates
+            .issuer(&identity.certificate, &identity.private_key, rules)
+            .unwrap()
+    };
+    let (issuer, other_issuer) = (lend(&authority), lend(&other));
+    let whole = CertificateMembers {
+        private_key: Some(&leaf.private_key),
+        ..members(&authority, &leaf)
+    };
+    assert!(
+        X509Certificates
+            .check_generated(whole, Some(issuer.as_ref()))
+            .is_ok()
+    );
+    let other_key = Some(&other.private_key);
+    let other_ca = Some(other.certificate.as_str());
+    for (made, issuer, sentence) in [
+        (
+            CertificateMembers {
+                certificate: None,
+                ..whole
+            },
+            Some(&issuer),
+            "certificate is absent",
+        ),
+        (
+            CertificateMembers {
+                private_key: None,
+                ..whole
+            },
+            Some(&issuer),
+            "private_key is absent",
+        ),
+        (
+            CertificateMembers { ca: None, ..whole },
+            Some(&issuer),
+            "ca is absent",
+        ),
+        (
+            CertificateMembers {
+                private_key: other_key,
+                ..whole
+            },
+            Some(&issuer),
+            "private_key does not belong to certificate",
+        ),
+        (
+            CertificateMembers {
+                ca: other_ca,
+                ..whole
+            },
+            Some(&issuer),
+            "ca is not the certificate of the issuer",
+        ),
+        (
+            whole,
+            Some(&other_issuer),
+            "certificate is not signed by its issuer",
+        ),
+        (whole, None, "certificate is not signed by its issuer"),
+    ] {
+        let issuer = issuer.map(AsRef::as_ref);
+        let refused = X509Certificates.check_generated(made, issuer).unwrap_err();
+        assert_eq!(refused.to_string(), sentence);
+    }
+    let root = CertificateMembers {
+        private_key: Some(&authority.private_key),
+        ..members(&authority, &authority)
+    };
+    assert!(
+        X509Certificates
+            .check_generated(root, None)
+            .unwrap()
+            .is_self_signed
+    );
+}
+
+fn set(
+    ca: Option<&str>,
+    certificate: Option<&str>,
+) -> Result<Option<CertificateFacts>, CertificateRefused> {
+    let members = CertificateMembers {
+        ca,
+        certificate,
+        ..CertificateMembers::default()
+    };
+    X509Certificates.check_members(members)
+}
+
+fn members<'a>(ca: &'a Identity, certificate: &'a Identity) -> CertificateMembers<'a> {
+    CertificateMembers {
+        ca: Some(&ca.certificate),
+        certificate: Some(&certificate.certificate),
+        ..CertificateMembers::default()
+    }
+}
+
+impl Openssl {
+    /// A certificate whose issuer and subject are the same name, signed by another key of that name.
+    fn self_named_twice(&self) -> String {
+        let authority = self.authority(P256);
+        self.write("ca.pem", &authority.certificate);
+        self.write("ca.key", authority.private_key.expose());
+        self.private_key(P256);
+        let subject = "/C=AQ/O=Keywright, Ltd./CN=Root";
+        self.run(&[
+            "req", "-new", "-key", "key.pem", "-subj", subject, "-out", "twin.csr",
+        ]);
+        self.run(&[
+            "x509",
+            "-req",
+            "-in",
+            "twin.csr",
+            "-CA",
+            "ca.pem",
+            "-CAkey",
+            "ca.key",
+            "-CAcreateserial",
+        ])
+    }
+}

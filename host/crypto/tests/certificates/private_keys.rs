@@ -1,0 +1,103 @@
+//! Private keys of every kind in every form.
+
+use keywright_core::{
+    Secret,
+    ports::{CertificateMembers, CertificateRefused, Certificates},
+};
+use keywright_crypto::X509Certificates;
+
+use crate::openssl::{Identity, KEY_KINDS, Openssl, P256};
+
+#[test]
+fn a_key_of_every_kind_and_form_belongs_to_its_certificate() {
+    let openssl = Openssl::new();
+    let stranger = openssl.leaf();
+    for (kind, bits) in KEY_KINDS {
+        let identity = openssl.authority(kind);
+        let facts = X509Certificates.facts(&identity.certificate).unwrap();
+        assert_eq!(facts.key_length_bits, bits, "{kind:?}");
+        assert!(
+            facts.is_certificate_authority && facts.is_self_signed,
+            "{kind:?}"
+        );
+        for private_key in forms(&openssl, kind, &identity) {
+            check(&identity.certificate, &private_key).unwrap();
+            let refused = check(&stranger.certificate, &private_key).unwrap_err();
+            assert_eq!(
+                refused.to_string(),
+                "private_key does not belong to certificate"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_key_behind_its_curve_parameters_is_read() {
+    let openssl = Openssl::new();
+    let identity = openssl.authority(P256);
+    openssl.write("key.pem", identity.private_key.expose());
+    let parameters = openssl.run(&["ecparam", "-name", "prime256v1"]);
+    let key = openssl.run(&["pkey", "-in", "key.pem", "-traditional"]);
+    assert!(parameters.contains("BEGIN EC PARAMETERS") && key.contains("BEGIN EC PRIVATE KEY"));
+    check(&identity.certificate, &Secret::new(parameters + &key)).unwrap();
+}
+
+#[test]
+fn encrypted_and_malformed_keys_are_refused_with_the_reason() {
+    let openssl = Openssl::new();
+    let identity = openssl.authority(KEY_KINDS[0].0);
+    openssl.write("key.pem", identity.private_key.expose());
+    let encrypted = ["-aes256", "-passout", "pass:secret"];
+    let pkcs8 = openssl.run(&[&["pkey", "-in", "key.pem"], encrypted.as_slice()].concat());
+    let pkcs1 = openssl.run(
+        &[
+            &["rsa", "-in", "key.pem", "-traditional"],
+            encrypted.as_slice(),
+        ]
+        .concat(),
+    );
+    let short = openssl.private_key(&["RSA", "-pkeyopt", "rsa_keygen_bits:1024"]);
+    let mut cut = identity.private_key.expose().to_owned();
+    cut.truncate(cut.len() / 2);
+    for (private_key, rule) in [
+        (pkcs8.as_str(), "must not be encrypted"),
+        (&pkcs1, "must not be encrypted"),
+        (short.expose(), "RSA key of 2048 to 8192 bits"),
+        (&cut, "must be a PEM-encoded private key"),
+        ("garbage", "must be a PEM-encoded private key"),
+        (&identity.certificate, "must be a PEM-encoded private key"),
+        (
+            "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
+            "ECDSA key on P-256",
+        ),
+        (
+            "-----BEGIN PRIVATE KEY-----\n!\n-----END PRIVATE KEY-----\n",
+            "PEM-encoded private key",
+        ),
+    ] {
+        let refused =
+            check(&identity.certificate, &Secret::new(private_key.to_owned())).unwrap_err();
+        assert_eq!(refused.member, "private_key");
+        assert!(refused.rule.contains(rule), "{refused}");
+    }
+}
+
+/// The key in PKCS#8, and in the older form of its kind, which Ed25519 has not.
+fn forms(openssl: &Openssl, kind: &[&str], identity: &Identity) -> Vec<Secret> {
+    let pkcs8 = identity.private_key.clone();
+    if kind == ["ED25519"] {
+        return vec![pkcs8];
+    }
+    openssl.write("key.pem", pkcs8.expose());
+    let traditional = openssl.run(&["pkey", "-in", "key.pem", "-traditional"]);
+    vec![pkcs8, Secret::new(traditional)]
+}
+
+fn check(certificate: &str, private_key: &Secret) -> Result<(), CertificateRefused> {
+    let members = CertificateMembers {
+        certificate: Some(certificate),
+        private_key: Some(private_key),
+        ..CertificateMembers::default()
+    };
+    X509Certificates.check_members(members).map(drop)
+}

@@ -1,0 +1,246 @@
+//! One call of a guest: a fresh instance, its limits, and what becomes of it.
+
+use std::{sync::Arc, time::Instant};
+
+use keywright_core::{
+    credential::PluginIdentity,
+    ports::{CertificateIssuer, PluginFailure, PluginFault},
+};
+use wasmtime::{
+    ResourceLimiter, Store, Trap,
+    component::{Instance, InstancePre},
+};
+
+use crate::{
+    config::Limits,
+    engine::{MEMORIES_MAX, TABLE_ELEMENTS_MAX, TABLES_MAX, deadline_ticks},
+    host::{
+        HostRefusal,
+        random::RandomSource,
+        signing::{IssuerLease, TBS_CERTIFICATE_BYTES_MAX},
+    },
+    lane::NotRun,
+    text::for_log,
+};
+
+/// The most resource handles that a guest may hold at once.
+const HANDLES_MAX: usize = 64;
+/// How much more than its limits a guest may make the host copy, so that what is a little too large is still measured
+/// rather than cut off.
+const COPIED_BYTES_SLACK: usize = 64 * 1024;
+
+/// A loaded plugin that can be called.
+pub(crate) struct Plugin {
+    /// Which plugin it is.
+    pub(crate) identity: PluginIdentity,
+    /// Its component, ready to be instantiated.
+    pub(crate) component: InstancePre<CallState>,
+    /// Its settings, JSON text.
+    pub(crate) settings: String,
+    /// The limits of each call.
+    pub(crate) limits: Limits,
+    /// Where its random bytes come from.
+    pub(crate) random: Arc<dyn RandomSource>,
+}
+
+/// What the host holds for one call.
+pub(crate) struct CallState {
+    /// The source of randomness.
+    pub(crate) random: Arc<dyn RandomSource>,
+    /// The issuer that is lent for this call.
+    pub(crate) issuer: Option<IssuerLease>,
+    limiter: MemoryLimiter,
+}
+
+impl Plugin {
+    /// Calls the guest in a fresh instance; `body` gets the instance and makes the call.
+    ///
+    /// `inputs` are all the texts that it will be given besides the settings.
+    ///
+    /// # Errors
+    /// What happened to the guest. It is logged here.
+    pub(crate) fn call<T>(
+        &self,
+        function: &'static str,
+        inputs: &[&str],
+        issuer: Option<Arc<dyn CertificateIssuer>>,
+        body: impl FnOnce(&mut Store<CallState>, &Instance) -> wasmtime::Result<T>,
+    ) -> Result<T, PluginFault> {
+        let input_bytes =
+            inputs.iter().map(|input| input.len()).sum::<usize>() + self.settings.len();
+        if input_bytes > self.limits.input_bytes_max {
+            return Err(self.fault(
+                function,
+                PluginFault::InputTooLarge,
+                "its input is too large",
+            ));
+        }
+        let begun = Instant::now();
+        let mut store = self.store(issuer);
+        let outcome = self
+            .component
+            .instantiate(&mut store)
+            .and_then(|instance| body(&mut store, &instance));
+        tracing::debug!(
+            plugin.name = self.identity.name,
+            plugin.digest = self.identity.digest,
+            function,
+            duration_ms = begun.elapsed().as_secs_f64() * 1_000.0,
+            outcome = if outcome.is_ok() {
+                "returned"
+            } else {
+                "faulted"
+            },
+            "plugin called"
+        );
+        outcome.map_err(|cause| {
+            let fault = fault_of(&cause, store.data().limiter.is_exceeded);
+            self.fault(function, fault, &cause.root_cause().to_string())
+        })
+    }
+
+    /// Logs a fault of the guest and gives it back. `cause` must hold no data.
+    pub(crate) fn fault(&self, function: &str, fault: PluginFault, cause: &str) -> PluginFault {
+        tracing::error!(
+            plugin.name = self.identity.name,
+            plugin.digest = self.identity.digest,
+            function,
+            cause,
+            "the plugin {} {fault}",
+            self.identity.name
+        );
+        fault
+    }
+
+    /// A fault unless what the guest returned is within its limit.
+    ///
+    /// # Errors
+    /// [`PluginFault::OutputTooLarge`].
+    pub(crate) fn check_output(
+        &self,
+        function: &str,
+        output_bytes: usize,
+    ) -> Result<(), PluginFault> {
+        if output_bytes > self.limits.output_bytes_max {
+            return Err(self.fault(
+                function,
+                PluginFault::OutputTooLarge,
+                "its output is too large",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The failure that callers get for a fault.
+    pub(crate) fn faulted(&self, fault: PluginFault) -> PluginFailure {
+        PluginFailure::Faulted {
+            plugin: self.identity.name.clone(),
+            fault,
+        }
+    }
+
+    /// The failure for a call that gave something of another shape than declared.
+    pub(crate) fn malformed(&self, function: &str) -> PluginFailure {
+        let fault = PluginFault::OutputMalformed;
+        self.faulted(self.fault(function, fault, "its output is not of the declared shape"))
+    }
+
+    /// The failure for a guest that finds its settings wrong, in these words for the log.
+    pub(crate) fn misconfigured(&self, function: &str, words: &str) -> PluginFailure {
+        self.faulted(self.fault(function, PluginFault::Misconfigured, &for_log(words)))
+    }
+
+    /// The failure for a guest that reported one, in these words for the log.
+    pub(crate) fn reported(&self, function: &str, words: &str) -> PluginFailure {
+        self.faulted(self.fault(function, PluginFault::Reported, &for_log(words)))
+    }
+
+    /// The failure for a call that was not made.
+    pub(crate) fn not_run(&self, not_run: NotRun) -> PluginFailure {
+        match not_run {
+            NotRun::Panicked => self.faulted(PluginFault::Trapped),
+            NotRun::QueueFull { retry_after } => PluginFailure::QueueFull { retry_after },
+        }
+    }
+
+    fn store(&self, issuer: Option<Arc<dyn CertificateIssuer>>) -> Store<CallState> {
+        let state = CallState {
+            random: Arc::clone(&self.random),
+            issuer: issuer.map(IssuerLease::new),
+            limiter: MemoryLimiter {
+                memory_bytes_max: self.limits.memory_bytes_max,
+                is_exceeded: false,
+            },
+        };
+        let mut store = Store::new(self.component.engine(), state);
+        store.limiter(|state| &mut state.limiter);
+        store.set_epoch_deadline(deadline_ticks(self.limits.deadline_ms));
+        store.set_max_component_handles(HANDLES_MAX);
+        let copied_bytes_max = self.limits.output_bytes_max.max(TBS_CERTIFICATE_BYTES_MAX);
+        store.set_hostcall_fuel(copied_bytes_max + COPIED_BYTES_SLACK);
+        store
+    }
+}
+
+/// Holds a guest to its ceilings, and remembers when it wanted more.
+struct MemoryLimiter {
+    memory_bytes_max: u64,
+    is_exceeded: bool,
+}
+
+impl ResourceLimiter for MemoryLimiter {
+    fn memory_growing(
+        &mut self,
+        _current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        let fits = u64::try_from(desired).is_ok_and(|desired| desired <= self.memory_bytes_max);
+        self.is_exceeded |= !fits;
+        Ok(fits)
+    }
+
+    fn table_growing(
+        &mut self,
+        _current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        let fits = desired <= TABLE_ELEMENTS_MAX;
+        self.is_exceeded |= !fits;
+        Ok(fits)
+    }
+
+    fn memories(&self) -> usize {
+        MEMORIES_MAX as usize
+    }
+
+    fn tables(&self) -> usize {
+        TABLES_MAX as usize
+    }
+}
+
+/// What an error of the engine says of the guest.
+///
+/// A guest that was denied memory rarely says so: its allocator aborts. So whatever it does next, short of running on
+/// past its deadline or its stack, is put down to that.
+fn fault_of(cause: &wasmtime::Error, was_denied_memory: bool) -> PluginFault {
+    match cause.downcast_ref::<Trap>() {
+        Some(Trap::Interrupt) => PluginFault::TimedOut,
+        Some(Trap::StackOverflow) => PluginFault::StackExhausted,
+        _ if was_denied_memory => PluginFault::MemoryExceeded,
+        Some(_) => PluginFault::Trapped,
+        None if cause.is::<HostRefusal>() => PluginFault::Trapped,
+        None if copied_too_much(cause) => PluginFault::OutputTooLarge,
+        None => PluginFault::OutputMalformed,
+    }
+}
+
+/// Whether the guest tried to make the host copy more than the store's fuel for that. The engine keeps the type of this
+/// error to itself, so its words are all there is.
+fn copied_too_much(cause: &wasmtime::Error) -> bool {
+    cause
+        .root_cause()
+        .to_string()
+        .contains("fuel allocated for hostcalls")
+}

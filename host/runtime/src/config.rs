@@ -1,0 +1,264 @@
+//! What an operator configures of plugins and their sandbox.
+
+use std::{collections::BTreeMap, fmt, num::NonZeroUsize, path::PathBuf, time::Duration};
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// Everything that [`Runtime::load`](crate::Runtime::load) needs to know.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RuntimeConfig {
+    /// What holds for all plugins together.
+    pub sandbox: SandboxConfig,
+    /// The generators, by the credential type that each makes.
+    #[serde(default)]
+    pub generators: BTreeMap<String, PluginConfig>,
+    /// The plugin that finds references in documents, if there is one.
+    #[serde(default)]
+    pub resolver: Option<PluginConfig>,
+}
+
+/// What holds for all plugins together.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SandboxConfig {
+    /// Where compiled components are kept. Made with mode 0700 when it is absent; it must belong to the server's user, and
+    /// nobody else may look into it.
+    pub cache_directory: PathBuf,
+    /// How many threads each of the two lanes has, 1 to 256; one for each core when it is not given.
+    #[serde(default)]
+    pub threads_per_lane: Option<NonZeroUsize>,
+    /// How many calls may wait in each lane, 1 to 65,536; one more is refused.
+    #[serde(default = "default_queue_length")]
+    pub queue_length: usize,
+    /// After how many seconds a caller who was refused for a full queue is told to try again, 1 to 3,600.
+    #[serde(default = "default_retry_after_seconds")]
+    pub retry_after_seconds: u64,
+}
+
+/// The most threads that a lane may have.
+pub(crate) const THREADS_PER_LANE_MAX: usize = 256;
+/// The most calls that may wait in a lane.
+pub(crate) const QUEUE_LENGTH_MAX: usize = 65_536;
+/// The longest time after which a caller is told to try again, in seconds.
+pub(crate) const RETRY_AFTER_SECONDS_MAX: u64 = 3_600;
+
+impl SandboxConfig {
+    /// The defaults, with this cache directory.
+    #[must_use]
+    pub fn new(cache_directory: PathBuf) -> Self {
+        Self {
+            cache_directory,
+            threads_per_lane: None,
+            queue_length: default_queue_length(),
+            retry_after_seconds: default_retry_after_seconds(),
+        }
+    }
+
+    pub(crate) fn retry_after(&self) -> Duration {
+        Duration::from_secs(self.retry_after_seconds)
+    }
+}
+
+fn default_queue_length() -> usize {
+    256
+}
+
+fn default_retry_after_seconds() -> u64 {
+    1
+}
+
+/// One plugin.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PluginConfig {
+    /// The component file.
+    pub component: PathBuf,
+    /// The SHA-256 that the component must have, in lower-case hexadecimal; any when it is not given.
+    #[serde(default)]
+    pub sha256: Option<String>,
+    /// What the plugin is given with each call. They may hold secrets, so `Debug` leaves them out.
+    #[serde(default)]
+    pub settings: Map<String, Value>,
+    /// What the plugin may import.
+    #[serde(default)]
+    pub grants: Vec<Grant>,
+    /// The limits of each call.
+    #[serde(default)]
+    pub limits: Limits,
+}
+
+impl fmt::Debug for PluginConfig {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("PluginConfig")
+            .field("component", &self.component)
+            .field("sha256", &self.sha256)
+            .field("grants", &self.grants)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Something of the host's that a plugin may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Grant {
+    /// The host's random generator: `wasi:random/random`.
+    Random,
+    /// Signing with the issuers that callers name: `keywright:signing/issuer`.
+    Signing,
+}
+
+impl fmt::Display for Grant {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Random => "random",
+            Self::Signing => "signing",
+        })
+    }
+}
+
+/// The limits of each call of a plugin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// The size to which each linear memory may grow, in bytes: 64 KiB to 4 GiB.
+    pub memory_bytes_max: u64,
+    /// How long a call may take, in milliseconds: 10 to 600,000.
+    pub deadline_ms: u64,
+    /// What a call may be given, settings included, in bytes: 1 KiB to 16 MiB.
+    pub input_bytes_max: usize,
+    /// What a call may return, in bytes: 1 KiB to 16 MiB.
+    pub output_bytes_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            memory_bytes_max: 64 * 1024 * 1024,
+            deadline_ms: 30_000,
+            input_bytes_max: 128 * 1024,
+            output_bytes_max: 128 * 1024,
+        }
+    }
+}
+
+impl Limits {
+    /// The first limit that is outside its bounds: its name, the least and the most it may be.
+    pub(crate) fn out_of_bounds(&self) -> Option<(&'static str, u64, u64)> {
+        let bytes = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
+        [
+            (
+                "memory_bytes_max",
+                self.memory_bytes_max,
+                64 * 1024,
+                4 << 30,
+            ),
+            ("deadline_ms", self.deadline_ms, 10, 600_000),
+            (
+                "input_bytes_max",
+                bytes(self.input_bytes_max),
+                1024,
+                16 << 20,
+            ),
+            (
+                "output_bytes_max",
+                bytes(self.output_bytes_max),
+                1024,
+                16 << 20,
+            ),
+        ]
+        .into_iter()
+        .find(|(_, value, min, max)| !(min..=max).contains(&value))
+        .map(|(name, _, min, max)| (name, min, max))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_path_is_all_that_a_plugin_needs() {
+        let plugin: PluginConfig = serde_json::from_value(json!({"component": "p.wasm"})).unwrap();
+        assert_eq!(plugin.limits, Limits::default());
+        assert!(plugin.grants.is_empty() && plugin.settings.is_empty() && plugin.sha256.is_none());
+    }
+
+    #[test]
+    fn unknown_fields_are_refused() {
+        for config in [
+            json!({"component": "p.wasm", "memory": 1}),
+            json!({"component": "p.wasm", "limits": {"fuel": 1}}),
+            json!({"component": "p.wasm", "grants": ["network"]}),
+        ] {
+            assert!(
+                serde_json::from_value::<PluginConfig>(config.clone()).is_err(),
+                "{config}"
+            );
+        }
+    }
+
+    #[test]
+    fn limits_one_past_each_bound_are_found() {
+        let limits = Limits::default();
+        assert_eq!(limits.out_of_bounds(), None);
+        for (outside, name) in [
+            (
+                Limits {
+                    memory_bytes_max: (4 << 30) + 1,
+                    ..limits
+                },
+                "memory_bytes_max",
+            ),
+            (
+                Limits {
+                    memory_bytes_max: 64 * 1024 - 1,
+                    ..limits
+                },
+                "memory_bytes_max",
+            ),
+            (
+                Limits {
+                    deadline_ms: 9,
+                    ..limits
+                },
+                "deadline_ms",
+            ),
+            (
+                Limits {
+                    deadline_ms: 600_001,
+                    ..limits
+                },
+                "deadline_ms",
+            ),
+            (
+                Limits {
+                    input_bytes_max: 1023,
+                    ..limits
+                },
+                "input_bytes_max",
+            ),
+            (
+                Limits {
+                    output_bytes_max: (16 << 20) + 1,
+                    ..limits
+                },
+                "output_bytes_max",
+            ),
+        ] {
+            assert_eq!(outside.out_of_bounds().map(|(name, ..)| name), Some(name));
+        }
+    }
+
+    #[test]
+    fn debug_leaves_the_settings_out() {
+        let config = json!({"component": "p.wasm", "settings": {"token": "hunter2"}});
+        let plugin: PluginConfig = serde_json::from_value(config).unwrap();
+        assert!(!format!("{plugin:?}").contains("hunter2"));
+    }
+}

@@ -1,0 +1,170 @@
+//! What a generator says of itself, checked.
+
+use keywright_core::credential::CredentialType;
+
+use crate::{
+    bindings::exports::keywright::generator::descriptor,
+    refused::Refusal,
+    schema::{ParametersSchema, ValueSchema},
+    text::for_log,
+};
+
+/// The longest version of a plugin, in characters.
+const PLUGIN_VERSION_CHARACTERS_MAX: usize = 64;
+/// The longest summary, in characters.
+const SUMMARY_CHARACTERS_MAX: usize = 200;
+/// The longest name of an issuer parameter, in characters.
+const ISSUER_PARAMETER_CHARACTERS_MAX: usize = 64;
+
+/// A description that keeps all rules.
+pub(crate) struct Description {
+    /// The plugin's own version.
+    pub(crate) plugin_version: String,
+    /// The parameter that names the issuer's credential.
+    pub(crate) issuer_parameter: Option<String>,
+    /// The schema of parameters.
+    pub(crate) parameters_schema: ParametersSchema,
+    /// The schema of values.
+    pub(crate) value_schema: ValueSchema,
+}
+
+impl Description {
+    /// Checks what a plugin that is configured for a type said of itself.
+    ///
+    /// # Errors
+    /// The first rule that it breaks.
+    pub(crate) fn parse(
+        described: descriptor::Description,
+        configured: &CredentialType,
+    ) -> Result<Self, Refusal> {
+        if described.credential_type != configured.as_str() {
+            return Err(Refusal::CredentialTypeDiffers {
+                described: for_log(&described.credential_type),
+            });
+        }
+        let has_length = |text: &str, max| (1..=max).contains(&text.chars().count());
+        let has_control = |text: &str| text.contains(char::is_control);
+        let rule = if !has_length(&described.plugin_version, PLUGIN_VERSION_CHARACTERS_MAX)
+            || has_control(&described.plugin_version)
+        {
+            Some("plugin-version must be 1 to 64 printable characters")
+        } else if described.summary.chars().count() > SUMMARY_CHARACTERS_MAX
+            || has_control(&described.summary)
+        {
+            Some("summary must be one line of at most 200 characters")
+        } else if described
+            .issuer_parameter
+            .as_deref()
+            .is_some_and(|name| !has_length(name, ISSUER_PARAMETER_CHARACTERS_MAX))
+        {
+            Some("issuer-parameter must be 1 to 64 characters")
+        } else {
+            None
+        };
+        if let Some(rule) = rule {
+            return Err(Refusal::DescriptionMalformed(rule));
+        }
+        let malformed = |which| move |malformed| Refusal::SchemaMalformed { which, malformed };
+        Ok(Self {
+            plugin_version: described.plugin_version,
+            issuer_parameter: described.issuer_parameter,
+            parameters_schema: ParametersSchema::parse(&described.parameters_schema)
+                .map_err(malformed("parameters"))?,
+            value_schema: ValueSchema::parse(&described.value_schema)
+                .map_err(malformed("value"))?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn described() -> descriptor::Description {
+        descriptor::Description {
+            credential_type: "token".to_owned(),
+            plugin_version: "1".to_owned(),
+            summary: "A token.".to_owned(),
+            parameters_schema: r#"{"type":"object"}"#.to_owned(),
+            value_schema: r#"{"type":"string","writeOnly":true}"#.to_owned(),
+            issuer_parameter: None,
+            entropy_bits_min: Some(128),
+        }
+    }
+
+    fn parse(described: descriptor::Description) -> Result<Description, Refusal> {
+        Description::parse(described, &CredentialType::parse("token").unwrap())
+    }
+
+    #[test]
+    fn texts_at_their_limits_are_taken() {
+        let at_limits = descriptor::Description {
+            plugin_version: "1".repeat(PLUGIN_VERSION_CHARACTERS_MAX),
+            summary: "é".repeat(SUMMARY_CHARACTERS_MAX),
+            issuer_parameter: Some("c".repeat(ISSUER_PARAMETER_CHARACTERS_MAX)),
+            ..described()
+        };
+        assert!(parse(at_limits).is_ok());
+    }
+
+    #[test]
+    fn each_broken_rule_is_named() {
+        let cases = [
+            (
+                descriptor::Description {
+                    credential_type: "tok\nen".to_owned(),
+                    ..described()
+                },
+                "it makes credentials of type \"tok\\\\nen\"",
+            ),
+            (
+                descriptor::Description {
+                    plugin_version: "1".repeat(PLUGIN_VERSION_CHARACTERS_MAX + 1),
+                    ..described()
+                },
+                "its description is wrong: plugin-version",
+            ),
+            (
+                descriptor::Description {
+                    plugin_version: String::new(),
+                    ..described()
+                },
+                "its description is wrong: plugin-version",
+            ),
+            (
+                descriptor::Description {
+                    summary: "é".repeat(SUMMARY_CHARACTERS_MAX + 1),
+                    ..described()
+                },
+                "its description is wrong: summary",
+            ),
+            (
+                descriptor::Description {
+                    issuer_parameter: Some(String::new()),
+                    ..described()
+                },
+                "its description is wrong: issuer-parameter",
+            ),
+            (
+                descriptor::Description {
+                    parameters_schema: "[]".to_owned(),
+                    ..described()
+                },
+                "its parameters schema is not a JSON Schema",
+            ),
+            (
+                descriptor::Description {
+                    value_schema: "{".to_owned(),
+                    ..described()
+                },
+                "its value schema is not JSON",
+            ),
+        ];
+        for (described, expected) in cases {
+            let Err(refusal) = parse(described) else {
+                panic!("taken; expected: {expected}")
+            };
+            assert!(refusal.to_string().starts_with(expected), "{refusal}");
+        }
+    }
+}

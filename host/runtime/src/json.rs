@@ -1,0 +1,48 @@
+//! JSON that may hold secrets.
+
+use serde_json::Value;
+use zeroize::Zeroize;
+
+use keywright_core::Secret;
+
+/// A JSON value whose texts are zeroed when it is dropped.
+pub(crate) struct SensitiveJson(Value);
+
+impl SensitiveJson {
+    /// Parses JSON text.
+    ///
+    /// # Errors
+    /// When it is not JSON.
+    pub(crate) fn parse(text: &Secret) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text.expose()).map(Self)
+    }
+
+    pub(crate) fn value(&self) -> &Value {
+        &self.0
+    }
+
+    pub(crate) fn value_mut(&mut self) -> &mut Value {
+        &mut self.0
+    }
+
+    /// The value as compact JSON text.
+    pub(crate) fn to_secret(&self) -> Secret {
+        Secret::new(self.0.to_string())
+    }
+}
+
+impl Drop for SensitiveJson {
+    fn drop(&mut self) {
+        zero(&mut self.0);
+    }
+}
+
+/// Zeroes all texts in a JSON value.
+pub(crate) fn zero(value: &mut Value) {
+    match value {
+        Value::String(text) => text.zeroize(),
+        Value::Array(items) => items.iter_mut().for_each(zero),
+        Value::Object(members) => members.values_mut().for_each(zero),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}

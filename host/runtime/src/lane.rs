@@ -1,0 +1,238 @@
+//! The threads on which guests run: two lanes, so that short calls never wait behind long ones.
+
+use std::{
+    io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    thread,
+    time::Duration,
+};
+
+use tokio::sync::oneshot;
+use tracing::Span;
+
+use crate::engine::CALLING_THREAD_STACK_BYTES;
+
+/// By how much the threads of the generate lane are nicer than others (POSIX `nice`), so that requests that only read
+/// keep their latency while keys are being made.
+#[cfg(target_os = "linux")]
+const GENERATE_NICENESS: i32 = 10;
+
+/// Both lanes.
+pub(crate) struct Lanes {
+    /// For calls that are short: describing, normalizing, accepting, recovering, finding references.
+    pub(crate) brief: Lane,
+    /// For calls that may compute for long: making values.
+    pub(crate) generate: Lane,
+}
+
+impl Lanes {
+    /// Starts the threads of both lanes.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub(crate) fn start(
+        threads_per_lane: usize,
+        queue_length: usize,
+        retry_after: Duration,
+    ) -> io::Result<Self> {
+        let lane =
+            |name, before| Lane::start(name, threads_per_lane, queue_length, retry_after, before);
+        Ok(Self {
+            brief: lane("brief", keep_priority)?,
+            generate: lane("generate", lower_priority)?,
+        })
+    }
+}
+
+/// Threads that take work from one bounded queue.
+pub(crate) struct Lane {
+    queue: flume::Sender<Job>,
+    retry_after: Duration,
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+impl Lane {
+    fn start(
+        name: &str,
+        threads: usize,
+        queue_length: usize,
+        retry_after: Duration,
+        before: fn(),
+    ) -> io::Result<Self> {
+        let (queue, jobs) = flume::bounded::<Job>(queue_length);
+        for number in 1..=threads {
+            let jobs = jobs.clone();
+            thread::Builder::new()
+                .name(format!("plugin-{name}-{number}"))
+                .stack_size(CALLING_THREAD_STACK_BYTES)
+                .spawn(move || {
+                    before();
+                    while let Ok(job) = jobs.recv() {
+                        run_job(job);
+                    }
+                })?;
+        }
+        Ok(Self { queue, retry_after })
+    }
+
+    /// Runs work on one of the lane's threads and waits for what it gives.
+    ///
+    /// When this future is dropped, work that has not begun is left out, and what begun work gives is thrown away.
+    ///
+    /// # Errors
+    /// When the queue is full, or the work panicked.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, NotRun> {
+        let (reply, answer) = oneshot::channel();
+        let span = Span::current();
+        let job = Box::new(move || {
+            if !reply.is_closed() {
+                let _ = reply.send(span.in_scope(work));
+            }
+        });
+        match self.queue.try_send(job) {
+            Ok(()) => answer.await.map_err(|_| NotRun::Panicked),
+            Err(_) => Err(NotRun::QueueFull {
+                retry_after: self.retry_after,
+            }),
+        }
+    }
+}
+
+/// Why work gave nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotRun {
+    /// It panicked: a defect of the host.
+    Panicked,
+    /// As many jobs wait as may.
+    QueueFull { retry_after: Duration },
+}
+
+fn run_job(job: Job) {
+    if catch_unwind(AssertUnwindSafe(job)).is_err() {
+        tracing::error!("a plugin call panicked in the host");
+    }
+}
+
+fn keep_priority() {}
+
+#[cfg(target_os = "linux")]
+fn lower_priority() {
+    // On Linux the priority is each thread's own, and process 0 means the calling thread.
+    if let Err(cause) = rustix::process::setpriority_process(None, GENERATE_NICENESS) {
+        tracing::warn!(%cause, "the priority of a plugin thread could not be lowered");
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn lower_priority() {}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    };
+
+    use super::*;
+
+    fn lane(queue_length: usize) -> Lane {
+        Lane::start(
+            "test",
+            1,
+            queue_length,
+            Duration::from_secs(7),
+            keep_priority,
+        )
+        .unwrap()
+    }
+
+    /// Occupies the lane's thread until the sender is used or dropped.
+    async fn occupy(lane: &Arc<Lane>) -> (mpsc::Sender<()>, tokio::task::JoinHandle<()>) {
+        let (release, released) = mpsc::channel::<()>();
+        let (begun, has_begun) = oneshot::channel();
+        let occupied = Arc::clone(lane);
+        let task = tokio::spawn(async move {
+            let _ = occupied
+                .run(move || {
+                    let _ = begun.send(());
+                    let _ = released.recv();
+                })
+                .await;
+        });
+        has_begun.await.unwrap();
+        (release, task)
+    }
+
+    #[tokio::test]
+    async fn one_past_the_queue_length_is_refused_with_the_time_to_wait() {
+        let lane = Arc::new(lane(1));
+        let (release, _task) = occupy(&lane).await;
+        let waiting = tokio::spawn({
+            let lane = Arc::clone(&lane);
+            async move { lane.run(|| 1).await }
+        });
+        while lane.queue.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let refused = lane.run(|| 2).await;
+        assert_eq!(
+            refused,
+            Err(NotRun::QueueFull {
+                retry_after: Duration::from_secs(7)
+            })
+        );
+        drop(release);
+        assert_eq!(waiting.await.unwrap(), Ok(1));
+    }
+
+    #[tokio::test]
+    async fn a_panic_ends_its_own_job_alone() {
+        let lane = lane(1);
+        assert_eq!(
+            lane.run(|| assert!(std::hint::black_box(false))).await,
+            Err(NotRun::Panicked)
+        );
+        assert_eq!(lane.run(|| 1).await, Ok(1));
+    }
+
+    #[tokio::test]
+    async fn work_whose_caller_has_gone_is_not_begun() {
+        let lane = Arc::new(lane(2));
+        let (release, _task) = occupy(&lane).await;
+        let has_run = Arc::new(AtomicBool::new(false));
+        let caller = tokio::spawn({
+            let (lane, has_run) = (Arc::clone(&lane), Arc::clone(&has_run));
+            async move {
+                lane.run(move || has_run.store(true, Ordering::SeqCst))
+                    .await
+            }
+        });
+        while lane.queue.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        caller.abort();
+        assert!(caller.await.unwrap_err().is_cancelled());
+        drop(release);
+        assert_eq!(lane.run(|| 1).await, Ok(1));
+        assert!(!has_run.load(Ordering::SeqCst));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn the_generate_lane_yields_to_others() {
+        let own = || rustix::process::getpriority_process(None).unwrap();
+        let before = own();
+        let lanes = Lanes::start(1, 1, Duration::from_secs(1)).unwrap();
+        assert_eq!(lanes.brief.run(own).await, Ok(before));
+        assert_eq!(
+            lanes.generate.run(own).await,
+            Ok((before + GENERATE_NICENESS).min(19).max(10))
+        );
+        assert_eq!(own(), before);
+    }
+}

@@ -1,0 +1,378 @@
+//! Loading the configured plugins.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{self, Read},
+    panic::resume_unwind,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
+
+use aws_lc_rs::digest;
+use keywright_core::{
+    credential::{CredentialType, PluginIdentity},
+    ports::{Generator, Generators, Resolver},
+};
+use serde_json::Value;
+use wasmtime::Engine;
+
+use crate::{
+    cache::Cache,
+    call::Plugin,
+    config::{
+        Limits, PluginConfig, QUEUE_LENGTH_MAX, RETRY_AFTER_SECONDS_MAX, RuntimeConfig,
+        SandboxConfig, THREADS_PER_LANE_MAX,
+    },
+    engine::{CALLING_THREAD_STACK_BYTES, new_engine, start_ticking},
+    generator::{
+        DESCRIPTOR, Description, GeneratorExports, GeneratorGuest, GeneratorSet, WasmGenerator,
+        describe,
+    },
+    host::random::RandomSource,
+    imports,
+    lane::Lanes,
+    refused::{LoadRefused, PluginRefused, Refusal},
+    resolver::{RESOLVER, ResolverGuest, WasmResolver},
+};
+
+/// The largest component file, in bytes.
+const COMPONENT_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// The name that the resolver goes by.
+const RESOLVER_NAME: &str = "resolver";
+
+/// The loaded plugins.
+pub struct Runtime {
+    generators: Arc<GeneratorSet>,
+    resolver: Option<Arc<dyn Resolver>>,
+}
+
+impl Runtime {
+    /// Loads all plugins, and compiles those that the cache does not have; `cache_key` proves that the files in it are
+    /// the server's own, so it must be secret, and the same at every start.
+    ///
+    /// # Errors
+    /// The first thing, in alphabetical order of the plugins, that an operator must put right.
+    pub fn load(
+        config: &RuntimeConfig,
+        cache_key: &[u8; 32],
+        random: Arc<dyn RandomSource>,
+    ) -> Result<Self, LoadRefused> {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        check_sandbox(&config.sandbox)?;
+        check_plugins(config)?;
+        let threads_per_lane = config
+            .sandbox
+            .threads_per_lane
+            .map_or(cores.min(THREADS_PER_LANE_MAX), usize::from);
+        let engine = engine_for(config, threads_per_lane * 2)?;
+        let lanes = Lanes::start(
+            threads_per_lane,
+            config.sandbox.queue_length,
+            config.sandbox.retry_after(),
+        )
+        .map_err(LoadRefused::Threads)?;
+        let loader = Loader {
+            cache: Cache::open(&config.sandbox.cache_directory, cache_key, &engine)?,
+            engine,
+            lanes: Arc::new(lanes),
+            random,
+        };
+        loader.load_all(config, cores.min(threads_per_lane * 2))
+    }
+
+    /// The generators.
+    #[must_use]
+    pub fn generators(&self) -> Arc<dyn Generators> {
+        Arc::clone(&self.generators) as Arc<dyn Generators>
+    }
+
+    /// The resolver, if one is configured.
+    #[must_use]
+    pub fn resolver(&self) -> Option<Arc<dyn Resolver>> {
+        self.resolver.clone()
+    }
+}
+
+fn check_sandbox(sandbox: &SandboxConfig) -> Result<(), LoadRefused> {
+    let number = |value: usize| u64::try_from(value).unwrap_or(u64::MAX);
+    let threads = sandbox.threads_per_lane.map_or(1, usize::from);
+    let settings = [
+        (
+            "threads_per_lane",
+            number(threads),
+            number(THREADS_PER_LANE_MAX),
+        ),
+        (
+            "queue_length",
+            number(sandbox.queue_length),
+            number(QUEUE_LENGTH_MAX),
+        ),
+        (
+            "retry_after_seconds",
+            sandbox.retry_after_seconds,
+            RETRY_AFTER_SECONDS_MAX,
+        ),
+    ];
+    match settings
+        .into_iter()
+        .find(|(_, value, max)| !(1..=*max).contains(value))
+    {
+        Some((setting, _, max)) => Err(LoadRefused::SettingOutOfBounds {
+            setting,
+            min: 1,
+            max,
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Checks what needs no component, so that the engine is not sized by nonsense.
+fn check_plugins(config: &RuntimeConfig) -> Result<(), LoadRefused> {
+    for role in roles(config) {
+        if let Some((limit, min, max)) = role.config.limits.out_of_bounds() {
+            return Err(role
+                .refused(Refusal::LimitOutOfBounds { limit, min, max })
+                .into());
+        }
+    }
+    Ok(())
+}
+
+fn engine_for(config: &RuntimeConfig, calls: usize) -> Result<Engine, LoadRefused> {
+    let calls = u32::try_from(calls).unwrap_or(u32::MAX);
+    let memory_bytes_max = roles(config)
+        .map(|role| role.config.limits.memory_bytes_max)
+        .max()
+        .unwrap_or(Limits::default().memory_bytes_max);
+    let engine = new_engine(calls, memory_bytes_max)
+        .map_err(|source| LoadRefused::Engine { calls, source })?;
+    start_ticking(&engine).map_err(LoadRefused::Threads)?;
+    Ok(engine)
+}
+
+fn roles(config: &RuntimeConfig) -> impl Iterator<Item = Role<'_>> {
+    let generators = config.generators.iter();
+    generators
+        .map(|(name, config)| Role {
+            name,
+            config,
+            is_generator: true,
+        })
+        .chain(config.resolver.iter().map(|config| Role {
+            name: RESOLVER_NAME,
+            config,
+            is_generator: false,
+        }))
+}
+
+/// A plugin to be loaded.
+#[derive(Clone, Copy)]
+struct Role<'a> {
+    name: &'a str,
+    config: &'a PluginConfig,
+    is_generator: bool,
+}
+
+impl Role<'_> {
+    fn refused(&self, refusal: Refusal) -> PluginRefused {
+        PluginRefused {
+            plugin: self.name.to_owned(),
+            component: self.config.component.clone(),
+            refusal,
+        }
+    }
+}
+
+/// A loaded plugin.
+enum Loaded {
+    Generator(CredentialType, Arc<dyn Generator>),
+    Resolver(Arc<dyn Resolver>),
+}
+
+/// What all plugins share.
+struct Loader {
+    engine: Engine,
+    cache: Cache,
+    lanes: Arc<Lanes>,
+    random: Arc<dyn RandomSource>,
+}
+
+impl Loader {
+    /// Loads all plugins on as many threads as given.
+    fn load_all(&self, config: &RuntimeConfig, threads: usize) -> Result<Runtime, LoadRefused> {
+        let roles: Vec<Role<'_>> = roles(config).collect();
+        let next = AtomicUsize::new(0);
+        let load_next = || {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            roles.get(index).map(|role| (index, self.load(*role)))
+        };
+        let mut outcomes = thread::scope(|scope| {
+            let workers = (0..threads.min(roles.len()))
+                .map(|_| {
+                    thread::Builder::new()
+                        .name("plugin-loader".to_owned())
+                        .stack_size(CALLING_THREAD_STACK_BYTES)
+                        .spawn_scoped(scope, || std::iter::from_fn(load_next).collect::<Vec<_>>())
+                })
+                .collect::<io::Result<Vec<_>>>()?;
+            let outcomes = workers
+                .into_iter()
+                .flat_map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            Ok(outcomes.collect::<Vec<_>>())
+        })
+        .map_err(LoadRefused::Threads)?;
+        outcomes.sort_by_key(|(index, _)| *index);
+        let (mut generators, mut resolver) = (BTreeMap::new(), None);
+        for (_, outcome) in outcomes {
+            match outcome? {
+                Loaded::Generator(credential_type, generator) => {
+                    generators.insert(credential_type, generator);
+                }
+                Loaded::Resolver(loaded) => resolver = Some(loaded),
+            }
+        }
+        Ok(Runtime {
+            generators: Arc::new(GeneratorSet::new(generators)),
+            resolver,
+        })
+    }
+
+    fn load(&self, role: Role<'_>) -> Result<Loaded, PluginRefused> {
+        let loaded = if role.is_generator {
+            self.load_generator(role)
+        } else {
+            self.load_resolver(role)
+        };
+        loaded.map_err(|refusal| role.refused(refusal))
+    }
+
+    fn load_generator(&self, role: Role<'_>) -> Result<Loaded, Refusal> {
+        let credential_type = CredentialType::parse(role.name)
+            .ok()
+            .filter(|parsed| parsed.as_str() == role.name)
+            .ok_or(Refusal::CredentialTypeMalformed)?;
+        if credential_type.is_set_only() {
+            return Err(Refusal::CredentialTypeSetOnly);
+        }
+        let mut plugin = self.link(role, DESCRIPTOR)?;
+        let exports = GeneratorExports::find(&plugin.component)?;
+        let described = describe(&plugin, &exports)?;
+        let description = Description::parse(described, &credential_type)?;
+        if description.issuer_parameter.is_some() && !exports.takes_issuer() {
+            return Err(Refusal::IssuerNotTaken);
+        }
+        plugin
+            .identity
+            .version
+            .clone_from(&description.plugin_version);
+        log_loaded(&plugin);
+        let guest = GeneratorGuest {
+            plugin,
+            exports,
+            description,
+        };
+        let generator = WasmGenerator::new(guest, Arc::clone(&self.lanes));
+        Ok(Loaded::Generator(credential_type, Arc::new(generator)))
+    }
+
+    fn load_resolver(&self, role: Role<'_>) -> Result<Loaded, Refusal> {
+        let plugin = self.link(role, RESOLVER)?;
+        log_loaded(&plugin);
+        let guest = ResolverGuest::new(plugin)?;
+        Ok(Loaded::Resolver(Arc::new(WasmResolver::new(
+            guest,
+            Arc::clone(&self.lanes),
+        ))))
+    }
+
+    /// Reads, checks, compiles and links a component that must export an interface.
+    fn link(&self, role: Role<'_>, interface: &'static str) -> Result<Plugin, Refusal> {
+        let config = role.config;
+        let settings = Value::Object(config.settings.clone()).to_string();
+        if settings.len() > config.limits.input_bytes_max {
+            return Err(Refusal::SettingsTooLarge);
+        }
+        let bytes = read_component(&config.component)?;
+        let digest = checked_digest(&bytes, config.sha256.as_deref())?;
+        let component = self.cache.component(&self.engine, &digest, &bytes)?;
+        let interface_version = imports::exported_version(&self.engine, &component, interface)?;
+        imports::check_imports(&self.engine, &component, &config.grants)?;
+        let component = imports::linker(&self.engine, &config.grants)
+            .and_then(|linker| linker.instantiate_pre(&component))
+            .map_err(Refusal::ImportDiffers)?;
+        Ok(Plugin {
+            identity: PluginIdentity {
+                name: role.name.to_owned(),
+                version: String::new(),
+                digest,
+                interface_version,
+            },
+            component,
+            settings,
+            limits: config.limits,
+            random: Arc::clone(&self.random),
+        })
+    }
+}
+
+fn log_loaded(plugin: &Plugin) {
+    tracing::info!(
+        plugin.name = plugin.identity.name,
+        plugin.version = plugin.identity.version,
+        plugin.digest = plugin.identity.digest,
+        "plugin loaded"
+    );
+}
+
+fn read_component(path: &Path) -> Result<Vec<u8>, Refusal> {
+    let unreadable = |cause: io::Error| match cause.kind() {
+        io::ErrorKind::NotFound => Refusal::ComponentMissing,
+        _ => Refusal::ComponentUnreadable(cause),
+    };
+    let file = File::open(path).map_err(unreadable)?;
+    let mut bytes = Vec::new();
+    file.take(COMPONENT_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length > COMPONENT_BYTES_MAX) {
+        return Err(Refusal::ComponentTooLarge {
+            bytes_max: COMPONENT_BYTES_MAX,
+        });
+    }
+    if bytes.starts_with(b"\0asm\x01\0\0\0") {
+        return Err(Refusal::ModuleNotComponent);
+    }
+    Ok(bytes)
+}
+
+/// The SHA-256 of a component, when it is the one that is expected.
+fn checked_digest(bytes: &[u8], expected: Option<&str>) -> Result<String, Refusal> {
+    let digest = digest::digest(&digest::SHA256, bytes);
+    let found: String = digest
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let Some(expected) = expected else {
+        return Ok(found);
+    };
+    let is_digest = expected.len() == found.len()
+        && expected
+            .bytes()
+            .all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+    if !is_digest {
+        return Err(Refusal::DigestMalformed);
+    }
+    if expected != found {
+        return Err(Refusal::DigestDiffers {
+            expected: expected.to_owned(),
+            found,
+        });
+    }
+    Ok(found)
+}

@@ -1,0 +1,43 @@
+//! The schemas by which a plugin describes its parameters and its values.
+
+mod parameters;
+mod rule;
+mod secrecy;
+mod value;
+
+pub(crate) use parameters::ParametersSchema;
+pub(crate) use value::ValueSchema;
+
+use jsonschema::{Draft, PatternOptions, Validator};
+use serde_json::Value;
+
+/// Why a text is no schema that the host can use. The words complete the sentence "its value schema …".
+#[derive(Debug, thiserror::Error)]
+pub enum SchemaMalformed {
+    /// It is not JSON.
+    #[error("is not JSON")]
+    NotJson(#[source] serde_json::Error),
+    /// It is JSON, but no schema of draft 2020-12 on its own.
+    #[error(
+        "is not a JSON Schema of draft 2020-12 that refers to no other document, with patterns without look-around: {0}"
+    )]
+    NotASchema(String),
+    /// A schema of parameters that is not of type `object`.
+    #[error("is not of type object")]
+    NotOfObjects,
+    /// A member is marked as secret where the host can't find it.
+    #[error("has a writeOnly elsewhere than on itself or on members that `properties` name")]
+    WriteOnlyMisplaced,
+}
+
+/// A schema with what checks values against it.
+fn compile(text: &str) -> Result<(Value, Validator), SchemaMalformed> {
+    let schema: Value = serde_json::from_str(text).map_err(SchemaMalformed::NotJson)?;
+    let validator = jsonschema::options()
+        .with_draft(Draft::Draft202012)
+        .with_pattern_options(PatternOptions::regex())
+        .offline()
+        .build(&schema)
+        .map_err(|cause| SchemaMalformed::NotASchema(crate::text::for_log(&cause.to_string())))?;
+    Ok((schema, validator))
+}

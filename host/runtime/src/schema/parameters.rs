@@ -1,0 +1,164 @@
+//! Checking and completing parameters for plugins that leave it to the host.
+
+use jsonschema::Validator;
+use keywright_core::{credential::Parameters, ports::Violation};
+use serde_json::{Map, Value};
+
+use super::{SchemaMalformed, compile, rule};
+
+/// The schema of a plugin's parameters.
+pub(crate) struct ParametersSchema {
+    validator: Validator,
+    defaults: Map<String, Value>,
+}
+
+impl ParametersSchema {
+    /// Compiles a schema of JSON objects.
+    ///
+    /// # Errors
+    /// Why it can't be used.
+    pub(crate) fn parse(text: &str) -> Result<Self, SchemaMalformed> {
+        let (schema, validator) = compile(text)?;
+        if schema.get("type").and_then(Value::as_str) != Some("object") {
+            return Err(SchemaMalformed::NotOfObjects);
+        }
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let defaults = properties
+            .into_iter()
+            .flatten()
+            .filter_map(|(name, property)| Some((name.clone(), property.get("default")?.clone())))
+            .collect();
+        Ok(Self {
+            validator,
+            defaults,
+        })
+    }
+
+    /// Fills in the defaults of what is absent and holds the result against the schema.
+    ///
+    /// # Errors
+    /// The first rule that is broken.
+    pub(crate) fn complete(
+        &self,
+        mut members: Map<String, Value>,
+    ) -> Result<Parameters, Violation> {
+        for (name, default) in &self.defaults {
+            if !members.contains_key(name) {
+                members.insert(name.clone(), default.clone());
+            }
+        }
+        let mut parameters = Value::Object(members);
+        if let Some(broken) = self.validator.iter_errors(&parameters).next() {
+            return Err(rule::broken_rule(&broken));
+        }
+        Ok(Parameters::new(
+            parameters
+                .as_object_mut()
+                .map(std::mem::take)
+                .unwrap_or_default(),
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn schema() -> ParametersSchema {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "length": {"type": "integer", "minimum": 4, "maximum": 200, "default": 30},
+                "seed": {"type": "string", "pattern": "^[a-z]+$"},
+                "case": {"enum": ["upper", "lower"]},
+                "labels": {"type": "array", "items": {"type": "string", "maxLength": 3}},
+            },
+            "additionalProperties": false,
+        });
+        ParametersSchema::parse(&schema.to_string()).unwrap()
+    }
+
+    fn complete(members: Value) -> Result<String, Violation> {
+        let Value::Object(members) = members else {
+            panic!("not an object")
+        };
+        schema()
+            .complete(members)
+            .map(|parameters| parameters.to_json())
+    }
+
+    #[test]
+    fn defaults_are_filled_in_where_nothing_was_said() {
+        assert_eq!(complete(json!({})).unwrap(), r#"{"length":30}"#);
+        assert_eq!(complete(json!({"length": 8})).unwrap(), r#"{"length":8}"#);
+    }
+
+    #[test]
+    fn violations_name_the_member_and_the_rule_and_never_the_value() {
+        for (members, member, rule) in [
+            (json!({"lenght": 8}), Some("lenght"), "is not known"),
+            (json!({"length": 3}), Some("length"), "must be at least 4"),
+            (
+                json!({"length": 201}),
+                Some("length"),
+                "must be at most 200",
+            ),
+            (
+                json!({"length": "hunter2"}),
+                Some("length"),
+                "must be of type integer",
+            ),
+            (
+                json!({"seed": "hunter2"}),
+                Some("seed"),
+                "must match the pattern ^[a-z]+$",
+            ),
+            (
+                json!({"case": "hunter2"}),
+                Some("case"),
+                r#"must be one of "upper", "lower""#,
+            ),
+            (
+                json!({"labels": ["hunter2"]}),
+                Some("labels.0"),
+                "must have at most 3 characters",
+            ),
+        ] {
+            let violation = complete(members).unwrap_err();
+            assert_eq!(
+                (violation.member.as_deref(), violation.rule.as_str()),
+                (member, rule)
+            );
+        }
+    }
+
+    #[test]
+    fn schemas_of_anything_but_objects_are_refused() {
+        for (text, expected) in [
+            (r#"{"type":"string"}"#, "is not of type object"),
+            ("{", "is not JSON"),
+            (
+                r#"{"type":"object","properties":{"a":{"type":7}}}"#,
+                "is not a JSON Schema",
+            ),
+            (
+                r#"{"type":"object","$ref":"https://example.org/s.json"}"#,
+                "is not a JSON Schema",
+            ),
+            (
+                r#"{"type":"object","properties":{"a":{"pattern":"(?=a)"}}}"#,
+                "is not a JSON Schema",
+            ),
+        ] {
+            let Err(malformed) = ParametersSchema::parse(text) else {
+                panic!("{text} was taken")
+            };
+            assert!(
+                malformed.to_string().starts_with(expected),
+                "{text}: {malformed}"
+            );
+        }
+    }
+}

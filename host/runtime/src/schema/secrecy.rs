@@ -1,0 +1,155 @@
+//! Which parts of a value are secret.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::SchemaMalformed;
+use crate::json::zero;
+
+/// The annotation of a secret part.
+const WRITE_ONLY: &str = "writeOnly";
+
+/// Which parts of a value are secret, as its schema marks them.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Secrecy {
+    /// None.
+    Open,
+    /// These members of an object, wholly or in part.
+    Members(BTreeMap<String, Secrecy>),
+    /// The value as a whole.
+    Whole,
+}
+
+impl Secrecy {
+    /// Reads the annotations of a schema.
+    ///
+    /// # Errors
+    /// [`SchemaMalformed::WriteOnlyMisplaced`] when one stands where it can't be told which part of a value it is about.
+    pub(super) fn of(schema: &Value) -> Result<Self, SchemaMalformed> {
+        let Value::Object(keywords) = schema else {
+            return Ok(Self::Open);
+        };
+        let mut secret_members = BTreeMap::new();
+        for (keyword, argument) in keywords {
+            match (keyword.as_str(), argument) {
+                (WRITE_ONLY, _) => {}
+                ("properties", Value::Object(properties)) => {
+                    for (name, property) in properties {
+                        let secrecy = Self::of(property)?;
+                        if secrecy != Self::Open {
+                            secret_members.insert(name.clone(), secrecy);
+                        }
+                    }
+                }
+                _ if mentions_write_only(argument) => {
+                    return Err(SchemaMalformed::WriteOnlyMisplaced);
+                }
+                _ => {}
+            }
+        }
+        if keywords.get(WRITE_ONLY) == Some(&Value::Bool(true)) {
+            return Ok(Self::Whole);
+        }
+        Ok(if secret_members.is_empty() {
+            Self::Open
+        } else {
+            Self::Members(secret_members)
+        })
+    }
+
+    /// Takes the secret parts out of a value: a secret member is removed, a value that is secret as a whole becomes null.
+    ///
+    /// So does one that is no object though its members should be secret: an earlier schema may have had it otherwise.
+    pub(super) fn withhold_from(&self, value: &mut Value) {
+        match self {
+            Self::Open => {}
+            Self::Whole => remove(value),
+            Self::Members(secret_members) => {
+                let Value::Object(members) = value else {
+                    return remove(value);
+                };
+                for (name, secrecy) in secret_members {
+                    if *secrecy == Self::Whole {
+                        if let Some(mut removed) = members.shift_remove(name) {
+                            zero(&mut removed);
+                        }
+                    } else if let Some(member) = members.get_mut(name) {
+                        secrecy.withhold_from(member);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn remove(value: &mut Value) {
+    zero(value);
+    *value = Value::Null;
+}
+
+fn mentions_write_only(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => members
+            .iter()
+            .any(|(keyword, argument)| keyword == WRITE_ONLY || mentions_write_only(argument)),
+        Value::Array(items) => items.iter().any(mentions_write_only),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn withheld(schema: Value, mut value: Value) -> Value {
+        Secrecy::of(&schema).unwrap().withhold_from(&mut value);
+        value
+    }
+
+    #[test]
+    fn secret_members_are_removed_at_any_depth() {
+        let schema = json!({"properties": {
+            "open": {"type": "string"},
+            "secret": {"writeOnly": true},
+            "peer": {"properties": {"key": {"writeOnly": true}, "name": {"writeOnly": false}}},
+        }});
+        let value = json!({"open": 1, "secret": 2, "peer": {"key": 3, "name": 4}});
+        assert_eq!(
+            withheld(schema, value),
+            json!({"open": 1, "peer": {"name": 4}})
+        );
+    }
+
+    #[test]
+    fn a_value_that_is_secret_as_a_whole_becomes_null() {
+        assert_eq!(
+            withheld(json!({"type": "string", "writeOnly": true}), json!("x")),
+            json!(null)
+        );
+    }
+
+    #[test]
+    fn a_value_of_an_earlier_shape_is_withheld_as_a_whole() {
+        let schema = json!({"properties": {"secret": {"writeOnly": true}}});
+        assert_eq!(withheld(schema, json!("hunter2")), json!(null));
+    }
+
+    #[test]
+    fn annotations_that_the_host_could_miss_are_refused() {
+        for schema in [
+            json!({"$defs": {"key": {"writeOnly": true}}}),
+            json!({"allOf": [{"properties": {"key": {"writeOnly": true}}}]}),
+            json!({"items": {"writeOnly": true}}),
+            json!({"properties": {"a": {"additionalProperties": {"writeOnly": true}}}}),
+        ] {
+            let refused = Secrecy::of(&schema);
+            assert!(
+                matches!(refused, Err(SchemaMalformed::WriteOnlyMisplaced)),
+                "{schema}"
+            );
+        }
+    }
+}

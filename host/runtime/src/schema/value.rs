@@ -1,0 +1,108 @@
+//! Holding values against the schema that their plugin declared.
+
+use std::collections::BTreeSet;
+
+use jsonschema::Validator;
+use keywright_core::ports::Violation;
+use serde_json::Value;
+
+use super::{SchemaMalformed, compile, rule, secrecy::Secrecy};
+
+/// The schema of a plugin's values.
+pub(crate) struct ValueSchema {
+    validator: Validator,
+    known_members: Option<BTreeSet<String>>,
+    secrecy: Secrecy,
+}
+
+impl ValueSchema {
+    /// Compiles a schema.
+    ///
+    /// # Errors
+    /// Why it can't be used.
+    pub(crate) fn parse(text: &str) -> Result<Self, SchemaMalformed> {
+        let (schema, validator) = compile(text)?;
+        let secrecy = Secrecy::of(&schema)?;
+        Ok(Self {
+            validator,
+            known_members: known_members(&schema),
+            secrecy,
+        })
+    }
+
+    /// Whether a value keeps the schema.
+    pub(crate) fn is_kept_by(&self, value: &Value) -> bool {
+        self.validator.is_valid(value)
+    }
+
+    /// The first rule that a value breaks, if there is one.
+    pub(crate) fn violation(&self, value: &Value) -> Option<Violation> {
+        self.validator
+            .iter_errors(value)
+            .next()
+            .map(|broken| rule::broken_rule(&broken))
+    }
+
+    /// A member of an object that the schema does not know, when the schema allows no others than those it names.
+    pub(crate) fn unknown_member<'v>(&self, value: &'v Value) -> Option<&'v str> {
+        let known = self.known_members.as_ref()?;
+        let mut names = value.as_object()?.keys();
+        names
+            .find(|name| !known.contains(name.as_str()))
+            .map(String::as_str)
+    }
+
+    /// Takes the secret parts out of a value.
+    pub(crate) fn withhold_secrets(&self, value: &mut Value) {
+        self.secrecy.withhold_from(value);
+    }
+}
+
+/// The members that an object may have, when the schema closes the list.
+fn known_members(schema: &Value) -> Option<BTreeSet<String>> {
+    let is_closed = schema.get("additionalProperties") == Some(&Value::Bool(false))
+        && schema.get("patternProperties").is_none();
+    let properties = schema.get("properties").and_then(Value::as_object);
+    is_closed.then(|| {
+        properties
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| name.clone())
+            .collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn unknown_members_are_found_only_where_the_list_is_closed() {
+        let value = json!({"a": 1, "b": 2});
+        for (schema, unknown) in [
+            (
+                json!({"properties": {"a": {}}, "additionalProperties": false}),
+                Some("b"),
+            ),
+            (json!({"properties": {"a": {}}}), None),
+            (
+                json!({"patternProperties": {"^b$": {}}, "additionalProperties": false}),
+                None,
+            ),
+        ] {
+            let schema = ValueSchema::parse(&schema.to_string()).unwrap();
+            assert_eq!(schema.unknown_member(&value), unknown);
+        }
+    }
+
+    #[test]
+    fn a_violation_never_repeats_the_value() {
+        let schema = json!({"type": "object", "properties": {"key": {"const": "k"}}});
+        let schema = ValueSchema::parse(&schema.to_string()).unwrap();
+        let violation = schema.violation(&json!({"key": "hunter2"})).unwrap();
+        assert_eq!(violation.to_string(), r#"key: must be "k""#);
+        assert!(schema.is_kept_by(&json!({"key": "k"})));
+    }
+}

@@ -1,0 +1,73 @@
+//! What a guest says, made fit for callers and for the log.
+
+use keywright_core::ports::Violation;
+
+use crate::bindings::keywright::generator::types;
+
+/// The longest text of a guest that is passed on, in bytes.
+const GUEST_TEXT_BYTES_MAX: usize = 1024;
+/// The longest name of a member that is passed on, in bytes.
+const MEMBER_BYTES_MAX: usize = 256;
+
+/// A guest's text for a caller: at most 1 KiB, without control characters.
+pub(crate) fn for_caller(text: &str) -> String {
+    printable(text, GUEST_TEXT_BYTES_MAX)
+}
+
+/// A guest's text for the log: at most 1 KiB of it, with control characters escaped.
+pub(crate) fn for_log(text: &str) -> String {
+    let mut escaped = String::new();
+    for character in cut(text, GUEST_TEXT_BYTES_MAX).chars() {
+        if character.is_control() {
+            escaped.extend(character.escape_default());
+        } else {
+            escaped.push(character);
+        }
+    }
+    escaped
+}
+
+/// A rule that something breaks, in words that may hold names and rules that came from elsewhere.
+pub(crate) fn violation(member: Option<&str>, rule: &str) -> Violation {
+    Violation {
+        member: member.map(|name| printable(name, MEMBER_BYTES_MAX)),
+        rule: for_caller(rule),
+    }
+}
+
+impl From<types::Violation> for Violation {
+    fn from(reported: types::Violation) -> Self {
+        violation(reported.member.as_deref(), &reported.rule)
+    }
+}
+
+fn printable(text: &str, bytes_max: usize) -> String {
+    cut(text, bytes_max)
+        .chars()
+        .filter(|character| !character.is_control())
+        .collect()
+}
+
+fn cut(text: &str, bytes_max: usize) -> &str {
+    text.get(..text.floor_char_boundary(bytes_max))
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_at_a_character() {
+        let text = format!("{}é", "a".repeat(GUEST_TEXT_BYTES_MAX - 1));
+        assert_eq!(for_caller(&text).len(), GUEST_TEXT_BYTES_MAX - 1);
+        assert_eq!(for_caller("é"), "é");
+    }
+
+    #[test]
+    fn control_characters_never_pass() {
+        assert_eq!(for_caller("a\r\n\u{1b}[31mb"), "a[31mb");
+        assert_eq!(for_log("a\n\u{1b}b"), "a\\n\\u{1b}b");
+        assert_eq!(violation(Some("x\ny"), "r\u{7}").to_string(), "xy: r");
+    }
+}

@@ -1,0 +1,242 @@
+//! What guests do wrong ends their own call, with a fault that says what it was.
+
+use std::time::{Duration, Instant};
+
+use chrono::Utc;
+use keywright_core::{
+    Secret,
+    ports::{Generator, PluginFailure, PluginFault},
+};
+use keywright_runtime::Limits;
+use serde_json::{Value, json};
+
+use crate::support::{doing, faulted, hostile, hostile_within, logged, no_parameters, parameters};
+
+const MIB: u64 = 1024 * 1024;
+
+#[tokio::test]
+async fn each_misbehaviour_is_its_own_fault_and_the_next_call_is_answered() {
+    for (behaviour, fault) in [
+        ("allocate", PluginFault::MemoryExceeded),
+        ("recurse", PluginFault::StackExhausted),
+        ("trap", PluginFault::Trapped),
+        ("panic", PluginFault::Trapped),
+        ("much-random", PluginFault::Trapped),
+        ("large-output", PluginFault::OutputTooLarge),
+        ("claimed-output", PluginFault::OutputMalformed),
+        ("not-utf-8", PluginFault::OutputMalformed),
+        ("not-json", PluginFault::OutputMalformed),
+        ("wrong-shape", PluginFault::OutputMalformed),
+        ("unknown-member", PluginFault::OutputMalformed),
+        ("misconfigured", PluginFault::Misconfigured),
+        ("other", PluginFault::Reported),
+    ] {
+        let generator = hostile(&doing("generate", behaviour));
+        let failed = generate(generator.as_ref()).await;
+        assert_eq!(failed, Err(faulted("hostile", fault)), "{behaviour}");
+        assert!(
+            generator.normalize(&no_parameters()).await.is_ok(),
+            "{behaviour}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_endless_loop_ends_at_the_deadline_while_others_are_answered() {
+    let limits = Limits {
+        deadline_ms: 300,
+        ..Limits::default()
+    };
+    let generator = hostile_within(&doing("generate", "loop"), limits);
+    let begun = Instant::now();
+    let (looped, answered) = tokio::join!(generate(generator.as_ref()), async {
+        let answer = generator.normalize(&no_parameters()).await;
+        (answer.is_ok(), begun.elapsed())
+    });
+    assert_eq!(looped, Err(faulted("hostile", PluginFault::TimedOut)));
+    assert!(begun.elapsed() >= Duration::from_millis(300));
+    assert!(
+        begun.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        begun.elapsed()
+    );
+    assert!(
+        answered.0 && answered.1 < Duration::from_millis(300),
+        "{answered:?}"
+    );
+}
+
+#[tokio::test]
+async fn memory_up_to_the_ceiling_is_given_and_no_more() {
+    for (mib, fault) in [
+        (2, PluginFault::MemoryExceeded),
+        (32, PluginFault::OutputTooLarge),
+    ] {
+        let limits = Limits {
+            memory_bytes_max: mib * MIB,
+            ..Limits::default()
+        };
+        let generator = hostile_within(&doing("generate", "large-output"), limits);
+        assert_eq!(
+            generate(generator.as_ref()).await,
+            Err(faulted("hostile", fault)),
+            "{mib}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn input_is_measured_with_the_settings_and_one_byte_past_the_limit_is_refused() {
+    let limits = Limits {
+        input_bytes_max: 1024,
+        ..Limits::default()
+    };
+    let generator = hostile_within(&json!({}), limits);
+    let envelope = "{}".len() + r#"{"a":""}"#.len();
+    for (length, fits) in [(1024 - envelope, true), (1025 - envelope, false)] {
+        let given = parameters(&json!({"a": "x".repeat(length)}));
+        let outcome = generator.normalize(&given).await.map(|_| ());
+        let expected = if fits {
+            Ok(())
+        } else {
+            Err(faulted("hostile", PluginFault::InputTooLarge))
+        };
+        assert_eq!(outcome, expected, "{length}");
+        let outcome = generator
+            .generate(&given, Utc::now(), None)
+            .await
+            .map(|_| ());
+        assert_eq!(outcome, expected, "{length}");
+    }
+}
+
+#[tokio::test]
+async fn one_byte_past_the_output_limit_is_refused() {
+    let limits = Limits {
+        output_bytes_max: 1024,
+        ..Limits::default()
+    };
+    let generator = hostile_within(&json!({}), limits);
+    let envelope = r#"{"a":""}"#.len();
+    for (length, fits) in [(1024 - envelope, true), (1025 - envelope, false)] {
+        let given = parameters(&json!({"a": "x".repeat(length)}));
+        let outcome = generator.normalize(&given).await.map(|_| ());
+        let expected = if fits {
+            Ok(())
+        } else {
+            Err(faulted("hostile", PluginFault::OutputTooLarge))
+        };
+        assert_eq!(outcome, expected, "{length}");
+    }
+}
+
+#[tokio::test]
+async fn a_mebibyte_of_randomness_is_given() {
+    let value = value(hostile(&doing("generate", "most-random")).as_ref()).await;
+    assert_eq!(value["note"], "1048576");
+}
+
+#[tokio::test]
+async fn nothing_of_one_call_is_left_for_the_next() {
+    let generator = hostile(&doing("generate", "count-calls"));
+    for _ in 0..20 {
+        assert_eq!(value(generator.as_ref()).await["note"], "1");
+    }
+}
+
+#[tokio::test]
+async fn a_member_that_stands_twice_is_stored_once() {
+    let generator = hostile(&doing("generate", "member-twice"));
+    let value = generate(generator.as_ref()).await.unwrap();
+    assert_eq!(value.expose(), r#"{"secret":"second"}"#);
+}
+
+#[tokio::test]
+async fn refusals_of_the_guest_reach_the_caller_short_and_printable() {
+    for function in ["normalize", "generate", "accept", "recover"] {
+        for behaviour in ["refuse-parameters", "refuse-value"] {
+            let generator = hostile(&doing(function, behaviour));
+            let refused = call(generator.as_ref(), function).await.unwrap_err();
+            let violation = match (behaviour, refused) {
+                ("refuse-parameters", PluginFailure::ParametersRefused(violation))
+                | ("refuse-value", PluginFailure::ValueRefused(violation)) => violation,
+                (_, other) => panic!("{function}, {behaviour}: {other:?}"),
+            };
+            assert_eq!(violation.member.as_deref(), Some("length"));
+            assert_eq!(violation.rule.len(), 1024 - "\r\n".len());
+            assert!(violation.rule.starts_with("noxxx"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_function_is_contained() {
+    for function in ["normalize", "generate", "accept", "recover"] {
+        for (behaviour, fault) in [
+            ("panic", PluginFault::Trapped),
+            ("not-json", PluginFault::OutputMalformed),
+            ("large-output", PluginFault::OutputTooLarge),
+            ("other", PluginFault::Reported),
+        ] {
+            let generator = hostile(&doing(function, behaviour));
+            let outcome = call(generator.as_ref(), function).await;
+            assert_eq!(
+                outcome,
+                Err(faulted("hostile", fault)),
+                "{function}, {behaviour}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn faults_are_logged_with_the_plugin_and_without_any_data() {
+    for behaviour in [
+        "panic",
+        "not-json",
+        "unknown-member",
+        "misconfigured",
+        "other",
+    ] {
+        let generator = hostile(&doing("generate", behaviour));
+        assert!(generate(generator.as_ref()).await.is_err());
+    }
+    let accepted = hostile(&json!({}))
+        .accept(&secret(r#"{"secret":"hunter2"}"#))
+        .await;
+    assert!(accepted.is_ok());
+    let refused = hostile(&json!({}))
+        .accept(&secret(r#"{"secret":7,"note":"hunter2"}"#))
+        .await;
+    assert_eq!(
+        refused,
+        Err(faulted("hostile", PluginFault::OutputMalformed))
+    );
+    let log = logged();
+    assert!(!log.contains("hunter2"));
+    assert!(log.contains("the plugin hostile trapped plugin.name=\"hostile\" plugin.digest="));
+    assert!(log.contains(r"no\nsuch\u{1b}thing") || log.contains(r"no\\nsuch\\u{1b}thing"));
+    assert!(log.contains(&"x".repeat(1024)) && !log.contains(&"x".repeat(1025)));
+}
+
+async fn generate(generator: &dyn Generator) -> Result<Secret, PluginFailure> {
+    generator.generate(&no_parameters(), Utc::now(), None).await
+}
+
+async fn value(generator: &dyn Generator) -> Value {
+    serde_json::from_str(generate(generator).await.unwrap().expose()).unwrap()
+}
+
+async fn call(generator: &dyn Generator, function: &str) -> Result<(), PluginFailure> {
+    let value = secret(r#"{"secret":"s"}"#);
+    match function {
+        "normalize" => generator.normalize(&no_parameters()).await.map(|_| ()),
+        "generate" => generate(generator).await.map(|_| ()),
+        "accept" => generator.accept(&value).await.map(|_| ()),
+        _ => generator.recover(None, &value).await.map(|_| ()),
+    }
+}
+
+fn secret(text: &str) -> Secret {
+    Secret::new(text.to_owned())
+}

@@ -1,0 +1,302 @@
+//! Every refusal at start names the plugin, its component and what to do.
+
+use std::{fs, num::NonZeroUsize, path::PathBuf};
+
+use keywright_runtime::{Grant, Limits, LoadRefused, PluginConfig, RuntimeConfig};
+use serde_json::json;
+
+use crate::support::{component, config, dummy, load, plugin, scratch, unedited};
+
+/// What an operator reads when this plugin is configured under this name.
+fn refusal(name: &str, plugin: PluginConfig) -> String {
+    let path = plugin.component.display().to_string();
+    let mut config = config();
+    config.generators.insert(name.to_owned(), plugin);
+    let text = refusal_of(&config);
+    assert!(
+        text.starts_with(&format!(
+            "the plugin {name} (component {path}) is refused: "
+        )),
+        "{text}"
+    );
+    text
+}
+
+fn refusal_of(config: &RuntimeConfig) -> String {
+    match load(config) {
+        Ok(_) => panic!("nothing was refused"),
+        Err(refused) => refused.to_string(),
+    }
+}
+
+fn plain() -> PluginConfig {
+    plugin(component("plain"), &json!({}))
+}
+
+fn of(component: PathBuf) -> PluginConfig {
+    plugin(component, &json!({}))
+}
+
+#[test]
+fn files_that_are_no_components_are_refused() {
+    assert!(refusal("plain", of(scratch().join("absent.wasm"))).contains("does not exist"));
+    assert!(refusal("plain", of(scratch())).contains("can't be read"));
+    let text = scratch().join("text.wasm");
+    fs::write(&text, "(component)").unwrap();
+    assert!(refusal("plain", of(text)).contains("is not a WebAssembly component"));
+    let module = scratch().join("module.wasm");
+    fs::write(&module, b"\0asm\x01\0\0\0").unwrap();
+    assert!(refusal("plain", of(module)).contains("make a component of it"));
+}
+
+#[test]
+fn a_pinned_digest_must_be_the_components() {
+    let other = "0".repeat(64);
+    let refused = refusal(
+        "plain",
+        PluginConfig {
+            sha256: Some(other.clone()),
+            ..plain()
+        },
+    );
+    assert!(
+        refused.contains(&format!("but {other} is configured")),
+        "{refused}"
+    );
+    let mut found = refused.split("SHA-256 is ").nth(1).unwrap().to_owned();
+    found.truncate(64);
+    let mut config = config();
+    let pinned = PluginConfig {
+        sha256: Some(found.clone()),
+        ..plain()
+    };
+    config.generators.insert("plain".to_owned(), pinned);
+    assert!(load(&config).is_ok());
+    for malformed in [found.to_uppercase(), "ab".to_owned()] {
+        let refused = refusal(
+            "plain",
+            PluginConfig {
+                sha256: Some(malformed),
+                ..plain()
+            },
+        );
+        assert!(
+            refused.contains("64 lower-case hexadecimal digits"),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
+fn imports_that_are_not_granted_are_refused_by_name() {
+    let refused = refusal(
+        "plain",
+        PluginConfig {
+            grants: vec![],
+            ..plain()
+        },
+    );
+    assert!(
+        refused.contains("imports wasi:random/random@0.2.0, which is not granted"),
+        "{refused}"
+    );
+    assert!(
+        refused.contains(r#"add "random" to its grants"#),
+        "{refused}"
+    );
+    let hostile = PluginConfig {
+        grants: vec![Grant::Random],
+        ..of(component("hostile"))
+    };
+    let refused = refusal("hostile", hostile);
+    assert!(
+        refused.contains("imports keywright:signing/issuer@0.1.0"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn imports_that_are_offered_to_nobody_are_refused_by_name() {
+    let world = "
+        interface socket { connect: func(); }
+        world w { import socket; export keywright:generator/descriptor@0.1.0; }
+    ";
+    let refused = refusal("plain", of(dummy("evil", world, unedited)));
+    assert!(
+        refused.contains("it imports test:test/socket, which this server offers to no"),
+        "{refused}"
+    );
+    let world = "
+        world w { import dial: func(); export keywright:generator/descriptor@0.1.0; }
+    ";
+    let refused = refusal("plain", of(dummy("evil-function", world, unedited)));
+    assert!(refused.contains("it imports dial, "), "{refused}");
+}
+
+#[test]
+fn a_component_for_another_version_says_which_it_wants_and_which_there_is() {
+    let newer = |text: String| {
+        text.replace("@0.1.0", "@0.2.0")
+            .replace("version = 0.1.0", "version = 0.2.0")
+    };
+    let world = "world w { include keywright:generator/generator-plugin@0.1.0; }";
+    let refused = refusal("plain", of(dummy("newer", world, newer)));
+    let expected =
+        "it was built for keywright:generator/descriptor 0.2.0, and this server has 0.1.0";
+    assert!(refused.contains(expected), "{refused}");
+    let world = "
+        world w {
+            import keywright:signing/issuer@0.2.0;
+            export keywright:generator/descriptor@0.1.0;
+        }
+    ";
+    let newer_signing = |text: String| {
+        if text.contains("package keywright:signing@0.1.0") {
+            return text.replace("0.1.0", "0.2.0");
+        }
+        text.replace(
+            "keywright:signing/issuer@0.1.0",
+            "keywright:signing/issuer@0.2.0",
+        )
+    };
+    let refused = refusal("plain", of(dummy("newer-signing", world, newer_signing)));
+    let expected = "it was built for keywright:signing/issuer 0.2.0, and this server has 0.1.0";
+    assert!(refused.contains(expected), "{refused}");
+}
+
+#[test]
+fn exports_that_the_role_needs_must_be_there_and_fit() {
+    let refused = |name, exports: &str, edit: fn(String) -> String| {
+        refusal(
+            "plain",
+            of(dummy(name, &format!("world w {{ {exports} }}"), edit)),
+        )
+    };
+    let descriptor = "export keywright:generator/descriptor@0.1.0;";
+    let generator = "export keywright:generator/generator@0.1.0;";
+    let issued = "export keywright:generator/issued-generator@0.1.0;";
+    let none = refused("no-descriptor", generator, unedited);
+    assert!(
+        none.contains("does not export keywright:generator/descriptor@0.1.0"),
+        "{none}"
+    );
+    let none = refused("no-generator", descriptor, unedited);
+    assert!(
+        none.contains("does not export keywright:generator/generator@0.1.0"),
+        "{none}"
+    );
+    let both = refused(
+        "both",
+        &format!("{descriptor}{generator}{issued}"),
+        unedited,
+    );
+    assert!(
+        both.contains("exports both generator and issued-generator"),
+        "{both}"
+    );
+    let exports = format!("{descriptor}{generator}export keywright:generator/normalizer@0.1.0;");
+    let differs = refused("differs", &exports, |text| {
+        text.replace(
+            "normalize: func(parameters: string, settings",
+            "normalize: func(settings",
+        )
+    });
+    assert!(
+        differs.contains("its export keywright:generator/normalizer@0.1.0 differs"),
+        "{differs}"
+    );
+    let mut config = config();
+    config.resolver = Some(plain());
+    let refused = refusal_of(&config);
+    assert!(refused.starts_with("the plugin resolver "), "{refused}");
+    assert!(
+        refused.contains("does not export keywright:interpolation/resolver@0.1.0"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_plugin_that_fails_to_describe_itself_is_refused() {
+    let world = "world w { include keywright:generator/generator-plugin@0.1.0; }";
+    let refused = refusal("plain", of(dummy("traps", world, unedited)));
+    assert!(
+        refused.contains("asked to describe itself, it trapped"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn type_names_must_be_well_formed_generatable_and_the_plugins_own() {
+    let refused = refusal("token", plain());
+    assert!(
+        refused.contains(r#"it makes credentials of type "plain""#),
+        "{refused}"
+    );
+    for set_only in ["value", "json"] {
+        assert!(refusal(set_only, plain()).contains("can only be set"));
+    }
+    for malformed in ["Plain", "1a", "a_b", ""] {
+        assert!(
+            refusal(malformed, plain()).contains("is no credential type"),
+            "{malformed}"
+        );
+    }
+}
+
+#[test]
+fn limits_and_settings_outside_their_bounds_are_refused() {
+    let limits = Limits {
+        deadline_ms: 1,
+        ..Limits::default()
+    };
+    let refused = refusal("plain", PluginConfig { limits, ..plain() });
+    assert!(
+        refused.contains("its limit deadline_ms must be from 10 to 600000"),
+        "{refused}"
+    );
+    let settings = json!({"a": "x".repeat(128 * 1024)});
+    let refused = refusal("plain", plugin(component("plain"), &settings));
+    assert!(
+        refused.contains("its settings are larger than its input_bytes_max"),
+        "{refused}"
+    );
+    let mut too_many = config();
+    too_many.sandbox.threads_per_lane = NonZeroUsize::new(257);
+    assert!(refusal_of(&too_many).contains("threads_per_lane must be from 1 to 256"));
+    let mut no_queue = config();
+    no_queue.sandbox.queue_length = 0;
+    assert!(refusal_of(&no_queue).contains("queue_length must be from 1 to 65536"));
+}
+
+#[test]
+fn a_guest_whose_memory_begins_above_the_ceiling_is_refused() {
+    let limits = Limits {
+        memory_bytes_max: 64 * 1024,
+        ..Limits::default()
+    };
+    let refused = refusal("plain", PluginConfig { limits, ..plain() });
+    assert!(refused.contains("memory"), "{refused}");
+}
+
+#[test]
+fn the_first_refused_plugin_by_name_is_reported_and_nothing_is_loaded() {
+    let mut config = config();
+    config.generators.insert("plain".to_owned(), plain());
+    config
+        .generators
+        .insert("a".to_owned(), of(scratch().join("absent.wasm")));
+    config
+        .generators
+        .insert("z".to_owned(), of(scratch().join("absent.wasm")));
+    let Err(LoadRefused::Plugin(refused)) = load(&config) else {
+        panic!("loaded")
+    };
+    assert_eq!(refused.plugin, "a");
+}
+
+#[test]
+fn a_configuration_without_plugins_loads() {
+    let runtime = load(&config()).unwrap();
+    assert!(runtime.generators().credential_types().is_empty());
+    assert!(runtime.resolver().is_none());
+}

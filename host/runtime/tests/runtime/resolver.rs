@@ -1,0 +1,59 @@
+//! What a resolver finds, and what it can't do.
+
+use keywright_core::ports::{PluginFailure, PluginFault, Reference};
+use serde_json::json;
+
+use crate::support::{doing, faulted, hostile_resolver};
+
+#[tokio::test]
+async fn the_resolver_gets_the_document_and_its_references_come_back() {
+    let found = hostile_resolver(&json!({}))
+        .find_references(r#"{"a":1}"#)
+        .await
+        .unwrap();
+    let expected = Reference {
+        pointer: "/a".to_owned(),
+        name: r#"{"a":1}"#.to_owned(),
+    };
+    assert_eq!(found, [expected]);
+}
+
+#[tokio::test]
+async fn a_thousand_references_are_taken_and_one_more_is_not() {
+    let find = |behaviour| {
+        let resolver = hostile_resolver(&doing("find-references", behaviour));
+        async move { resolver.find_references("{}").await }
+    };
+    assert_eq!(find("most-references").await.unwrap().len(), 1_000);
+    let too_large = Err(faulted("resolver", PluginFault::OutputTooLarge));
+    assert_eq!(find("many-references").await, too_large);
+}
+
+#[tokio::test]
+async fn each_misbehaviour_is_its_own_fault() {
+    for (behaviour, fault) in [
+        ("amplify", PluginFault::OutputTooLarge),
+        ("long-name", PluginFault::OutputTooLarge),
+        ("twice", PluginFault::OutputMalformed),
+        ("within", PluginFault::OutputMalformed),
+        ("claimed-output", PluginFault::OutputMalformed),
+        ("recurse", PluginFault::StackExhausted),
+        ("allocate", PluginFault::MemoryExceeded),
+        ("panic", PluginFault::Trapped),
+        ("misconfigured", PluginFault::Misconfigured),
+        ("other", PluginFault::Reported),
+    ] {
+        let resolver = hostile_resolver(&doing("find-references", behaviour));
+        let outcome = resolver.find_references("{}").await;
+        assert_eq!(outcome, Err(faulted("resolver", fault)), "{behaviour}");
+    }
+}
+
+#[tokio::test]
+async fn a_refused_document_is_explained_in_short_and_printable_words() {
+    let resolver = hostile_resolver(&doing("find-references", "refuse-document"));
+    let Err(PluginFailure::DocumentRefused(text)) = resolver.find_references("{}").await else {
+        panic!("not refused");
+    };
+    assert!(text.starts_with("noxxx") && text.len() == 1023, "{text}");
+}

@@ -1,0 +1,116 @@
+//! Issuers are lent for one call, sign once, and keep their keys.
+
+use std::sync::Arc;
+
+use chrono::Utc;
+use keywright_core::ports::{CertificateIssuer, PluginFailure, PluginFault, SigningRefused};
+use keywright_runtime::{Limits, PluginConfig};
+use serde_json::Value;
+
+use crate::support::{component, doing, faulted, generator, hostile, no_parameters, plugin};
+
+const CERTIFICATE: &[u8] = b"the-certificate-of-the-issuer";
+const PRIVATE_KEY: &[u8] = b"the-private-key-of-the-issuer";
+
+/// Signs whatever is not empty by putting a mark before it that only its key could make.
+struct MarkingIssuer {
+    private_key: Vec<u8>,
+}
+
+impl CertificateIssuer for MarkingIssuer {
+    fn certificate(&self) -> &[u8] {
+        CERTIFICATE
+    }
+
+    fn subject(&self) -> &[u8] {
+        b"the-subject"
+    }
+
+    fn subject_key_identifier(&self) -> Option<&[u8]> {
+        None
+    }
+
+    fn signature_algorithm(&self) -> &[u8] {
+        b"the-algorithm"
+    }
+
+    fn sign_certificate(&self, tbs_certificate: &[u8]) -> Result<Vec<u8>, SigningRefused> {
+        let mark = self
+            .private_key
+            .iter()
+            .fold(0, |mark: u8, byte| mark.wrapping_add(*byte));
+        match tbs_certificate.first() {
+            Some(0) => Err(SigningRefused("the body is not a certificate body")),
+            _ => Ok([&[mark], tbs_certificate].concat()),
+        }
+    }
+}
+
+fn issuer() -> Option<Arc<dyn CertificateIssuer>> {
+    Some(Arc::new(MarkingIssuer {
+        private_key: PRIVATE_KEY.to_vec(),
+    }))
+}
+
+async fn note(behaviour: &str) -> Result<String, PluginFailure> {
+    let generator = hostile(&doing("generate", behaviour));
+    let value = generator
+        .generate(&no_parameters(), Utc::now(), issuer())
+        .await?;
+    let value: Value = serde_json::from_str(value.expose()).unwrap();
+    Ok(value["note"].as_str().unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn an_issuer_signs_once_in_a_call() {
+    let note = note("sign-twice").await.unwrap();
+    assert_eq!(
+        note,
+        "signed 5 bytes; refused: an issuer signs once in a call;"
+    );
+}
+
+#[tokio::test]
+async fn bodies_up_to_64_kib_reach_the_issuer_and_one_byte_more_does_not() {
+    let refused = note("sign-most").await.unwrap();
+    assert_eq!(refused, "refused: the body is not a certificate body;");
+    let refused = note("sign-large").await.unwrap();
+    assert_eq!(
+        refused,
+        "refused: the certificate body is larger than 64 KiB;"
+    );
+    let too_large = Err(faulted("hostile", PluginFault::OutputTooLarge));
+    assert_eq!(note("sign-huge").await, too_large);
+}
+
+#[tokio::test]
+async fn the_private_key_is_nowhere_in_the_memory_of_a_guest() {
+    let limits = Limits {
+        output_bytes_max: 16 << 20,
+        ..Limits::default()
+    };
+    let settings = doing("generate", "dump");
+    let plugin = PluginConfig {
+        limits,
+        ..plugin(component("hostile"), &settings)
+    };
+    let generator = generator("hostile", plugin);
+    let value = generator
+        .generate(&no_parameters(), Utc::now(), issuer())
+        .await
+        .unwrap();
+    let value: Value = serde_json::from_str(value.expose()).unwrap();
+    let dump = value["secret"].as_str().unwrap();
+    let hexadecimal =
+        |bytes: &[u8]| -> String { bytes.iter().map(|byte| format!("{byte:02x}")).collect() };
+    assert!(dump.len() > 2 * 1024 * 1024);
+    // That the certificate is there shows that the search would find the key.
+    assert!(dump.contains(&hexadecimal(CERTIFICATE)));
+    assert!(!dump.contains(&hexadecimal(PRIVATE_KEY)));
+    for part in PRIVATE_KEY
+        .windows(16)
+        .filter(|part| !CERTIFICATE.windows(16).any(|c| c == *part))
+    {
+        assert!(!dump.contains(&hexadecimal(part)));
+    }
+}

@@ -1,0 +1,193 @@
+//! What the tests share: configurations, components, and the log.
+
+use std::{
+    fs,
+    io::Write,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    sync::{Arc, LazyLock, Mutex, Once},
+};
+
+use keywright_core::{
+    credential::{CredentialType, Parameters},
+    ports::{Generator, PluginFailure, PluginFault, Resolver},
+};
+use keywright_runtime::{
+    Grant, Limits, LoadRefused, PluginConfig, Runtime, RuntimeConfig, SandboxConfig, SystemRandom,
+};
+use serde_json::{Map, Value, json};
+use wit_component::{ComponentEncoder, StringEncoding, dummy_module, embed_component_metadata};
+use wit_parser::{LiftLowerAbi, ManglingAndAbi, Resolve};
+
+/// A built component.
+pub(crate) fn component(name: &str) -> PathBuf {
+    let path = workspace().join(format!("target/components/{name}.wasm"));
+    assert!(
+        path.exists(),
+        "{} is absent: run `cargo xtask build-guests` first",
+        path.display()
+    );
+    path
+}
+
+/// A component of a world whose functions all trap; `edit` changes the interfaces in `wit/` first.
+pub(crate) fn dummy(name: &str, world: &str, edit: fn(String) -> String) -> PathBuf {
+    let mut resolve = Resolve::default();
+    for file in [
+        "deps/wasi-random/random.wit",
+        "signing/signing.wit",
+        "generator/generator.wit",
+        "interpolation/interpolation.wit",
+    ] {
+        let text = fs::read_to_string(workspace().join("wit").join(file)).unwrap();
+        resolve.push_str(file, &edit(text)).unwrap();
+    }
+    let package = resolve
+        .push_str("test.wit", &edit(format!("package test:test;\n{world}")))
+        .unwrap();
+    let world = resolve.select_world(&[package], None).unwrap();
+    let abi = ManglingAndAbi::Legacy(LiftLowerAbi::Sync);
+    let mut module = dummy_module(&resolve, world, abi);
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
+    let bytes = ComponentEncoder::default()
+        .module(&module)
+        .unwrap()
+        .encode()
+        .unwrap();
+    let path = scratch().join(format!("{name}.wasm"));
+    fs::write(&path, bytes).unwrap();
+    path
+}
+
+/// The interfaces as they are.
+pub(crate) fn unedited(text: String) -> String {
+    text
+}
+
+/// A folder for files of tests.
+pub(crate) fn scratch() -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+}
+
+/// A plugin with everything granted.
+pub(crate) fn plugin(component: PathBuf, settings: &Value) -> PluginConfig {
+    let Value::Object(settings) = settings.clone() else {
+        panic!("settings are an object")
+    };
+    PluginConfig {
+        component,
+        sha256: None,
+        settings,
+        grants: vec![Grant::Random, Grant::Signing],
+        limits: Limits::default(),
+    }
+}
+
+/// A configuration without plugins whose cache all tests share.
+pub(crate) fn config() -> RuntimeConfig {
+    static CACHE: Once = Once::new();
+    let cache = scratch().join("plugin-cache");
+    CACHE.call_once(|| {
+        fs::create_dir_all(&cache).unwrap();
+        fs::set_permissions(&cache, fs::Permissions::from_mode(0o700)).unwrap();
+    });
+    RuntimeConfig {
+        sandbox: SandboxConfig::new(cache),
+        generators: [].into(),
+        resolver: None,
+    }
+}
+
+/// Loads plugins.
+pub(crate) fn load(config: &RuntimeConfig) -> Result<Runtime, LoadRefused> {
+    LazyLock::force(&LOG);
+    Runtime::load(config, &[7; 32], Arc::new(SystemRandom))
+}
+
+/// The one generator of a runtime that loads this plugin under this name.
+pub(crate) fn generator(name: &str, plugin: PluginConfig) -> Arc<dyn Generator> {
+    let mut config = config();
+    config.generators.insert(name.to_owned(), plugin);
+    let runtime = load(&config).unwrap();
+    runtime
+        .generators()
+        .generator(&CredentialType::parse(name).unwrap())
+        .unwrap()
+}
+
+/// A generator that misbehaves as these settings say.
+pub(crate) fn hostile(settings: &Value) -> Arc<dyn Generator> {
+    hostile_within(settings, Limits::default())
+}
+
+/// A generator that misbehaves as these settings say, within these limits.
+pub(crate) fn hostile_within(settings: &Value, limits: Limits) -> Arc<dyn Generator> {
+    let plugin = PluginConfig {
+        limits,
+        ..plugin(component("hostile"), settings)
+    };
+    generator("hostile", plugin)
+}
+
+/// A resolver that misbehaves as these settings say.
+pub(crate) fn hostile_resolver(settings: &Value) -> Arc<dyn Resolver> {
+    let mut config = config();
+    config.resolver = Some(plugin(component("hostile"), settings));
+    load(&config).unwrap().resolver().unwrap()
+}
+
+/// Parameters.
+pub(crate) fn parameters(json: &Value) -> Parameters {
+    Parameters::new(json.as_object().unwrap().clone())
+}
+
+/// No parameters.
+pub(crate) fn no_parameters() -> Parameters {
+    Parameters::new(Map::new())
+}
+
+/// Settings by which one function misbehaves.
+pub(crate) fn doing(function: &str, behaviour: &str) -> Value {
+    json!({ function: behaviour })
+}
+
+/// The failure of a plugin to which this happened.
+pub(crate) fn faulted(plugin: &str, fault: PluginFault) -> PluginFailure {
+    PluginFailure::Faulted {
+        plugin: plugin.to_owned(),
+        fault,
+    }
+}
+
+/// Everything that was logged so far, at every level.
+pub(crate) fn logged() -> String {
+    String::from_utf8_lossy(&LOG.lock().unwrap()).into_owned()
+}
+
+static LOG: LazyLock<&'static Mutex<Vec<u8>>> = LazyLock::new(|| {
+    static LINES: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_ansi(false)
+        .with_writer(|| LogWriter(&LINES))
+        .finish();
+    tracing::subscriber::set_global_default(subscriber).unwrap();
+    &LINES
+});
+
+struct LogWriter(&'static Mutex<Vec<u8>>);
+
+impl Write for LogWriter {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn workspace() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}

@@ -1,0 +1,94 @@
+//! How callers prove who they are.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use uuid::Uuid;
+
+/// How callers prove who they are.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AuthenticationConfig {
+    /// The identity provider's address, as clients reach it: `/info` shows it.
+    pub(crate) url: String,
+    /// Its address as this server reaches it, when that is another.
+    pub(crate) internal_url: Option<String>,
+    /// Authorities to trust, PEM, in the place of the platform's, when this server asks the provider for its keys.
+    pub(crate) trusted_authorities: Option<PathBuf>,
+    /// A key that verifies all tokens, in the place of the provider's published ones.
+    pub(crate) static_key: Option<StaticKeyConfig>,
+}
+
+impl AuthenticationConfig {
+    /// The files that are named.
+    pub(super) fn files_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
+        let static_key = self.static_key.as_mut().map(|key| &mut key.public_key);
+        self.trusted_authorities.iter_mut().chain(static_key)
+    }
+}
+
+/// A key that verifies all tokens.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StaticKeyConfig {
+    /// The public RSA key, PEM.
+    pub(crate) public_key: PathBuf,
+    /// The issuer that tokens must name.
+    pub(crate) issuer: String,
+}
+
+/// The identity provider for development: it knows its clients and users from here.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DevelopmentConfig {
+    /// The RSA key that signs tokens, PEM (PKCS#8).
+    pub(crate) signing_key: PathBuf,
+    /// How long an access token is valid, in seconds.
+    pub(crate) access_token_seconds: u32,
+    /// How long a refresh token is valid, in seconds.
+    pub(crate) refresh_token_seconds: u32,
+    /// Its clients.
+    pub(crate) clients: Vec<DevelopmentClient>,
+    /// Its users.
+    pub(crate) users: Vec<DevelopmentUser>,
+}
+
+/// A client of the development identity provider.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DevelopmentClient {
+    /// Its id.
+    pub(crate) id: String,
+    /// Its secret. It protects nothing but a development server.
+    pub(crate) secret: String,
+}
+
+/// A user of the development identity provider.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DevelopmentUser {
+    /// The id that stands in tokens.
+    pub(crate) id: Uuid,
+    /// The name to log in with.
+    pub(crate) name: String,
+    /// The password to log in with. It protects nothing but a development server.
+    pub(crate) password: String,
+}
+
+impl std::fmt::Debug for DevelopmentClient {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("DevelopmentClient")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for DevelopmentUser {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("DevelopmentUser")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,230 @@
+//! The configuration: one file of TOML, one struct for each section.
+//!
+//! Relative paths are relative to the file's folder. `KEYWRIGHT_SECTION__NAME` in the environment overrides a setting.
+//! A secret never stands in the configuration: a section names the file or the variable that holds it.
+
+mod encryption;
+mod identity;
+
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
+
+use figment::{
+    Figment,
+    providers::{Env, Format, Toml},
+};
+use keywright_runtime::{PluginConfig, SandboxConfig};
+use serde::Deserialize;
+
+pub(crate) use encryption::{EncryptionConfig, KeyConfig, KeyProvider};
+pub(crate) use identity::{AuthenticationConfig, DevelopmentConfig};
+
+use crate::started::StartRefused;
+
+/// Everything that can be configured.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Config {
+    /// The listener and its limits.
+    pub(crate) server: ServerSection,
+    /// Where credentials are kept.
+    pub(crate) storage: StorageConfig,
+    /// The keys that encrypt them.
+    pub(crate) encryption: EncryptionConfig,
+    /// How callers prove who they are.
+    pub(crate) authentication: AuthenticationConfig,
+    /// What all plugins share.
+    pub(crate) plugins: SandboxConfig,
+    /// The generators, each under the name of the type that it makes.
+    #[serde(default)]
+    pub(crate) generators: BTreeMap<String, PluginConfig>,
+    /// What finds references for interpolation. Without it, `/api/v1/interpolate` is not served.
+    pub(crate) resolver: Option<PluginConfig>,
+    /// What `/info` and `/version` say.
+    #[serde(default)]
+    pub(crate) info: InfoConfig,
+    /// Logs.
+    #[serde(default)]
+    pub(crate) log: LogConfig,
+    /// The identity provider for development. It must not be there in production.
+    pub(crate) development_identity_provider: Option<DevelopmentConfig>,
+}
+
+/// The listener and its limits.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ServerSection {
+    /// The address and port to listen on.
+    pub(crate) listen: SocketAddr,
+    /// The server's certificate.
+    pub(crate) tls: TlsConfig,
+    /// The largest body of a request, in bytes.
+    #[serde(default = "defaults::request_bytes_max")]
+    pub(crate) request_bytes_max: usize,
+    /// The most connections that are open at once; further ones wait to be accepted.
+    #[serde(default = "defaults::connections_max")]
+    pub(crate) connections_max: usize,
+    /// The most requests under way at once on one HTTP/2 connection.
+    #[serde(default = "defaults::streams_per_connection_max")]
+    pub(crate) streams_per_connection_max: u32,
+    /// How long a TLS handshake may take, in seconds.
+    #[serde(default = "defaults::handshake_seconds_max")]
+    pub(crate) handshake_seconds_max: u64,
+    /// How long the head of an HTTP/1.1 request may take to arrive, in seconds.
+    #[serde(default = "defaults::header_seconds_max")]
+    pub(crate) header_seconds_max: u64,
+    /// How long the body of a request may take to arrive, in seconds.
+    #[serde(default = "defaults::body_seconds_max")]
+    pub(crate) body_seconds_max: u64,
+    /// How long requests under way may go on after the server was told to end, in seconds.
+    #[serde(default = "defaults::shutdown_seconds_max")]
+    pub(crate) shutdown_seconds_max: u64,
+}
+
+/// The server's certificate.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TlsConfig {
+    /// The certificate chain, PEM, the server's own certificate first.
+    pub(crate) certificate: PathBuf,
+    /// Its private key, PEM: PKCS#8, PKCS#1 or SEC1.
+    pub(crate) private_key: PathBuf,
+}
+
+/// Where credentials are kept.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StorageConfig {
+    /// The SQLite file. It is made when it is absent.
+    pub(crate) file: PathBuf,
+    /// How many reads go on at once.
+    #[serde(default = "defaults::readers_max")]
+    pub(crate) readers_max: u32,
+}
+
+/// What `/info` and `/version` say.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct InfoConfig {
+    /// The name of the service.
+    pub(crate) name: String,
+    /// The level of the API that clients compare; not the version of this program.
+    pub(crate) api_version: String,
+}
+
+impl Default for InfoConfig {
+    fn default() -> Self {
+        Self {
+            name: "Keywright".to_owned(),
+            api_version: "2.15.0".to_owned(),
+        }
+    }
+}
+
+/// Logs, which go to standard error.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct LogConfig {
+    /// What is logged, in `tracing`'s notation: a level, or `target=level` pairs.
+    pub(crate) filter: String,
+    /// How.
+    pub(crate) format: LogFormat,
+}
+
+impl Default for LogConfig {
+    fn default() -> Self {
+        Self {
+            filter: "info".to_owned(),
+            format: LogFormat::Auto,
+        }
+    }
+}
+
+/// The form of log lines.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormat {
+    /// For people on a terminal, JSON otherwise.
+    Auto,
+    /// For people.
+    Human,
+    /// One JSON object a line.
+    Json,
+}
+
+impl Config {
+    /// Reads a configuration.
+    pub(crate) fn load(path: &Path) -> Result<Self, StartRefused> {
+        if !path.is_file() {
+            return Err(StartRefused::new(format!(
+                "there is no configuration at {}",
+                path.display()
+            )));
+        }
+        let mut config: Self = Figment::new()
+            .merge(Toml::file_exact(path))
+            .merge(Env::prefixed("KEYWRIGHT_").ignore(&["log"]).split("__"))
+            .extract()
+            .map_err(|cause| StartRefused::file("reading the configuration", path, cause))?;
+        config.resolve_paths(path.parent().unwrap_or(Path::new("")));
+        Ok(config)
+    }
+
+    /// Makes relative paths relative to the configuration's folder.
+    fn resolve_paths(&mut self, folder: &Path) {
+        let resolve = |path: &mut PathBuf| *path = folder.join(&*path);
+        resolve(&mut self.server.tls.certificate);
+        resolve(&mut self.server.tls.private_key);
+        resolve(&mut self.storage.file);
+        resolve(&mut self.plugins.cache_directory);
+        self.generators
+            .values_mut()
+            .chain(&mut self.resolver)
+            .for_each(|plugin| {
+                resolve(&mut plugin.component);
+            });
+        self.encryption.files_mut().for_each(resolve);
+        self.authentication.files_mut().for_each(resolve);
+        if let Some(development) = &mut self.development_identity_provider {
+            resolve(&mut development.signing_key);
+        }
+    }
+}
+
+/// Defaults, each with its unit in its name.
+mod defaults {
+    pub(super) fn request_bytes_max() -> usize {
+        1024 * 1024
+    }
+
+    pub(super) fn connections_max() -> usize {
+        4_096
+    }
+
+    pub(super) fn streams_per_connection_max() -> u32 {
+        128
+    }
+
+    pub(super) fn handshake_seconds_max() -> u64 {
+        10
+    }
+
+    pub(super) fn header_seconds_max() -> u64 {
+        15
+    }
+
+    pub(super) fn body_seconds_max() -> u64 {
+        30
+    }
+
+    pub(super) fn shutdown_seconds_max() -> u64 {
+        30
+    }
+
+    pub(super) fn readers_max() -> u32 {
+        4
+    }
+}

@@ -1,0 +1,253 @@
+//! A configuration for development, with everything that it names: made at the first start, kept from then on.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::Write,
+    net::SocketAddr,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use aws_lc_rs::rand::{SecureRandom, SystemRandom};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
+    KeyPair, KeyUsagePurpose, PKCS_RSA_SHA256,
+};
+use zeroize::Zeroizing;
+
+use crate::started::StartRefused;
+
+/// The path under which the development identity provider answers.
+pub(crate) const IDENTITY_PATH: &str = "/identity";
+/// The client that the development identity provider knows besides the standard command line's.
+pub(crate) const CLIENT_ID: &str = "developer";
+/// That client's secret. It is public: the provider is served on loopback addresses alone.
+pub(crate) const CLIENT_SECRET: &str = "developer-secret";
+/// The authority's certificate, from the configuration's folder.
+pub(crate) const AUTHORITY_FILE: &str = "tls/ca.pem";
+
+/// Makes what is missing in the folder and returns the configuration's path.
+///
+/// The configuration is written last, so a start that was interrupted is taken up again by the next.
+pub(crate) fn prepare(
+    directory: &Path,
+    plugins: &Path,
+    listen: SocketAddr,
+) -> Result<PathBuf, StartRefused> {
+    let config_file = directory.join("keywright.toml");
+    if config_file.is_file() {
+        return Ok(config_file);
+    }
+    for folder in [directory.to_owned(), directory.join("tls")] {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&folder)
+            .map_err(|cause| StartRefused::file("creating", &folder, cause))?;
+    }
+    let plugins = plugins
+        .canonicalize()
+        .map_err(|cause| StartRefused::file("looking for the plugins in", plugins, cause))?;
+
+    write_tls_files(directory, listen)?;
+    write_private(
+        &directory.join("encryption.key"),
+        fresh_encryption_key()?.as_bytes(),
+    )?;
+    let signing_key = KeyPair::generate_for(&PKCS_RSA_SHA256)
+        .map_err(|cause| StartRefused::while_doing("making the token signing key", cause))?;
+    write_private(
+        &directory.join("identity-signing-key.pem"),
+        Zeroizing::new(signing_key.serialize_pem()).as_bytes(),
+    )?;
+    write_private(&config_file, configuration(&plugins, listen).as_bytes())?;
+    Ok(config_file)
+}
+
+/// What a newcomer is told once a development server listens.
+pub(crate) struct Announcement {
+    authority: PathBuf,
+}
+
+impl Announcement {
+    /// An announcement for the server with this certificate, beside which its authority's lies.
+    pub(crate) fn new(certificate: &Path) -> Self {
+        Self {
+            authority: certificate.with_file_name("ca.pem"),
+        }
+    }
+
+    /// Prints what to type next to standard output.
+    pub(crate) fn print(&self, address: SocketAddr) {
+        let authority = self.authority.display();
+        println!(
+            r#"
+Keywright listens on https://{address}
+
+Its development identity provider is on: its secrets are public. Never use this configuration in production.
+
+Log in, in another terminal:
+
+  export CA={authority} KEYWRIGHT=https://{address}
+  TOKEN=$(curl -s --cacert $CA $KEYWRIGHT{IDENTITY_PATH}/oauth/token -d grant_type=client_credentials \
+      -d client_id={CLIENT_ID} -d client_secret={CLIENT_SECRET} | sed 's/.*"access_token":"\([^"]*\)".*/\1/')
+
+Generate your first credential:
+
+  curl -s --cacert $CA -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \
+      $KEYWRIGHT/api/v1/data -d '{{"name": "/demo/password", "type": "password"}}'
+
+End the server with Ctrl-C."#
+        );
+    }
+}
+
+/// An authority, and a certificate of its for the loopback names and the address that is listened on.
+fn write_tls_files(directory: &Path, listen: SocketAddr) -> Result<(), StartRefused> {
+    let refused = |cause| StartRefused::while_doing("making the TLS certificate", cause);
+    let mut authority = CertificateParams::default();
+    authority
+        .distinguished_name
+        .push(DnType::CommonName, "Keywright development authority");
+    authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+    let authority_key = KeyPair::generate().map_err(refused)?;
+    let authority = CertifiedIssuer::self_signed(authority, authority_key).map_err(refused)?;
+
+    let mut names = vec![
+        "localhost".to_owned(),
+        "127.0.0.1".to_owned(),
+        "::1".to_owned(),
+    ];
+    let address = listen.ip().to_string();
+    if !names.contains(&address) {
+        names.push(address);
+    }
+    let mut server = CertificateParams::new(names).map_err(refused)?;
+    server
+        .distinguished_name
+        .push(DnType::CommonName, "Keywright development server");
+    server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    server.use_authority_key_identifier_extension = true;
+    let server_key = KeyPair::generate().map_err(refused)?;
+    let certificate = server.signed_by(&server_key, &authority).map_err(refused)?;
+
+    write_private(&directory.join(AUTHORITY_FILE), authority.pem().as_bytes())?;
+    write_private(
+        &directory.join("tls/server.pem"),
+        certificate.pem().as_bytes(),
+    )?;
+    write_private(
+        &directory.join("tls/server-key.pem"),
+        Zeroizing::new(server_key.serialize_pem()).as_bytes(),
+    )
+}
+
+fn fresh_encryption_key() -> Result<Zeroizing<String>, StartRefused> {
+    let mut key = Zeroizing::new([0; 32]);
+    SystemRandom::new()
+        .fill(key.as_mut())
+        .map_err(|cause| StartRefused::while_doing("making the encryption key", cause))?;
+    Ok(Zeroizing::new(STANDARD.encode(key.as_ref())))
+}
+
+/// Writes a file that none but its owner can read, replacing one from a start that was interrupted.
+fn write_private(path: &Path, bytes: &[u8]) -> Result<(), StartRefused> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    options
+        .open(path)
+        .and_then(|mut file| {
+            file.write_all(bytes)?;
+            file.sync_all()
+        })
+        .map_err(|cause| StartRefused::file("writing", path, cause))
+}
+
+fn configuration(plugins: &Path, listen: SocketAddr) -> String {
+    let component = |name: &str| quoted(&plugins.join(format!("{name}.wasm")).to_string_lossy());
+    format!(
+        r#"# A configuration for development: made at the first start, kept from then on. Delete the folder to begin anew.
+
+[server]
+listen = "{listen}"
+
+[server.tls]
+certificate = "tls/server.pem"
+private_key = "tls/server-key.pem"
+
+[storage]
+file = "keywright.db"
+
+[[encryption.keys]]
+provider = "raw"
+file = "encryption.key"
+active = true
+
+[authentication]
+url = "https://{listen}{IDENTITY_PATH}"
+
+# An identity provider built into the server. Its secrets are public: it is for development alone, and is refused on any
+# address but a loopback one.
+[development_identity_provider]
+signing_key = "identity-signing-key.pem"
+access_token_seconds = 3600
+refresh_token_seconds = 86400
+
+[[development_identity_provider.clients]]
+id = "{CLIENT_ID}"
+secret = "{CLIENT_SECRET}"
+
+# The client as which standard command lines log their users in.
+[[development_identity_provider.clients]]
+id = "credhub_cli"
+secret = ""
+
+[[development_identity_provider.users]]
+id = "3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10"
+name = "developer"
+password = "developer-password"
+
+[plugins]
+cache_directory = "plugin-cache"
+
+[generators.certificate]
+component = {certificate}
+grants = ["random", "signing"]
+
+[generators.password]
+component = {password}
+grants = ["random"]
+
+[generators.rsa]
+component = {rsa}
+grants = ["random"]
+
+[generators.ssh]
+component = {ssh}
+grants = ["random"]
+
+[generators.user]
+component = {user}
+grants = ["random"]
+
+[resolver]
+component = {interpolation}
+
+[resolver.limits]
+input_bytes_max = 1114112
+"#,
+        certificate = component("certificate"),
+        password = component("password"),
+        rsa = component("rsa"),
+        ssh = component("ssh"),
+        user = component("user"),
+        interpolation = component("interpolation"),
+    )
+}
+
+/// A text as a TOML basic string, whose escapes are those of JSON.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}

@@ -1,0 +1,29 @@
+//! `keywright`: the server, and the commands around it.
+//!
+//! Read [`wiring`] first: it is where the crates of the host meet. Everything else here is the edge of the process:
+//! [`config`], [`tls`], [`listener`], [`telemetry`], and [`development`], which makes a configuration for a newcomer.
+
+mod cli;
+mod config;
+mod development;
+mod keys;
+mod listener;
+mod started;
+mod telemetry;
+mod tls;
+mod wiring;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let arguments = cli::Arguments::parse();
+    match cli::execute(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(refused) => {
+            eprintln!("keywright: {}", refused.with_causes());
+            ExitCode::FAILURE
+        }
+    }
+}

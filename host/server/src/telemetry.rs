@@ -1,0 +1,49 @@
+//! Logs: for people on a terminal, JSON otherwise.
+
+use std::io::IsTerminal;
+
+use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt, util::SubscriberInitExt};
+
+use crate::{
+    config::{LogConfig, LogFormat},
+    started::StartRefused,
+};
+
+/// Starts logging to standard error.
+///
+/// The filter is the variable `KEYWRIGHT_LOG` where it is set, in `tracing`'s notation, and else the configuration's.
+/// What other libraries say at `debug` and below is never let through, whatever the filter says: they may log bodies.
+pub(crate) fn start(config: &LogConfig) -> Result<(), StartRefused> {
+    let wanted = std::env::var(FILTER_VARIABLE).unwrap_or_else(|_| config.filter.clone());
+    let filter = EnvFilter::try_new(&wanted).map_err(|cause| {
+        StartRefused::while_doing(format!("reading the log filter {wanted:?}"), cause)
+    })?;
+    let own_code_or_important = tracing_subscriber::filter::filter_fn(|metadata| {
+        *metadata.level() <= tracing::Level::INFO || metadata.target().starts_with("keywright")
+    });
+    let as_json = match config.format {
+        LogFormat::Auto => !std::io::stderr().is_terminal(),
+        LogFormat::Human => false,
+        LogFormat::Json => true,
+    };
+    let registry = tracing_subscriber::registry()
+        .with(filter)
+        .with(own_code_or_important);
+    let outcome = if as_json {
+        registry
+            .with(
+                fmt::layer()
+                    .json()
+                    .flatten_event(true)
+                    .with_writer(std::io::stderr),
+            )
+            .try_init()
+    } else {
+        registry
+            .with(fmt::layer().with_writer(std::io::stderr))
+            .try_init()
+    };
+    outcome.map_err(|cause| StartRefused::while_doing("starting the log", cause))
+}
+
+const FILTER_VARIABLE: &str = "KEYWRIGHT_LOG";

@@ -1,0 +1,279 @@
+//! Where the crates of the host meet.
+
+use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
+
+use chrono::{DateTime, Utc};
+use keywright_api::{
+    Api, Information, Limits, Router,
+    authentication::{
+        HttpsIdentityProvider, HttpsIdentityProviderSettings, StaticKey, TokenVerifier,
+    },
+    development_identity::{
+        DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser, Grant,
+    },
+};
+use keywright_core::{
+    Secret,
+    credential::Credentials,
+    interpolation::Interpolation,
+    ports::{Clock, Identifiers},
+};
+use keywright_crypto::X509Certificates;
+use keywright_runtime::{Runtime, RuntimeConfig, SystemRandom};
+use keywright_storage::{SqliteDatabase, SqliteOptions};
+use rustls::ServerConfig;
+use uuid::Uuid;
+use zeroize::Zeroizing;
+
+use crate::{
+    config::{AuthenticationConfig, Config, DevelopmentConfig, ServerSection},
+    development::{Announcement, IDENTITY_PATH},
+    keys,
+    started::StartRefused,
+    tls,
+};
+
+/// What the listener serves.
+pub(crate) struct Served {
+    /// TLS.
+    pub(crate) tls: Arc<ServerConfig>,
+    /// What answers requests.
+    pub(crate) router: Router,
+    /// What is said once the listener is there.
+    pub(crate) announcement: Option<Announcement>,
+    /// The database, to be closed at the end.
+    pub(crate) database: SqliteDatabase,
+}
+
+/// Makes a server of a configuration.
+pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
+    tracing::info!(keywright.version = env!("CARGO_PKG_VERSION"), "starting");
+    // Whoever else of this process speaks TLS must use the same provider; a second installation changes nothing.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let tls = tls::server_config(&config.server.tls)?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let development_identity = development_identity(config, &clock)?;
+    let token_verifier = match &development_identity {
+        Some(identity) => identity.token_verifier(Arc::clone(&clock)),
+        None => token_verifier(&config.authentication, clock.clone())?,
+    };
+
+    let identifiers: Arc<dyn Identifiers> = Arc::new(RandomIdentifiers);
+    let database = open_database(config, Arc::clone(&identifiers)).await?;
+    let key_ring = keys::unlock(
+        &config.encryption,
+        &database,
+        identifiers.as_ref(),
+        clock.now(),
+    )
+    .await?;
+    let cache_key = key_ring
+        .derive(PLUGIN_CACHE_LABEL)
+        .map_err(|cause| StartRefused::while_doing("deriving the plugin cache's key", cause))?;
+    let runtime = load_plugins(config, cache_key).await?;
+
+    let credentials = Credentials {
+        repository: Arc::new(database.credentials()),
+        sealer: Arc::new(key_ring),
+        generators: runtime.generators(),
+        certificates: Arc::new(X509Certificates),
+        clock,
+        identifiers,
+    };
+    let interpolation = runtime.resolver().map(|resolver| Interpolation {
+        credentials: credentials.clone(),
+        resolver,
+    });
+    let announcement = development_identity
+        .as_ref()
+        .map(|_| Announcement::new(&config.server.tls.certificate));
+    let router = keywright_api::router(Api {
+        credentials,
+        interpolation,
+        token_verifier,
+        information: Information {
+            identity_provider_url: config.authentication.url.clone(),
+            application_name: config.info.name.clone(),
+            api_level: config.info.api_version.clone(),
+        },
+        limits: Limits {
+            body_bytes_max: config.server.request_bytes_max,
+            body_deadline: Duration::from_secs(config.server.body_seconds_max),
+        },
+        development_identity,
+    });
+    Ok(Served {
+        tls,
+        router,
+        announcement,
+        database,
+    })
+}
+
+/// What the key that authenticates compiled plugins is derived for.
+const PLUGIN_CACHE_LABEL: &str = "compiled plugins";
+
+/// How long a request waits for the database before it is answered with 503.
+const DATABASE_WAIT_MAX: Duration = Duration::from_secs(10);
+
+async fn open_database(
+    config: &Config,
+    identifiers: Arc<dyn Identifiers>,
+) -> Result<SqliteDatabase, StartRefused> {
+    let options = SqliteOptions {
+        path: config.storage.file.clone(),
+        readers_max: config.storage.readers_max,
+        wait_max: DATABASE_WAIT_MAX,
+    };
+    SqliteDatabase::open(&options, identifiers)
+        .await
+        .map_err(|cause| StartRefused::while_doing("opening the database", cause))
+}
+
+/// Loads the plugins on a thread where compiling them holds nobody up.
+async fn load_plugins(
+    config: &Config,
+    cache_key: Zeroizing<[u8; 32]>,
+) -> Result<Runtime, StartRefused> {
+    let plugins = RuntimeConfig {
+        sandbox: config.plugins.clone(),
+        generators: config.generators.clone(),
+        resolver: config.resolver.clone(),
+    };
+    tokio::task::spawn_blocking(move || Runtime::load(&plugins, &cache_key, Arc::new(SystemRandom)))
+        .await
+        .map_err(|cause| StartRefused::while_doing("loading the plugins", cause))?
+        .map_err(|cause| StartRefused::while_doing("loading the plugins", cause))
+}
+
+fn token_verifier(
+    config: &AuthenticationConfig,
+    clock: Arc<dyn Clock>,
+) -> Result<TokenVerifier, StartRefused> {
+    if let Some(key) = &config.static_key {
+        let public_key_pem = fs::read_to_string(&key.public_key).map_err(|cause| {
+            StartRefused::file("reading the token verification key", &key.public_key, cause)
+        })?;
+        let key = StaticKey {
+            public_key_pem: &public_key_pem,
+            issuer: &key.issuer,
+        };
+        return TokenVerifier::with_static_key(&key, clock)
+            .map_err(|cause| StartRefused::while_doing("using the token verification key", cause));
+    }
+    let trusted_certificates_pem = match &config.trusted_authorities {
+        Some(path) => Some(fs::read_to_string(path).map_err(|cause| {
+            StartRefused::file(
+                "reading the authorities trusted for the identity provider",
+                path,
+                cause,
+            )
+        })?),
+        None => None,
+    };
+    let provider = HttpsIdentityProvider::new(&HttpsIdentityProviderSettings {
+        url: config.internal_url.as_ref().unwrap_or(&config.url).clone(),
+        trusted_certificates_pem,
+        timeout: HttpsIdentityProviderSettings::TIMEOUT,
+    })
+    .map_err(|cause| StartRefused::while_doing("using the identity provider's address", cause))?;
+    Ok(TokenVerifier::with_identity_provider(provider, clock))
+}
+
+fn development_identity(
+    config: &Config,
+    clock: &Arc<dyn Clock>,
+) -> Result<Option<DevelopmentIdentity>, StartRefused> {
+    let Some(development) = &config.development_identity_provider else {
+        return Ok(None);
+    };
+    refuse_other_than_loopback(&config.server)?;
+    tracing::warn!(
+        "THE DEVELOPMENT IDENTITY PROVIDER IS ON: its secrets are public, so anybody who reaches this server can log in. \
+         Never use this configuration in production."
+    );
+    let signing_key = fs::read_to_string(&development.signing_key).map_err(|cause| {
+        StartRefused::file(
+            "reading the token signing key",
+            &development.signing_key,
+            cause,
+        )
+    })?;
+    let settings = DevelopmentIdentitySettings {
+        signing_key_pem: Secret::new(signing_key),
+        issuer: config.authentication.url.clone(),
+        path_prefix: IDENTITY_PATH.to_owned(),
+        clients: development_clients(development),
+        users: development
+            .users
+            .iter()
+            .map(|user| DevelopmentUser {
+                id: user.id,
+                name: user.name.clone(),
+                password: Secret::new(user.password.clone()),
+                scopes: scopes(),
+            })
+            .collect(),
+    };
+    DevelopmentIdentity::new(settings, Arc::clone(clock))
+        .map(Some)
+        .map_err(|cause| StartRefused::while_doing("using the token signing key", cause))
+}
+
+fn refuse_other_than_loopback(server: &ServerSection) -> Result<(), StartRefused> {
+    let is_loopback = |address: SocketAddr| address.ip().is_loopback();
+    if is_loopback(server.listen) {
+        return Ok(());
+    }
+    Err(StartRefused::new(format!(
+        "the development identity provider is refused on {}: its secrets are public, so it is served on loopback \
+         addresses alone",
+        server.listen
+    )))
+}
+
+fn development_clients(development: &DevelopmentConfig) -> Vec<DevelopmentClient> {
+    let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+    let clients = development.clients.iter();
+    clients
+        .map(|client| DevelopmentClient {
+            id: client.id.clone(),
+            secret: Secret::new(client.secret.clone()),
+            grants: if client.secret.is_empty() {
+                vec![Grant::Password, Grant::RefreshToken]
+            } else {
+                vec![
+                    Grant::ClientCredentials,
+                    Grant::Password,
+                    Grant::RefreshToken,
+                ]
+            },
+            scopes: scopes(),
+            access_token_lifetime: seconds(development.access_token_seconds),
+            refresh_token_lifetime: seconds(development.refresh_token_seconds),
+        })
+        .collect()
+}
+
+/// The scopes that every token needs.
+fn scopes() -> Vec<String> {
+    ["credhub.read", "credhub.write"].map(str::to_owned).into()
+}
+
+/// The time of the system.
+struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> DateTime<Utc> {
+        Utc::now()
+    }
+}
+
+/// Random identifiers.
+struct RandomIdentifiers;
+
+impl Identifiers for RandomIdentifiers {
+    fn fresh(&self) -> Uuid {
+        Uuid::new_v4()
+    }
+}

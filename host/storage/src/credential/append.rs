@@ -1,0 +1,173 @@
+//! Adding a version, in one transaction that looks at the state once more.
+
+use chrono::{DateTime, Utc};
+use keywright_core::{
+    certificate::CertificateFacts,
+    credential::{CredentialName, CredentialType, StoredVersion},
+    ports::{AppendCondition, Appended, Identifiers, NewVersion, RepositoryFailure},
+};
+use sqlx::{SqliteConnection, SqlitePool};
+use uuid::Uuid;
+
+use super::{row, statements};
+use crate::failure::{column, repository_failure};
+
+/// Takes the lock for writing at once, so that nothing changes between looking and inserting.
+const BEGIN: &str = "begin immediate";
+
+pub(super) async fn append(
+    writer: &SqlitePool,
+    identifiers: &dyn Identifiers,
+    version: NewVersion,
+    condition: AppendCondition,
+) -> Result<Appended, RepositoryFailure> {
+    let mut transaction = writer.begin_with(BEGIN).await.map_err(repository_failure)?;
+    let credential = match find_credential(&mut transaction, &version.name).await? {
+        Some(existing) => {
+            if existing.credential_type != version.credential_type {
+                return Ok(Appended::TypeDiffers(existing.credential_type));
+            }
+            if !holds(condition, existing.newest_version_id) {
+                return Ok(Appended::Changed);
+            }
+            existing
+        }
+        None if !holds(condition, None) => return Ok(Appended::Changed),
+        None => insert_credential(&mut transaction, identifiers.fresh(), &version).await?,
+    };
+    let sequence = insert_version(&mut transaction, credential.sequence, &version).await?;
+    transaction.commit().await.map_err(repository_failure)?;
+    Ok(Appended::Written(Box::new(stored(
+        version, sequence, credential,
+    ))))
+}
+
+/// The credential that a version belongs to.
+struct Owner {
+    sequence: i64,
+    id: Uuid,
+    name: CredentialName,
+    credential_type: CredentialType,
+    newest_version_id: Option<Uuid>,
+}
+
+fn holds(condition: AppendCondition, newest_version_id: Option<Uuid>) -> bool {
+    match condition {
+        AppendCondition::Always => true,
+        AppendCondition::NewestIs(expected) => newest_version_id == expected,
+    }
+}
+
+async fn find_credential(
+    connection: &mut SqliteConnection,
+    name: &CredentialName,
+) -> Result<Option<Owner>, RepositoryFailure> {
+    let row = sqlx::query(statements::CREDENTIAL_AND_NEWEST_VERSION)
+        .bind(name.lookup().folded())
+        .fetch_optional(connection)
+        .await
+        .map_err(repository_failure)?;
+    let Some(row) = row.as_ref() else {
+        return Ok(None);
+    };
+    Ok(Some(Owner {
+        sequence: column!(row, "credential", "sequence")?,
+        id: column!(row, "credential", "id")?,
+        name: CredentialName::from_stored(column!(row, "credential", "name")?),
+        credential_type: row::credential_type(row)?,
+        newest_version_id: column!(row, "credential_version", "newest_version_id")?,
+    }))
+}
+
+async fn insert_credential(
+    connection: &mut SqliteConnection,
+    id: Uuid,
+    version: &NewVersion,
+) -> Result<Owner, RepositoryFailure> {
+    let sequence = sqlx::query_scalar(statements::INSERT_CREDENTIAL)
+        .bind(id)
+        .bind(version.name.as_str())
+        .bind(version.name.lookup().folded())
+        .bind(version.credential_type.as_str())
+        .bind(version.created_at.timestamp_millis())
+        .fetch_one(connection)
+        .await
+        .map_err(repository_failure)?;
+    Ok(Owner {
+        sequence,
+        id,
+        name: version.name.clone(),
+        credential_type: version.credential_type.clone(),
+        newest_version_id: None,
+    })
+}
+
+/// Inserts the version, points the credential at it, and returns its sequence.
+async fn insert_version(
+    connection: &mut SqliteConnection,
+    credential_sequence: i64,
+    version: &NewVersion,
+) -> Result<i64, RepositoryFailure> {
+    let certificate = version.certificate.as_ref();
+    let expires_at = certificate.map(|facts| facts.expires_at.timestamp_millis());
+    let signed_by = version.signed_by.as_ref();
+    let provenance = version.provenance.as_ref();
+    let sequence: i64 = sqlx::query_scalar(statements::INSERT_VERSION)
+        .bind(version.id)
+        .bind(credential_sequence)
+        .bind(version.created_at.timestamp_millis())
+        .bind(version.is_transitional)
+        .bind(version.is_generated)
+        .bind(expires_at)
+        .bind(certificate.map(|facts| facts.is_certificate_authority))
+        .bind(certificate.map(|facts| facts.is_self_signed))
+        .bind(certificate.map(|facts| i64::from(facts.key_length_bits)))
+        .bind(signed_by.map(CredentialName::as_str))
+        .bind(signed_by.map(|name| name.lookup().folded().to_owned()))
+        .bind(provenance.map(|plugin| plugin.name.as_str()))
+        .bind(provenance.map(|plugin| plugin.version.as_str()))
+        .bind(provenance.map(|plugin| plugin.digest.as_str()))
+        .bind(provenance.map(|plugin| plugin.interface_version.as_str()))
+        .bind(version.envelope.key_id)
+        .bind(&version.envelope.nonce)
+        .bind(&version.envelope.ciphertext)
+        .fetch_one(&mut *connection)
+        .await
+        .map_err(repository_failure)?;
+    sqlx::query(statements::POINT_AT_NEW_VERSION)
+        .bind(credential_sequence)
+        .bind(sequence)
+        .bind(version.created_at.timestamp_millis())
+        .bind(expires_at)
+        .bind(version.is_transitional)
+        .execute(connection)
+        .await
+        .map_err(repository_failure)?;
+    Ok(sequence)
+}
+
+/// The version as it would be read back.
+fn stored(version: NewVersion, sequence: i64, credential: Owner) -> StoredVersion {
+    StoredVersion {
+        id: version.id,
+        sequence,
+        credential_id: credential.id,
+        name: credential.name,
+        credential_type: credential.credential_type,
+        created_at: in_milliseconds(version.created_at),
+        is_transitional: version.is_transitional,
+        is_generated: version.is_generated,
+        certificate: version.certificate.map(|facts| CertificateFacts {
+            expires_at: in_milliseconds(facts.expires_at),
+            ..facts
+        }),
+        signed_by: version.signed_by,
+        provenance: version.provenance,
+        envelope: version.envelope,
+    }
+}
+
+/// The time as the database keeps it.
+fn in_milliseconds(time: DateTime<Utc>) -> DateTime<Utc> {
+    DateTime::from_timestamp_millis(time.timestamp_millis()).unwrap_or(time)
+}

@@ -1,0 +1,141 @@
+//! Searching by path, by a part of the name and by expiry. Each search is one query.
+
+use keywright_core::{
+    credential::{Find, FindNames, FoundCredential, PathPrefix},
+    ports::RepositoryFailure,
+};
+use sqlx::SqlitePool;
+
+use super::{row, statements};
+use crate::failure::repository_failure;
+
+pub(super) async fn find(
+    reader: &SqlitePool,
+    find: &Find,
+) -> Result<Vec<FoundCredential>, RepositoryFailure> {
+    let Some(names) = NameSearch::new(&find.names) else {
+        return Ok(Vec::new());
+    };
+    let expires_until = find.expires_until.map(|time| time.timestamp_millis());
+    let sql = match (&names, expires_until) {
+        (NameSearch::All, Some(_)) => statements::FIND_EXPIRING,
+        (NameSearch::All | NameSearch::Between(..), None) => statements::FIND_BELOW,
+        (NameSearch::Between(..), Some(_)) => statements::FIND_EXPIRING_BELOW,
+        (NameSearch::Phrase(_), None) => statements::FIND_CONTAINING,
+        (NameSearch::Phrase(_), Some(_)) => statements::FIND_EXPIRING_CONTAINING,
+        (NameSearch::TrigramsBetween(..), None) => statements::FIND_CONTAINING_SHORT,
+        (NameSearch::TrigramsBetween(..), Some(_)) => statements::FIND_EXPIRING_CONTAINING_SHORT,
+    };
+    let mut query = sqlx::query(sql);
+    if let Some(expires_until) = expires_until {
+        query = query.bind(expires_until);
+    }
+    query = match names {
+        NameSearch::All if expires_until.is_some() => query,
+        NameSearch::All => query.bind(ROOT).bind(AFTER_ROOT),
+        NameSearch::Phrase(phrase) => query.bind(phrase),
+        NameSearch::Between(from, before) | NameSearch::TrigramsBetween(from, before) => {
+            query.bind(from).bind(before)
+        }
+    };
+    query
+        .fetch_all(reader)
+        .await
+        .map_err(repository_failure)?
+        .iter()
+        .map(row::found_credential)
+        .collect()
+}
+
+/// How the index is asked for names.
+#[derive(Debug, PartialEq, Eq)]
+enum NameSearch {
+    /// Every name.
+    All,
+    /// The folded names from the first bound up to, and without, the second.
+    Between(String, String),
+    /// The names that contain a phrase of the full-text index.
+    Phrase(String),
+    /// The names that have a trigram from the first bound up to, and without, the second.
+    TrigramsBetween(String, String),
+}
+
+impl NameSearch {
+    /// None when no name can match.
+    fn new(names: &FindNames) -> Option<Self> {
+        match names {
+            FindNames::Below(prefix) if prefix.as_str() == ROOT => Some(Self::All),
+            FindNames::Below(prefix) => Self::below(prefix),
+            FindNames::Containing(text) => Self::containing(text),
+        }
+    }
+
+    fn below(prefix: &PathPrefix) -> Option<Self> {
+        let before = successor(prefix.as_str())?;
+        Some(Self::Between(prefix.as_str().to_owned(), before))
+    }
+
+    fn containing(text: &str) -> Option<Self> {
+        if text.is_empty() {
+            return Some(Self::All);
+        }
+        // No name has other characters, and the index pads names with control characters.
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return None;
+        }
+        if text.len() < TRIGRAM_CHARACTERS {
+            return Some(Self::TrigramsBetween(text.to_owned(), successor(text)?));
+        }
+        Some(Self::Phrase(format!("\"{}\"", text.replace('"', "\"\""))))
+    }
+}
+
+/// The least text that is greater than all that begin with this one.
+fn successor(text: &str) -> Option<String> {
+    let mut characters: Vec<char> = text.chars().collect();
+    let last = characters.pop()?;
+    characters.push(char::from_u32(u32::from(last) + 1)?);
+    Some(characters.into_iter().collect())
+}
+
+/// The path of every name, and the first text behind all names.
+const ROOT: &str = "/";
+const AFTER_ROOT: &str = "0";
+
+const TRIGRAM_CHARACTERS: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_a_range_that_ends_before_its_neighbours() {
+        let search = NameSearch::new(&FindNames::below("/My-Names"));
+        assert_eq!(
+            search,
+            Some(NameSearch::Between(
+                "/my-names/".into(),
+                "/my-names0".into()
+            ))
+        );
+    }
+
+    #[test]
+    fn characters_that_no_name_has_are_not_asked_for() {
+        for text in [" ", "ä", "a\u{1}", "a\0b", "abc\n", "abc def"] {
+            assert_eq!(
+                NameSearch::new(&FindNames::containing(text)),
+                None,
+                "{text:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn quotes_stay_inside_the_phrase() {
+        let search = NameSearch::new(&FindNames::containing(
+            "a\"b OR c".replace(' ', "_").as_str(),
+        ));
+        assert_eq!(search, Some(NameSearch::Phrase("\"a\"\"b_or_c\"".into())));
+    }
+}

@@ -1,0 +1,87 @@
+//! From a row to what the domain knows.
+
+use chrono::{DateTime, Utc};
+use keywright_core::{
+    certificate::CertificateFacts,
+    credential::{CredentialName, CredentialType, FoundCredential, PluginIdentity, StoredVersion},
+    ports::{Envelope, RepositoryFailure},
+};
+use sqlx::sqlite::SqliteRow;
+
+use crate::failure::column;
+
+/// Decodes what `select_version!` selects.
+pub(super) fn stored_version(row: &SqliteRow) -> Result<StoredVersion, RepositoryFailure> {
+    let signed_by: Option<String> = column!(row, "credential_version", "signed_by")?;
+    Ok(StoredVersion {
+        id: column!(row, "credential_version", "id")?,
+        sequence: column!(row, "credential_version", "sequence")?,
+        credential_id: column!(row, "credential_version", "credential_id")?,
+        name: CredentialName::from_stored(column!(row, "credential", "name")?),
+        credential_type: credential_type(row)?,
+        created_at: time(
+            column!(row, "credential_version", "created_at")?,
+            "credential_version.created_at",
+        )?,
+        is_transitional: column!(row, "credential_version", "is_transitional")?,
+        is_generated: column!(row, "credential_version", "is_generated")?,
+        certificate: certificate(row)?,
+        signed_by: signed_by.map(CredentialName::from_stored),
+        provenance: provenance(row)?,
+        envelope: Envelope {
+            key_id: column!(row, "credential_version", "encryption_key_id")?,
+            nonce: column!(row, "credential_version", "nonce")?,
+            ciphertext: column!(row, "credential_version", "ciphertext")?,
+        },
+    })
+}
+
+/// Decodes what `select_found!` and `select_found_expiring!` select.
+pub(super) fn found_credential(row: &SqliteRow) -> Result<FoundCredential, RepositoryFailure> {
+    let expires_at: Option<i64> = column!(row, "credential", "expires_at")?;
+    Ok(FoundCredential {
+        name: CredentialName::from_stored(column!(row, "credential", "name")?),
+        version_created_at: time(
+            column!(row, "credential", "version_created_at")?,
+            "credential.version_created_at",
+        )?,
+        expires_at: expires_at
+            .map(|milliseconds| time(milliseconds, "credential.newest_expires_at"))
+            .transpose()?,
+    })
+}
+
+/// The type of a credential's row.
+pub(super) fn credential_type(row: &SqliteRow) -> Result<CredentialType, RepositoryFailure> {
+    let text: String = column!(row, "credential", "credential_type")?;
+    CredentialType::parse(&text)
+        .map_err(|_| RepositoryFailure::Inconsistent("credential.credential_type"))
+}
+
+fn certificate(row: &SqliteRow) -> Result<Option<CertificateFacts>, RepositoryFailure> {
+    let Some(expires_at) = column!(row, "credential_version", "expires_at")? else {
+        return Ok(None);
+    };
+    Ok(Some(CertificateFacts {
+        expires_at: time(expires_at, "credential_version.expires_at")?,
+        is_certificate_authority: column!(row, "credential_version", "is_certificate_authority")?,
+        is_self_signed: column!(row, "credential_version", "is_self_signed")?,
+        key_length_bits: column!(row, "credential_version", "key_length_bits")?,
+    }))
+}
+
+fn provenance(row: &SqliteRow) -> Result<Option<PluginIdentity>, RepositoryFailure> {
+    let Some(name) = column!(row, "credential_version", "plugin_name")? else {
+        return Ok(None);
+    };
+    Ok(Some(PluginIdentity {
+        name,
+        version: column!(row, "credential_version", "plugin_version")?,
+        digest: column!(row, "credential_version", "plugin_digest")?,
+        interface_version: column!(row, "credential_version", "interface_version")?,
+    }))
+}
+
+fn time(milliseconds: i64, place: &'static str) -> Result<DateTime<Utc>, RepositoryFailure> {
+    DateTime::from_timestamp_millis(milliseconds).ok_or(RepositoryFailure::Inconsistent(place))
+}

@@ -1,0 +1,128 @@
+//! The SQL of credentials and their versions.
+
+/// What a version is read from: the columns that `row::stored_version` decodes.
+macro_rules! select_version {
+    ($($rest:literal),+) => {
+        concat!(
+            "select v.id, v.sequence, c.id as credential_id, c.name, c.credential_type, v.created_at, v.is_transitional,
+                v.is_generated, v.expires_at, v.is_certificate_authority, v.is_self_signed, v.key_length_bits,
+                v.signed_by, v.plugin_name, v.plugin_version, v.plugin_digest, v.interface_version,
+                v.encryption_key_id, v.nonce, v.ciphertext ",
+            $($rest),+
+        )
+    };
+}
+
+/// What a search finds.
+macro_rules! select_found {
+    ($($rest:literal),+) => {
+        concat!(
+            "select c.name, c.current_created_at as version_created_at, null as expires_at
+             from credential c where c.current_sequence is not null and ",
+            $($rest),+,
+            " order by c.current_sequence desc"
+        )
+    };
+}
+
+/// What a search by expiry finds.
+macro_rules! select_found_expiring {
+    ($($rest:literal),+) => {
+        concat!(
+            "select c.name, c.newest_created_at as version_created_at, c.newest_expires_at as expires_at
+             from credential c where c.newest_expires_at <= $1 ",
+            $($rest),+,
+            " order by c.newest_sequence desc"
+        )
+    };
+}
+
+// ---- Reading versions -------------------------------------------------------------------------------------------------
+
+pub(crate) const VERSION_BY_ID: &str = select_version!(
+    "from credential_version v join credential c on c.sequence = v.credential_sequence where v.id = $1"
+);
+
+pub(crate) const VERSIONS_NEWEST_FIRST: &str = select_version!(
+    "from credential c join credential_version v on v.credential_sequence = c.sequence
+     where c.name_folded = $1 order by v.sequence desc limit $2"
+);
+
+pub(crate) const VERSIONS_CURRENT: &str = select_version!(
+    "from credential c join credential_version v on v.sequence in (
+         c.current_sequence,
+         (select t.sequence from credential_version t where t.credential_sequence = c.sequence and t.is_transitional)
+     )
+     where c.name_folded = $1 order by v.is_transitional"
+);
+
+/// The newest version of each of `count` names, which are the parameters.
+pub(crate) fn newest_by_names(count: usize) -> String {
+    let places: Vec<String> = (1..=count).map(|position| format!("${position}")).collect();
+    let select = select_version!(
+        "from credential c join credential_version v on v.sequence = c.newest_sequence where c.name_folded in"
+    );
+    format!("{select} ({})", places.join(", "))
+}
+
+// ---- Finding ----------------------------------------------------------------------------------------------------------
+
+pub(crate) const FIND_BELOW: &str = select_found!("c.name_folded >= $1 and c.name_folded < $2");
+
+pub(crate) const FIND_EXPIRING: &str = select_found_expiring!("");
+
+pub(crate) const FIND_EXPIRING_BELOW: &str =
+    select_found_expiring!("and c.name_folded >= $2 and c.name_folded < $3");
+
+/// SQLite: `$1` is a phrase of the full-text index.
+pub(crate) const FIND_CONTAINING: &str = select_found!(
+    "c.sequence in (select rowid from credential_name where credential_name match $1)"
+);
+
+/// SQLite: as [`FIND_CONTAINING`], with the phrase in `$2`.
+pub(crate) const FIND_EXPIRING_CONTAINING: &str = select_found_expiring!(
+    "and c.sequence in (select rowid from credential_name where credential_name match $2)"
+);
+
+/// SQLite: `$1` and `$2` are the bounds of the trigrams that begin with the text.
+pub(crate) const FIND_CONTAINING_SHORT: &str = select_found!(
+    "c.sequence in (select doc from credential_name_trigram where term >= $1 and term < $2)"
+);
+
+/// SQLite: as [`FIND_CONTAINING_SHORT`], with the bounds in `$2` and `$3`.
+pub(crate) const FIND_EXPIRING_CONTAINING_SHORT: &str = select_found_expiring!(
+    "and c.sequence in (select doc from credential_name_trigram where term >= $2 and term < $3)"
+);
+
+// ---- Writing ----------------------------------------------------------------------------------------------------------
+
+pub(crate) const CREDENTIAL_AND_NEWEST_VERSION: &str = "
+    select c.sequence, c.id, c.name, c.credential_type, v.id as newest_version_id
+    from credential c left join credential_version v on v.sequence = c.newest_sequence
+    where c.name_folded = $1";
+
+pub(crate) const INSERT_CREDENTIAL: &str = "
+    insert into credential (id, name, name_folded, credential_type, created_at)
+    values ($1, $2, $3, $4, $5) returning sequence";
+
+pub(crate) const INSERT_VERSION: &str = "
+    insert into credential_version (
+        id, credential_sequence, created_at, is_transitional, is_generated, expires_at, is_certificate_authority,
+        is_self_signed, key_length_bits, signed_by, signed_by_folded, plugin_name, plugin_version, plugin_digest,
+        interface_version, encryption_key_id, nonce, ciphertext
+    ) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+    returning sequence";
+
+/// The new version is the newest; it is also the current one unless it is transitional.
+pub(crate) const POINT_AT_NEW_VERSION: &str = "
+    update credential set newest_sequence = $2, newest_created_at = $3, newest_expires_at = $4,
+        current_sequence = case when $5 then current_sequence else $2 end,
+        current_created_at = case when $5 then current_created_at else $3 end
+    where sequence = $1";
+
+pub(crate) const DELETE_CREDENTIAL: &str = "delete from credential where name_folded = $1";
+
+// ---- Health -----------------------------------------------------------------------------------------------------------
+
+/// Reads a page of the file, and fails when it can't.
+pub(crate) const PING: &str = "select count(*) from encryption_key where id = $1";

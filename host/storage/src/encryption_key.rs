@@ -1,0 +1,117 @@
+//! The records by which configured encryption keys are recognised.
+
+use chrono::{DateTime, Utc};
+use keywright_core::ports::RepositoryFailure;
+use sqlx::sqlite::SqliteRow;
+use uuid::Uuid;
+
+use crate::{
+    database::Pools,
+    failure::{column, repository_failure},
+};
+
+/// The records of encryption keys in SQLite.
+#[derive(Clone)]
+pub struct SqliteEncryptionKeyRepository {
+    pools: Pools,
+}
+
+/// One encryption key, without the key: what it takes to derive it again, and to see that it is the right one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EncryptionKeyRow {
+    /// What is encrypted names its key by this id.
+    pub id: Uuid,
+    /// How the key comes about: `password` or `raw`.
+    pub provider: String,
+    /// The salt and the number of iterations of its derivation, where it is derived.
+    pub derivation: Option<(Vec<u8>, u32)>,
+    /// The nonce of the canary.
+    pub canary_nonce: Vec<u8>,
+    /// The canary, encrypted with the key.
+    pub canary_ciphertext: Vec<u8>,
+    /// When the key was first active. Milliseconds are kept.
+    pub created_at: DateTime<Utc>,
+}
+
+impl SqliteEncryptionKeyRepository {
+    pub(crate) fn new(pools: Pools) -> Self {
+        Self { pools }
+    }
+
+    /// All records, oldest first.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    pub async fn all(&self) -> Result<Vec<EncryptionKeyRow>, RepositoryFailure> {
+        sqlx::query(statements::ALL_KEYS)
+            .fetch_all(&self.pools.reader)
+            .await
+            .map_err(repository_failure)?
+            .iter()
+            .map(key_of)
+            .collect()
+    }
+
+    /// Adds a record. It must be on disk before anything is encrypted with its key, and is when this returns.
+    ///
+    /// # Errors
+    /// When the database can't answer; then nothing was written.
+    pub async fn add(&self, key: &EncryptionKeyRow) -> Result<(), RepositoryFailure> {
+        let (salt, iterations) = key.derivation.clone().unzip();
+        sqlx::query(statements::INSERT_KEY)
+            .bind(key.id)
+            .bind(&key.provider)
+            .bind(salt)
+            .bind(iterations.map(i64::from))
+            .bind(&key.canary_nonce)
+            .bind(&key.canary_ciphertext)
+            .bind(key.created_at.timestamp_millis())
+            .execute(&self.pools.writer)
+            .await
+            .map(drop)
+            .map_err(repository_failure)
+    }
+
+    /// The ids of those keys under which at least one version is encrypted.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    pub async fn in_use(&self) -> Result<Vec<Uuid>, RepositoryFailure> {
+        sqlx::query_scalar(statements::KEYS_IN_USE)
+            .fetch_all(&self.pools.reader)
+            .await
+            .map_err(repository_failure)
+    }
+}
+
+fn key_of(row: &SqliteRow) -> Result<EncryptionKeyRow, RepositoryFailure> {
+    let salt: Option<Vec<u8>> = column!(row, "encryption_key", "salt")?;
+    let iterations: Option<u32> = column!(row, "encryption_key", "iterations")?;
+    let created_at: i64 = column!(row, "encryption_key", "created_at")?;
+    Ok(EncryptionKeyRow {
+        id: column!(row, "encryption_key", "id")?,
+        provider: column!(row, "encryption_key", "provider")?,
+        derivation: salt.zip(iterations),
+        canary_nonce: column!(row, "encryption_key", "canary_nonce")?,
+        canary_ciphertext: column!(row, "encryption_key", "canary_ciphertext")?,
+        created_at: DateTime::from_timestamp_millis(created_at)
+            .ok_or(RepositoryFailure::Inconsistent("encryption_key.created_at"))?,
+    })
+}
+
+pub(crate) mod statements {
+    //! The SQL. There is one row for each key that was ever active: reading them all is meant.
+
+    pub(crate) const ALL_KEYS: &str = "
+        select id, provider, salt, iterations, canary_nonce, canary_ciphertext, created_at
+        from encryption_key order by created_at, id";
+
+    pub(crate) const INSERT_KEY: &str = "
+        insert into encryption_key
+            (id, provider, salt, iterations, canary_nonce, canary_ciphertext, created_at)
+        values ($1, $2, $3, $4, $5, $6, $7)";
+
+    pub(crate) const KEYS_IN_USE: &str = "
+        select k.id from encryption_key k
+        where exists (select 1 from credential_version v where v.encryption_key_id = k.id)";
+}

@@ -1,0 +1,82 @@
+//! Lets the database explain every statement, and finds none that reads a whole table.
+
+use std::sync::Arc;
+
+use keywright_core::ports::Identifiers;
+use sqlx::{AssertSqlSafe, Row};
+use uuid::Uuid;
+
+use crate::{SqliteDatabase, SqliteOptions, credential::statements as credential, encryption_key};
+
+/// Statements that read with an index, however much is stored.
+fn indexed_statements() -> Vec<String> {
+    let newest_by_names = credential::newest_by_names(3);
+    [
+        credential::VERSION_BY_ID,
+        credential::VERSIONS_NEWEST_FIRST,
+        credential::VERSIONS_CURRENT,
+        &newest_by_names,
+        credential::FIND_BELOW,
+        credential::FIND_EXPIRING,
+        credential::FIND_EXPIRING_BELOW,
+        credential::FIND_CONTAINING,
+        credential::FIND_EXPIRING_CONTAINING,
+        credential::FIND_CONTAINING_SHORT,
+        credential::FIND_EXPIRING_CONTAINING_SHORT,
+        credential::CREDENTIAL_AND_NEWEST_VERSION,
+        credential::INSERT_CREDENTIAL,
+        credential::INSERT_VERSION,
+        credential::POINT_AT_NEW_VERSION,
+        credential::DELETE_CREDENTIAL,
+        credential::PING,
+        encryption_key::statements::INSERT_KEY,
+    ]
+    .map(str::to_owned)
+    .to_vec()
+}
+
+struct NoIdentifiers;
+
+impl Identifiers for NoIdentifiers {
+    fn fresh(&self) -> Uuid {
+        Uuid::nil()
+    }
+}
+
+#[tokio::test]
+async fn no_statement_reads_a_whole_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = SqliteOptions {
+        path: folder.path().join("plans.sqlite"),
+        readers_max: 1,
+        wait_max: std::time::Duration::from_secs(5),
+    };
+    let database = SqliteDatabase::open(&options, Arc::new(NoIdentifiers))
+        .await
+        .unwrap();
+    for statement in indexed_statements() {
+        for step in plan(&database, &statement).await {
+            assert!(!is_whole_scan(&step), "{step}\n{statement}");
+        }
+    }
+    for statement in ["select * from credential", "select * from credential_name"] {
+        let steps = plan(&database, statement).await;
+        assert!(steps.iter().any(|step| is_whole_scan(step)), "{steps:?}");
+    }
+}
+
+async fn plan(database: &SqliteDatabase, statement: &str) -> Vec<String> {
+    sqlx::query(AssertSqlSafe(format!("explain query plan {statement}")))
+        .fetch_all(&database.pools().writer)
+        .await
+        .unwrap()
+        .iter()
+        .map(|row| row.get("detail"))
+        .collect()
+}
+
+/// A scan reads everything, unless it is one of a full-text index with a constraint, which stands behind the colon.
+fn is_whole_scan(step: &str) -> bool {
+    let is_constrained = step.contains("VIRTUAL TABLE INDEX") && !step.ends_with("INDEX 0:");
+    step.starts_with("SCAN") && !is_constrained
+}

@@ -1,0 +1,346 @@
+//! Appending and reading versions.
+
+use std::{collections::HashSet, os::unix::fs::PermissionsExt};
+
+use crate::support::{Fixture, at, facts, version};
+use keywright_core::{
+    credential::{CredentialName, LookupName, PluginIdentity},
+    ports::{
+        AppendCondition, Appended, CredentialRepository, NewVersion, RepositoryFailure,
+        VersionSelection,
+    },
+};
+use uuid::Uuid;
+
+#[tokio::test]
+async fn a_version_comes_back_as_it_was_appended() {
+    let fixture = Fixture::new().await;
+    let appended = NewVersion {
+        is_generated: Some(true),
+        certificate: Some(facts(5_000)),
+        signed_by: Some(CredentialName::parse("/CA").unwrap()),
+        provenance: Some(PluginIdentity {
+            name: "certificate".into(),
+            version: "1.2.3".into(),
+            digest: "ab".repeat(32),
+            interface_version: "0.1.0".into(),
+        }),
+        ..version(&fixture, "/A/b", "certificate", 1_001)
+    };
+    let id = appended.id;
+    let Appended::Written(written) = fixture
+        .credentials
+        .append(appended, AppendCondition::NewestIs(None))
+        .await
+        .unwrap()
+    else {
+        panic!("not written")
+    };
+    let read = fixture
+        .credentials
+        .version_by_id(id)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(format!("{read:?}"), format!("{written:?}"));
+    assert_eq!(read.created_at, at(1_001));
+    assert_eq!(read.certificate, Some(facts(5_000)));
+    assert_eq!(read.envelope.ciphertext, b"sealed /A/b");
+    assert_eq!(read.provenance.unwrap().digest, "ab".repeat(32));
+    assert!(
+        fixture
+            .credentials
+            .version_by_id(Uuid::nil())
+            .await
+            .unwrap()
+            .is_none()
+    );
+}
+
+#[tokio::test]
+async fn look_up_ignores_case_and_the_first_casing_stays() {
+    let fixture = Fixture::new().await;
+    fixture.append("/Team/Key", "value", 1).await;
+    fixture.append("/TEAM/KEY", "value", 2).await;
+    let versions = fixture.all("/team/key").await;
+    assert_eq!(versions.len(), 2);
+    assert!(
+        versions
+            .iter()
+            .all(|version| version.name.as_str() == "/Team/Key")
+    );
+    assert_eq!(
+        versions
+            .iter()
+            .map(|version| version.credential_id)
+            .collect::<HashSet<_>>()
+            .len(),
+        1
+    );
+}
+
+#[tokio::test]
+async fn order_is_by_sequence_when_times_are_equal_or_go_back() {
+    let fixture = Fixture::new().await;
+    let mut ids = Vec::new();
+    for milliseconds in [7, 7, 7, 3] {
+        ids.push(fixture.append("/a", "value", milliseconds).await);
+    }
+    ids.reverse();
+    let read: Vec<Uuid> = fixture
+        .all("/a")
+        .await
+        .iter()
+        .map(|version| version.id)
+        .collect();
+    assert_eq!(read, ids);
+    let newest = fixture
+        .credentials
+        .versions_by_name(&LookupName::new("/a"), VersionSelection::Newest(2))
+        .await
+        .unwrap();
+    assert_eq!(
+        newest.iter().map(|version| version.id).collect::<Vec<_>>(),
+        ids[..2]
+    );
+    assert!(newest[0].sequence > newest[1].sequence);
+}
+
+#[tokio::test]
+async fn newest_zero_and_unknown_names_give_nothing() {
+    let fixture = Fixture::new().await;
+    fixture.append("/a", "value", 1).await;
+    for (name, selection) in [
+        ("/a", VersionSelection::Newest(0)),
+        ("/b", VersionSelection::All),
+        ("/b", VersionSelection::Current),
+    ] {
+        let versions = fixture
+            .credentials
+            .versions_by_name(&LookupName::new(name), selection)
+            .await
+            .unwrap();
+        assert!(versions.is_empty(), "{name} {selection:?}");
+    }
+}
+
+#[tokio::test]
+async fn current_is_the_newest_that_is_not_transitional_then_the_transitional_one() {
+    let fixture = Fixture::new().await;
+    let only = fixture.append_transitional("/only", 1).await;
+    assert_eq!(fixture.current("/only").await, [only]);
+
+    let _older = fixture.append("/c", "certificate", 1).await;
+    let in_use = fixture.append("/c", "certificate", 2).await;
+    let transitional = fixture.append_transitional("/c", 3).await;
+    assert_eq!(fixture.current("/c").await, [in_use, transitional]);
+    let newer = fixture.append("/c", "certificate", 4).await;
+    assert_eq!(fixture.current("/c").await, [newer, transitional]);
+}
+
+#[tokio::test]
+async fn the_database_itself_keeps_a_second_transitional_version_out() {
+    let fixture = Fixture::new().await;
+    fixture.append_transitional("/c", 1).await;
+    let second = NewVersion {
+        is_transitional: true,
+        ..version(&fixture, "/c", "certificate", 2)
+    };
+    let outcome = fixture
+        .credentials
+        .append(second, AppendCondition::Always)
+        .await;
+    assert!(
+        matches!(outcome, Err(RepositoryFailure::Query(_))),
+        "{outcome:?}"
+    );
+    assert_eq!(fixture.all("/c").await.len(), 1);
+}
+
+#[tokio::test]
+async fn newest_by_names_finds_each_name_that_exists_once() {
+    let fixture = Fixture::new().await;
+    fixture.append("/a", "json", 1).await;
+    let newest_a = fixture.append("/a", "json", 2).await;
+    let newest_b = fixture.append("/b", "json", 3).await;
+    let names = ["/A", "/b", "/absent", "/a"].map(LookupName::new);
+    let found = fixture.credentials.newest_by_names(&names).await.unwrap();
+    let ids: HashSet<Uuid> = found.iter().map(|version| version.id).collect();
+    assert_eq!((found.len(), ids), (2, HashSet::from([newest_a, newest_b])));
+    assert!(
+        fixture
+            .credentials
+            .newest_by_names(&[])
+            .await
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[tokio::test]
+async fn appending_checks_the_type_first_and_then_the_condition() {
+    let fixture = Fixture::new().await;
+    let first = fixture.append("/a", "value", 1).await;
+    for (credential_type, condition, expected) in [
+        ("json", AppendCondition::Always, "TypeDiffers"),
+        (
+            "json",
+            AppendCondition::NewestIs(Some(first)),
+            "TypeDiffers",
+        ),
+        ("value", AppendCondition::NewestIs(None), "Changed"),
+        (
+            "value",
+            AppendCondition::NewestIs(Some(Uuid::nil())),
+            "Changed",
+        ),
+        ("value", AppendCondition::NewestIs(Some(first)), "Written"),
+        ("value", AppendCondition::NewestIs(Some(first)), "Changed"),
+    ] {
+        let new = version(&fixture, "/A", credential_type, 2);
+        let outcome = fixture.credentials.append(new, condition).await.unwrap();
+        assert!(format!("{outcome:?}").starts_with(expected), "{outcome:?}");
+    }
+    assert_eq!(fixture.all("/a").await.len(), 2);
+    let absent = version(&fixture, "/absent", "value", 2);
+    let condition = AppendCondition::NewestIs(Some(first));
+    let outcome = fixture.credentials.append(absent, condition).await.unwrap();
+    assert!(matches!(outcome, Appended::Changed));
+    assert!(fixture.all("/absent").await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_64_writers_of_a_new_name_one_writes() {
+    let fixture = Fixture::new().await;
+    let writers: Vec<_> = (0..64)
+        .map(|_| {
+            let credentials = fixture.credentials.clone();
+            let new = version(&fixture, "/new", "password", 1);
+            tokio::spawn(async move {
+                credentials
+                    .append(new, AppendCondition::NewestIs(None))
+                    .await
+            })
+        })
+        .collect();
+    let mut written = 0;
+    for writer in writers {
+        match writer.await.unwrap().unwrap() {
+            Appended::Written(_) => written += 1,
+            Appended::Changed => {}
+            Appended::TypeDiffers(_) => panic!("the type is the same"),
+        }
+    }
+    assert_eq!((written, fixture.all("/new").await.len()), (1, 1));
+}
+
+#[tokio::test]
+async fn what_was_written_is_there_after_reopening() {
+    let fixture = Fixture::new().await;
+    let id = fixture.append("/a", "value", 1).await;
+    fixture.database.close().await;
+    let reopened = Fixture::open(fixture.folder).await;
+    assert_eq!(reopened.all("/a").await[0].id, id);
+}
+
+#[tokio::test]
+async fn the_files_are_their_owners_alone() {
+    let fixture = Fixture::new().await;
+    fixture.append("/a", "value", 1).await;
+    for name in ["test.sqlite", "test.sqlite-wal", "test.sqlite-shm"] {
+        let mode = std::fs::metadata(fixture.folder.path().join(name))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_another_process_locks_is_unavailable_and_comes_back() {
+    let fixture = Fixture::new().await;
+    let mut other = fixture.other_connection().await;
+    sqlx::raw_sql("begin immediate")
+        .execute(&mut other)
+        .await
+        .unwrap();
+    let blocked = version(&fixture, "/a", "value", 1);
+    let outcome = fixture
+        .credentials
+        .append(blocked.clone(), AppendCondition::Always)
+        .await;
+    assert!(
+        matches!(outcome, Err(RepositoryFailure::Unavailable(_))),
+        "{outcome:?}"
+    );
+    assert!(fixture.all("/a").await.is_empty());
+    fixture.credentials.ping().await.unwrap();
+    sqlx::raw_sql("rollback").execute(&mut other).await.unwrap();
+    let outcome = fixture
+        .credentials
+        .append(blocked, AppendCondition::Always)
+        .await
+        .unwrap();
+    assert!(matches!(outcome, Appended::Written(_)));
+}
+
+#[tokio::test]
+async fn a_row_that_nobody_wrote_is_an_inconsistency_that_names_its_place() {
+    let fixture = Fixture::new().await;
+    fixture.append("/a", "value", 1).await;
+    let mut other = fixture.other_connection().await;
+    sqlx::raw_sql("update credential set credential_type = '???'")
+        .execute(&mut other)
+        .await
+        .unwrap();
+    let outcome = fixture
+        .credentials
+        .versions_by_name(&LookupName::new("/a"), VersionSelection::All)
+        .await;
+    assert!(matches!(
+        outcome,
+        Err(RepositoryFailure::Inconsistent(
+            "credential.credential_type"
+        ))
+    ));
+}
+
+#[tokio::test]
+async fn a_version_under_a_key_without_a_record_is_refused() {
+    let fixture = Fixture::new().await;
+    let mut unknown = version(&fixture, "/a", "value", 1);
+    unknown.envelope.key_id = Uuid::from_u128(99);
+    assert!(
+        fixture
+            .credentials
+            .append(unknown, AppendCondition::Always)
+            .await
+            .is_err()
+    );
+    assert!(fixture.all("/a").await.is_empty());
+}
+
+#[tokio::test]
+async fn an_append_that_its_caller_gave_up_leaves_the_writer_free() {
+    let fixture = Fixture::new().await;
+    for round in 0..20 {
+        let new = version(&fixture, &format!("/given-up/{round}"), "value", 1);
+        let append = fixture.credentials.append(new, AppendCondition::Always);
+        let patience = std::time::Duration::from_micros(50 * round);
+        let _gave_up = tokio::time::timeout(patience, append).await;
+    }
+    fixture.append("/after", "value", 1).await;
+    let orphans = "select count(*) from credential where newest_sequence is null";
+    assert_eq!(fixture.count(orphans).await, 0);
+}
+
+impl Fixture {
+    async fn current(&self, name: &str) -> Vec<Uuid> {
+        let versions = self
+            .credentials
+            .versions_by_name(&LookupName::new(name), VersionSelection::Current)
+            .await
+            .unwrap();
+        versions.iter().map(|version| version.id).collect()
+    }
+}

@@ -1,0 +1,225 @@
+//! Searching, and deleting what is found.
+
+use chrono::{DateTime, Utc};
+use keywright_core::{
+    credential::{Find, FindNames, LookupName},
+    ports::CredentialRepository,
+};
+
+use crate::support::{Fixture, at};
+
+#[tokio::test]
+async fn delete_removes_the_versions_and_the_trigrams() {
+    let fixture = Fixture::new().await;
+    fixture.append("/Gone/name", "value", 1).await;
+    fixture.append("/gone/name", "value", 2).await;
+    fixture.append("/stays/name", "value", 3).await;
+    assert!(
+        fixture
+            .credentials
+            .delete(&LookupName::new("/GONE/NAME"))
+            .await
+            .unwrap()
+    );
+    assert!(
+        !fixture
+            .credentials
+            .delete(&LookupName::new("/gone/name"))
+            .await
+            .unwrap()
+    );
+    assert!(fixture.all("/gone/name").await.is_empty());
+    assert_eq!(fixture.containing("name").await, ["/stays/name"]);
+    for (sql, count) in [
+        ("select count(*) from credential_version", 1),
+        (
+            "select count(*) from credential_name where credential_name match 'name'",
+            1,
+        ),
+        (
+            "select count(*) from credential_name where credential_name match 'gone'",
+            0,
+        ),
+    ] {
+        assert_eq!(fixture.count(sql).await, count, "{sql}");
+    }
+    fixture.append("/gone/NAME", "json", 4).await;
+    assert_eq!(fixture.containing("gone").await, ["/gone/NAME"]);
+}
+
+#[tokio::test]
+async fn find_below_a_path_is_strict_and_newest_first() {
+    let fixture = Fixture::new().await;
+    for (name, milliseconds) in [
+        ("/My/a", 3),
+        ("/my/b/c", 2),
+        ("/my", 1),
+        ("/my-2/x", 1),
+        ("/myx", 1),
+        ("/MY/d", 0),
+    ] {
+        fixture.append(name, "value", milliseconds).await;
+    }
+    fixture.append("/my/a", "value", 9).await;
+    assert_eq!(fixture.below("/my").await, ["/My/a", "/MY/d", "/my/b/c"]);
+    assert_eq!(fixture.below("MY/").await.len(), 3);
+    assert_eq!(fixture.below("").await.len(), 6);
+    assert!(fixture.below("/my/a").await.is_empty());
+}
+
+#[tokio::test]
+async fn find_containing_takes_every_character_literally_at_every_length() {
+    let fixture = Fixture::new().await;
+    let names = ["/ab_c/Def", "/abxc/d.f", "/z(1)", "/q[2]:x-y"];
+    for name in names {
+        fixture.append(name, "value", 1).await;
+    }
+    for (text, expected) in [
+        ("b_c", vec!["/ab_c/Def"]),
+        ("DEF", vec!["/ab_c/Def"]),
+        ("c/d", vec!["/abxc/d.f", "/ab_c/Def"]),
+        ("/d", vec!["/abxc/d.f", "/ab_c/Def"]),
+        ("d.f", vec!["/abxc/d.f"]),
+        ("f", vec!["/abxc/d.f", "/ab_c/Def"]),
+        ("ef", vec!["/ab_c/Def"]),
+        ("_", vec!["/ab_c/Def"]),
+        ("1)", vec!["/z(1)"]),
+        ("[2]:x-y", vec!["/q[2]:x-y"]),
+        ("/", vec!["/q[2]:x-y", "/z(1)", "/abxc/d.f", "/ab_c/Def"]),
+        ("", vec!["/q[2]:x-y", "/z(1)", "/abxc/d.f", "/ab_c/Def"]),
+        ("%", vec![]),
+        ("b%c", vec![]),
+        ("abc", vec![]),
+        ("\"", vec![]),
+        ("a\"b", vec![]),
+        ("'", vec![]),
+        ("*", vec![]),
+        ("ab*", vec![]),
+        ("abx OR def", vec![]),
+        ("f\u{1}", vec![]),
+        ("def\u{1}", vec![]),
+        ("de\0", vec![]),
+        ("ä", vec![]),
+        ("~~", vec![]),
+    ] {
+        assert_eq!(fixture.containing(text).await, expected, "{text:?}");
+    }
+    for name in names {
+        let folded = name.to_ascii_lowercase();
+        for from in 0..folded.len() {
+            for to in from + 1..=folded.len() {
+                let found = fixture.containing(&folded[from..to]).await;
+                assert!(
+                    found.iter().any(|found| found == name),
+                    "{name} {}",
+                    &folded[from..to]
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn find_tells_the_newest_version_that_is_not_transitional() {
+    let fixture = Fixture::new().await;
+    fixture.append_transitional("/hidden", 1).await;
+    fixture.append("/a", "certificate", 20).await;
+    fixture.append("/b", "certificate", 30).await;
+    fixture.append_transitional("/a", 40).await;
+    let find = Find {
+        names: FindNames::below("/"),
+        expires_until: None,
+    };
+    let found = fixture.credentials.find(&find).await.unwrap();
+    let told: Vec<_> = found
+        .iter()
+        .map(|found| {
+            (
+                found.name.as_str(),
+                found.version_created_at,
+                found.expires_at,
+            )
+        })
+        .collect();
+    assert_eq!(told, [("/b", at(30), None), ("/a", at(20), None)]);
+}
+
+#[tokio::test]
+async fn find_by_expiry_looks_at_the_newest_version_of_any_kind() {
+    let fixture = Fixture::new().await;
+    fixture.append_certificate("/late", false, 1, 900).await;
+    fixture.append_certificate("/late", true, 2, 100).await;
+    fixture.append_certificate("/renewed", false, 3, 50).await;
+    fixture.append_certificate("/renewed", false, 4, 900).await;
+    fixture
+        .append_certificate("/only/transitional", true, 5, 101)
+        .await;
+    fixture.append("/password", "password", 6).await;
+    for (names, until, expected) in [
+        (
+            FindNames::below("/"),
+            101,
+            vec![("/only/transitional", 5, 101), ("/late", 2, 100)],
+        ),
+        (FindNames::below("/"), 100, vec![("/late", 2, 100)]),
+        (FindNames::below("/"), 99, vec![]),
+        (
+            FindNames::below("/only"),
+            101,
+            vec![("/only/transitional", 5, 101)],
+        ),
+        (FindNames::containing("late"), 101, vec![("/late", 2, 100)]),
+        (FindNames::containing("e"), 101, vec![("/late", 2, 100)]),
+        (FindNames::containing(""), 100, vec![("/late", 2, 100)]),
+    ] {
+        let find = Find {
+            names,
+            expires_until: Some(at(until)),
+        };
+        let found = fixture.credentials.find(&find).await.unwrap();
+        let told: Vec<_> = found
+            .iter()
+            .map(|found| {
+                let created_at = found.version_created_at.timestamp_millis();
+                (
+                    found.name.as_str(),
+                    created_at,
+                    found.expires_at.unwrap().timestamp_millis(),
+                )
+            })
+            .collect();
+        assert_eq!(told, expected, "{find:?}");
+    }
+    for farthest in [DateTime::<Utc>::MAX_UTC, DateTime::<Utc>::MIN_UTC] {
+        let find = Find {
+            names: FindNames::below("/"),
+            expires_until: Some(farthest),
+        };
+        assert!(fixture.credentials.find(&find).await.is_ok());
+    }
+}
+
+impl Fixture {
+    async fn below(&self, path: &str) -> Vec<String> {
+        self.found(FindNames::below(path)).await
+    }
+
+    async fn containing(&self, text: &str) -> Vec<String> {
+        self.found(FindNames::containing(text)).await
+    }
+
+    async fn found(&self, names: FindNames) -> Vec<String> {
+        let found = self
+            .credentials
+            .find(&Find {
+                names,
+                expires_until: None,
+            })
+            .await
+            .unwrap();
+        found
+            .iter()
+            .map(|found| found.name.as_str().to_owned())
+            .collect()
+    }
+}

@@ -1,0 +1,11 @@
+//! The repositories through their ports, each test on a database file of its own.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "these are tests; helper functions outside of #[test] count as production code for the lints"
+)]
+
+mod credentials;
+mod encryption_keys;
+mod find;
+mod support;

@@ -1,0 +1,141 @@
+//! Making a certificate.
+
+use keywright_plugin_support::{Failure, Violation, canonical, no_settings, written};
+use rand_core::CryptoRng;
+use rsa::{
+    RsaPrivateKey,
+    pkcs1::{EncodeRsaPrivateKey, EncodeRsaPublicKey, LineEnding},
+    pkcs1v15,
+    signature::{RandomizedSigner, SignatureEncoding},
+};
+use serde::Serialize;
+use sha2::Sha256;
+
+use crate::{
+    issuer::Issuer,
+    parameters::Parameters,
+    pem,
+    tbs::{self, Circumstances, SERIAL_NUMBER_BYTES},
+};
+
+/// Makes a key and a certificate from canonical parameters and returns the value as JSON.
+///
+/// `issuer` signs; without one, the certificate signs itself.
+///
+/// # Errors
+///
+/// [`Failure::InvalidParameters`] when the certificate would be too large; [`Failure::Other`] when the parameters are
+/// not canonical or do not agree with the issuer that is there, and when the issuer does not sign;
+/// [`Failure::Misconfigured`] for any setting.
+pub fn generate(
+    parameters: &str,
+    settings: &str,
+    now_seconds: u64,
+    issuer: Option<&impl Issuer>,
+    random: &mut impl CryptoRng,
+) -> Result<String, Failure> {
+    no_settings(settings)?;
+    let parameters: Parameters = canonical(parameters)?;
+    if parameters.self_sign == issuer.is_some() || parameters.ca.is_some() != issuer.is_some() {
+        return Err(Failure::Other(
+            "the parameters and the issuer do not agree".to_owned(),
+        ));
+    }
+    let key = RsaPrivateKey::new(random, parameters.key_length.bits())
+        .map_err(|error| Failure::Other(format!("no key was made: {error}")))?;
+    let private_key = key
+        .to_pkcs1_pem(LineEnding::LF)
+        .map_err(|_| not_encoded())?;
+    let certificate = certificate(&parameters, now_seconds, issuer, key, random)?;
+    let certificate_pem = pem::written(&certificate)?;
+    let ca = match issuer {
+        Some(issuer) => pem::written(&issuer.certificate())?,
+        None => certificate_pem.clone(),
+    };
+    written(&Value {
+        ca,
+        certificate: certificate_pem,
+        private_key: &private_key,
+    })
+}
+
+#[derive(Serialize)]
+struct Value<'a> {
+    ca: String,
+    certificate: String,
+    private_key: &'a str,
+}
+
+fn certificate(
+    parameters: &Parameters,
+    now_seconds: u64,
+    issuer: Option<&impl Issuer>,
+    key: RsaPrivateKey,
+    random: &mut impl CryptoRng,
+) -> Result<Vec<u8>, Failure> {
+    let public_key = key
+        .to_public_key()
+        .to_pkcs1_der()
+        .map_err(|_| not_encoded())?;
+    let circumstances = Circumstances {
+        public_key: public_key.as_bytes(),
+        serial_number: serial_number(random),
+        now_seconds,
+    };
+    let tbs_certificate = tbs::tbs_certificate(parameters, circumstances, issuer)?;
+    if tbs_certificate.len() > TBS_BYTES_MAX {
+        return Err(Failure::InvalidParameters(Violation::of_whole(
+            "would make a certificate of more than 64 KiB",
+        )));
+    }
+    match issuer {
+        Some(issuer) => issuer
+            .sign_certificate(&tbs_certificate)
+            .map_err(|reason| Failure::Other(format!("the issuer did not sign: {reason}"))),
+        None => {
+            let signature = pkcs1v15::SigningKey::<Sha256>::new(key)
+                .try_sign_with_rng(random, &tbs_certificate)
+                .map_err(|error| Failure::Other(format!("the key did not sign: {error}")))?;
+            tbs::certificate(&tbs_certificate, &signature.to_vec())
+        }
+    }
+}
+
+/// A random number of 159 bits.
+pub(crate) fn serial_number(random: &mut impl CryptoRng) -> [u8; SERIAL_NUMBER_BYTES] {
+    let mut octets = [0; SERIAL_NUMBER_BYTES];
+    random.fill_bytes(&mut octets);
+    let [most_significant, ..] = &mut octets;
+    *most_significant &= 0x7f;
+    octets
+}
+
+fn not_encoded() -> Failure {
+    Failure::Other("the key can't be encoded".to_owned())
+}
+
+/// The largest body that an issuer takes.
+const TBS_BYTES_MAX: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use rand::{SeedableRng, rngs::ChaCha12Rng};
+
+    use super::*;
+
+    #[test]
+    fn a_hundred_thousand_serial_numbers_are_positive_and_all_different() {
+        let random = &mut ChaCha12Rng::seed_from_u64(1);
+        let numbers: HashSet<_> = (0..100_000).map(|_| serial_number(random)).collect();
+        assert_eq!(numbers.len(), 100_000);
+        assert!(numbers.iter().all(|[first, rest @ ..]| {
+            *first < 0x80 && (*first > 0 || rest.iter().any(|octet| *octet > 0))
+        }));
+        assert!(
+            numbers.iter().any(|[first, ..]| *first >= 0x40),
+            "159 bits are used"
+        );
+    }
+}

@@ -1,0 +1,48 @@
+//! Makes X.509 certificates with an RSA key: roots, intermediate authorities and leaves.
+//!
+//! - [`parameters`]: what a caller may ask for, and its canonical form; [`subject`], [`alternative_name`] and [`usage`]
+//!   are its parts.
+//! - [`generate`]: the key, the certificate, the value. Pure, and tested natively.
+//! - [`tbs`]: the body of the certificate (`TBSCertificate`).
+//! - [`recover`]: the parameters with which a stored certificate is made anew.
+//! - [`issuer`]: what the plugin needs of a certificate authority; the host's `issuer` resource in a component.
+//! - [`pem`]: the one form in which certificates are stored.
+//! - `component`: the WIT side, for `wasm32` alone.
+//!
+//! # Who writes and who signs
+//!
+//! rcgen writes the body. It is exact in everything but the issuer: it would write the issuer's name anew, from fields,
+//! and knows the signature algorithms of its own keys alone. So [`tbs`] puts the bytes of the issuer's subject and of its
+//! algorithm in the places of those that rcgen wrote; a subject whose bytes are to be kept would go the same way.
+//!
+//! A certificate that signs itself is signed with its own key, here. Every other is signed by the host, which holds the
+//! key of the authority. What a caller *sets* is checked by the host too: it parses X.509 itself, and keys that were set
+//! have no business in a guest. So the plugin has no `acceptor`.
+//!
+//! Build it with `-C target-feature=+wide-arithmetic,+simd128`: without them the arithmetic of large numbers takes some
+//! nine times as long.
+
+pub mod alternative_name;
+#[cfg(target_arch = "wasm32")]
+mod component;
+pub mod generate;
+pub mod issuer;
+pub mod parameters;
+pub mod pem;
+pub mod recover;
+pub mod subject;
+pub mod tbs;
+pub mod usage;
+
+/// The JSON Schema of the parameters.
+pub const PARAMETERS_SCHEMA: &str = include_str!("parameters.schema.json");
+
+/// The JSON Schema of the value.
+pub const VALUE_SCHEMA: &str = include_str!("value.schema.json");
+
+/// The parameter that names the credential of the certificate authority.
+pub const ISSUER_PARAMETER: &str = "ca";
+
+/// How many random bits, at least, go into a certificate with a key of the default length: all those of both primes but
+/// the first two and the last of each, and those of the serial number.
+pub const ENTROPY_BITS_MIN: u32 = 2042 + 159;

@@ -1,0 +1,266 @@
+//! What a caller may ask for.
+
+use std::collections::BTreeSet;
+
+use keywright_plugin_support::{Failure, KeyLength, Members, Violation, no_settings, written};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    ISSUER_PARAMETER,
+    alternative_name::AlternativeName,
+    subject::Subject,
+    usage::{ExtendedKeyUsage, KeyUsage},
+};
+
+/// The canonical parameters.
+///
+/// What was not asked for is left out; the length of the key, the duration and the two flags are always there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parameters {
+    /// The subject.
+    #[serde(flatten)]
+    pub subject: Subject,
+    /// The alternative names, in the order in which they were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alternative_names: Vec<AlternativeName>,
+    /// The key usage; its order means nothing.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub key_usage: BTreeSet<KeyUsage>,
+    /// The extended key usage, each purpose once, in the order in which they were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extended_key_usage: Vec<ExtendedKeyUsage>,
+    /// The length of the RSA key.
+    pub key_length: KeyLength,
+    /// The duration in days. A caller may ask for 1 to 3650; a certificate that was set may last longer, and is made
+    /// anew with its own.
+    #[serde(rename = "duration")]
+    pub duration_days: u32,
+    /// The name of the credential of the certificate authority that signs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ca: Option<String>,
+    /// Whether the certificate is an authority itself.
+    pub is_ca: bool,
+    /// Whether the certificate is signed with its own key: it was asked for, or it is an authority with none above it.
+    pub self_sign: bool,
+}
+
+/// Brings parameters into their canonical form.
+///
+/// # Errors
+///
+/// [`Failure::InvalidParameters`] with the rule that they break; [`Failure::Misconfigured`] for any setting.
+pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
+    no_settings(settings)?;
+    let parameters = Parameters::parse(parameters).map_err(Failure::InvalidParameters)?;
+    written(&parameters)
+}
+
+impl Parameters {
+    /// Reads what a caller sent.
+    ///
+    /// # Errors
+    ///
+    /// The rule that it breaks.
+    pub fn parse(parameters: &str) -> Result<Self, Violation> {
+        let mut members = Members::parse(parameters)?;
+        let ca = members.take_filled_text(ISSUER_PARAMETER)?;
+        let is_ca = members.take_flag("is_ca")?;
+        let self_sign = members.take_flag("self_sign")?;
+        let parameters = Self {
+            subject: Subject::take(&mut members)?,
+            alternative_names: take_each(
+                &mut members,
+                "alternative_names",
+                AlternativeName::parse,
+            )?,
+            key_usage: take_each(&mut members, "key_usage", KeyUsage::parse)?
+                .into_iter()
+                .collect(),
+            extended_key_usage: each_once(take_each(
+                &mut members,
+                "extended_key_usage",
+                ExtendedKeyUsage::parse,
+            )?),
+            key_length: KeyLength::take(&mut members)?,
+            duration_days: take_duration(&mut members)?,
+            self_sign: signs_itself(ca.is_some(), is_ca, self_sign)?,
+            ca,
+            is_ca,
+        };
+        members.finish()?;
+        Ok(parameters)
+    }
+}
+
+fn signs_itself(has_ca: bool, is_ca: bool, self_sign: bool) -> Result<bool, Violation> {
+    match (has_ca, self_sign) {
+        (true, true) => Err(Violation::of_whole("can't have both ca and self_sign")),
+        (true, false) => Ok(false),
+        (false, _) if is_ca || self_sign => Ok(true),
+        (false, _) => Err(Violation::of_whole("needs one of ca, is_ca and self_sign")),
+    }
+}
+
+fn take_each<T>(
+    members: &mut Members,
+    parameter: &str,
+    parse: fn(&str) -> Result<T, Violation>,
+) -> Result<Vec<T>, Violation> {
+    members
+        .take_texts(parameter)?
+        .iter()
+        .map(|text| parse(text))
+        .collect()
+}
+
+fn each_once<T: PartialEq>(items: Vec<T>) -> Vec<T> {
+    let mut seen = Vec::with_capacity(items.len());
+    for item in items {
+        if !seen.contains(&item) {
+            seen.push(item);
+        }
+    }
+    seen
+}
+
+fn take_duration(members: &mut Members) -> Result<u32, Violation> {
+    let Some(days) = members.take_integer("duration")? else {
+        return Ok(DURATION_DAYS_DEFAULT);
+    };
+    u32::try_from(days)
+        .ok()
+        .filter(|days| (DURATION_DAYS_MIN..=DURATION_DAYS_MAX).contains(days))
+        .ok_or_else(|| {
+            Violation::of(
+                "duration",
+                format!("must be from {DURATION_DAYS_MIN} to {DURATION_DAYS_MAX} days"),
+            )
+        })
+}
+
+const DURATION_DAYS_DEFAULT: u32 = 365;
+const DURATION_DAYS_MIN: u32 = 1;
+const DURATION_DAYS_MAX: u32 = 3650;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::PARAMETERS_SCHEMA;
+
+    fn normalized(parameters: &Value) -> Value {
+        let text = normalize(&parameters.to_string(), "{}").unwrap();
+        assert_eq!(
+            normalize(&text, "{}").unwrap(),
+            text,
+            "not its own canonical form"
+        );
+        let canonical: Value = serde_json::from_str(&text).unwrap();
+        let schema = serde_json::from_str(PARAMETERS_SCHEMA).unwrap();
+        assert!(
+            jsonschema::draft202012::new(&schema)
+                .unwrap()
+                .is_valid(&canonical),
+            "{canonical}"
+        );
+        canonical
+    }
+
+    fn violation(parameters: &Value) -> Violation {
+        let Err(Failure::InvalidParameters(violation)) = normalize(&parameters.to_string(), "{}")
+        else {
+            panic!("{parameters} was taken")
+        };
+        violation
+    }
+
+    #[test]
+    fn defaults_are_filled_in_and_what_is_absent_is_left_out() {
+        assert_eq!(
+            normalized(&json!({"common_name": "x", "self_sign": true, "ca": "", "key_usage": []})),
+            json!({"common_name": "x", "key_length": 2048, "duration": 365, "is_ca": false, "self_sign": true})
+        );
+    }
+
+    #[test]
+    fn everything_that_may_be_asked_for_is_kept() {
+        let full = json!({
+            "common_name": "x", "organization": "o", "organization_unit": "u", "locality": "l",
+            "state": "s", "country": "DE", "alternative_names": ["b.example", "10.0.0.1", "a.example"],
+            "key_usage": ["digital_signature", "decipher_only"],
+            "extended_key_usage": ["server_auth", "client_auth"],
+            "key_length": 4096, "duration": 3650, "ca": "/ca", "is_ca": true, "self_sign": false
+        });
+        assert_eq!(normalized(&full), full);
+    }
+
+    #[test]
+    fn two_ways_to_ask_for_the_same_have_one_canonical_form() {
+        let one = json!({
+            "common_name": "x", "is_ca": true, "duration": "30", "alternative_names": ["::0001"],
+            "key_usage": ["crl_sign", "key_cert_sign", "crl_sign"],
+            "extended_key_usage": ["server_auth", "client_auth", "server_auth"]
+        });
+        let other = json!({
+            "common_name": "x", "is_ca": "true", "self_sign": true, "duration": 30, "state": "",
+            "alternative_names": ["::1"], "key_usage": ["key_cert_sign", "crl_sign"],
+            "extended_key_usage": ["server_auth", "client_auth"]
+        });
+        assert_eq!(normalized(&one), normalized(&other));
+    }
+
+    #[test]
+    fn who_signs_must_be_said_and_only_once() {
+        assert_eq!(violation(&json!({"common_name": "x"})).member, None);
+        assert_eq!(
+            violation(&json!({"common_name": "x", "ca": ""})).member,
+            None
+        );
+        assert_eq!(
+            violation(&json!({"common_name": "x", "ca": "/a", "self_sign": true})).member,
+            None
+        );
+        let intermediate = normalized(&json!({"common_name": "x", "ca": "/a", "is_ca": true}));
+        assert_eq!(intermediate["self_sign"], false);
+        let root = normalized(&json!({"common_name": "x", "is_ca": true}));
+        assert_eq!(root["self_sign"], true);
+    }
+
+    #[test]
+    fn a_parameter_that_breaks_a_rule_is_named_with_the_rule() {
+        for (parameter, value, rule) in [
+            ("duration", json!(0), "1 to 3650"),
+            ("duration", json!(3651), "1 to 3650"),
+            ("duration", json!(-1), "1 to 3650"),
+            ("duration", json!(1.5), "whole number"),
+            ("key_length", json!(1024), "2048, 3072 or 4096"),
+            ("key_usage", json!(["sign_everything"]), "`sign_everything`"),
+            (
+                "extended_key_usage",
+                json!(["Server_Auth"]),
+                "`Server_Auth`",
+            ),
+            ("alternative_names", json!(["1.2.3.999"]), "`1.2.3.999`"),
+            ("alternative_names", json!("a.example"), "array of strings"),
+            ("is_ca", json!("yes"), "true or false"),
+            ("colour", json!("red"), "not a known member"),
+        ] {
+            let mut parameters = json!({"common_name": "x", "self_sign": true});
+            parameters[parameter] = value;
+            let violation = violation(&parameters);
+            assert_eq!(violation.member.as_deref(), Some(parameter));
+            assert!(
+                violation.rule.contains(rule),
+                "{parameter}: {}",
+                violation.rule
+            );
+        }
+    }
+
+    #[test]
+    fn a_setting_is_refused() {
+        let result = normalize(r#"{"common_name":"x","is_ca":true}"#, r#"{"duration":1}"#);
+        assert!(matches!(result, Err(Failure::Misconfigured(text)) if text.contains("duration")));
+    }
+}

@@ -1,0 +1,209 @@
+//! For what a certificate's key may be used.
+
+use der::oid::ObjectIdentifier;
+use keywright_plugin_support::Violation;
+use rcgen::{ExtendedKeyUsagePurpose, KeyUsagePurpose};
+use serde::{Deserialize, Serialize};
+use x509_cert::ext::pkix;
+
+/// One bit of the key usage, in the order of RFC 5280, section 4.2.1.3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names are those of RFC 5280")]
+pub enum KeyUsage {
+    DigitalSignature,
+    NonRepudiation,
+    KeyEncipherment,
+    DataEncipherment,
+    KeyAgreement,
+    KeyCertSign,
+    CrlSign,
+    EncipherOnly,
+    DecipherOnly,
+}
+
+impl KeyUsage {
+    /// The usage of this name in the API.
+    ///
+    /// # Errors
+    ///
+    /// The rule, when there is none.
+    pub fn parse(name: &str) -> Result<Self, Violation> {
+        KEY_USAGES
+            .iter()
+            .find_map(|(usage, its_name, ..)| (*its_name == name).then_some(*usage))
+            .ok_or_else(|| unknown("key_usage", name))
+    }
+
+    /// The usage as rcgen knows it.
+    #[must_use]
+    pub fn purpose(self) -> KeyUsagePurpose {
+        match self {
+            Self::DigitalSignature => KeyUsagePurpose::DigitalSignature,
+            Self::NonRepudiation => KeyUsagePurpose::ContentCommitment,
+            Self::KeyEncipherment => KeyUsagePurpose::KeyEncipherment,
+            Self::DataEncipherment => KeyUsagePurpose::DataEncipherment,
+            Self::KeyAgreement => KeyUsagePurpose::KeyAgreement,
+            Self::KeyCertSign => KeyUsagePurpose::KeyCertSign,
+            Self::CrlSign => KeyUsagePurpose::CrlSign,
+            Self::EncipherOnly => KeyUsagePurpose::EncipherOnly,
+            Self::DecipherOnly => KeyUsagePurpose::DecipherOnly,
+        }
+    }
+
+    /// The usages that an extension asserts.
+    pub fn asserted(extension: &pkix::KeyUsage) -> impl Iterator<Item = Self> {
+        KEY_USAGES
+            .iter()
+            .filter_map(|(usage, _, bit)| extension.0.contains(*bit).then_some(*usage))
+    }
+}
+
+/// One purpose of the extended key usage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names are those of RFC 5280")]
+pub enum ExtendedKeyUsage {
+    ClientAuth,
+    ServerAuth,
+    CodeSigning,
+    EmailProtection,
+    Timestamping,
+}
+
+impl ExtendedKeyUsage {
+    /// The purpose of this name in the API.
+    ///
+    /// # Errors
+    ///
+    /// The rule, when there is none.
+    pub fn parse(name: &str) -> Result<Self, Violation> {
+        EXTENDED_KEY_USAGES
+            .iter()
+            .find_map(|(usage, its_name, _)| (*its_name == name).then_some(*usage))
+            .ok_or_else(|| unknown("extended_key_usage", name))
+    }
+
+    /// The purpose as rcgen knows it.
+    #[must_use]
+    pub fn purpose(self) -> ExtendedKeyUsagePurpose {
+        match self {
+            Self::ClientAuth => ExtendedKeyUsagePurpose::ClientAuth,
+            Self::ServerAuth => ExtendedKeyUsagePurpose::ServerAuth,
+            Self::CodeSigning => ExtendedKeyUsagePurpose::CodeSigning,
+            Self::EmailProtection => ExtendedKeyUsagePurpose::EmailProtection,
+            Self::Timestamping => ExtendedKeyUsagePurpose::TimeStamping,
+        }
+    }
+
+    /// The purpose with this identifier, if it is one of those that may be asked for.
+    #[must_use]
+    pub fn identified(identifier: &ObjectIdentifier) -> Option<Self> {
+        EXTENDED_KEY_USAGES
+            .iter()
+            .find_map(|(usage, _, its_identifier)| (its_identifier == identifier).then_some(*usage))
+    }
+}
+
+fn unknown(parameter: &str, name: &str) -> Violation {
+    Violation::of(parameter, format!("does not know `{name}`"))
+}
+
+const KEY_USAGES: [(KeyUsage, &str, pkix::KeyUsages); 9] = [
+    (
+        KeyUsage::DigitalSignature,
+        "digital_signature",
+        pkix::KeyUsages::DigitalSignature,
+    ),
+    (
+        KeyUsage::NonRepudiation,
+        "non_repudiation",
+        pkix::KeyUsages::NonRepudiation,
+    ),
+    (
+        KeyUsage::KeyEncipherment,
+        "key_encipherment",
+        pkix::KeyUsages::KeyEncipherment,
+    ),
+    (
+        KeyUsage::DataEncipherment,
+        "data_encipherment",
+        pkix::KeyUsages::DataEncipherment,
+    ),
+    (
+        KeyUsage::KeyAgreement,
+        "key_agreement",
+        pkix::KeyUsages::KeyAgreement,
+    ),
+    (
+        KeyUsage::KeyCertSign,
+        "key_cert_sign",
+        pkix::KeyUsages::KeyCertSign,
+    ),
+    (KeyUsage::CrlSign, "crl_sign", pkix::KeyUsages::CRLSign),
+    (
+        KeyUsage::EncipherOnly,
+        "encipher_only",
+        pkix::KeyUsages::EncipherOnly,
+    ),
+    (
+        KeyUsage::DecipherOnly,
+        "decipher_only",
+        pkix::KeyUsages::DecipherOnly,
+    ),
+];
+
+const EXTENDED_KEY_USAGES: [(ExtendedKeyUsage, &str, ObjectIdentifier); 5] = [
+    (
+        ExtendedKeyUsage::ClientAuth,
+        "client_auth",
+        ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.2"),
+    ),
+    (
+        ExtendedKeyUsage::ServerAuth,
+        "server_auth",
+        ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.1"),
+    ),
+    (
+        ExtendedKeyUsage::CodeSigning,
+        "code_signing",
+        ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.3"),
+    ),
+    (
+        ExtendedKeyUsage::EmailProtection,
+        "email_protection",
+        ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.4"),
+    ),
+    (
+        ExtendedKeyUsage::Timestamping,
+        "timestamping",
+        ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.8"),
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_of_the_api_and_of_the_canonical_parameters_are_the_same() {
+        for (usage, name, _) in KEY_USAGES {
+            assert_eq!(KeyUsage::parse(name), Ok(usage));
+            assert_eq!(serde_json::to_value(usage).unwrap(), name);
+        }
+        for (usage, name, _) in EXTENDED_KEY_USAGES {
+            assert_eq!(ExtendedKeyUsage::parse(name), Ok(usage));
+            assert_eq!(serde_json::to_value(usage).unwrap(), name);
+        }
+    }
+
+    #[test]
+    fn a_name_in_another_case_is_unknown_and_named() {
+        for name in ["Digital_Signature", "server_auth", "", "crl_sign "] {
+            let violation = KeyUsage::parse(name).unwrap_err();
+            assert_eq!(violation.member.as_deref(), Some("key_usage"));
+            assert!(violation.rule.contains(&format!("`{name}`")));
+        }
+        assert!(ExtendedKeyUsage::parse("SERVER_AUTH").is_err());
+    }
+}

@@ -1,0 +1,99 @@
+//! What the tests share: making certificates with a fixed random stream, and an authority that signs natively.
+
+use keywright_plugin_certificate::{generate, issuer::Issuer, parameters::normalize, pem, tbs};
+use keywright_plugin_support::Failure;
+use rand::{SeedableRng, rngs::ChaCha12Rng};
+use rsa::{
+    RsaPrivateKey,
+    pkcs1::DecodeRsaPrivateKey,
+    pkcs1v15::SigningKey,
+    signature::{SignatureEncoding, Signer},
+};
+use serde_json::Value;
+use sha2::Sha256;
+use x509_parser::{
+    extensions::ParsedExtension,
+    prelude::{FromDer, X509Certificate},
+};
+
+/// 2026-11-21T12:00:00Z.
+pub(crate) const NOW_SECONDS: u64 = 1_795_262_400;
+
+/// A certificate authority whose key is at hand.
+pub(crate) struct Authority {
+    pub(crate) certificate: Vec<u8>,
+    pub(crate) subject: Vec<u8>,
+    pub(crate) subject_key_identifier: Option<Vec<u8>>,
+    pub(crate) signature_algorithm: Vec<u8>,
+    pub(crate) key: RsaPrivateKey,
+}
+
+impl Authority {
+    /// The authority of a value that was generated.
+    pub(crate) fn of(value: &Value) -> Self {
+        let certificate = der(value, "certificate");
+        let (_, parsed) = X509Certificate::from_der(&certificate).unwrap();
+        let identifier =
+            parsed
+                .iter_extensions()
+                .find_map(|extension| match extension.parsed_extension() {
+                    ParsedExtension::SubjectKeyIdentifier(identifier) => {
+                        Some(identifier.0.to_vec())
+                    }
+                    _ => None,
+                });
+        Self {
+            subject: parsed.subject().as_raw().to_vec(),
+            subject_key_identifier: identifier,
+            signature_algorithm: SHA256_WITH_RSA.to_vec(),
+            key: RsaPrivateKey::from_pkcs1_pem(value["private_key"].as_str().unwrap()).unwrap(),
+            certificate,
+        }
+    }
+}
+
+impl Issuer for Authority {
+    fn certificate(&self) -> Vec<u8> {
+        self.certificate.clone()
+    }
+
+    fn subject(&self) -> Vec<u8> {
+        self.subject.clone()
+    }
+
+    fn subject_key_identifier(&self) -> Option<Vec<u8>> {
+        self.subject_key_identifier.clone()
+    }
+
+    fn signature_algorithm(&self) -> Vec<u8> {
+        self.signature_algorithm.clone()
+    }
+
+    fn sign_certificate(&self, tbs_certificate: &[u8]) -> Result<Vec<u8>, String> {
+        let signature = SigningKey::<Sha256>::new(self.key.clone()).sign(tbs_certificate);
+        Ok(tbs::certificate(tbs_certificate, &signature.to_vec()).unwrap())
+    }
+}
+
+/// Makes a value as the host does: canonical parameters first.
+pub(crate) fn made(
+    parameters: &Value,
+    now_seconds: u64,
+    issuer: Option<&Authority>,
+    seed: u64,
+) -> Result<Value, Failure> {
+    let canonical = normalize(&parameters.to_string(), "{}")?;
+    let random = &mut ChaCha12Rng::seed_from_u64(seed);
+    let value = generate::generate(&canonical, "{}", now_seconds, issuer, random)?;
+    Ok(serde_json::from_str(&value).unwrap())
+}
+
+/// The bytes of a member that is a certificate.
+pub(crate) fn der(value: &Value, member: &str) -> Vec<u8> {
+    pem::first_certificate(value[member].as_str().unwrap()).unwrap()
+}
+
+/// `sha256WithRSAEncryption` with its NULL.
+pub(crate) const SHA256_WITH_RSA: [u8; 15] = [
+    0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x0b, 0x05, 0x00,
+];

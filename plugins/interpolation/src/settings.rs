@@ -1,0 +1,90 @@
+//! The settings of the plugin.
+
+use keywright_plugin_support::Members;
+
+/// The members of `credentials` in which a reference may stand.
+///
+/// Setting `reference_keys`: an array of strings. The default is `credhub_ref`, `credhub-ref`, `store-ref`. When a
+/// `credentials` object has several of them, the first of this list counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReferenceKeys(Vec<String>);
+
+impl ReferenceKeys {
+    /// Reads the settings.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, for the operator: an unknown setting, or a list that is none, or empty.
+    pub fn parse(settings: &str) -> Result<Self, String> {
+        let mut members = Members::parse(settings)
+            .map_err(|_| "the settings must be a JSON object".to_owned())?;
+        let is_given = members.has(SETTING);
+        let keys = members
+            .take_texts(SETTING)
+            .map_err(|violation| format!("the setting `{SETTING}` {}", violation.rule))?;
+        members.finish().map_err(|violation| {
+            format!(
+                "there is no setting `{}`",
+                violation.member.unwrap_or_default()
+            )
+        })?;
+        if !is_given {
+            return Ok(Self::default());
+        }
+        if keys.is_empty() || keys.iter().any(String::is_empty) {
+            return Err(format!(
+                "the setting `{SETTING}` must have one or more names of members"
+            ));
+        }
+        Ok(Self(keys))
+    }
+
+    /// The keys, the one that counts before the others first.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+}
+
+impl Default for ReferenceKeys {
+    fn default() -> Self {
+        Self(DEFAULT_KEYS.map(str::to_owned).to_vec())
+    }
+}
+
+const SETTING: &str = "reference_keys";
+const DEFAULT_KEYS: [&str; 3] = ["credhub_ref", "credhub-ref", "store-ref"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_settings_the_three_keys_count_and_the_underscore_form_first() {
+        let keys = ReferenceKeys::parse("{}").unwrap();
+        assert_eq!(
+            keys.iter().collect::<Vec<_>>(),
+            ["credhub_ref", "credhub-ref", "store-ref"]
+        );
+    }
+
+    #[test]
+    fn the_setting_replaces_them() {
+        let keys = ReferenceKeys::parse(r#"{"reference_keys":["b","a"]}"#).unwrap();
+        assert_eq!(keys.iter().collect::<Vec<_>>(), ["b", "a"]);
+    }
+
+    #[test]
+    fn wrong_settings_are_named() {
+        for (settings, named) in [
+            (r#"{"reference_key":["a"]}"#, "`reference_key`"),
+            (r#"{"reference_keys":"a"}"#, "`reference_keys`"),
+            (r#"{"reference_keys":[]}"#, "`reference_keys`"),
+            (r#"{"reference_keys":null}"#, "`reference_keys`"),
+            (r#"{"reference_keys":[""]}"#, "`reference_keys`"),
+            ("[]", "JSON object"),
+        ] {
+            let text = ReferenceKeys::parse(settings).unwrap_err();
+            assert!(text.contains(named), "{settings}: {text}");
+        }
+    }
+}

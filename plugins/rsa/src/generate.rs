@@ -1,0 +1,236 @@
+//! What the plugin does, without WIT.
+
+use keywright_plugin_support::{
+    Failure, KeyLength, Members, Violation, canonical, no_settings, written,
+};
+use rand_core::CryptoRng;
+use rsa::{
+    RsaPrivateKey,
+    pkcs1::EncodeRsaPrivateKey,
+    pkcs8::{EncodePublicKey, LineEnding},
+};
+use serde::{Deserialize, Serialize};
+
+/// From what a key pair is made.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Parameters {
+    pub(crate) key_length: KeyLength,
+}
+
+/// Brings parameters into their canonical form, in which every one is written out.
+///
+/// # Errors
+///
+/// [`Failure::InvalidParameters`] with the rule that they break; [`Failure::Misconfigured`] for any setting.
+pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
+    no_settings(settings)?;
+    let parameters = parse(parameters).map_err(Failure::InvalidParameters)?;
+    written(&parameters)
+}
+
+/// Makes a key pair from canonical parameters and returns it as JSON.
+///
+/// The public exponent is 65537.
+///
+/// # Errors
+///
+/// [`Failure::Other`] when the parameters are not canonical; [`Failure::Misconfigured`] for any setting.
+pub fn generate(
+    parameters: &str,
+    settings: &str,
+    random: &mut impl CryptoRng,
+) -> Result<String, Failure> {
+    no_settings(settings)?;
+    let Parameters { key_length } = canonical(parameters)?;
+    let key = RsaPrivateKey::new(random, key_length.bits())
+        .map_err(|error| Failure::Other(format!("no key was made: {error}")))?;
+    let not_encoded = || Failure::Other("the key can't be encoded".to_owned());
+    let public_key = key
+        .to_public_key()
+        .to_public_key_pem(LineEnding::LF)
+        .map_err(|_| not_encoded())?;
+    let private_key = key
+        .to_pkcs1_pem(LineEnding::LF)
+        .map_err(|_| not_encoded())?;
+    written(&KeyPair {
+        public_key: Some(public_key),
+        private_key: Some(private_key.to_string()),
+    })
+}
+
+/// Checks a key pair that a caller sets: one of the keys at least must be there; an empty one is none.
+///
+/// What the keys hold is the caller's affair.
+///
+/// # Errors
+///
+/// [`Failure::InvalidValue`] with the rule that it breaks; [`Failure::Misconfigured`] for any setting.
+pub fn accept(value: &str, settings: &str) -> Result<String, Failure> {
+    no_settings(settings)?;
+    let key_pair = parse_value(value).map_err(Failure::InvalidValue)?;
+    written(&key_pair)
+}
+
+#[derive(Serialize)]
+struct KeyPair {
+    public_key: Option<String>,
+    private_key: Option<String>,
+}
+
+fn parse(parameters: &str) -> Result<Parameters, Violation> {
+    let mut members = Members::parse(parameters)?;
+    let key_length = KeyLength::take(&mut members)?;
+    members.finish()?;
+    Ok(Parameters { key_length })
+}
+
+fn parse_value(value: &str) -> Result<KeyPair, Violation> {
+    let mut members = Members::parse(value)?;
+    let key_pair = KeyPair {
+        public_key: members.take_filled_text("public_key")?,
+        private_key: members.take_filled_text("private_key")?,
+    };
+    members.finish()?;
+    if key_pair.public_key.is_none() && key_pair.private_key.is_none() {
+        return Err(Violation::of_whole(
+            "needs at least one of public_key and private_key",
+        ));
+    }
+    Ok(key_pair)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use rand::{SeedableRng, rngs::ChaCha12Rng};
+    use rsa::{
+        RsaPublicKey,
+        pkcs1::DecodeRsaPrivateKey,
+        pkcs8::DecodePublicKey,
+        traits::{PrivateKeyParts, PublicKeyParts},
+    };
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{PARAMETERS_SCHEMA, VALUE_SCHEMA};
+
+    pub(crate) fn generated(key_length: usize, seed: u64) -> Value {
+        let parameters = normalize(&json!({"key_length": key_length}).to_string(), "{}").unwrap();
+        let random = &mut ChaCha12Rng::seed_from_u64(seed);
+        serde_json::from_str(&generate(&parameters, "{}", random).unwrap()).unwrap()
+    }
+
+    fn accepted(value: &Value) -> Result<Value, Failure> {
+        Ok(serde_json::from_str(&accept(&value.to_string(), "{}")?).unwrap())
+    }
+
+    fn matches(schema: &str, instance: &Value) -> bool {
+        let schema: Value = serde_json::from_str(schema).unwrap();
+        jsonschema::draft202012::new(&schema)
+            .unwrap()
+            .is_valid(instance)
+    }
+
+    #[test]
+    fn canonical_parameters_are_written_out_and_their_own_canonical_form() {
+        for (given, expected) in [
+            ("{}", r#"{"key_length":2048}"#),
+            (r#"{"key_length":"3072"}"#, r#"{"key_length":3072}"#),
+            (r#"{"key_length":4096}"#, r#"{"key_length":4096}"#),
+        ] {
+            assert_eq!(normalize(given, "{}").unwrap(), expected);
+            assert_eq!(normalize(expected, "{}").unwrap(), expected);
+            assert!(matches(
+                PARAMETERS_SCHEMA,
+                &serde_json::from_str(expected).unwrap()
+            ));
+        }
+    }
+
+    #[test]
+    fn an_unknown_parameter_is_named() {
+        assert_eq!(
+            normalize(r#"{"length":30}"#, "{}"),
+            Err(Failure::InvalidParameters(Violation::of(
+                "length",
+                "is not a known member"
+            )))
+        );
+    }
+
+    #[test]
+    fn the_two_keys_of_a_pair_belong_together_and_have_the_length_asked_for() {
+        for (bits, seed) in [(2048, 1), (3072, 2)] {
+            let value = generated(bits, seed);
+            assert!(matches(VALUE_SCHEMA, &value));
+            let private_pem = value["private_key"].as_str().unwrap();
+            let public_pem = value["public_key"].as_str().unwrap();
+            let private_key = RsaPrivateKey::from_pkcs1_pem(private_pem).unwrap();
+            let public_key = RsaPublicKey::from_public_key_pem(public_pem).unwrap();
+            private_key.validate().unwrap();
+            assert_eq!(private_key.to_public_key(), public_key);
+            assert_eq!(public_key.n().bits() as usize, bits);
+            assert_eq!(public_key.e_bytes().as_ref(), [1, 0, 1]);
+            assert_eq!(private_key.primes().len(), 2);
+        }
+    }
+
+    #[test]
+    fn the_pem_has_lines_of_64_characters_and_ends_in_a_line_feed() {
+        let value = generated(2048, 1);
+        for (member, label) in [
+            ("private_key", "RSA PRIVATE KEY"),
+            ("public_key", "PUBLIC KEY"),
+        ] {
+            let pem = value[member].as_str().unwrap();
+            assert!(pem.starts_with(&format!("-----BEGIN {label}-----\n")));
+            assert!(pem.ends_with(&format!("\n-----END {label}-----\n")));
+            assert!(!pem.contains('\r'));
+            let lines: Vec<&str> = pem.lines().filter(|line| !line.starts_with('-')).collect();
+            let (last, others) = lines.split_last().unwrap();
+            assert!(others.iter().all(|line| line.len() == 64) && last.len() <= 64);
+        }
+    }
+
+    #[test]
+    fn another_random_stream_makes_another_key() {
+        assert_eq!(generated(2048, 1), generated(2048, 1));
+        assert_ne!(generated(2048, 1), generated(2048, 3));
+    }
+
+    #[test]
+    fn either_key_may_be_set_alone_and_an_empty_one_is_none() {
+        for value in [
+            json!({"public_key": "no PEM at all"}),
+            json!({"public_key": "no PEM at all", "private_key": ""}),
+            json!({"public_key": "no PEM at all", "private_key": null}),
+        ] {
+            let key_pair = accepted(&value).unwrap();
+            assert_eq!(
+                key_pair,
+                json!({"public_key": "no PEM at all", "private_key": null})
+            );
+            assert!(matches(VALUE_SCHEMA, &key_pair));
+        }
+        let key_pair = accepted(&json!({"private_key": "x", "public_key": ""})).unwrap();
+        assert_eq!(key_pair, json!({"public_key": null, "private_key": "x"}));
+    }
+
+    #[test]
+    fn a_key_pair_that_breaks_a_rule_is_refused() {
+        for (value, member) in [
+            (json!({}), None),
+            (json!({"public_key": "", "private_key": ""}), None),
+            (json!({"public_key": 5}), Some("public_key")),
+            (
+                json!({"public_key": "x", "certificate": "y"}),
+                Some("certificate"),
+            ),
+            (json!([]), None),
+        ] {
+            let Err(Failure::InvalidValue(violation)) = accepted(&value) else {
+                panic!("{value} was taken")
+            };
+            assert_eq!(violation.member.as_deref(), member, "{value}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Finding the parameters of a stored key pair.
+
+use keywright_plugin_support::{Failure, KeyLength, Members, Recovered, no_settings, written};
+use rsa::{
+    RsaPublicKey, pkcs1::DecodeRsaPublicKey, pkcs8::DecodePublicKey, traits::PublicKeyParts,
+};
+
+use crate::generate::Parameters;
+
+/// Returns the stored parameters, or else those that the public key tells.
+///
+/// A key pair without a public key, or with one that can't be read or has a length that can't be asked for, is made
+/// anew with default parameters, and the result is incomplete.
+///
+/// # Errors
+///
+/// [`Failure::Other`] when what is stored is not what this plugin writes; [`Failure::Misconfigured`] for any setting.
+pub fn recover(
+    parameters: Option<String>,
+    value: &str,
+    settings: &str,
+) -> Result<Recovered, Failure> {
+    no_settings(settings)?;
+    if let Some(parameters) = parameters {
+        return Ok(Recovered {
+            parameters,
+            is_complete: true,
+        });
+    }
+    let public_key = Members::parse(value)
+        .and_then(|mut members| members.take_text("public_key"))
+        .map_err(|_| Failure::Other("the stored value is no key pair".to_owned()))?;
+    let key_length = public_key.as_deref().and_then(key_length);
+    Ok(Recovered {
+        parameters: written(&Parameters {
+            key_length: key_length.unwrap_or_default(),
+        })?,
+        is_complete: key_length.is_some(),
+    })
+}
+
+fn key_length(public_key: &str) -> Option<KeyLength> {
+    let key = RsaPublicKey::from_public_key_pem(public_key)
+        .ok()
+        .or_else(|| RsaPublicKey::from_pkcs1_pem(public_key).ok())?;
+    KeyLength::of_bits(key.n().bits().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use rsa::pkcs1::EncodeRsaPublicKey;
+    use serde_json::json;
+
+    use super::*;
+    use crate::generate::tests::generated;
+
+    #[test]
+    fn stored_parameters_are_returned_as_they_are() {
+        let stored = r#"{"key_length":4096}"#.to_owned();
+        let recovered = recover(Some(stored.clone()), r#"{"public_key":null}"#, "{}").unwrap();
+        assert_eq!(
+            recovered,
+            Recovered {
+                parameters: stored,
+                is_complete: true
+            }
+        );
+    }
+
+    #[test]
+    fn the_public_key_tells_the_length() {
+        let public_key = generated(3072, 2)["public_key"].clone();
+        let key = RsaPublicKey::from_public_key_pem(public_key.as_str().unwrap()).unwrap();
+        let pkcs1 = key.to_pkcs1_pem(rsa::pkcs8::LineEnding::CRLF).unwrap();
+        for public_key in [public_key, json!(pkcs1)] {
+            let value = json!({"public_key": public_key}).to_string();
+            let recovered = recover(None, &value, "{}").unwrap();
+            let expected = Recovered {
+                parameters: r#"{"key_length":3072}"#.to_owned(),
+                is_complete: true,
+            };
+            assert_eq!(recovered, expected);
+        }
+    }
+
+    #[test]
+    fn a_public_key_that_tells_nothing_leaves_the_defaults() {
+        let odd = "-----BEGIN PUBLIC KEY-----
+MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQDBo4FV3n2RcDsszxLG7dz14SCJ
+DNLKE1J84t52WxN3RJACmVHQdAjRXlio4MKHSOjKkEGm9ZicsTI7GHcyTj0AOC5s
++NH4dk17aTWa3MXobSbBCw45tdUeH9MvrcJ/rcp7tbN0YDhPlA01tdBC27TOC69t
+FOkx3JpI0T9hpnBCWwIDAQAB
+-----END PUBLIC KEY-----
+";
+        for public_key in [json!(null), json!("no PEM"), json!(odd)] {
+            let value = json!({"public_key": public_key}).to_string();
+            let recovered = recover(None, &value, "{}").unwrap();
+            let expected = Recovered {
+                parameters: r#"{"key_length":2048}"#.to_owned(),
+                is_complete: false,
+            };
+            assert_eq!(recovered, expected);
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! What the plugin does, without WIT.
+
+use keywright_plugin_support::{
+    Failure, KeyLength, Members, Violation, canonical, no_settings, written,
+};
+use rand_core::CryptoRng;
+use rsa::{
+    RsaPrivateKey, RsaPublicKey,
+    pkcs1::{EncodeRsaPrivateKey, LineEnding},
+    traits::PublicKeyParts,
+};
+use serde::{Deserialize, Serialize};
+use ssh_key::{HashAlg, Mpint, PublicKey, public};
+
+/// From what a key pair is made.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Parameters {
+    pub(crate) key_length: KeyLength,
+    /// The comment at the end of the public key's line; the empty one is none.
+    pub(crate) ssh_comment: String,
+}
+
+/// Brings parameters into their canonical form, in which every one is written out.
+///
+/// # Errors
+///
+/// [`Failure::InvalidParameters`] with the rule that they break; [`Failure::Misconfigured`] for any setting.
+pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
+    no_settings(settings)?;
+    let parameters = parse(parameters).map_err(Failure::InvalidParameters)?;
+    written(&parameters)
+}
+
+/// Makes a key pair from canonical parameters and returns it as JSON.
+///
+/// The public exponent is 65537.
+///
+/// # Errors
+///
+/// [`Failure::Other`] when the parameters are not canonical; [`Failure::Misconfigured`] for any setting.
+pub fn generate(
+    parameters: &str,
+    settings: &str,
+    random: &mut impl CryptoRng,
+) -> Result<String, Failure> {
+    no_settings(settings)?;
+    let Parameters {
+        key_length,
+        ssh_comment,
+    } = canonical(parameters)?;
+    let key = RsaPrivateKey::new(random, key_length.bits())
+        .map_err(|error| Failure::Other(format!("no key was made: {error}")))?;
+    let not_encoded = || Failure::Other("the key can't be encoded".to_owned());
+    let private_key = key
+        .to_pkcs1_pem(LineEnding::LF)
+        .map_err(|_| not_encoded())?;
+    let public_key = public_key(&key.to_public_key(), ssh_comment).map_err(|_| not_encoded())?;
+    written(&KeyPair {
+        public_key: Some(public_key.to_openssh().map_err(|_| not_encoded())?),
+        private_key: Some(private_key.to_string()),
+        public_key_fingerprint: Some(fingerprint(&public_key)),
+    })
+}
+
+/// Checks a key pair that a caller sets: one of the keys at least must be there; an empty one is none.
+///
+/// What the keys hold is the caller's affair. The fingerprint is null, whatever was sent.
+///
+/// # Errors
+///
+/// [`Failure::InvalidValue`] with the rule that it breaks; [`Failure::Misconfigured`] for any setting.
+pub fn accept(value: &str, settings: &str) -> Result<String, Failure> {
+    no_settings(settings)?;
+    let key_pair = parse_value(value).map_err(Failure::InvalidValue)?;
+    written(&key_pair)
+}
+
+#[derive(Serialize)]
+struct KeyPair {
+    public_key: Option<String>,
+    private_key: Option<String>,
+    public_key_fingerprint: Option<String>,
+}
+
+fn parse(parameters: &str) -> Result<Parameters, Violation> {
+    let mut members = Members::parse(parameters)?;
+    let parameters = Parameters {
+        key_length: KeyLength::take(&mut members)?,
+        ssh_comment: members.take_text("ssh_comment")?.unwrap_or_default(),
+    };
+    members.finish()?;
+    if parameters.ssh_comment.chars().any(char::is_control) {
+        return Err(Violation::of(
+            "ssh_comment",
+            "must be of one line, without control characters",
+        ));
+    }
+    Ok(parameters)
+}
+
+fn parse_value(value: &str) -> Result<KeyPair, Violation> {
+    let mut members = Members::parse(value)?;
+    let key_pair = KeyPair {
+        public_key: members.take_filled_text("public_key")?,
+        private_key: members.take_filled_text("private_key")?,
+        public_key_fingerprint: None,
+    };
+    members.ignore("public_key_fingerprint");
+    members.finish()?;
+    if key_pair.public_key.is_none() && key_pair.private_key.is_none() {
+        return Err(Violation::of_whole(
+            "needs at least one of public_key and private_key",
+        ));
+    }
+    Ok(key_pair)
+}
+
+fn public_key(key: &RsaPublicKey, comment: String) -> ssh_key::Result<PublicKey> {
+    let exponent = Mpint::from_positive_bytes(&key.e_bytes());
+    let modulus = Mpint::from_positive_bytes(&key.n_bytes());
+    let key = public::RsaPublicKey::new(exponent, modulus)?;
+    Ok(PublicKey::new(key.into(), comment))
+}
+
+/// The fingerprint without the prefix that names the hash.
+fn fingerprint(key: &PublicKey) -> String {
+    let fingerprint = key.fingerprint(HashAlg::Sha256).to_string();
+    fingerprint
+        .strip_prefix("SHA256:")
+        .map_or(fingerprint.clone(), str::to_owned)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use rand::{SeedableRng, rngs::ChaCha12Rng};
+    use rsa::pkcs1::DecodeRsaPrivateKey;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{PARAMETERS_SCHEMA, VALUE_SCHEMA};
+
+    pub(crate) fn generated(parameters: &Value) -> Value {
+        let parameters = normalize(&parameters.to_string(), "{}").unwrap();
+        let random = &mut ChaCha12Rng::seed_from_u64(5);
+        serde_json::from_str(&generate(&parameters, "{}", random).unwrap()).unwrap()
+    }
+
+    fn accepted(value: &Value) -> Result<Value, Failure> {
+        Ok(serde_json::from_str(&accept(&value.to_string(), "{}")?).unwrap())
+    }
+
+    fn matches(schema: &str, instance: &Value) -> bool {
+        let schema: Value = serde_json::from_str(schema).unwrap();
+        jsonschema::draft202012::new(&schema)
+            .unwrap()
+            .is_valid(instance)
+    }
+
+    #[test]
+    fn canonical_parameters_are_written_out_and_their_own_canonical_form() {
+        for (given, expected) in [
+            ("{}", r#"{"key_length":2048,"ssh_comment":""}"#),
+            (
+                r#"{"ssh_comment":null}"#,
+                r#"{"key_length":2048,"ssh_comment":""}"#,
+            ),
+            (
+                r#"{"ssh_comment":"ada@host","key_length":4096}"#,
+                r#"{"key_length":4096,"ssh_comment":"ada@host"}"#,
+            ),
+        ] {
+            assert_eq!(normalize(given, "{}").unwrap(), expected);
+            assert_eq!(normalize(expected, "{}").unwrap(), expected);
+            assert!(matches(
+                PARAMETERS_SCHEMA,
+                &serde_json::from_str(expected).unwrap()
+            ));
+        }
+    }
+
+    #[test]
+    fn a_comment_can_not_add_a_second_line() {
+        for comment in ["a\nssh-rsa AAAA", "a\r", "\u{0}", "\u{85}"] {
+            let Err(Failure::InvalidParameters(violation)) =
+                normalize(&json!({"ssh_comment": comment}).to_string(), "{}")
+            else {
+                panic!("{comment:?} was taken")
+            };
+            assert_eq!(violation.member.as_deref(), Some("ssh_comment"));
+        }
+    }
+
+    #[test]
+    fn the_line_holds_the_public_key_and_the_comment() {
+        let value = generated(&json!({"ssh_comment": "ada lovelace, ünïcode"}));
+        assert!(matches(VALUE_SCHEMA, &value));
+        let line = value["public_key"].as_str().unwrap();
+        assert!(line.starts_with("ssh-rsa AAAAB3NzaC1yc2E"));
+        assert!(line.ends_with(" ada lovelace, ünïcode"));
+        let key = PublicKey::from_openssh(line).unwrap();
+        let private_key =
+            RsaPrivateKey::from_pkcs1_pem(value["private_key"].as_str().unwrap()).unwrap();
+        let expected = public_key(&private_key.to_public_key(), key.comment().to_string()).unwrap();
+        assert_eq!(key, expected);
+    }
+
+    #[test]
+    fn without_a_comment_the_line_ends_with_the_key() {
+        let value = generated(&json!({}));
+        let line = value["public_key"].as_str().unwrap();
+        assert_eq!(line.split(' ').count(), 2);
+        assert!(!line.ends_with(char::is_whitespace));
+    }
+
+    #[test]
+    fn the_fingerprint_is_the_hash_of_the_key_without_padding() {
+        // Made by `ssh-keygen -l` from the line.
+        let line = include_str!("../tests/keys/ada.pub");
+        let key = PublicKey::from_openssh(line).unwrap();
+        assert_eq!(
+            fingerprint(&key),
+            "LSNnWGRxjajAnit6qsn3OXQ8dVk2wn9us9MHPeyKuPw"
+        );
+    }
+
+    #[test]
+    fn a_key_that_is_set_has_no_fingerprint() {
+        for value in [
+            json!({"public_key": "ssh-rsa AAAA", "public_key_fingerprint": "abc"}),
+            json!({"public_key": "ssh-rsa AAAA", "private_key": ""}),
+        ] {
+            let key_pair = accepted(&value).unwrap();
+            assert_eq!(
+                key_pair,
+                json!({"public_key": "ssh-rsa AAAA", "private_key": null, "public_key_fingerprint": null})
+            );
+            assert!(matches(VALUE_SCHEMA, &key_pair));
+        }
+    }
+
+    #[test]
+    fn a_key_pair_that_breaks_a_rule_is_refused() {
+        for (value, member) in [
+            (json!({}), None),
+            (json!({"public_key": "", "private_key": ""}), None),
+            (json!({"public_key_fingerprint": "abc"}), None),
+            (json!({"private_key": []}), Some("private_key")),
+            (json!({"public_key": "x", "comment": "y"}), Some("comment")),
+        ] {
+            let Err(Failure::InvalidValue(violation)) = accepted(&value) else {
+                panic!("{value} was taken")
+            };
+            assert_eq!(violation.member.as_deref(), member, "{value}");
+        }
+    }
+}

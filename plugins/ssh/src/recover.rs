@@ -1,0 +1,111 @@
+//! Finding the parameters of a stored key pair.
+
+use keywright_plugin_support::{Failure, KeyLength, Members, Recovered, no_settings, written};
+use ssh_key::PublicKey;
+
+use crate::generate::Parameters;
+
+/// Returns the stored parameters, or else those that the line of the public key tells.
+///
+/// A key pair without a public key, or with one that can't be read, is not RSA, or has a length that can't be asked
+/// for, is made anew with default parameters, and the result is incomplete.
+///
+/// # Errors
+///
+/// [`Failure::Other`] when what is stored is not what this plugin writes; [`Failure::Misconfigured`] for any setting.
+pub fn recover(
+    parameters: Option<String>,
+    value: &str,
+    settings: &str,
+) -> Result<Recovered, Failure> {
+    no_settings(settings)?;
+    if let Some(parameters) = parameters {
+        return Ok(Recovered {
+            parameters,
+            is_complete: true,
+        });
+    }
+    let public_key = Members::parse(value)
+        .and_then(|mut members| members.take_text("public_key"))
+        .map_err(|_| Failure::Other("the stored value is no key pair".to_owned()))?;
+    let found = public_key.as_deref().and_then(parameters_of);
+    Ok(Recovered {
+        is_complete: found.is_some(),
+        parameters: written(&found.unwrap_or_default())?,
+    })
+}
+
+fn parameters_of(public_key: &str) -> Option<Parameters> {
+    let key = PublicKey::from_openssh(public_key).ok()?;
+    let modulus = key.key_data().rsa()?.n().as_positive_bytes()?;
+    let leading_zeros = modulus.first()?.leading_zeros();
+    let bits = i64::try_from(modulus.len()).ok()? * 8 - i64::from(leading_zeros);
+    Some(Parameters {
+        key_length: KeyLength::of_bits(bits)?,
+        ssh_comment: key.comment().as_str().ok()?.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::generate::tests::generated;
+
+    #[test]
+    fn stored_parameters_are_returned_as_they_are() {
+        let stored = r#"{"key_length":4096,"ssh_comment":"x"}"#.to_owned();
+        let recovered = recover(Some(stored.clone()), r#"{"public_key":null}"#, "{}").unwrap();
+        assert_eq!(
+            recovered,
+            Recovered {
+                parameters: stored,
+                is_complete: true
+            }
+        );
+    }
+
+    #[test]
+    fn the_line_of_the_public_key_tells_the_length_and_the_comment() {
+        for (parameters, comment) in [
+            (
+                json!({"key_length": 3072, "ssh_comment": "ada @ host"}),
+                "ada @ host",
+            ),
+            (json!({"key_length": 3072}), ""),
+        ] {
+            let value = json!({"public_key": generated(&parameters)["public_key"]}).to_string();
+            let expected = json!({"key_length": 3072, "ssh_comment": comment}).to_string();
+            assert_eq!(
+                recover(None, &value, "{}").unwrap(),
+                Recovered {
+                    parameters: expected,
+                    is_complete: true
+                }
+            );
+        }
+    }
+
+    #[test]
+    fn a_public_key_that_tells_nothing_leaves_the_defaults() {
+        for public_key in [
+            json!(null),
+            json!("ssh-rsa"),
+            json!("ssh-rsa !!!!"),
+            json!(
+                "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILM+rvN+ot98qgEN796jTiQfZfG1KaT0PtFDJ/XFSqti x"
+            ),
+        ] {
+            let value = json!({"public_key": public_key}).to_string();
+            let expected = r#"{"key_length":2048,"ssh_comment":""}"#.to_owned();
+            assert_eq!(
+                recover(None, &value, "{}").unwrap(),
+                Recovered {
+                    parameters: expected,
+                    is_complete: false
+                }
+            );
+        }
+    }
+}

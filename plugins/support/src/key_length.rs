@@ -1,0 +1,107 @@
+use serde::{Deserialize, Serialize};
+
+use crate::{Members, Violation};
+
+/// The length of an RSA modulus that may be asked for, in bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "u32", try_from = "u32")]
+pub enum KeyLength {
+    /// 2048 bits.
+    #[default]
+    Bits2048,
+    /// 3072 bits.
+    Bits3072,
+    /// 4096 bits.
+    Bits4096,
+}
+
+impl KeyLength {
+    /// Takes the parameter `key_length` out of what the caller sent.
+    ///
+    /// # Errors
+    ///
+    /// The rule, when it is none of the three lengths.
+    pub fn take(members: &mut Members) -> Result<Self, Violation> {
+        match members.take_integer(NAME)? {
+            None => Ok(Self::default()),
+            Some(bits) => Self::of_bits(bits).ok_or_else(|| Violation::of(NAME, RULE)),
+        }
+    }
+
+    /// The length of so many bits, if it is one of the three.
+    #[must_use]
+    pub fn of_bits(bits: i64) -> Option<Self> {
+        match bits {
+            2048 => Some(Self::Bits2048),
+            3072 => Some(Self::Bits3072),
+            4096 => Some(Self::Bits4096),
+            _ => None,
+        }
+    }
+
+    /// The length in bits.
+    #[must_use]
+    pub fn bits(self) -> usize {
+        match self {
+            Self::Bits2048 => 2048,
+            Self::Bits3072 => 3072,
+            Self::Bits4096 => 4096,
+        }
+    }
+}
+
+impl From<KeyLength> for u32 {
+    fn from(length: KeyLength) -> Self {
+        match length {
+            KeyLength::Bits2048 => 2048,
+            KeyLength::Bits3072 => 3072,
+            KeyLength::Bits4096 => 4096,
+        }
+    }
+}
+
+impl TryFrom<u32> for KeyLength {
+    type Error = &'static str;
+
+    fn try_from(bits: u32) -> Result<Self, Self::Error> {
+        Self::of_bits(i64::from(bits)).ok_or(RULE)
+    }
+}
+
+const NAME: &str = "key_length";
+const RULE: &str = "must be 2048, 3072 or 4096";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(text: &str) -> Result<KeyLength, Violation> {
+        KeyLength::take(&mut Members::parse(text)?)
+    }
+
+    #[test]
+    fn the_three_lengths_are_taken_and_2048_is_the_default() {
+        assert_eq!(taken("{}"), Ok(KeyLength::Bits2048));
+        for bits in [2048, 3072, 4096] {
+            let length = taken(&format!(r#"{{"key_length":{bits}}}"#)).unwrap();
+            assert_eq!(length.bits(), bits);
+        }
+        assert_eq!(taken(r#"{"key_length":"4096"}"#), Ok(KeyLength::Bits4096));
+    }
+
+    #[test]
+    fn any_other_length_is_refused() {
+        for bits in [
+            "0",
+            "-2048",
+            "1024",
+            "2047",
+            "2049",
+            "8192",
+            "18446744073709551615",
+        ] {
+            let violation = taken(&format!(r#"{{"key_length":{bits}}}"#)).unwrap_err();
+            assert_eq!(violation.member.as_deref(), Some("key_length"), "{bits}");
+        }
+    }
+}

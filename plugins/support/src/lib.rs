@@ -1,0 +1,21 @@
+//! What the shipped plugins share, without a word of WIT: reading a JSON object strictly, the errors of a plugin, the
+//! host's randomness as a random number generator, and the rules of passwords and RSA key lengths.
+//!
+//! Everything here is pure, so it is tested natively. A plugin's `component.rs` ties it to the bindings of its world;
+//! [`wit_failure!`] writes the conversion of the errors there.
+
+mod failure;
+mod json;
+mod key_length;
+mod members;
+mod password;
+mod random;
+mod recovered;
+
+pub use failure::{Failure, Violation};
+pub use json::{canonical, written};
+pub use key_length::KeyLength;
+pub use members::{Members, no_settings};
+pub use password::PasswordRules;
+pub use random::HostRandom;
+pub use recovered::Recovered;

@@ -1,0 +1,93 @@
+use core::convert::Infallible;
+
+use rand_core::{TryCryptoRng, TryRng};
+
+/// The host's randomness as a cryptographically secure generator.
+///
+/// The source is `wasi:random/random.get-random-bytes`: given a count, it returns as many fresh bytes. They are fetched
+/// [`BUFFER_BYTES`] at a time, because a call to the host costs more than the bytes.
+pub struct HostRandom<F> {
+    source: F,
+    buffer: std::vec::IntoIter<u8>,
+}
+
+impl<F: FnMut(u64) -> Vec<u8>> HostRandom<F> {
+    /// A generator over a source of bytes.
+    pub fn new(source: F) -> Self {
+        Self {
+            source,
+            buffer: Vec::new().into_iter(),
+        }
+    }
+
+    /// The next byte.
+    ///
+    /// A host that gives no bytes has broken its contract; asking again, for ever if need be, ends in the deadline of
+    /// the call, and never in a value that is not random.
+    fn byte(&mut self) -> u8 {
+        loop {
+            if let Some(byte) = self.buffer.next() {
+                return byte;
+            }
+            self.buffer = (self.source)(BUFFER_BYTES).into_iter();
+        }
+    }
+
+    fn bytes<const N: usize>(&mut self) -> [u8; N] {
+        core::array::from_fn(|_| self.byte())
+    }
+}
+
+impl<F: FnMut(u64) -> Vec<u8>> TryRng for HostRandom<F> {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        Ok(u32::from_le_bytes(self.bytes()))
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        Ok(u64::from_le_bytes(self.bytes()))
+    }
+
+    fn try_fill_bytes(&mut self, destination: &mut [u8]) -> Result<(), Infallible> {
+        destination.fill_with(|| self.byte());
+        Ok(())
+    }
+}
+
+impl<F: FnMut(u64) -> Vec<u8>> TryCryptoRng for HostRandom<F> {}
+
+/// How many bytes are fetched at once.
+const BUFFER_BYTES: u64 = 256;
+
+#[cfg(test)]
+mod tests {
+    use rand_core::Rng;
+
+    use super::*;
+
+    #[test]
+    fn every_byte_of_the_source_is_given_once_and_in_order() {
+        let mut next = 0_u8;
+        let mut calls = 0;
+        let mut random = HostRandom::new(|count| {
+            calls += 1;
+            (0..count)
+                .map(|_| {
+                    next = next.wrapping_add(1);
+                    next
+                })
+                .collect()
+        });
+        assert_eq!(random.next_u32(), u32::from_le_bytes([1, 2, 3, 4]));
+        assert_eq!(
+            random.next_u64(),
+            u64::from_le_bytes([5, 6, 7, 8, 9, 10, 11, 12])
+        );
+        let mut bytes = [0; 300];
+        random.fill_bytes(&mut bytes);
+        let expected: Vec<u8> = (13..=u8::MAX).chain(0..=56).collect();
+        assert_eq!(bytes.as_slice(), expected);
+        assert_eq!(calls, 2);
+    }
+}

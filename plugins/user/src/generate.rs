@@ -1,0 +1,240 @@
+//! What the plugin does, without WIT.
+
+use keywright_plugin_support::{
+    Failure, Members, PasswordRules, Violation, canonical, no_settings, written,
+};
+use rand::seq::IndexedRandom;
+use rand_core::CryptoRng;
+use serde::{Deserialize, Serialize};
+
+use crate::hash::password_hash;
+
+/// From what a user is made.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Parameters {
+    #[serde(flatten)]
+    rules: PasswordRules,
+    /// The name; made at random when there is none.
+    pub(crate) username: Option<String>,
+}
+
+/// Brings parameters into their canonical form, in which every one is written out; without a name of the caller's,
+/// `username` is null.
+///
+/// # Errors
+///
+/// [`Failure::InvalidParameters`] with the rule that they break; [`Failure::Misconfigured`] for any setting.
+pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
+    no_settings(settings)?;
+    let parameters = parse(parameters).map_err(Failure::InvalidParameters)?;
+    written(&parameters)
+}
+
+/// Makes a user from canonical parameters and returns it as JSON.
+///
+/// # Errors
+///
+/// [`Failure::Other`] when the parameters are not canonical; [`Failure::Misconfigured`] for any setting.
+pub fn generate(
+    parameters: &str,
+    settings: &str,
+    random: &mut impl CryptoRng,
+) -> Result<String, Failure> {
+    no_settings(settings)?;
+    let Parameters { rules, username } = canonical(parameters)?;
+    let username = username.unwrap_or_else(|| random_username(random));
+    let password = rules.generate(random);
+    user(Some(username), password, random)
+}
+
+/// Checks a user that a caller sets, and adds the hash of the password.
+///
+/// The password must be there and not be empty; an empty name is none; a `password_hash` sent along means nothing.
+///
+/// # Errors
+///
+/// [`Failure::InvalidValue`] with the rule that it breaks; [`Failure::Misconfigured`] for any setting.
+pub fn accept(value: &str, settings: &str, random: &mut impl CryptoRng) -> Result<String, Failure> {
+    no_settings(settings)?;
+    let (username, password) = parse_value(value).map_err(Failure::InvalidValue)?;
+    user(username, password, random)
+}
+
+#[derive(Serialize)]
+struct User {
+    username: Option<String>,
+    password: String,
+    password_hash: String,
+}
+
+fn user(
+    username: Option<String>,
+    password: String,
+    random: &mut impl CryptoRng,
+) -> Result<String, Failure> {
+    let password_hash = password_hash(&password, random)?;
+    written(&User {
+        username,
+        password,
+        password_hash,
+    })
+}
+
+fn parse(parameters: &str) -> Result<Parameters, Violation> {
+    let mut members = Members::parse(parameters)?;
+    let parameters = Parameters {
+        rules: PasswordRules::take(&mut members)?,
+        username: members.take_filled_text("username")?,
+    };
+    members.finish()?;
+    Ok(parameters)
+}
+
+fn parse_value(value: &str) -> Result<(Option<String>, String), Violation> {
+    let mut members = Members::parse(value)?;
+    let username = members.take_filled_text("username")?;
+    let password = members
+        .take_filled_text("password")?
+        .ok_or_else(|| Violation::of("password", "is required and must not be empty"))?;
+    members.ignore("password_hash");
+    members.finish()?;
+    Ok((username, password))
+}
+
+fn random_username(random: &mut impl CryptoRng) -> String {
+    (0..USERNAME_LETTERS)
+        .filter_map(|_| LETTERS.choose(random))
+        .map(|letter| char::from(*letter))
+        .collect()
+}
+
+/// How many letters a name made at random has.
+const USERNAME_LETTERS: usize = 20;
+const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+#[cfg(test)]
+mod tests {
+    use rand::{SeedableRng, rngs::ChaCha12Rng};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{PARAMETERS_SCHEMA, VALUE_SCHEMA, hash::is_hash_of};
+
+    fn random() -> ChaCha12Rng {
+        ChaCha12Rng::seed_from_u64(11)
+    }
+
+    fn matches(schema: &str, instance: &Value) -> bool {
+        let schema: Value = serde_json::from_str(schema).unwrap();
+        jsonschema::draft202012::new(&schema)
+            .unwrap()
+            .is_valid(instance)
+    }
+
+    fn generated(parameters: &str) -> Value {
+        let parameters = normalize(parameters, "{}").unwrap();
+        serde_json::from_str(&generate(&parameters, "{}", &mut random()).unwrap()).unwrap()
+    }
+
+    fn accepted(value: &Value) -> Result<Value, Failure> {
+        let value = accept(&value.to_string(), "{}", &mut random())?;
+        Ok(serde_json::from_str(&value).unwrap())
+    }
+
+    #[test]
+    fn canonical_parameters_are_written_out_and_their_own_canonical_form() {
+        let defaults = r#"{"length":30,"exclude_upper":false,"exclude_lower":false,"exclude_number":false,"include_special":false,"username":null}"#;
+        let named = defaults.replace("null", "\"ada\"");
+        for (given, expected) in [
+            ("{}", defaults),
+            (r#"{"username":""}"#, defaults),
+            (r#"{"username":null}"#, defaults),
+            (r#"{"username":"ada"}"#, named.as_str()),
+        ] {
+            let normalized = normalize(given, "{}").unwrap();
+            assert_eq!(normalized, expected);
+            assert_eq!(normalize(&normalized, "{}").unwrap(), normalized);
+            assert!(matches(
+                PARAMETERS_SCHEMA,
+                &serde_json::from_str(&normalized).unwrap()
+            ));
+        }
+    }
+
+    #[test]
+    fn parameters_that_break_a_rule_name_it() {
+        for (given, member) in [
+            (r#"{"length":3}"#, "length"),
+            (r#"{"user":"x"}"#, "user"),
+            (r#"{"username":1}"#, "username"),
+        ] {
+            let Err(Failure::InvalidParameters(violation)) = normalize(given, "{}") else {
+                panic!("{given} was taken")
+            };
+            assert_eq!(violation.member.as_deref(), Some(member));
+        }
+    }
+
+    #[test]
+    fn a_generated_user_has_a_name_of_20_letters_and_the_hash_of_its_password() {
+        let user = generated("{}");
+        assert!(matches(VALUE_SCHEMA, &user), "{user}");
+        let username = user["username"].as_str().unwrap();
+        assert_eq!(username.len(), 20);
+        assert!(username.bytes().all(|letter| letter.is_ascii_alphabetic()));
+        let password = user["password"].as_str().unwrap();
+        assert_eq!(password.len(), 30);
+        assert!(is_hash_of(
+            user["password_hash"].as_str().unwrap(),
+            password
+        ));
+    }
+
+    #[test]
+    fn the_callers_name_is_kept() {
+        let user = generated(r#"{"username":"ada","length":8}"#);
+        assert_eq!(user["username"], "ada");
+        assert_eq!(user["password"].as_str().unwrap().len(), 8);
+    }
+
+    #[test]
+    fn a_user_that_is_set_gets_a_hash_of_its_own() {
+        let user =
+            accepted(&json!({"username": "ada", "password": "päss", "password_hash": "$6$x$y"}))
+                .unwrap();
+        assert!(matches(VALUE_SCHEMA, &user));
+        assert_eq!(user["username"], "ada");
+        assert!(is_hash_of(user["password_hash"].as_str().unwrap(), "päss"));
+    }
+
+    #[test]
+    fn an_empty_name_is_none() {
+        for value in [
+            json!({"password": "p"}),
+            json!({"password": "p", "username": ""}),
+            json!({"password": "p", "username": null}),
+        ] {
+            let user = accepted(&value).unwrap();
+            assert_eq!(user["username"], Value::Null);
+            assert!(matches(VALUE_SCHEMA, &user));
+        }
+    }
+
+    #[test]
+    fn a_user_that_breaks_a_rule_is_refused_with_the_members_name() {
+        for (value, member) in [
+            (json!({"username": "ada"}), Some("password")),
+            (json!({"password": ""}), Some("password")),
+            (json!({"password": null}), Some("password")),
+            (json!({"password": 5}), Some("password")),
+            (json!({"password": "p", "username": 5}), Some("username")),
+            (json!({"password": "p", "shoe_size": 43}), Some("shoe_size")),
+            (json!("p"), None),
+        ] {
+            let Err(Failure::InvalidValue(violation)) = accepted(&value) else {
+                panic!("{value} was taken")
+            };
+            assert_eq!(violation.member.as_deref(), member, "{value}");
+        }
+    }
+}

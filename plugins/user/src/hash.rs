@@ -1,0 +1,101 @@
+//! The hash of a password, in the form that crypt(3) reads.
+
+use keywright_plugin_support::Failure;
+use rand_core::CryptoRng;
+use sha_crypt::{PasswordHasher, ShaCrypt};
+
+/// Hashes a password with SHA-512 crypt: `$6$`, eight characters of salt, `$`, the hash.
+///
+/// The 5,000 rounds are crypt(3)'s default, so they are not written out: readers that compare prefixes, and not only
+/// verify, know this form alone.
+///
+/// # Errors
+///
+/// [`Failure::Other`], when the hash can't be written; nothing a caller sends leads there.
+pub fn password_hash(password: &str, random: &mut impl CryptoRng) -> Result<String, Failure> {
+    let mut salt = [0; SALT_BYTES];
+    random.fill_bytes(&mut salt);
+    hash_with_salt(password, salt)
+}
+
+fn hash_with_salt(password: &str, salt: [u8; SALT_BYTES]) -> Result<String, Failure> {
+    let hash = ShaCrypt::SHA512
+        .hash_password_with_salt(password.as_bytes(), &salt)
+        .map_err(|error| Failure::Other(format!("the password can't be hashed: {error}")))?;
+    Ok(hash.as_str().replacen(DEFAULT_ROUNDS, "", 1))
+}
+
+/// Six bytes are eight characters of `[a-zA-Z0-9./]`.
+const SALT_BYTES: usize = 6;
+const DEFAULT_ROUNDS: &str = "rounds=5000$";
+
+#[cfg(test)]
+pub(crate) fn is_hash_of(hash: &str, password: &str) -> bool {
+    use sha_crypt::PasswordVerifier;
+
+    ShaCrypt::SHA512
+        .verify_password(password.as_bytes(), hash)
+        .is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{SeedableRng, rngs::ChaCha12Rng};
+
+    use super::*;
+
+    #[test]
+    fn the_hash_has_the_form_of_crypt() {
+        let random = &mut ChaCha12Rng::seed_from_u64(3);
+        let hash = password_hash("secret", random).unwrap();
+        let parts: Vec<&str> = hash.split('$').collect();
+        let [empty, algorithm, salt, digest] = parts[..] else {
+            panic!("{hash}")
+        };
+        assert_eq!(
+            (empty, algorithm, salt.len(), digest.len()),
+            ("", "6", 8, 86)
+        );
+        assert!(
+            salt.chars()
+                .chain(digest.chars())
+                .all(|c| c.is_ascii_alphanumeric() || "./".contains(c))
+        );
+        assert_ne!(
+            password_hash("secret", random).unwrap(),
+            hash,
+            "the salt is fresh"
+        );
+    }
+
+    #[test]
+    fn the_hash_is_that_of_crypt() {
+        // Made by crypt(3) of libxcrypt 4.4 from the password and the salt.
+        for (password, salt, hash) in [
+            (
+                "x",
+                *b"abcdef",
+                "$6$V7qMYJaN$rWgrgN9GKTzz9T1YW.5mWu6r9OL0l5bD0IU2Z9W6X7/c3SYtEOXvMcfcZoK/ZwXp4DsfYhsV6EA8.zy05xgTY1",
+            ),
+            (
+                "correct horse battery staple",
+                [0; 6],
+                "$6$........$RUFEcm6RWrPtwWAjXBtLxf8lQ73s9JzBfkOdbir3xL46P12hcWIYSwPb142XRG698T1ID2tlLs7ArOuPEC2LY1",
+            ),
+            (
+                "pä§s\u{1f511}",
+                [255; 6],
+                "$6$zzzzzzzz$CawemmaDkR4IcXn/ctL1NzASUsXxi4ke6QdL2Lmoe0n6p81tavxCBHIn21swWS9cqfSossAKizVaKhHBP59kw/",
+            ),
+            (
+                &"long".repeat(50),
+                [1, 2, 3, 4, 5, 6],
+                "$6$/6k.2IU/$1a6rrwefZ3iJlBp2cnWo3qBULFGQq4/765U7LuxagP.o7XeLfz5Pnm9Do/rE8cQhu0tB52whHV1kRNfUiPfPZ1",
+            ),
+        ] {
+            assert_eq!(hash_with_salt(password, salt).unwrap(), hash, "{password}");
+            assert!(is_hash_of(hash, password));
+            assert!(!is_hash_of(hash, "another"));
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Finding the parameters of a stored user.
+
+use keywright_plugin_support::{
+    Failure, Members, Recovered, Violation, canonical, no_settings, written,
+};
+
+use crate::generate::Parameters;
+
+/// Returns the stored parameters with the stored name, so that a user made anew keeps its name.
+///
+/// # Errors
+///
+/// [`Failure::InvalidValue`] when there are no parameters, because the user was set; [`Failure::Other`] when what is
+/// stored is not what this plugin writes; [`Failure::Misconfigured`] for any setting.
+pub fn recover(
+    parameters: Option<String>,
+    value: &str,
+    settings: &str,
+) -> Result<Recovered, Failure> {
+    no_settings(settings)?;
+    let Some(parameters) = parameters else {
+        return Err(Failure::InvalidValue(Violation::of_whole(
+            "was set, not generated",
+        )));
+    };
+    let mut parameters: Parameters = canonical(&parameters)?;
+    let username = Members::parse(value)
+        .and_then(|mut members| members.take_filled_text("username"))
+        .map_err(|_| Failure::Other("the stored value is no user".to_owned()))?;
+    parameters.username = username;
+    Ok(Recovered {
+        parameters: written(&parameters)?,
+        is_complete: true,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate::normalize;
+
+    #[test]
+    fn the_stored_name_is_put_into_the_stored_parameters() {
+        let stored = normalize(r#"{"length":12}"#, "{}").unwrap();
+        let recovered = recover(Some(stored), r#"{"username":"ada"}"#, "{}").unwrap();
+        assert_eq!(
+            recovered,
+            Recovered {
+                parameters: normalize(r#"{"length":12,"username":"ada"}"#, "{}").unwrap(),
+                is_complete: true
+            }
+        );
+    }
+
+    #[test]
+    fn a_user_that_was_set_can_not_be_made_anew() {
+        assert_eq!(
+            recover(None, r#"{"username":"ada"}"#, "{}"),
+            Err(Failure::InvalidValue(Violation::of_whole(
+                "was set, not generated"
+            )))
+        );
+    }
+}

@@ -1,0 +1,174 @@
+//! What a token must claim.
+
+use keywright_harness::Server;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::mint::{Mint, present, seconds_since_epoch};
+
+#[tokio::test]
+async fn a_token_of_the_provider_is_accepted() {
+    let server = Server::start().await;
+    let mint = Mint::of(&server).await;
+    present(&server, &mint.token(&mint.claims())).await.expect(200);
+}
+
+#[tokio::test]
+async fn an_expired_token_has_the_code_that_clients_refresh_on() {
+    let server = Server::start().await;
+    let mint = Mint::of(&server).await;
+    for seconds_past in [75, 3_600, 1_000_000_000] {
+        let claims = mint.claims_with("exp", json!(seconds_since_epoch() - seconds_past));
+        let answer = present(&server, &mint.token(&claims)).await.expect(401);
+        assert_eq!(answer.error(), "access_token_expired", "{seconds_past}");
+    }
+}
+
+#[tokio::test]
+async fn an_expired_token_without_scopes_is_expired_first() {
+    let server = Server::start().await;
+    let mint = Mint::of(&server).await;
+    let mut claims = mint.claims_with("scope", Value::Null);
+    claims["exp"] = json!(seconds_since_epoch() - 3_600);
+    let answer = present(&server, &mint.token(&claims)).await.expect(401);
+    assert_eq!(answer.error(), "access_token_expired");
+}
+
+#[tokio::test]
+async fn clocks_may_differ_by_60_seconds() {
+    let server = Server::start().await;
+    let mint = Mint::of(&server).await;
+    let now = seconds_since_epoch();
+    for (claim, time, status) in [
+        ("exp", now - 45, 200),
+        ("exp", now - 75, 401),
+        ("nbf", now - 3_600, 200),
+        ("nbf", now + 45, 200),
+        ("nbf", now + 90, 401),
+        ("nbf", now + 3_600, 401),
+    ] {
+        let token = mint.token(&mint.claims_with(claim, json!(time)));
+        let answer = present(&server, &token).await;
+        assert_eq!(answer.status, status, "{claim} {}: {answer:?}", time - now);
+    }
+}
+
+#[tokio::test]
+async fn a_token_whose_claims_are_wrong_is_invalid() {
+    let server = Server::start().await;
+    let mint = Mint::of(&server).await;
+    let issuer = mint.claims()["iss"].as_str().unwrap().to_owned();
+    for (claim, value) in [
+        ("nbf", json!(seconds_since_epoch() + 3_600)),
+        ("nbf", json!("tomorrow")),
+        ("exp", Value::Null),
+        ("exp", json!("never")),
+        ("iss", Value::Null),
+        ("iss", json!("")),
+        ("iss", json!("https://other.example/identity")),
+        ("iss", json!(format!("{issuer}/"))),
+        ("iss", json!(issuer.to_uppercase())),
+        ("iss", json!([issuer])),
+        ("iss", json!(1)),
+        ("scope", json!("credhub.read credhub.write")),
+        ("scope", json!({"credhub.read": true, "credhub.write": true})),
+        ("scope", json!([1, 2])),
+    ] {
+        let token = mint.token(&mint.claims_with(claim, value.clone()));
+        let answer = present(&server, &token).await;
+        assert_eq!(answer.status, 401, "{claim} {value}: {answer:?}");
+        assert_eq!(answer.error(), "invalid_token", "{claim} {value}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_of_another_provider_is_invalid_though_the_key_is_the_same() {
+    let server = Server::start().await;
+    let other = Server::start().await;
+    let answer = present(&server, other.token()).await.expect(401);
+    assert_eq!(answer.error(), "invalid_token");
+}
+
+#[tokio::test]
+async fn both_scopes_are_needed() {
+    let server = Server::start().await;
+    let mint = Mint::of(&server).await;
+    for scope in [
+        Value::Null,
+        json!([]),
+        json!(["credhub.read"]),
+        json!(["credhub.write"]),
+        json!(["credhub.read", "credhub.writer"]),
+        json!(["CREDHUB.READ", "CREDHUB.WRITE"]),
+        json!(["credhub.read credhub.write"]),
+    ] {
+        let token = mint.token(&mint.claims_with("scope", scope.clone()));
+        let answer = present(&server, &token).await;
+        assert_eq!(answer.status, 403, "{scope}: {answer:?}");
+        assert_eq!(answer.error(), "insufficient_scope", "{scope}");
+        let challenge = answer.header("www-authenticate").unwrap();
+        assert!(challenge.starts_with("Bearer"), "{challenge}");
+        assert!(challenge.contains(r#"error="insufficient_scope""#), "{challenge}");
+    }
+}
+
+#[tokio::test]
+async fn scopes_may_stand_in_any_order_among_others() {
+    let server = Server::start().await;
+    let mint = Mint::of(&server).await;
+    let scope = json!(["openid", "credhub.write", "x", "credhub.read"]);
+    present(&server, &mint.token(&mint.claims_with("scope", scope))).await.expect(200);
+}
+
+#[tokio::test]
+async fn missing_scopes_win_over_a_wrong_path() {
+    let server = Server::start().await;
+    let mint = Mint::of(&server).await;
+    let token = mint.token(&mint.claims_with("scope", json!(["credhub.read"])));
+    for path in ["/no/such/path", "/api/v1/data", "/api/v1/regenerate"] {
+        let request = server.request(Method::GET, path).bearer_auth(&token);
+        server.send(request).await.expect(403);
+    }
+}
+
+#[tokio::test]
+async fn an_actor_is_known_by_grant_type_and_id() {
+    let server = Server::start().await;
+    let mint = Mint::of(&server).await;
+    let user_id = json!("3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10");
+    for (grant_type, client_id, user_id, is_actor) in [
+        (json!("client_credentials"), json!("x"), Value::Null, true),
+        (json!("client_credentials"), json!("x"), user_id.clone(), true),
+        (json!("password"), json!("x"), user_id.clone(), true),
+        (json!("client_credentials"), Value::Null, user_id.clone(), false),
+        (json!("client_credentials"), json!(""), Value::Null, false),
+        (json!("password"), json!("x"), Value::Null, false),
+        (json!("password"), json!("x"), json!(""), false),
+        (json!("implicit"), json!("x"), user_id.clone(), false),
+        (json!("authorization_code"), json!("x"), user_id.clone(), false),
+        (json!("PASSWORD"), json!("x"), user_id.clone(), false),
+        (json!(""), json!("x"), user_id.clone(), false),
+        (Value::Null, json!("x"), user_id.clone(), false),
+    ] {
+        let mut claims = mint.claims_with("grant_type", grant_type);
+        claims["client_id"] = client_id;
+        claims["user_id"] = user_id;
+        let answer = present(&server, &mint.token(&claims)).await;
+        if is_actor {
+            assert_eq!(answer.status, 200, "{claims}: {answer:?}");
+        } else {
+            assert!([401, 403].contains(&answer.status), "{claims}: {answer:?}");
+            assert!(!answer.error().is_empty());
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_audience_is_not_checked() {
+    let server = Server::start().await;
+    let mint = Mint::of(&server).await;
+    for audience in [Value::Null, json!("someone"), json!(["a", "b"]), json!([])] {
+        let token = mint.token(&mint.claims_with("aud", audience.clone()));
+        assert_eq!(present(&server, &token).await.status, 200, "{audience}");
+    }
+}

@@ -1,0 +1,290 @@
+//! The identity provider that a development server brings with it, as clients log in with it.
+
+use keywright_harness::{Answer, Options, Server};
+use reqwest::{Method, header};
+use serde_json::{Value, json};
+
+use super::mint::{Mint, claims_of, present, seconds_since_epoch};
+use crate::given;
+
+const USER_ID: &str = "3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10";
+const CLIENT_LOGIN: &str =
+    "grant_type=client_credentials&client_id=developer&client_secret=developer-secret";
+const USER_LOGIN: &str = "grant_type=password&response_type=token&client_id=credhub_cli&\
+    client_secret=&username=developer&password=developer-password";
+
+#[tokio::test]
+async fn a_client_logs_in_with_its_id_and_secret() {
+    let server = Server::start().await;
+    let login = format!("{CLIENT_LOGIN}&response_type=token");
+    let granted = ask(&server, &login).await.expect(200).json();
+    assert_eq!(granted["token_type"].as_str().unwrap().to_lowercase(), "bearer");
+    assert_eq!(granted["expires_in"], 600);
+    assert_eq!(granted.get("refresh_token"), None);
+    let token = granted["access_token"].as_str().unwrap();
+    present(&server, token).await.expect(200);
+
+    let claims = claims_of(token);
+    assert_eq!(claims["grant_type"], "client_credentials");
+    assert_eq!(claims["client_id"], "developer");
+    assert_eq!(claims["scope"], json!(["credhub.read", "credhub.write"]));
+    assert_eq!(claims["iss"], Mint::of(&server).await.claims()["iss"]);
+    let seconds_left = claims["exp"].as_i64().unwrap() - seconds_since_epoch();
+    assert!((540..=600).contains(&seconds_left), "{seconds_left}");
+}
+
+#[tokio::test]
+async fn a_user_logs_in_through_the_command_lines_client_with_its_empty_secret() {
+    let server = Server::start().await;
+    let granted = ask(&server, USER_LOGIN).await.expect(200).json();
+    let token = granted["access_token"].as_str().unwrap();
+    present(&server, token).await.expect(200);
+    assert!(granted["refresh_token"].is_string());
+    let claims = claims_of(token);
+    assert_eq!(claims["grant_type"], "password");
+    assert_eq!(claims["user_id"], USER_ID);
+    assert_eq!(claims["user_name"], "developer");
+}
+
+#[tokio::test]
+async fn a_refresh_token_gives_a_new_token_of_the_same_user() {
+    let server = Server::start().await;
+    let first = ask(&server, USER_LOGIN).await.expect(200).json();
+    let second = ask(&server, &refresh(&first)).await.expect(200).json();
+    let token = second["access_token"].as_str().unwrap();
+    assert_ne!(second["access_token"], first["access_token"]);
+    assert!(second["refresh_token"].is_string());
+    present(&server, token).await.expect(200);
+    assert_eq!(claims_of(token)["grant_type"], "password");
+    assert_eq!(claims_of(token)["user_id"], USER_ID);
+}
+
+#[tokio::test]
+async fn a_refresh_token_is_no_access_token_and_the_other_way_round() {
+    let server = Server::start().await;
+    let granted = ask(&server, USER_LOGIN).await.expect(200).json();
+    let refresh_token = granted["refresh_token"].as_str().unwrap();
+    assert_eq!(present(&server, refresh_token).await.expect(401).error(), "invalid_token");
+    let swapped = json!({"refresh_token": granted["access_token"]});
+    assert_eq!(ask(&server, &refresh(&swapped)).await.expect(400).error(), "invalid_grant");
+}
+
+#[tokio::test]
+async fn a_logout_ends_the_login() {
+    let server = Server::start().await;
+    let granted = ask(&server, USER_LOGIN).await.expect(200).json();
+    let other_login = ask(&server, USER_LOGIN).await.expect(200).json();
+    revoke(&server, &granted, &granted).await.expect(200);
+    assert_eq!(ask(&server, &refresh(&granted)).await.expect(400).error(), "invalid_grant");
+    ask(&server, &refresh(&other_login)).await.expect(200);
+}
+
+#[tokio::test]
+async fn nobody_ends_the_login_of_another() {
+    let server = Server::start().await;
+    let granted = ask(&server, USER_LOGIN).await.expect(200).json();
+    let other_login = ask(&server, USER_LOGIN).await.expect(200).json();
+    revoke(&server, &granted, &other_login).await.expect(401);
+    let path = format!("/identity/oauth/token/revoke/{}", token_id(&granted));
+    let without_a_token = server.request(Method::DELETE, &path);
+    assert_eq!(server.send(without_a_token).await.expect(401).error(), "access_denied");
+    ask(&server, &refresh(&granted)).await.expect(200);
+}
+
+#[tokio::test]
+async fn each_refusal_has_its_code() {
+    let server = Server::start().await;
+    for (form, status, code) in [
+        ("", 400, "invalid_request"),
+        ("grant_type=client_credentials", 400, "invalid_request"),
+        ("client_id=developer&client_secret=developer-secret", 400, "invalid_request"),
+        ("grant_type=client_credentials&client_id=developer", 401, "invalid_client"),
+        (
+            "grant_type=client_credentials&client_id=developer&client_secret=",
+            401,
+            "invalid_client",
+        ),
+        (
+            "grant_type=client_credentials&client_id=developer&client_secret=wrong",
+            401,
+            "invalid_client",
+        ),
+        (
+            "grant_type=client_credentials&client_id=nobody&client_secret=developer-secret",
+            401,
+            "invalid_client",
+        ),
+        (
+            "grant_type=client_credentials&client_id=credhub_cli&client_secret=",
+            400,
+            "unauthorized_client",
+        ),
+        (
+            "grant_type=authorization_code&client_id=developer&client_secret=developer-secret",
+            400,
+            "unsupported_grant_type",
+        ),
+        (
+            "grant_type=password&client_id=credhub_cli&client_secret=&username=developer",
+            400,
+            "invalid_request",
+        ),
+        (
+            "grant_type=password&client_id=credhub_cli&username=developer&password=wrong",
+            400,
+            "invalid_grant",
+        ),
+        (
+            "grant_type=password&client_id=credhub_cli&username=nobody&password=developer-password",
+            400,
+            "invalid_grant",
+        ),
+        ("grant_type=refresh_token&client_id=credhub_cli", 400, "invalid_request"),
+        (
+            "grant_type=refresh_token&client_id=credhub_cli&refresh_token=x",
+            400,
+            "invalid_grant",
+        ),
+        (
+            "grant_type=password&grant_type=password&client_id=credhub_cli",
+            400,
+            "invalid_request",
+        ),
+    ] {
+        let answer = ask(&server, form).await;
+        assert_eq!(answer.status, status, "{form}: {answer:?}");
+        assert_eq!(answer.error(), code, "{form}");
+        let description = answer.json()["error_description"].as_str().unwrap().to_owned();
+        assert!(!description.is_empty() && !description.contains("wrong&"), "{form}");
+    }
+}
+
+#[tokio::test]
+async fn a_refresh_token_is_good_for_its_own_client_alone() {
+    let server = Server::start().await;
+    let granted = ask(&server, USER_LOGIN).await.expect(200).json();
+    let form = format!(
+        "grant_type=refresh_token&client_id=developer&client_secret=developer-secret&refresh_token={}",
+        granted["refresh_token"].as_str().unwrap()
+    );
+    assert_eq!(ask(&server, &form).await.expect(400).error(), "invalid_grant");
+}
+
+#[tokio::test]
+async fn a_login_must_be_a_form() {
+    let server = Server::start().await;
+    let body = json!({
+        "grant_type": "client_credentials", "client_id": "developer",
+        "client_secret": "developer-secret",
+    });
+    let request = server
+        .request(Method::POST, "/identity/oauth/token")
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(body.to_string());
+    assert_eq!(server.send(request).await.expect(400).error(), "invalid_request");
+}
+
+#[tokio::test]
+async fn a_granted_token_is_not_to_be_cached() {
+    let server = Server::start().await;
+    let answer = ask(&server, CLIENT_LOGIN).await.expect(200);
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+}
+
+#[tokio::test]
+async fn an_access_token_expires_after_its_lifetime_and_the_skew() {
+    let server = Server::start().await;
+    let granted = ask(&server, CLIENT_LOGIN).await.expect(200).json();
+    let mut claims = claims_of(granted["access_token"].as_str().unwrap());
+    claims["exp"] = json!(claims["iat"].as_i64().unwrap() - 61);
+    let token = Mint::of(&server).await.token(&claims);
+    assert_eq!(present(&server, &token).await.expect(401).error(), "access_token_expired");
+}
+
+#[tokio::test]
+async fn its_information_is_there_before_the_login() {
+    let server = Server::start().await;
+    let request = server
+        .request(Method::GET, "/identity/info")
+        .header(header::ACCEPT, "application/json");
+    let information = server.send(request).await.expect(200).json();
+    assert!(information["links"]["login"].is_string(), "{information}");
+    assert!(information["prompts"].is_object(), "{information}");
+}
+
+#[tokio::test]
+async fn discovery_names_the_issuer_and_where_everything_is() {
+    let server = Server::start().await;
+    let discovery = get(&server, "/identity/.well-known/openid-configuration").await;
+    let url = format!("{}/identity", server.base_url());
+    assert_eq!(discovery["token_endpoint"], format!("{url}/oauth/token"));
+    assert_eq!(discovery["jwks_uri"], format!("{url}/token_keys"));
+    assert!(!discovery["issuer"].as_str().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn only_the_public_half_of_the_key_is_published() {
+    let server = Server::start().await;
+    let keys = get(&server, "/identity/token_keys").await;
+    let keys = keys["keys"].as_array().unwrap();
+    assert_eq!(keys.len(), 1);
+    assert_eq!(keys[0]["kty"], "RSA");
+    assert_eq!(keys[0]["alg"], "RS256");
+    for member in ["kid", "n", "e"] {
+        assert!(!keys[0][member].as_str().unwrap().is_empty(), "{member}");
+    }
+    let private = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
+    assert!(given::members(&keys[0]).iter().all(|member| !private.contains(member)));
+}
+
+#[tokio::test]
+async fn a_server_says_loudly_that_it_has_one() {
+    let server = Server::start().await;
+    let log = server.log();
+    let warning = log.lines().find(|line| line.to_lowercase().contains("development identity"));
+    assert!(warning.is_some_and(|line| line.contains("WARN")), "{warning:?}");
+}
+
+#[tokio::test]
+async fn a_server_without_one_does_not_serve_its_paths() {
+    let provider = Server::start().await;
+    let url = format!("{}/identity", provider.base_url());
+    let server = Server::start_with(&Options::default().identity_provider(&url)).await;
+    ask(&server, CLIENT_LOGIN).await.expect(401);
+    for path in ["/identity/info", "/identity/token_keys"] {
+        server.send(server.request(Method::GET, path)).await.expect(401);
+    }
+    assert!(!server.log().to_lowercase().contains("development identity"));
+}
+
+async fn ask(server: &Server, form: &str) -> Answer {
+    let request = server
+        .request(Method::POST, "/identity/oauth/token")
+        .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+        .header(header::ACCEPT, "application/json")
+        .body(form.to_owned());
+    server.send(request).await
+}
+
+async fn get(server: &Server, path: &str) -> Value {
+    server.send(server.request(Method::GET, path)).await.expect(200).json()
+}
+
+async fn revoke(server: &Server, login: &Value, shown: &Value) -> Answer {
+    let path = format!("/identity/oauth/token/revoke/{}", token_id(login));
+    let token = shown["access_token"].as_str().unwrap_or_default();
+    server.send(server.request(Method::DELETE, &path).bearer_auth(token)).await
+}
+
+fn refresh(granted: &Value) -> String {
+    let refresh_token = granted["refresh_token"].as_str().unwrap_or_default();
+    format!(
+        "grant_type=refresh_token&response_type=token&client_id=credhub_cli&client_secret=&\
+        refresh_token={refresh_token}"
+    )
+}
+
+fn token_id(granted: &Value) -> String {
+    let claims = claims_of(granted["access_token"].as_str().unwrap_or_default());
+    claims["jti"].as_str().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,231 @@
+//! The credential version object.
+
+use std::collections::HashSet;
+
+use keywright_harness::Server;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::{given, made_elsewhere};
+
+#[tokio::test]
+async fn every_version_begins_with_the_same_members_in_the_same_order() {
+    let server = Server::start().await;
+    let certificate = json!({"common_name": "c", "self_sign": true});
+    let authority = made_elsewhere::authority("root").certificate;
+    let mut versions = vec![
+        given::set_value(&server, "/value", "v").await,
+        given::set(&server, "/json", "json", json!({"k": 1})).await,
+        given::set(&server, "/set", "certificate", json!({"certificate": authority})).await,
+        given::generate(&server, "/password", "password", json!({})).await,
+        given::generate(&server, "/user", "user", json!({})).await,
+        given::generate(&server, "/rsa", "rsa", json!({})).await,
+        given::generate(&server, "/ssh", "ssh", json!({})).await,
+        given::generate(&server, "/certificate", "certificate", certificate).await,
+    ];
+    for name in given::found(&server, "path=").await {
+        versions.extend(given::versions(&server, &name).await);
+    }
+    assert_eq!(versions.len(), 16);
+    for version in versions {
+        let members = given::members(&version);
+        let first = ["type", "version_created_at", "id", "name", "metadata", "value"];
+        assert_eq!(members[..6], first, "{version}");
+        if version["type"] != "certificate" {
+            assert_eq!(members.len(), 6, "{members:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn each_type_has_its_own_members_of_the_value() {
+    let server = Server::start().await;
+    let certificate = json!({"common_name": "c", "self_sign": true});
+    for (credential_type, parameters, expected) in [
+        ("user", json!({}), &["username", "password", "password_hash"][..]),
+        ("rsa", json!({}), &["public_key", "private_key"]),
+        ("ssh", json!({}), &["public_key", "private_key", "public_key_fingerprint"]),
+        ("certificate", certificate, &["ca", "certificate", "private_key"]),
+    ] {
+        let name = format!("/{credential_type}");
+        let made = given::generate(&server, &name, credential_type, parameters).await;
+        let read = given::versions(&server, &name).await.remove(0);
+        for version in [made, read] {
+            let members: HashSet<&str> = given::members(&version["value"]).into_iter().collect();
+            assert_eq!(members, expected.iter().copied().collect(), "{credential_type}");
+            for member in expected {
+                assert!(version["value"][member].is_string(), "{credential_type} {member}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn members_that_were_not_set_are_null() {
+    let server = Server::start().await;
+    let authority = made_elsewhere::authority("root").certificate;
+    for (credential_type, value, null) in [
+        ("user", json!({"password": "p"}), &["username"][..]),
+        ("rsa", json!({"private_key": "k"}), &["public_key"]),
+        ("rsa", json!({"public_key": "k"}), &["private_key"]),
+        ("ssh", json!({"private_key": "k"}), &["public_key", "public_key_fingerprint"]),
+        ("ssh", json!({"public_key": "k"}), &["private_key", "public_key_fingerprint"]),
+        ("certificate", json!({"certificate": authority}), &["ca", "private_key"]),
+    ] {
+        let name = format!("/{credential_type}");
+        let set = given::set(&server, &name, credential_type, value).await;
+        let read = given::versions(&server, &name).await.remove(0);
+        assert_eq!(read["value"], set["value"]);
+        for member in null {
+            assert_eq!(read["value"].get(member), Some(&Value::Null), "{credential_type} {member}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn metadata_is_always_there_and_null_when_there_is_none() {
+    let server = Server::start().await;
+    given::set_value(&server, "/none", "v").await;
+    given::generate(&server, "/generated", "password", json!({})).await;
+    for name in ["/none", "/generated"] {
+        let version = given::versions(&server, name).await.remove(0);
+        assert_eq!(version.get("metadata"), Some(&Value::Null), "{name}");
+    }
+    for metadata in [
+        json!({"owner": "team", "tags": [1, null, {"a": "ä"}]}),
+        json!({}),
+        json!([]),
+        json!("text"),
+        json!(0),
+        json!(false),
+        Value::Null,
+    ] {
+        let body = json!({"name": "/a", "type": "value", "value": "v", "metadata": metadata});
+        let set = server.put("/api/v1/data", body).await.expect(200).json();
+        assert_eq!(set.get("metadata"), Some(&metadata));
+        let path = format!("/api/v1/data/{}", given::id(&set));
+        assert_eq!(server.get(&path).await.expect(200).json(), set);
+    }
+}
+
+#[tokio::test]
+async fn metadata_belongs_to_one_version() {
+    let server = Server::start().await;
+    let body = json!({"name": "/a", "type": "password", "metadata": {"of": "the first"}});
+    let first = server.post("/api/v1/data", body.clone()).await.expect(200).json();
+    let second = given::set(&server, "/a", "password", json!("p")).await;
+    assert_eq!(second["metadata"], Value::Null);
+    let third = json!({"name": "/a", "type": "password", "mode": "overwrite"});
+    server.post("/api/v1/data", third).await.expect(200);
+    server.post("/api/v1/regenerate", json!({"name": "/a"})).await.expect(200);
+    let versions = given::versions(&server, "/a").await;
+    assert_eq!(versions.len(), 4);
+    assert_eq!(versions[3], first);
+    assert!(versions[..3].iter().all(|version| version["metadata"].is_null()));
+}
+
+#[tokio::test]
+async fn a_generate_that_writes_nothing_leaves_the_metadata() {
+    let server = Server::start().await;
+    let body = |owner| json!({"name": "/a", "type": "password", "metadata": {"owner": owner}});
+    let first = server.post("/api/v1/data", body("first")).await.expect(200).json();
+    let second = server.post("/api/v1/data", body("second")).await.expect(200).json();
+    assert_eq!(second, first);
+    assert_eq!(given::versions(&server, "/a").await, [first]);
+}
+
+#[tokio::test]
+async fn every_timestamp_is_utc_in_whole_seconds() {
+    let server = Server::start().await;
+    let before = chrono::Utc::now();
+    let certificate = json!({"common_name": "c", "self_sign": true});
+    let certificate = given::generate(&server, "/c", "certificate", certificate).await;
+    let found = server.get("/api/v1/data?path=").await.expect(200).json();
+    let expiring = server.get("/api/v1/data?path=&expires-within-days=400").await.json();
+    for timestamp in [
+        &certificate["version_created_at"],
+        &certificate["expiry_date"],
+        &found["credentials"][0]["version_created_at"],
+        &expiring["credentials"][0]["version_created_at"],
+        &expiring["credentials"][0]["expiry_date"],
+    ] {
+        let text = timestamp.as_str().unwrap();
+        assert_eq!((text.len(), text.ends_with('Z')), (20, true), "{text}");
+        let time = chrono::DateTime::parse_from_rfc3339(text).unwrap();
+        assert!(time.timestamp() >= before.timestamp(), "{text}");
+    }
+    let created = certificate["version_created_at"].as_str().unwrap();
+    let created = chrono::DateTime::parse_from_rfc3339(created).unwrap();
+    assert!(created.timestamp() <= chrono::Utc::now().timestamp(), "{created}");
+}
+
+#[tokio::test]
+async fn every_version_has_a_random_id_of_its_own_in_lower_case() {
+    let server = Server::start().await;
+    let mut ids = HashSet::new();
+    for number in 0..20 {
+        let version = given::set_value(&server, &format!("/{}", number % 3), "same").await;
+        let text = given::id(&version);
+        let id = Uuid::parse_str(&text).unwrap();
+        assert_eq!((text.as_str(), id.get_version_num()), (id.hyphenated().to_string().as_str(), 4));
+        assert!(ids.insert(id), "{id} twice");
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_has_its_extras_beside_the_value() {
+    let server = Server::start().await;
+    let parameters = json!({"common_name": "c", "is_ca": true, "key_length": 2048, "duration": 9});
+    let generated = given::generate(&server, "/g", "certificate", parameters).await;
+    for (member, expected) in [
+        ("transitional", json!(false)),
+        ("certificate_authority", json!(true)),
+        ("self_signed", json!(true)),
+        ("generated", json!(true)),
+        ("duration_overridden", json!(false)),
+        ("duration_used", json!(9)),
+        ("key_length", json!(2048)),
+    ] {
+        assert_eq!(generated.get(member), Some(&expected), "{member}");
+    }
+    let read = given::versions(&server, "/g").await.remove(0);
+    let made_only = ["duration_overridden", "duration_used", "key_length"];
+    for (member, value) in generated.as_object().unwrap() {
+        let expected = (!made_only.contains(&member.as_str())).then_some(value);
+        assert_eq!(read.get(member), expected, "{member}");
+    }
+    let leaf = made_elsewhere::self_signed_leaf("leaf").certificate;
+    let set = given::set(&server, "/s", "certificate", json!({"certificate": leaf})).await;
+    for (member, expected) in [
+        ("transitional", json!(false)),
+        ("certificate_authority", json!(false)),
+        ("self_signed", json!(false)),
+        ("generated", json!(false)),
+    ] {
+        assert_eq!(set.get(member), Some(&expected), "{member}");
+    }
+    assert!(made_only.iter().all(|member| set.get(member).is_none()), "{set}");
+}
+
+#[tokio::test]
+async fn a_generate_that_keeps_a_certificate_reports_no_duration_used() {
+    let server = Server::start().await;
+    let parameters = json!({"common_name": "c", "self_sign": true});
+    let made = given::generate(&server, "/c", "certificate", parameters.clone()).await;
+    let kept = given::generate(&server, "/c", "certificate", parameters).await;
+    assert_eq!(kept["id"], made["id"]);
+    assert_eq!(kept["duration_overridden"], false);
+    assert_eq!(kept["duration_used"], 0);
+    assert_eq!(kept["key_length"], 2048);
+}
+
+#[tokio::test]
+async fn a_certificate_set_by_its_issuers_name_alone_has_no_expiry() {
+    let server = Server::start().await;
+    let root = json!({"common_name": "root", "is_ca": true});
+    given::generate(&server, "/root", "certificate", root).await;
+    let set = given::set(&server, "/c", "certificate", json!({"ca_name": "/root"})).await;
+    assert_eq!(set.get("expiry_date"), Some(&Value::Null), "{set}");
+    assert_eq!(set["value"]["certificate"], Value::Null);
+    assert!(set["value"].get("ca_name").is_none(), "{set}");
+}

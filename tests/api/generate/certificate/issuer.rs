@@ -1,0 +1,125 @@
+//! The authority that is to sign.
+
+use keywright_harness::Server;
+use serde_json::json;
+
+use crate::{
+    keys::with_certificate,
+    made_elsewhere::{authority, self_signed_leaf},
+};
+
+#[tokio::test]
+async fn an_authority_that_is_absent_or_no_certificate_is_404_and_meant() {
+    let server = Server::start().await;
+    server.set("/text", "value", json!("v")).await.expect(200);
+    for ca in ["/nowhere", "/text", "/not a name"] {
+        let parameters = json!({"common_name": "leaf", "ca": ca});
+        let error = server.generate("/a", "certificate", parameters).await.expect(404).error();
+        assert!(error.contains("certificate authority"), "{ca}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_no_authority_can_not_sign() {
+    let server = Server::start().await;
+    let lone = json!({"common_name": "lone", "self_sign": true});
+    server.generate("/made", "certificate", lone).await.expect(200);
+    let set = self_signed_leaf("set");
+    let set = json!({"certificate": set.certificate, "private_key": set.private_key});
+    server.set("/set", "certificate", set).await.expect(200);
+    for ca in ["/made", "/set"] {
+        let parameters = json!({"common_name": "leaf", "ca": ca});
+        server.generate("/a", "certificate", parameters).await.expect(400).error();
+    }
+}
+
+#[tokio::test]
+async fn an_authority_without_its_private_key_can_not_sign() {
+    let server = Server::start().await;
+    let root = authority("root");
+    let value = json!({"certificate": root.certificate});
+    server.set("/root", "certificate", value).await.expect(200);
+    let key_alone = json!({"private_key": root.private_key});
+    server.set("/key", "certificate", key_alone).await.expect(200);
+    for ca in ["/root", "/key"] {
+        let parameters = json!({"common_name": "leaf", "ca": ca});
+        server.generate("/a", "certificate", parameters).await.expect(400).error();
+    }
+}
+
+#[tokio::test]
+async fn an_authority_that_was_set_signs_too() {
+    let server = Server::start().await;
+    let root = authority("root");
+    let value = json!({"certificate": root.certificate, "private_key": root.private_key});
+    server.set("/root", "certificate", value).await.expect(200);
+    let parameters = json!({"common_name": "leaf", "ca": "/root"});
+    let leaf = server.generate("/leaf", "certificate", parameters).await.expect(200).json();
+    assert_eq!(leaf["value"]["ca"], root.certificate);
+    with_certificate(&root.certificate, |root| {
+        with_certificate(leaf["value"]["certificate"].as_str().unwrap(), |leaf| {
+            assert!(leaf.verify_signature(Some(root.public_key())).is_ok());
+        });
+    });
+}
+
+#[tokio::test]
+async fn the_name_of_the_authority_needs_no_slash_and_no_casing() {
+    let server = Server::start().await;
+    let root = json!({"common_name": "root", "is_ca": true});
+    let root = server.generate("/Path/Root", "certificate", root).await.expect(200).json();
+    let mut made = None;
+    for ca in ["/Path/Root", "Path/Root", "path/ROOT"] {
+        let parameters = json!({"common_name": "leaf", "ca": ca});
+        let leaf = server.generate("/leaf", "certificate", parameters).await.expect(200).json();
+        assert_eq!(leaf["value"]["ca"], root["value"]["certificate"]);
+        let first = made.get_or_insert_with(|| leaf["id"].clone());
+        assert_eq!(&leaf["id"], first, "{ca}");
+    }
+}
+
+#[tokio::test]
+async fn an_empty_ca_is_none() {
+    let server = Server::start().await;
+    for parameters in [
+        json!({"common_name": "a", "ca": "", "self_sign": true}),
+        json!({"common_name": "a", "ca": "", "is_ca": true}),
+    ] {
+        let answer = server.generate_in_mode("overwrite", "/a", "certificate", parameters).await;
+        assert_eq!(answer.expect(200).json()["self_signed"], true);
+    }
+}
+
+#[tokio::test]
+async fn a_chain_is_signed_link_by_link() {
+    let server = Server::start().await;
+    let mut issuer: Option<String> = None;
+    let mut previous: Option<String> = None;
+    for name in ["root", "middle", "lower", "leaf"] {
+        let mut parameters = json!({"common_name": name, "is_ca": name != "leaf"});
+        if let Some(issuer) = &issuer {
+            parameters["ca"] = json!(issuer);
+        }
+        let version = server.generate(name, "certificate", parameters).await.expect(200).json();
+        let certificate = version["value"]["certificate"].as_str().unwrap().to_owned();
+        let ca = previous.as_ref().unwrap_or(&certificate);
+        assert_eq!(version["value"]["ca"], *ca);
+        with_certificate(ca, |ca| {
+            with_certificate(&certificate, |certificate| {
+                assert!(certificate.verify_signature(Some(ca.public_key())).is_ok());
+                assert_eq!(certificate.issuer().as_raw(), ca.subject().as_raw());
+            });
+        });
+        (issuer, previous) = (Some(name.to_owned()), Some(certificate));
+    }
+}
+
+#[tokio::test]
+async fn a_leaf_may_outlive_its_authority() {
+    let server = Server::start().await;
+    let root = json!({"common_name": "root", "is_ca": true, "duration": 1});
+    let root = server.generate("/root", "certificate", root).await.expect(200).json();
+    let leaf = json!({"common_name": "leaf", "ca": "/root", "duration": 3_650});
+    let leaf = server.generate("/leaf", "certificate", leaf).await.expect(200).json();
+    assert!(leaf["expiry_date"].as_str() > root["expiry_date"].as_str());
+}

@@ -1,0 +1,7 @@
+//! The type certificate.
+
+mod contents;
+mod issuer;
+mod parameters;
+mod signing_version;
+mod subject;

@@ -1,0 +1,133 @@
+//! Certificates: what they are compared by.
+
+use keywright_harness::Server;
+use serde_json::{Value, json};
+
+use super::{Outcome, converge, converge_from, with};
+use crate::made_elsewhere::{DURATION_DAYS, authority, self_signed_leaf};
+
+fn full() -> Value {
+    json!({
+        "common_name": "leaf",
+        "organization": "Example",
+        "organization_unit": "Unit",
+        "locality": "Graz",
+        "state": "Styria",
+        "country": "AT",
+        "alternative_names": ["a.example.org", "10.0.0.1"],
+        "key_usage": ["digital_signature", "key_encipherment"],
+        "extended_key_usage": ["server_auth", "client_auth"],
+        "duration": 90,
+        "self_sign": true,
+    })
+}
+
+#[tokio::test]
+async fn the_same_parameters_keep_the_certificate() {
+    let server = Server::start().await;
+    for parameters in [
+        json!({"common_name": "leaf", "self_sign": true}),
+        json!({"common_name": "root", "is_ca": true}),
+        full(),
+    ] {
+        assert_eq!(converge(&server, "certificate", &parameters, &parameters).await, Outcome::Kept);
+    }
+}
+
+#[tokio::test]
+async fn other_ways_to_ask_for_the_same_certificate_keep_it() {
+    let server = Server::start().await;
+    let root = json!({"common_name": "root", "is_ca": true});
+    for (first, then) in [
+        (full(), with(&full(), &json!({"key_length": 2048, "is_ca": false, "ca": ""}))),
+        (full(), with(&full(), &json!({"key_length": "2048", "duration": "90"}))),
+        (full(), with(&full(), &json!({"key_usage": ["key_encipherment", "digital_signature"]}))),
+        (root.clone(), with(&root, &json!({"duration": 365, "organization": ""}))),
+        (root.clone(), with(&root, &json!({"alternative_names": [], "key_usage": []}))),
+        (root.clone(), with(&root, &json!({"self_sign": true}))),
+    ] {
+        let became = converge(&server, "certificate", &first, &then).await;
+        assert_eq!(became, Outcome::Kept, "{first}, then {then}");
+    }
+}
+
+#[tokio::test]
+async fn a_change_of_any_parameter_writes() {
+    let server = Server::start().await;
+    for change in [
+        json!({"common_name": "other"}),
+        json!({"organization": "Other"}),
+        json!({"organization_unit": ""}),
+        json!({"locality": "Wien"}),
+        json!({"state": "Wien"}),
+        json!({"country": "DE"}),
+        json!({"alternative_names": ["10.0.0.1", "a.example.org"]}),
+        json!({"alternative_names": ["a.example.org"]}),
+        json!({"alternative_names": []}),
+        json!({"key_usage": ["digital_signature"]}),
+        json!({"key_usage": []}),
+        json!({"extended_key_usage": ["client_auth", "server_auth"]}),
+        json!({"extended_key_usage": []}),
+        json!({"key_length": 3072}),
+        json!({"duration": 91}),
+        json!({"duration": 365}),
+        json!({"is_ca": true}),
+    ] {
+        let became = converge(&server, "certificate", &full(), &with(&full(), &change)).await;
+        assert_eq!(became, Outcome::Written, "{change}");
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_that_was_set_is_compared_by_what_it_says() {
+    let server = Server::start().await;
+    let leaf = self_signed_leaf("leaf");
+    let root = authority("root");
+    let of_leaf = json!({"common_name": "leaf", "self_sign": true, "duration": DURATION_DAYS});
+    let of_root = json!({
+        "common_name": "root",
+        "is_ca": true,
+        "key_usage": ["crl_sign", "key_cert_sign"],
+        "duration": DURATION_DAYS,
+    });
+    for (certificate, parameters) in [(&leaf, of_leaf), (&root, of_root)] {
+        let value = json!({"certificate": certificate.certificate});
+        for (change, outcome) in [
+            (json!({}), Outcome::Kept),
+            (json!({"duration": 365}), Outcome::Written),
+            (json!({"common_name": "other"}), Outcome::Written),
+            (json!({"key_length": 3072}), Outcome::Written),
+            (json!({"key_usage": ["crl_sign"]}), Outcome::Written),
+            (json!({"extended_key_usage": ["server_auth"]}), Outcome::Written),
+            (json!({"alternative_names": ["example.org"]}), Outcome::Written),
+        ] {
+            let set = server.set("/a", "certificate", value.clone()).await.expect(200).json();
+            let requested = with(&parameters, &change);
+            let became = converge_from(&server, &set, "certificate", &requested).await;
+            assert_eq!(became, outcome, "{requested}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_credential_without_a_certificate_differs() {
+    let server = Server::start().await;
+    let value = json!({"ca": authority("root").certificate});
+    let set = server.set("/a", "certificate", value).await.expect(200).json();
+    let parameters = json!({"common_name": "root", "is_ca": true});
+    let became = converge_from(&server, &set, "certificate", &parameters).await;
+    assert_eq!(became, Outcome::Written);
+}
+
+#[tokio::test]
+async fn an_answer_that_keeps_the_certificate_says_that_no_duration_was_used() {
+    let server = Server::start().await;
+    let parameters = json!({"common_name": "root", "is_ca": true, "key_length": 3072});
+    let made = server.generate("/a", "certificate", parameters.clone()).await.expect(200).json();
+    assert_eq!(made["duration_used"], 365);
+    let kept = server.generate("/a", "certificate", parameters).await.expect(200).json();
+    assert_eq!(kept["id"], made["id"]);
+    assert_eq!(kept["duration_overridden"], false);
+    assert_eq!(kept["duration_used"], 0);
+    assert_eq!(kept["key_length"], 3072);
+}

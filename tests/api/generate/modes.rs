@@ -1,0 +1,155 @@
+//! What a generate does with a credential that exists.
+
+use std::collections::BTreeSet;
+
+use keywright_harness::Server;
+use serde_json::{Value, json};
+
+use super::requests::generatable;
+
+#[tokio::test]
+async fn overwrite_always_adds_a_version() {
+    let server = Server::start().await;
+    for (credential_type, parameters) in generatable() {
+        let name = format!("/{credential_type}");
+        let mut ids = BTreeSet::new();
+        for _ in 0..2 {
+            let answer = server
+                .generate_in_mode("overwrite", &name, credential_type, parameters.clone())
+                .await
+                .expect(200);
+            ids.insert(answer.json()["id"].to_string());
+        }
+        assert_eq!(ids.len(), 2, "{credential_type}");
+        assert_eq!(server.versions(&name).await.len(), 2, "{credential_type}");
+    }
+}
+
+#[tokio::test]
+async fn no_overwrite_makes_what_is_absent_and_keeps_what_is_there() {
+    let server = Server::start().await;
+    let made = server
+        .generate_in_mode("no-overwrite", "/a", "password", json!({}))
+        .await
+        .expect(200)
+        .json();
+    let other_parameters = json!({"length": 99});
+    let kept = server
+        .generate_in_mode("no-overwrite", "/a", "password", other_parameters)
+        .await
+        .expect(200)
+        .json();
+    assert_eq!(kept, made);
+    assert_eq!(server.versions("/a").await, [made]);
+}
+
+#[tokio::test]
+async fn no_overwrite_keeps_what_was_set() {
+    let server = Server::start().await;
+    let set = server.set("/a", "password", json!("mine")).await.expect(200).json();
+    let kept = server.generate_in_mode("no-overwrite", "/a", "password", json!({})).await;
+    assert_eq!(kept.expect(200).json(), set);
+}
+
+#[tokio::test]
+async fn no_overwrite_checks_parameters_even_when_it_keeps() {
+    let server = Server::start().await;
+    server.generate("/a", "password", json!({})).await.expect(200);
+    let parameters = json!({"length": 3});
+    server.generate_in_mode("no-overwrite", "/a", "password", parameters).await.expect(400);
+}
+
+#[tokio::test]
+async fn converge_is_the_default() {
+    let server = Server::start().await;
+    let made = server.generate("/a", "password", json!({})).await.expect(200).json();
+    let kept = server.generate("/a", "password", json!({})).await.expect(200).json();
+    assert_eq!(kept, made);
+    let explicit = server.generate_in_mode("converge", "/a", "password", json!({})).await;
+    assert_eq!(explicit.expect(200).json(), made);
+    let changed = server.generate("/a", "password", json!({"length": 31})).await.expect(200).json();
+    assert_ne!(changed["id"], made["id"]);
+}
+
+#[tokio::test]
+async fn a_mode_that_is_not_exactly_one_of_the_three_is_400() {
+    let server = Server::start().await;
+    for mode in ["Overwrite", "CONVERGE", "no_overwrite", "nooverwrite", "", "always"] {
+        server.generate_in_mode(mode, "/a", "password", json!({})).await.expect(400).error();
+    }
+    for mode in [json!(1), json!(true), json!(["overwrite"])] {
+        let body = json!({"name": "/a", "type": "password", "mode": mode});
+        server.post("/api/v1/data", body).await.expect(400).error();
+    }
+    assert!(server.versions("/a").await.is_empty());
+}
+
+#[tokio::test]
+async fn the_legacy_flag_overwrite_stands_for_a_mode() {
+    let server = Server::start().await;
+    let made = server.generate("/a", "password", json!({})).await.expect(200).json();
+    for (overwrite, parameters, adds) in [
+        (json!(false), json!({"length": 99}), false),
+        (json!("false"), json!({"length": 99}), false),
+        (json!(true), json!({}), true),
+        (json!("true"), json!({}), true),
+    ] {
+        let before = server.versions("/a").await.len();
+        let body = json!({
+            "name": "/a", "type": "password", "overwrite": overwrite, "parameters": parameters,
+        });
+        server.post("/api/v1/data", body).await.expect(200);
+        let added = server.versions("/a").await.len() - before;
+        assert_eq!(added, usize::from(adds), "{overwrite}");
+    }
+    assert_eq!(server.versions("/a").await[2], made);
+}
+
+#[tokio::test]
+async fn the_mode_wins_over_the_legacy_flag() {
+    let server = Server::start().await;
+    for (mode, overwrite, adds) in [
+        ("converge", false, true),
+        ("converge", true, true),
+        ("overwrite", false, true),
+        ("no-overwrite", true, false),
+    ] {
+        server.set("/a", "password", json!("mine")).await.expect(200);
+        let before = server.versions("/a").await.len();
+        let body = json!({"name": "/a", "type": "password", "mode": mode, "overwrite": overwrite});
+        server.post("/api/v1/data", body).await.expect(200);
+        let added = server.versions("/a").await.len() - before;
+        assert_eq!(added, usize::from(adds), "{mode} {overwrite}");
+    }
+}
+
+#[tokio::test]
+async fn converge_finds_a_credential_in_any_casing_of_its_name() {
+    let server = Server::start().await;
+    let made = server.generate("/Path/Name", "password", json!({})).await.expect(200).json();
+    let kept = server.generate("path/name", "password", json!({})).await.expect(200).json();
+    assert_eq!(kept, made);
+}
+
+#[tokio::test]
+async fn sixty_four_writers_without_overwriting_leave_one_version_and_all_get_it() {
+    let server = Server::start().await;
+    let body = json!({"name": "/a", "type": "password", "mode": "no-overwrite"});
+    let requests: Vec<_> = (0..64)
+        .map(|_| {
+            let request = server.authorized(reqwest::Method::POST, "/api/v1/data");
+            tokio::spawn(request.body(body.to_string()).send())
+        })
+        .collect();
+    let mut answers = BTreeSet::new();
+    for request in requests {
+        let response = request.await.unwrap().unwrap();
+        assert_eq!(response.status().as_u16(), 200);
+        answers.insert(response.text().await.unwrap());
+    }
+    let versions = server.versions("/a").await;
+    assert_eq!(versions.len(), 1);
+    let answers: Vec<Value> =
+        answers.iter().map(|answer| serde_json::from_str(answer).unwrap()).collect();
+    assert_eq!(answers, versions);
+}

@@ -1,0 +1,68 @@
+//! What tests start from: requests that must succeed, and what they answer.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test ends when what it starts from is not there"
+)]
+
+use keywright_harness::{Answer, Server};
+use serde_json::{Value, json};
+
+/// Sets a credential of type value and returns its version.
+pub(crate) async fn set_value(server: &Server, name: &str, text: &str) -> Value {
+    set(server, name, "value", json!(text)).await
+}
+
+/// Sets a credential and returns its version.
+pub(crate) async fn set(server: &Server, name: &str, credential_type: &str, value: Value) -> Value {
+    let body = json!({"name": name, "type": credential_type, "value": value});
+    server.put("/api/v1/data", body).await.expect(200).json()
+}
+
+/// Generates a credential and returns its version.
+pub(crate) async fn generate(
+    server: &Server,
+    name: &str,
+    credential_type: &str,
+    parameters: Value,
+) -> Value {
+    let body = json!({"name": name, "type": credential_type, "parameters": parameters});
+    server.post("/api/v1/data", body).await.expect(200).json()
+}
+
+/// All versions of a credential, as the query by name answers them.
+pub(crate) async fn versions(server: &Server, name: &str) -> Vec<Value> {
+    let answer = server.get(&format!("/api/v1/data?name={name}")).await;
+    data(&answer.expect(200))
+}
+
+/// The versions that a query by name answered.
+pub(crate) fn data(answer: &Answer) -> Vec<Value> {
+    answer.json()["data"].as_array().unwrap().clone()
+}
+
+/// The names that a search found, in its order.
+pub(crate) async fn found(server: &Server, query: &str) -> Vec<String> {
+    let answer = server.get(&format!("/api/v1/data?{query}")).await.expect(200);
+    answer.json()["credentials"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["name"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// The names of an object's members, in their order.
+pub(crate) fn members(json: &Value) -> Vec<&str> {
+    json.as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect()
+}
+
+/// The member `id` of a version.
+pub(crate) fn id(version: &Value) -> String {
+    version["id"].as_str().unwrap().to_owned()
+}

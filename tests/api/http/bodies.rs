@@ -1,0 +1,221 @@
+//! What a request body must be.
+
+use keywright_harness::Server;
+use reqwest::{Method, header};
+use serde_json::json;
+
+use crate::given;
+
+#[tokio::test]
+async fn another_content_type_is_400_and_the_error_says_so() {
+    let server = Server::start().await;
+    for (method, path, body) in requests_with_a_body() {
+        for content_type in [
+            None,
+            Some("text/plain"),
+            Some("application/xml"),
+            Some("application/x-www-form-urlencoded"),
+            Some("application/jsonp"),
+        ] {
+            let mut request =
+                server.request(method.clone(), path).bearer_auth(server.token()).body(body);
+            if let Some(content_type) = content_type {
+                request = request.header(header::CONTENT_TYPE, content_type);
+            }
+            let answer = server.send(request).await;
+            assert_eq!(answer.status, 400, "{method} {path} {content_type:?}");
+            assert!(answer.error().to_lowercase().contains("content type"), "{answer:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_content_type_may_have_a_charset_and_any_casing() {
+    let server = Server::start().await;
+    given::generate(&server, "/a", "password", json!({})).await;
+    for (method, path, body) in requests_with_a_body() {
+        for content_type in [
+            "application/json",
+            "application/json;charset=UTF-8",
+            "application/json; charset=utf-8",
+            "Application/JSON",
+        ] {
+            let request = server
+                .request(method.clone(), path)
+                .bearer_auth(server.token())
+                .header(header::CONTENT_TYPE, content_type)
+                .body(body);
+            let answer = server.send(request).await;
+            assert_eq!(answer.status, 200, "{method} {path} {content_type}: {answer:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_get_takes_a_content_type_without_a_body_and_needs_none() {
+    let server = Server::start().await;
+    given::set_value(&server, "/a", "v").await;
+    for path in ["/info", "/health", "/version", "/api/v1/data?name=/a", "/api/v1/data?path="] {
+        let bare = server.request(Method::GET, path).bearer_auth(server.token());
+        assert_eq!(server.send(bare).await.status, 200, "{path}");
+        let typed = server.authorized(Method::GET, path);
+        assert_eq!(server.send(typed).await.status, 200, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_malformed_body_is_400_with_one_generic_message() {
+    let server = Server::start().await;
+    let deep = format!(r#"{{"a":{}{}}}"#, "[".repeat(500), "]".repeat(500));
+    let malformed: [&[u8]; 14] = [
+        b"",
+        b" ",
+        b"{",
+        b"{\"name\":",
+        b"{} {}",
+        b"{'name':'/a'}",
+        b"[]",
+        b"[{\"name\":\"/a\"}]",
+        b"null",
+        b"1",
+        b"\"a planted text\"",
+        b"{\"name\":\"/a\",\"name\":\"/b\"}",
+        b"{\"name\":\"\xff\"}",
+        deep.as_bytes(),
+    ];
+    let mut messages = Vec::new();
+    for (method, path, _) in requests_with_a_body() {
+        for body in malformed {
+            let request = server.authorized(method.clone(), path).body(body.to_vec());
+            let answer = server.send(request).await;
+            let shown = String::from_utf8_lossy(body);
+            assert_eq!(answer.status, 400, "{method} {path} {shown}: {answer:?}");
+            messages.push(answer.error());
+        }
+    }
+    messages.dedup();
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    assert!(!messages[0].contains("planted"), "{messages:?}");
+}
+
+#[tokio::test]
+async fn an_unknown_field_is_400_on_generate_and_422_elsewhere() {
+    let server = Server::start().await;
+    given::generate(&server, "/p", "password", json!({})).await;
+    for (method, path, body, status) in [
+        (
+            Method::POST,
+            "/api/v1/data",
+            json!({"name": "/a", "type": "password", "stray": 1}),
+            400,
+        ),
+        (
+            Method::POST,
+            "/api/v1/data",
+            json!({"name": "/a", "type": "password", "parameters": {"stray": 1}}),
+            400,
+        ),
+        (
+            Method::POST,
+            "/api/v1/data",
+            json!({"name": "/a", "type": "user", "value": {"stray": 1}}),
+            400,
+        ),
+        (Method::POST, "/api/v1/data", json!({"name": "/p", "regenerate": true, "stray": 1}), 400),
+        (
+            Method::PUT,
+            "/api/v1/data",
+            json!({"name": "/a", "type": "value", "value": "v", "stray": 1}),
+            422,
+        ),
+        (
+            Method::PUT,
+            "/api/v1/data",
+            json!({"name": "/a", "type": "user", "value": {"password": "p", "stray": 1}}),
+            422,
+        ),
+        (
+            Method::PUT,
+            "/api/v1/data",
+            json!({"name": "/a", "type": "rsa", "value": {"public_key": "p", "stray": 1}}),
+            422,
+        ),
+        (
+            Method::PUT,
+            "/api/v1/data",
+            json!({"name": "/a", "type": "ssh", "value": {"public_key": "p", "stray": 1}}),
+            422,
+        ),
+        (
+            Method::PUT,
+            "/api/v1/data",
+            json!({"name": "/a", "type": "certificate", "value": {"ca_name": "/c", "stray": 1}}),
+            422,
+        ),
+        (Method::POST, "/api/v1/regenerate", json!({"name": "/p", "stray": 1}), 422),
+    ] {
+        let request = server.authorized(method.clone(), path).body(body.to_string());
+        let answer = server.send(request).await;
+        assert_eq!(answer.status, status, "{method} {path} {body}: {answer:?}");
+        assert!(answer.error().contains("stray"), "{method} {path} {body}: {answer:?}");
+    }
+    assert_eq!(given::found(&server, "path=").await, ["/p"]);
+}
+
+#[tokio::test]
+async fn field_names_are_case_sensitive() {
+    let server = Server::start().await;
+    let body = json!({"Name": "/a", "name": "/a", "type": "value", "value": "v"});
+    let answer = server.put("/api/v1/data", body).await.expect(422);
+    assert!(answer.error().contains("Name"), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_field_of_another_json_kind_is_400() {
+    let server = Server::start().await;
+    for (method, path, body) in [
+        (Method::PUT, "/api/v1/data", json!({"name": [], "type": "value", "value": "v"})),
+        (Method::PUT, "/api/v1/data", json!({"name": {}, "type": "value", "value": "v"})),
+        (Method::POST, "/api/v1/data", json!({"name": ["/a"], "type": "password"})),
+        (
+            Method::POST,
+            "/api/v1/data",
+            json!({"name": "/a", "type": "password", "parameters": []}),
+        ),
+        (
+            Method::POST,
+            "/api/v1/data",
+            json!({"name": "/a", "type": "password", "parameters": "none"}),
+        ),
+        (Method::POST, "/api/v1/data", json!({"name": "/a", "type": "user", "value": "joe"})),
+        (Method::POST, "/api/v1/data", json!({"name": "/a", "type": {}})),
+        (Method::POST, "/api/v1/data", json!({"name": "/a", "type": "password", "mode": []})),
+        (Method::POST, "/api/v1/regenerate", json!({"name": {}})),
+    ] {
+        let request = server.authorized(method.clone(), path).body(body.to_string());
+        let answer = server.send(request).await;
+        assert_eq!(answer.status, 400, "{method} {path} {body}: {answer:?}");
+        assert!(!answer.error().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn free_form_zones_take_any_field() {
+    let server = Server::start().await;
+    let free = json!({"anything": [1, {"at": "all", "name": null}], "type": "x", "": true});
+    let set = json!({"name": "/a", "type": "json", "value": free, "metadata": free});
+    let version = server.put("/api/v1/data", set).await.expect(200).json();
+    assert_eq!(version["value"], free);
+    assert_eq!(version["metadata"], free);
+    let interpolated = server.post("/api/v1/interpolate", free.clone()).await.expect(200);
+    assert_eq!(interpolated.json(), free);
+}
+
+fn requests_with_a_body() -> [(Method, &'static str, &'static str); 4] {
+    [
+        (Method::PUT, "/api/v1/data", r#"{"name": "/v", "type": "value", "value": "v"}"#),
+        (Method::POST, "/api/v1/data", r#"{"name": "/p", "type": "password"}"#),
+        (Method::POST, "/api/v1/regenerate", r#"{"name": "/a"}"#),
+        (Method::POST, "/api/v1/interpolate", "{}"),
+    ]
+}

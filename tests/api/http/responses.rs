@@ -1,0 +1,128 @@
+//! What every response has: its media type, and the shape of errors.
+
+use keywright_harness::{Answer, Server};
+use reqwest::Method;
+use serde_json::json;
+
+use crate::given;
+
+#[tokio::test]
+async fn every_body_is_json_in_utf_8() {
+    let server = Server::start().await;
+    let version = given::set(&server, "/a", "json", json!({"k": "ä"})).await;
+    let by_id = format!("/api/v1/data/{}", given::id(&version));
+    let mut answers = vec![
+        server.put("/api/v1/data", json!({"name": "/b", "type": "value", "value": "v"})).await,
+        server.post("/api/v1/data", json!({"name": "/c", "type": "password"})).await,
+        server.post("/api/v1/regenerate", json!({"name": "/c"})).await,
+        server.post("/api/v1/interpolate", json!({})).await,
+        server.put("/api/v1/data", json!({})).await,
+        server.get("/no/such/path").await,
+        server.send(server.request(Method::GET, "/version")).await,
+    ];
+    for path in ["/info", "/health", "/version", "/api/v1/data?name=/a", "/api/v1/data?path="] {
+        answers.push(server.get(path).await);
+    }
+    answers.push(server.get(&by_id).await);
+    for answer in answers {
+        assert_eq!(
+            answer.header("content-type"),
+            Some("application/json;charset=UTF-8"),
+            "{answer:?}"
+        );
+        answer.json();
+    }
+}
+
+#[tokio::test]
+async fn the_server_header_names_the_product_and_its_version() {
+    let server = Server::start().await;
+    let expected = concat!("keywright/", env!("CARGO_PKG_VERSION"));
+    for answer in [
+        server.get("/info").await,
+        server.get("/api/v1/data?name=/absent").await,
+        server.send(server.request(Method::GET, "/version")).await,
+    ] {
+        let header = answer.header("server").unwrap().to_lowercase();
+        assert_eq!(header, expected, "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn every_error_is_an_object_of_texts_with_a_message() {
+    let server = Server::start().await;
+    given::set_value(&server, "/a", "v").await;
+    for (status, answer) in [
+        (400, server.get("/api/v1/data").await),
+        (400, server.get("/api/v1/data?name=/a&versions=x").await),
+        (400, server.put("/api/v1/data", json!([])).await),
+        (400, server.put("/api/v1/data", json!({"name": "/b", "type": "value"})).await),
+        (400, server.post("/api/v1/data", json!({"name": "/b", "type": "value"})).await),
+        (400, server.post("/api/v1/regenerate", json!({})).await),
+        (400, server.post("/api/v1/regenerate", json!({"name": "/a"})).await),
+        (400, server.post("/api/v1/interpolate", json!([])).await),
+        (404, server.get("/api/v1/data?name=/absent").await),
+        (404, server.get("/api/v1/data/absent").await),
+        (404, server.delete("/api/v1/data?name=/absent").await),
+        (404, server.post("/api/v1/regenerate", json!({"name": "/absent"})).await),
+        (413, set(&server, "value", json!("v".repeat(65_537))).await),
+        (422, set(&server, "unheard-of", json!("v")).await),
+    ] {
+        assert_eq!(answer.status, status, "{answer:?}");
+        assert!(!answer.error().is_empty(), "{answer:?}");
+        assert_eq!(given::members(&answer.json()), ["error"], "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_refused_token_is_described_beside_its_code() {
+    let server = Server::start().await;
+    let without = server.request(Method::GET, "/version");
+    let with_garbage = server.request(Method::GET, "/version").bearer_auth("x");
+    for (code, request) in [("access_denied", without), ("invalid_token", with_garbage)] {
+        let answer = server.send(request).await.expect(401);
+        assert_eq!(answer.error(), code);
+        assert_eq!(given::members(&answer.json()), ["error", "error_description"]);
+        assert!(!answer.json()["error_description"].as_str().unwrap().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn what_is_absent_answers_as_every_absent_thing_does() {
+    let server = Server::start().await;
+    let absent = server.get("/api/v1/data?name=/absent").await.expect(404);
+    for answer in [
+        server.get("/api/v1/data?name=/also/absent&current=true").await,
+        server.get("/api/v1/data/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9").await,
+        server.get("/api/v1/data/no-uuid").await,
+        server.delete("/api/v1/data?name=/absent").await,
+        server.post("/api/v1/regenerate", json!({"name": "/absent"})).await,
+    ] {
+        assert_eq!(answer.status, 404, "{answer:?}");
+        assert_eq!(answer.body, absent.body);
+    }
+}
+
+#[tokio::test]
+async fn no_error_repeats_a_value_that_was_sent() {
+    let server = Server::start().await;
+    let canary = "canary-4f1c";
+    for body in [
+        json!({"name": "/a", "type": "json", "value": canary}),
+        json!({"name": "/a", "type": "rsa", "value": {"public_key": [canary]}}),
+        json!({"name": "/a", "type": "user", "value": {"username": canary}}),
+        json!({"name": "/a", "type": "certificate", "value": {"certificate": canary}}),
+        json!({"name": "/a", "type": "certificate", "value": {"private_key": canary}}),
+        json!({"name": "/a b", "type": "value", "value": canary}),
+        json!({"name": "/a", "type": "value", "value": canary, "metadata": canary.repeat(1_000)}),
+    ] {
+        let answer = server.put("/api/v1/data", body).await;
+        assert_eq!(answer.status, 400, "{answer:?}");
+        assert!(!answer.error().contains(canary), "{answer:?}");
+    }
+}
+
+async fn set(server: &Server, credential_type: &str, value: serde_json::Value) -> Answer {
+    let body = json!({"name": "/s", "type": credential_type, "value": value});
+    server.put("/api/v1/data", body).await
+}

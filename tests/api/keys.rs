@@ -1,0 +1,55 @@
+//! Reading keys and certificates that the server made.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends when what the server made can't be read"
+)]
+
+use x509_parser::{
+    pem::parse_x509_pem,
+    prelude::{FromDer, SubjectPublicKeyInfo, X509Certificate},
+    public_key::PublicKey,
+};
+
+/// Asserts that a text is one PEM block of this label, in lines of 64 characters that end in LF, the last one too.
+#[track_caller]
+pub(crate) fn assert_is_pem(text: &str, label: &str) {
+    let body = text
+        .strip_prefix(&format!("-----BEGIN {label}-----\n"))
+        .and_then(|rest| rest.strip_suffix(&format!("\n-----END {label}-----\n")))
+        .unwrap();
+    let mut lines = body.split('\n').rev();
+    assert!((1..=64).contains(&lines.next().unwrap().len()), "{text}");
+    assert!(lines.all(|line| line.len() == 64), "{text}");
+}
+
+/// The DER inside the first PEM block of a text.
+pub(crate) fn der(pem: &str) -> Vec<u8> {
+    parse_x509_pem(pem.as_bytes()).unwrap().1.contents
+}
+
+/// The length of a public RSA key (SubjectPublicKeyInfo, PEM) in bits.
+pub(crate) fn public_key_bits(pem: &str) -> usize {
+    let der = der(pem);
+    rsa_bits(&SubjectPublicKeyInfo::from_der(&der).unwrap().1)
+}
+
+/// Reads a certificate, PEM.
+pub(crate) fn with_certificate<T>(pem: &str, read: impl FnOnce(&X509Certificate<'_>) -> T) -> T {
+    let der = der(pem);
+    let (rest, certificate) = X509Certificate::from_der(&der).unwrap();
+    assert!(rest.is_empty());
+    read(&certificate)
+}
+
+/// The length of a certificate's RSA key, in bits.
+pub(crate) fn certificate_key_bits(pem: &str) -> usize {
+    with_certificate(pem, |certificate| rsa_bits(certificate.public_key()))
+}
+
+fn rsa_bits(public_key: &SubjectPublicKeyInfo<'_>) -> usize {
+    match public_key.parsed().unwrap() {
+        PublicKey::RSA(key) => key.key_size(),
+        other => panic!("no RSA key: {other:?}"),
+    }
+}

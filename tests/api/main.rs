@@ -1,0 +1,15 @@
+//! The API as its callers see it: a real server, driven over HTTPS. One folder a noun, one file a verb or a rule.
+
+mod authentication;
+mod credentials;
+mod given;
+mod http;
+mod lifecycle;
+mod made_elsewhere;
+mod names;
+mod operations;
+mod generate;
+mod interpolate;
+mod keys;
+mod regenerate;
+mod set;

@@ -1,0 +1,6 @@
+//! Names of credentials.
+
+mod casing;
+mod form;
+mod slashes;
+mod types;

@@ -1,0 +1,5 @@
+//! What a server says of itself.
+
+mod health;
+mod info;
+mod version;

@@ -1,0 +1,50 @@
+//! Metadata beside what is set.
+
+use keywright_harness::Server;
+use serde_json::{Value, json};
+
+/// The most characters that metadata may have as JSON text.
+const METADATA_CHARACTERS_MAX: usize = 7_000;
+
+async fn set_with(server: &Server, metadata: Value) -> keywright_harness::Answer {
+    let body = json!({"name": "/a", "type": "value", "value": "v", "metadata": metadata});
+    server.put("/api/v1/data", body).await
+}
+
+#[tokio::test]
+async fn any_json_is_kept_beside_its_version() {
+    let server = Server::start().await;
+    for metadata in [
+        json!({"owner": "ops", "nested": {"list": [1, null, "ä"]}}),
+        json!({}),
+        json!([1, 2]),
+        json!("text"),
+        json!(7),
+        json!(false),
+    ] {
+        let answer = set_with(&server, metadata.clone()).await.expect(200).json();
+        assert_eq!(answer["metadata"], metadata);
+        assert_eq!(server.versions("/a").await[0]["metadata"], metadata);
+    }
+}
+
+#[tokio::test]
+async fn metadata_is_null_where_there_is_none_and_never_inherited() {
+    let server = Server::start().await;
+    set_with(&server, json!({"owner": "ops"})).await.expect(200);
+    let next = server.set("/a", "value", json!("v")).await.expect(200).json();
+    assert_eq!(next.get("metadata"), Some(&Value::Null));
+    let explicit = set_with(&server, Value::Null).await.expect(200).json();
+    assert_eq!(explicit.get("metadata"), Some(&Value::Null));
+    assert_eq!(server.versions("/a").await[2]["metadata"], json!({"owner": "ops"}));
+}
+
+#[tokio::test]
+async fn metadata_of_7000_characters_is_taken_and_one_more_is_400() {
+    let server = Server::start().await;
+    let frame_characters = json!({"a": ""}).to_string().len();
+    let longest = "ä".repeat(METADATA_CHARACTERS_MAX - frame_characters);
+    set_with(&server, json!({"a": longest})).await.expect(200);
+    let error = set_with(&server, json!({"a": format!("{longest}x")})).await.expect(400).error();
+    assert!(error.contains("metadata"), "{error}");
+}

@@ -1,0 +1,111 @@
+//! The client of all measurements: HTTP/1.1 over TLS on connections that are kept.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::{
+    Method, Request, StatusCode,
+    client::conn::http1::{SendRequest, handshake},
+    header,
+};
+use hyper_util::rt::TokioIo;
+use keywright_harness::key_file;
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, ServerName, pem::PemObject},
+};
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use crate::Outcome;
+
+/// Where a server is, and the token for it.
+#[derive(Clone)]
+pub(crate) struct ServerAddress {
+    socket: SocketAddr,
+    authorization: String,
+}
+
+impl ServerAddress {
+    /// A server on this socket that takes this bearer token.
+    pub(crate) fn new(socket: SocketAddr, token: &str) -> Self {
+        Self {
+            socket,
+            authorization: format!("Bearer {token}"),
+        }
+    }
+}
+
+/// A connection that is kept between requests.
+pub(crate) struct Connection {
+    address: ServerAddress,
+    sender: SendRequest<Full<Bytes>>,
+}
+
+impl Connection {
+    /// Opens a connection. Its other half lives in a task of its own, which ends with it.
+    ///
+    /// # Errors
+    /// When there is no server, or it is not one with the certificate of the tests.
+    pub(crate) async fn open(address: &ServerAddress) -> Outcome<Self> {
+        let stream = TcpStream::connect(address.socket).await?;
+        stream.set_nodelay(true)?;
+        let server = ServerName::IpAddress(address.socket.ip().into());
+        let stream = connector()?.connect(server, stream).await?;
+        let (sender, connection) = handshake(TokioIo::new(stream)).await?;
+        tokio::spawn(connection);
+        Ok(Self {
+            address: address.clone(),
+            sender,
+        })
+    }
+
+    /// GETs a path and returns the body.
+    ///
+    /// # Errors
+    /// When the connection ends, or the answer has another status than 200.
+    pub(crate) async fn get(&mut self, path: &str) -> Outcome<Bytes> {
+        self.exchange(Method::GET, path, Bytes::new()).await
+    }
+
+    /// Sends JSON to the credentials' path, and returns the body of the answer.
+    ///
+    /// # Errors
+    /// When the connection ends, or the answer has another status than 200.
+    pub(crate) async fn send(&mut self, method: Method, body: &Value) -> Outcome<Bytes> {
+        self.exchange(method, "/api/v1/data", Bytes::from(body.to_string()))
+            .await
+    }
+
+    async fn exchange(&mut self, method: Method, path: &str, body: Bytes) -> Outcome<Bytes> {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::HOST, "localhost")
+            .header(header::AUTHORIZATION, &self.address.authorization)
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(Full::new(body))?;
+        self.sender.ready().await?;
+        let response = self.sender.send_request(request).await?;
+        let status = response.status();
+        let body = response.into_body().collect().await?.to_bytes();
+        if status != StatusCode::OK {
+            return Err(format!("{path} was answered with {status}").into());
+        }
+        Ok(body)
+    }
+}
+
+fn connector() -> Outcome<TlsConnector> {
+    let mut authorities = RootCertStore::empty();
+    authorities.add(CertificateDer::from_pem_file(key_file("ca.pem"))?)?;
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut client = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(authorities)
+        .with_no_client_auth();
+    client.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsConnector::from(Arc::new(client)))
+}

@@ -1,0 +1,75 @@
+//! Measurements of the real server, each beside what it is compared with, in one run.
+//!
+//! `keywright-bench` makes them all; `keywright-bench NAME ...` makes those. Each file in `measurements` is one of them.
+//! What is compared is measured in turns, round by round, so that both sides meet the same machine; a figure is the
+//! median of its rounds unless its row says otherwise. Nothing here fails for being slow: each table says what is aimed
+//! at, and whether it was met.
+//!
+//! To add a measurement: write its file, and name it in [`MEASUREMENTS`].
+
+mod bare_server;
+mod client;
+mod measurements;
+mod plugin;
+mod process;
+mod server;
+mod statistics;
+mod table;
+
+use std::{error::Error, process::ExitCode};
+
+use measurements::{get, guest_overhead, latency, memory, rsa, set, start};
+use table::Table;
+
+/// What a measurement that could not be made says.
+type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match arguments.as_slice() {
+        [command, body] if command == bare_server::COMMAND => bare_server::run(body.as_ref()),
+        names => measure(names),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(cause) => {
+            eprintln!("keywright-bench: {cause}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A measurement: what it is called, and what makes it.
+type Measurement = (&'static str, fn() -> Outcome<Table>);
+
+const MEASUREMENTS: [Measurement; 7] = [
+    ("get", get::measure),
+    ("set", set::measure),
+    ("guest-overhead", guest_overhead::measure),
+    ("rsa", rsa::measure),
+    ("latency", latency::measure),
+    ("start", start::measure),
+    ("memory", memory::measure),
+];
+
+/// Makes the measurements of these names, or all when there is none.
+fn measure(names: &[String]) -> Outcome<()> {
+    let is_known = |wanted: &String| MEASUREMENTS.iter().any(|(name, _)| name == wanted);
+    if let Some(unknown) = names.iter().find(|name| !is_known(name)) {
+        let known: Vec<&str> = MEASUREMENTS.iter().map(|(name, _)| *name).collect();
+        return Err(format!(
+            "there is no measurement {unknown}; there are: {}",
+            known.join(", ")
+        )
+        .into());
+    }
+    if cfg!(debug_assertions) {
+        println!("This is no release build: its figures say little.");
+    }
+    for (name, measurement) in MEASUREMENTS {
+        if names.is_empty() || names.iter().any(|wanted| wanted == name) {
+            println!("\n{name}: {}", measurement()?);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,9 @@
+//! One file for each measurement.
+
+pub(crate) mod get;
+pub(crate) mod guest_overhead;
+pub(crate) mod latency;
+pub(crate) mod memory;
+pub(crate) mod rsa;
+pub(crate) mod set;
+pub(crate) mod start;

@@ -1,0 +1,84 @@
+//! Generators in their sandbox, without a server around them.
+
+use std::{
+    collections::BTreeMap,
+    num::NonZeroUsize,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use keywright_core::{credential::CredentialType, ports::Generator};
+use keywright_harness::component;
+use keywright_runtime::{
+    Grant, Limits, PluginConfig, RandomSource, RandomUnavailable, Runtime, RuntimeConfig,
+    SandboxConfig,
+};
+use rand::{Rng, SeedableRng, rngs::ChaCha12Rng};
+use serde_json::Map;
+
+use crate::{Outcome, server};
+
+/// Loads a shipped generator as the server does, but with one thread for its calls.
+///
+/// # Errors
+/// When its component is missing or refused.
+pub(crate) fn load(name: &str, random: Arc<dyn RandomSource>) -> Outcome<Arc<dyn Generator>> {
+    let cache = server::directory()?;
+    let plugin = PluginConfig {
+        component: component(name),
+        sha256: None,
+        settings: Map::new(),
+        grants: vec![Grant::Random],
+        limits: Limits::default(),
+    };
+    let config = RuntimeConfig {
+        sandbox: SandboxConfig {
+            threads_per_lane: Some(NonZeroUsize::MIN),
+            ..SandboxConfig::new(cache.path().to_owned())
+        },
+        generators: BTreeMap::from([(name.to_owned(), plugin)]),
+        resolver: None,
+    };
+    let runtime = Runtime::load(&config, &[0; 32], random)?;
+    let credential_type = CredentialType::parse(name)?;
+    runtime
+        .generators()
+        .generator(&credential_type)
+        .ok_or_else(|| format!("there is no generator of {name}").into())
+}
+
+/// A random stream that can be begun again, so that both sides of a comparison are given the same choices and so the
+/// same work.
+#[derive(Clone)]
+pub(crate) struct RepeatableRandom(Arc<Mutex<ChaCha12Rng>>);
+
+impl RepeatableRandom {
+    /// A stream.
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Mutex::new(ChaCha12Rng::seed_from_u64(0))))
+    }
+
+    /// Begins the stream of this number.
+    pub(crate) fn begin(&self, number: u64) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = ChaCha12Rng::seed_from_u64(number);
+    }
+
+    /// The next bytes, so many.
+    pub(crate) fn bytes(&self, count: u64) -> Vec<u8> {
+        let mut bytes = vec![0; usize::try_from(count).unwrap_or_default()];
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .fill_bytes(&mut bytes);
+        bytes
+    }
+}
+
+impl RandomSource for RepeatableRandom {
+    fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomUnavailable> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .fill_bytes(bytes);
+        Ok(())
+    }
+}

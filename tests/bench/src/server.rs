@@ -1,0 +1,51 @@
+//! The real server, as the measurements start it.
+
+use keywright_harness::{Options, Server, workspace};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::{
+    Outcome,
+    client::{Connection, ServerAddress},
+};
+
+/// Starts a server with an empty database and the log as operators have it.
+pub(crate) async fn start() -> Outcome<Server> {
+    Ok(Server::start_in(directory()?, &options()).await)
+}
+
+/// How a measured server is configured.
+pub(crate) fn options() -> Options {
+    Options::default().environment("KEYWRIGHT_LOG", "info")
+}
+
+/// An empty folder in the file system of the build, because the one for temporary files may be in memory alone.
+pub(crate) fn directory() -> Outcome<TempDir> {
+    Ok(TempDir::new_in(workspace().join("target"))?)
+}
+
+/// The address of a server, with a token for it.
+pub(crate) fn address(server: &Server) -> Outcome<ServerAddress> {
+    let socket = server.base_url().trim_start_matches("https://").parse()?;
+    Ok(ServerAddress::new(socket, server.token()))
+}
+
+/// A connection of its own to a server.
+pub(crate) async fn connect(server: &Server) -> Outcome<Connection> {
+    Connection::open(&address(server)?).await
+}
+
+/// Stores a JSON credential of about 1 KiB and returns the path that reads it.
+pub(crate) async fn store_kibibyte(server: &Server) -> String {
+    let body = set_body("/bench/read");
+    server.put("/api/v1/data", body).await.expect(200);
+    "/api/v1/data?name=/bench/read&current=true".to_owned()
+}
+
+/// What sets a JSON credential of about 1 KiB.
+pub(crate) fn set_body(name: &str) -> Value {
+    json!({"name": name, "type": "json", "value": {"text": "v".repeat(VALUE_BYTES)}})
+}
+
+/// The size of the values that are written and read, in bytes.
+pub(crate) const VALUE_BYTES: usize = 1_024;

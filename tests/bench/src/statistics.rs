@@ -1,0 +1,64 @@
+//! What is said of many figures.
+
+use std::time::Duration;
+
+/// Figures of one kind, in ascending order.
+pub(crate) struct Sample(Vec<f64>);
+
+impl Sample {
+    /// Takes figures in any order.
+    pub(crate) fn new(mut figures: Vec<f64>) -> Self {
+        figures.sort_by(f64::total_cmp);
+        Self(figures)
+    }
+
+    /// The figure below which half of them are.
+    pub(crate) fn median(&self) -> f64 {
+        self.percentile(50)
+    }
+
+    /// The figure that so many in a hundred do not exceed (nearest rank); not a number when there are no figures.
+    pub(crate) fn percentile(&self, percent: usize) -> f64 {
+        let rank = (self.0.len() * percent).div_ceil(100).max(1);
+        self.0.get(rank - 1).copied().unwrap_or(f64::NAN)
+    }
+
+    /// The sum of all, divided by their number; not a number when there are none.
+    pub(crate) fn mean(&self) -> f64 {
+        self.0.iter().sum::<f64>() / number(self.0.len())
+    }
+}
+
+/// A duration in microseconds.
+pub(crate) fn micros(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e6
+}
+
+/// A duration in milliseconds.
+pub(crate) fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+/// A count as a figure.
+pub(crate) fn number(count: usize) -> f64 {
+    // No count here comes near 2^32.
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_figures_of_the_sample() {
+        let sample = Sample::new((1..=200).rev().map(f64::from).collect());
+        for (percent, expected) in [(0, 1.0), (50, 100.0), (99, 198.0), (100, 200.0)] {
+            assert!(
+                (sample.percentile(percent) - expected).abs() < f64::EPSILON,
+                "{percent}"
+            );
+        }
+        assert!((sample.mean() - 100.5).abs() < f64::EPSILON);
+        assert!(Sample::new(Vec::new()).median().is_nan());
+    }
+}

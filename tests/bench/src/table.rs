@@ -1,0 +1,103 @@
+//! What is printed.
+
+use std::fmt;
+
+/// What was measured, row by row.
+pub(crate) struct Table {
+    title: String,
+    columns: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// An empty table; the first column says what each row is.
+    pub(crate) fn new(title: impl Into<String>, columns: &[&str]) -> Self {
+        Self {
+            title: title.into(),
+            columns: columns.iter().map(|&column| column.to_owned()).collect(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Adds a row.
+    pub(crate) fn row<const COLUMNS: usize>(&mut self, cells: [String; COLUMNS]) {
+        self.rows.push(cells.into());
+    }
+
+    fn width(&self, column: usize) -> usize {
+        let cells = self
+            .rows
+            .iter()
+            .chain([&self.columns])
+            .filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    }
+
+    fn line(&self, formatter: &mut fmt::Formatter<'_>, cells: &[String]) -> fmt::Result {
+        for (column, cell) in cells.iter().enumerate() {
+            let width = self.width(column);
+            match column {
+                0 => write!(formatter, "  {cell:<width$}")?,
+                _ => write!(formatter, "  {cell:>width$}")?,
+            }
+        }
+        writeln!(formatter)
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(formatter, "{}", self.title)?;
+        self.line(formatter, &self.columns)?;
+        self.rows
+            .iter()
+            .try_for_each(|row| self.line(formatter, row))
+    }
+}
+
+/// What a figure should be.
+#[derive(Clone, Copy)]
+pub(crate) enum Aim {
+    /// So much or more.
+    AtLeast(f64),
+    /// So much or less.
+    AtMost(f64),
+    /// Less than so much.
+    Below(f64),
+}
+
+impl Aim {
+    /// The aim, and whether a figure meets it.
+    pub(crate) fn verdict(self, figure: f64) -> String {
+        let (words, is_met) = match self {
+            Self::AtLeast(bound) => (format!(">= {bound}"), figure >= bound),
+            Self::AtMost(bound) => (format!("<= {bound}"), figure <= bound),
+            Self::Below(bound) => (format!("< {bound}"), figure < bound),
+        };
+        format!("{words}: {}", if is_met { "met" } else { "NOT MET" })
+    }
+}
+
+/// In the place of the aim of a row that has none.
+pub(crate) fn no_aim() -> String {
+    "-".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let mut table = Table::new("title", &["what", "n"]);
+        table.row(["a".to_owned(), "1000".to_owned()]);
+        assert_eq!(table.to_string(), "title\n  what     n\n  a     1000\n");
+    }
+
+    #[test]
+    fn a_figure_at_its_bound_meets_all_aims_but_below() {
+        assert_eq!(Aim::AtLeast(0.5).verdict(0.5), ">= 0.5: met");
+        assert_eq!(Aim::AtMost(3.0).verdict(3.0), "<= 3: met");
+        assert_eq!(Aim::Below(1.0).verdict(1.0), "< 1: NOT MET");
+    }
+}

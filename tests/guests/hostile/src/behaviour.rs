@@ -1,0 +1,113 @@
+//! What a guest can do wrong whatever it was asked.
+
+use std::{
+    hint::black_box,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use serde_json::Value;
+
+use crate::component::bindings::{
+    keywright::generator::types::{Failure, Violation},
+    wasi::random::random::{get_random_bytes, get_random_u64},
+};
+
+/// What the settings name for a function, if they do.
+pub(crate) fn named(settings: &str, function: &str) -> Option<String> {
+    let settings: Value = serde_json::from_str(settings).ok()?;
+    Some(settings.get(function)?.as_str()?.to_owned())
+}
+
+/// Behaves as told.
+pub(crate) fn behave(behaviour: &str) -> Result<String, Failure> {
+    match behaviour {
+        "loop" => loop {
+            black_box(());
+        },
+        "allocate" => {
+            let mut kept = Vec::new();
+            loop {
+                kept.push(black_box(vec![1_u8; 1024 * 1024]));
+            }
+        }
+        "recurse" => Ok(descend(1).to_string()),
+        "trap" => core::arch::wasm32::unreachable(),
+        "panic" => panic!("hunter2"),
+        "large-output" => Ok("a".repeat(8 * 1024 * 1024)),
+        "claimed-output" => Ok(claimed_text()),
+        "not-utf-8" => Ok(text_of(vec![0xff; 8])),
+        "not-json" => Ok("{\"secret\":hunter2".to_owned()),
+        "wrong-shape" => Ok(r#"{"secret":7}"#.to_owned()),
+        "unknown-member" => Ok(r#"{"secret":"s","hunter2":1}"#.to_owned()),
+        "member-twice" => Ok(r#"{ "secret": "first", "secret": "second" }"#.to_owned()),
+        "misconfigured" => Err(Failure::Misconfigured("no\nsuch\u{1b}thing".to_owned())),
+        "other" => Err(Failure::Other("x".repeat(4096))),
+        "refuse-parameters" => Err(Failure::InvalidParameters(wordy())),
+        "refuse-value" => Err(Failure::InvalidValue(wordy())),
+        "much-random" => Ok(get_random_bytes(1024 * 1024 + 1).len().to_string()),
+        "most-random" => {
+            let length = get_random_bytes(1024 * 1024).len();
+            Ok(format!(
+                r#"{{"secret":"{:016x}","note":"{length}"}}"#,
+                get_random_u64()
+            ))
+        }
+        "count-calls" => {
+            let calls = CALLS.fetch_add(1, Ordering::Relaxed) + 1;
+            Ok(format!(r#"{{"secret":"s","note":"{calls}"}}"#))
+        }
+        other => Err(Failure::Misconfigured(format!(
+            "there is no behaviour {other}"
+        ))),
+    }
+}
+
+static CALLS: AtomicU32 = AtomicU32::new(0);
+
+/// All of the linear memory as hexadecimal digits, but for its first byte, which has no address in Rust.
+#[expect(
+    unsafe_code,
+    reason = "reads memory that belongs to nobody in particular"
+)]
+pub(crate) fn dump() -> String {
+    const PAGE_BYTES: usize = 65_536;
+    let length = core::arch::wasm32::memory_size(0) * PAGE_BYTES;
+    let mut digits = String::with_capacity(length * 2);
+    for address in 1..length {
+        // SAFETY: the address is within the memory, which never shrinks.
+        let byte = unsafe { core::ptr::with_exposed_provenance::<u8>(address).read_volatile() };
+        for nibble in [byte >> 4, byte & 15] {
+            digits.push(char::from_digit(u32::from(nibble), 16).unwrap_or_default());
+        }
+    }
+    digits
+}
+
+/// Recurses for ever, without a frame in the linear memory.
+#[expect(unconditional_recursion, reason = "that is what it is for")]
+#[inline(never)]
+fn descend(depth: u64) -> u64 {
+    descend(depth.wrapping_mul(3)) ^ descend(depth.wrapping_add(5)).rotate_left(7)
+}
+
+/// A text that claims to have a gibibyte.
+#[expect(unsafe_code, reason = "lies on purpose")]
+fn claimed_text() -> String {
+    const CLAIMED_BYTES: usize = 1024 * 1024 * 1024;
+    let bytes = Box::leak(Box::new([b'a'; 8]));
+    // SAFETY: it is not; nothing in this guest reads the text, and no guest outlives its call.
+    unsafe { String::from_raw_parts(bytes.as_mut_ptr(), CLAIMED_BYTES, CLAIMED_BYTES) }
+}
+
+#[expect(unsafe_code, reason = "lies on purpose")]
+fn text_of(bytes: Vec<u8>) -> String {
+    // SAFETY: it is not; nothing in this guest reads the text.
+    unsafe { String::from_utf8_unchecked(bytes) }
+}
+
+fn wordy() -> Violation {
+    Violation {
+        member: Some("le\nngth".to_owned()),
+        rule: format!("no\r\n{}", "x".repeat(4096)),
+    }
+}

@@ -1,0 +1,54 @@
+//! What a server answered.
+
+use serde_json::Value;
+
+/// What a server answered.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// The headers, their names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: String,
+}
+
+impl Answer {
+    /// The body as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body)
+            .unwrap_or_else(|cause| panic!("{cause} in the answer {self:?}"))
+    }
+
+    /// The value of a header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers
+            .iter()
+            .find(|(have, _)| have == name)
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// The body's `error` member.
+    pub fn error(&self) -> String {
+        let json = self.json();
+        let members = json
+            .as_object()
+            .unwrap_or_else(|| panic!("no object: {self:?}"));
+        assert!(
+            members.values().all(Value::is_string),
+            "not all texts: {self:?}"
+        );
+        members
+            .get("error")
+            .and_then(Value::as_str)
+            .expect("an error member")
+            .to_owned()
+    }
+
+    /// The answer itself, when it has this status.
+    #[track_caller]
+    pub fn expect(self, status: u16) -> Self {
+        assert_eq!(self.status, status, "{} {}", self.status, self.body);
+        self
+    }
+}

@@ -1,0 +1,54 @@
+//! The requests that most tests begin with.
+
+use serde_json::{Value, json};
+
+use crate::{Answer, Server};
+
+/// The address of credentials.
+const DATA: &str = "/api/v1/data";
+
+impl Server {
+    /// Sets a credential.
+    pub async fn set(&self, name: &str, credential_type: &str, value: Value) -> Answer {
+        let body = json!({"name": name, "type": credential_type, "value": value});
+        self.put(DATA, body).await
+    }
+
+    /// Generates a credential in the default mode.
+    pub async fn generate(&self, name: &str, credential_type: &str, parameters: Value) -> Answer {
+        let body = json!({"name": name, "type": credential_type, "parameters": parameters});
+        self.post(DATA, body).await
+    }
+
+    /// Generates a credential in this mode.
+    pub async fn generate_in_mode(
+        &self,
+        mode: &str,
+        name: &str,
+        credential_type: &str,
+        parameters: Value,
+    ) -> Answer {
+        let body = json!({
+            "name": name, "type": credential_type, "mode": mode, "parameters": parameters,
+        });
+        self.post(DATA, body).await
+    }
+
+    /// Regenerates a credential.
+    pub async fn regenerate(&self, name: &str) -> Answer {
+        self.post("/api/v1/regenerate", json!({"name": name})).await
+    }
+
+    /// All versions of a credential, newest first; none when there is no such credential.
+    pub async fn versions(&self, name: &str) -> Vec<Value> {
+        let answer = self.get(&format!("{DATA}?name={name}")).await;
+        if answer.status == 404 {
+            return Vec::new();
+        }
+        let mut body = answer.expect(200).json();
+        match body["data"].take() {
+            Value::Array(versions) => versions,
+            other => panic!("no list of versions: {other}"),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! One harness for every test: it starts the real server as a process of its own, and speaks HTTPS with it.
+//!
+//! ```ignore
+//! let server = Server::start().await;
+//! let answer = server.put("/api/v1/data", json!({"name": "/a", "type": "value", "value": "v"})).await;
+//! assert_eq!(answer.status, 200);
+//! ```
+//!
+//! Each test starts a server of its own, so nothing that one stores is seen by another; compiled plugins are shared
+//! through one cache, so a start takes a fraction of a second.
+
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate,
+    clippy::return_self_not_must_use,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a harness ends the test when anything is wrong"
+)]
+
+mod answer;
+mod credentials;
+mod options;
+mod program;
+mod server;
+
+pub use answer::Answer;
+pub use options::Options;
+pub use program::{Program, is_available};
+pub use server::Server;
+
+use std::path::{Path, PathBuf};
+
+/// The workspace's root folder.
+pub fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap()
+        .to_owned()
+}
+
+/// The component of a plugin or of a test guest, as `cargo xtask` builds it.
+pub fn component(name: &str) -> PathBuf {
+    let path = workspace()
+        .join("target/components")
+        .join(format!("{name}.wasm"));
+    assert!(
+        path.is_file(),
+        "{} is missing: run `cargo xtask build-guests` first",
+        path.display()
+    );
+    path
+}
+
+/// One of the fixed keys in `tests/keys`.
+pub fn key_file(name: &str) -> PathBuf {
+    workspace().join("tests/keys").join(name)
+}

@@ -1,0 +1,166 @@
+//! How a test's server is configured.
+
+use std::fmt::Write;
+
+use crate::{component, key_file, workspace};
+
+/// How a test's server is configured: as the development server, with what a test adds.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    generators: Vec<(String, String)>,
+    extra: String,
+    environment: Vec<(String, String)>,
+    server_settings: String,
+    without_resolver: bool,
+    identity_provider: Option<String>,
+}
+
+impl Options {
+    /// A generator besides the shipped ones, or in the place of one: the lines of its section.
+    pub fn generator(mut self, credential_type: &str, section: &str) -> Self {
+        self.generators.retain(|(name, _)| name != credential_type);
+        self.generators
+            .push((credential_type.to_owned(), section.to_owned()));
+        self
+    }
+
+    /// More sections of the configuration.
+    pub fn extra(mut self, sections: &str) -> Self {
+        self.extra.push_str(sections);
+        self.extra.push('\n');
+        self
+    }
+
+    /// More lines of the section `server`.
+    pub fn server_settings(mut self, lines: &str) -> Self {
+        self.server_settings.push_str(lines);
+        self.server_settings.push('\n');
+        self
+    }
+
+    /// A variable of the server's environment.
+    pub fn environment(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// No identity provider of its own: it trusts the one at this address, another test server's.
+    pub fn identity_provider(mut self, url: &str) -> Self {
+        self.identity_provider = Some(url.to_owned());
+        self
+    }
+
+    /// No resolver, so that a test can bring its own by [`Options::extra`].
+    pub fn without_resolver(mut self) -> Self {
+        self.without_resolver = true;
+        self
+    }
+
+    pub(crate) fn has_own_identity_provider(&self) -> bool {
+        self.identity_provider.is_none()
+    }
+
+    pub(crate) fn variables(&self) -> impl Iterator<Item = &(String, String)> {
+        self.environment.iter()
+    }
+
+    /// The configuration for a server on this port of the loopback address.
+    pub(crate) fn configuration(&self, port: u16) -> String {
+        let key = |name| key_file(name).display().to_string();
+        let mut text = format!(
+            r#"
+[server]
+listen = "127.0.0.1:{port}"
+{server_settings}
+[server.tls]
+certificate = "{certificate}"
+private_key = "{private_key}"
+
+[storage]
+file = "keywright.db"
+
+[[encryption.keys]]
+provider = "raw"
+file = "{encryption_key}"
+active = true
+
+{authentication}
+[plugins]
+cache_directory = "{cache}"
+
+[log]
+filter = "trace"
+format = "json"
+"#,
+            server_settings = self.server_settings,
+            certificate = key("server.pem"),
+            private_key = key("server-key.pem"),
+            encryption_key = key("encryption.key"),
+            authentication = self.authentication(port),
+            cache = workspace().join("target/test-plugin-cache").display(),
+        );
+        for (credential_type, section) in self.all_generators() {
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "\n[generators.{credential_type}]\n{section}");
+        }
+        if !self.without_resolver {
+            let resolver = component("interpolation");
+            let _ = writeln!(text, "\n[resolver]\ncomponent = \"{}\"\n[resolver.limits]\ninput_bytes_max = 1114112", resolver.display());
+        }
+        text.push_str(&self.extra);
+        text
+    }
+
+    fn authentication(&self, port: u16) -> String {
+        if let Some(url) = &self.identity_provider {
+            return format!(
+                "[authentication]\nurl = \"{url}\"\ntrusted_authorities = \"{}\"\n",
+                key_file("ca.pem").display()
+            );
+        }
+        format!(
+            r#"[authentication]
+url = "https://127.0.0.1:{port}/identity"
+
+[development_identity_provider]
+signing_key = "{signing_key}"
+access_token_seconds = 600
+refresh_token_seconds = 3600
+
+[[development_identity_provider.clients]]
+id = "developer"
+secret = "developer-secret"
+
+[[development_identity_provider.clients]]
+id = "credhub_cli"
+secret = ""
+
+[[development_identity_provider.users]]
+id = "3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10"
+name = "developer"
+password = "developer-password"
+"#,
+            signing_key = key_file("token-signing-key.pem").display(),
+        )
+    }
+
+    fn all_generators(&self) -> Vec<(String, String)> {
+        let shipped = ["certificate", "password", "rsa", "ssh", "user"];
+        let mut all = self.generators.clone();
+        for name in shipped {
+            if all.iter().all(|(configured, _)| configured != name) {
+                let grants = if name == "certificate" {
+                    r#"["random", "signing"]"#
+                } else {
+                    r#"["random"]"#
+                };
+                let path = component(name);
+                all.push((
+                    name.to_owned(),
+                    format!("component = \"{}\"\ngrants = {grants}", path.display()),
+                ));
+            }
+        }
+        all
+    }
+}

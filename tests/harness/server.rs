@@ -1,0 +1,283 @@
+//! A real server in a process of its own.
+
+use std::{
+    fs::{self, File},
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::OnceLock,
+    time::{Duration, Instant},
+};
+
+use reqwest::{Certificate, Client, Method, RequestBuilder, header};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{Answer, Options, key_file};
+
+/// A server that runs until it is dropped.
+pub struct Server {
+    child: Child,
+    directory: TempDir,
+    base_url: String,
+    client: Client,
+    token: String,
+    started_in: Duration,
+}
+
+impl Server {
+    /// Starts a server with the shipped plugins and an empty store, and logs in as a client.
+    pub async fn start() -> Self {
+        Self::start_with(&Options::default()).await
+    }
+
+    /// Starts a server that is configured in another way.
+    pub async fn start_with(options: &Options) -> Self {
+        let directory = TempDir::new().unwrap();
+        Self::start_in(directory, options).await
+    }
+
+    /// Starts a server on what another one, now ended, has stored.
+    pub async fn start_in(directory: TempDir, options: &Options) -> Self {
+        for _ in 0..PORT_ATTEMPTS_MAX {
+            let port = free_port();
+            let begun = Instant::now();
+            let mut child = spawn(directory.path(), options, port);
+            let base_url = format!("https://127.0.0.1:{port}");
+            let client = client();
+            if wait_until_ready(&mut child, &client, &base_url).await {
+                let mut server = Self {
+                    child,
+                    directory,
+                    base_url,
+                    client,
+                    token: String::new(),
+                    started_in: begun.elapsed(),
+                };
+                if options.has_own_identity_provider() {
+                    server.token = server.log_in().await;
+                }
+                return server;
+            }
+            let log = read_log(directory.path());
+            assert!(
+                log.contains("Address already in use"),
+                "the server did not start:\n{log}"
+            );
+        }
+        panic!("no free port was found");
+    }
+
+    /// Starts a server that must refuse to start, and returns what it says.
+    pub fn refusal(options: &Options) -> String {
+        let directory = TempDir::new().unwrap();
+        let mut child = spawn(directory.path(), options, free_port());
+        for _ in 0..READY_POLLS_MAX {
+            if let Some(status) = child.try_wait().unwrap() {
+                assert!(!status.success());
+                return read_log(directory.path());
+            }
+            std::thread::sleep(READY_POLL);
+        }
+        let _ = child.kill();
+        panic!("the server started:\n{}", read_log(directory.path()));
+    }
+
+    /// The server's address: scheme, host and port.
+    pub fn base_url(&self) -> &str {
+        &self.base_url
+    }
+
+    /// The folder with the configuration, the database and the log.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// A bearer token of the development client.
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// The server's process.
+    pub fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How long it took from starting the process to its first answer.
+    pub fn started_in(&self) -> Duration {
+        self.started_in
+    }
+
+    /// Everything that the server has logged so far.
+    pub fn log(&self) -> String {
+        read_log(self.directory.path())
+    }
+
+    /// A request that the test completes: without a token and without a body.
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client
+            .request(method, format!("{}{path}", self.base_url))
+    }
+
+    /// Sends a request.
+    pub async fn send(&self, request: RequestBuilder) -> Answer {
+        let response = request.send().await.unwrap();
+        let headers = response
+            .headers()
+            .iter()
+            .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
+            .collect();
+        Answer {
+            status: response.status().as_u16(),
+            headers,
+            body: response.text().await.unwrap(),
+        }
+    }
+
+    /// GET with the token, and with the content type that clients always send.
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send(self.authorized(Method::GET, path)).await
+    }
+
+    /// PUT a JSON body with the token.
+    pub async fn put(&self, path: &str, body: Value) -> Answer {
+        self.send(self.authorized(Method::PUT, path).body(body.to_string()))
+            .await
+    }
+
+    /// POST a JSON body with the token.
+    pub async fn post(&self, path: &str, body: Value) -> Answer {
+        self.send(self.authorized(Method::POST, path).body(body.to_string()))
+            .await
+    }
+
+    /// DELETE with the token.
+    pub async fn delete(&self, path: &str) -> Answer {
+        self.send(self.authorized(Method::DELETE, path)).await
+    }
+
+    /// A request with the token and the content type.
+    pub fn authorized(&self, method: Method, path: &str) -> RequestBuilder {
+        self.request(method, path)
+            .bearer_auth(&self.token)
+            .header(header::CONTENT_TYPE, "application/json")
+    }
+
+    /// Sends the signal to end, waits until the process has, and returns the folder.
+    pub fn stop(mut self) -> TempDir {
+        let status = Command::new("kill")
+            .arg(self.child.id().to_string())
+            .status()
+            .unwrap();
+        assert!(status.success());
+        for _ in 0..READY_POLLS_MAX {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                assert!(status.success(), "the server ended with {status}");
+                return std::mem::replace(&mut self.directory, TempDir::new().unwrap());
+            }
+            std::thread::sleep(READY_POLL);
+        }
+        panic!("the server did not end");
+    }
+
+    /// Ends the process as a crash would, and returns the folder.
+    pub fn kill(mut self) -> TempDir {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        std::mem::replace(&mut self.directory, TempDir::new().unwrap())
+    }
+
+    async fn log_in(&self) -> String {
+        let form =
+            "grant_type=client_credentials&client_id=developer&client_secret=developer-secret";
+        let request = self
+            .request(Method::POST, "/identity/oauth/token")
+            .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .body(form);
+        let answer = self.send(request).await.expect(200);
+        answer.json()["access_token"].as_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+const PORT_ATTEMPTS_MAX: usize = 5;
+const READY_POLL: Duration = Duration::from_millis(5);
+const READY_POLLS_MAX: usize = 12_000;
+
+fn spawn(directory: &Path, options: &Options, port: u16) -> Child {
+    let configuration = directory.join("keywright.toml");
+    fs::write(&configuration, options.configuration(port)).unwrap();
+    let log = File::create(directory.join("log")).unwrap();
+    Command::new(server_program())
+        .args(["serve", "--config"])
+        .arg(configuration)
+        .env_remove("KEYWRIGHT_LOG")
+        .envs(options.variables().map(|(name, value)| (name, value)))
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().unwrap())
+        .stderr(log)
+        .spawn()
+        .unwrap()
+}
+
+/// The server's program: beside the program that runs, or, as tests stand in a folder of their own, one folder above.
+fn server_program() -> PathBuf {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM
+        .get_or_init(|| {
+            let own = std::env::current_exe().unwrap();
+            let folders = own.ancestors().skip(1).take(2);
+            folders
+                .map(|folder| folder.join("keywright"))
+                .find(|program| program.is_file())
+                .expect("the server is not built: run `cargo xtask test`")
+        })
+        .clone()
+}
+
+async fn wait_until_ready(child: &mut Child, client: &Client, base_url: &str) -> bool {
+    for _ in 0..READY_POLLS_MAX {
+        if child.try_wait().unwrap().is_some() {
+            return false;
+        }
+        if client
+            .get(format!("{base_url}/health"))
+            .send()
+            .await
+            .is_ok()
+        {
+            return true;
+        }
+        tokio::time::sleep(READY_POLL).await;
+    }
+    panic!("the server did not get ready");
+}
+
+fn client() -> Client {
+    // Another test of the same process may have installed it already.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let authority = fs::read(key_file("ca.pem")).unwrap();
+    Client::builder()
+        .tls_certs_only([Certificate::from_pem(&authority).unwrap()])
+        .no_proxy()
+        .build()
+        .unwrap()
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
+}
+
+fn read_log(directory: &Path) -> String {
+    fs::read_to_string(directory.join("log")).unwrap_or_default()
+}
