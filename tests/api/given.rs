@@ -44,7 +44,10 @@ pub(crate) fn data(answer: &Answer) -> Vec<Value> {
 
 /// The names that a search found, in its order.
 pub(crate) async fn found(server: &Server, query: &str) -> Vec<String> {
-    let answer = server.get(&format!("/api/v1/data?{query}")).await.expect(200);
+    let answer = server
+        .get(&format!("/api/v1/data?{query}"))
+        .await
+        .expect(200);
     answer.json()["credentials"]
         .as_array()
         .unwrap()

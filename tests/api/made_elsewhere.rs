@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose,
-    PKCS_RSA_SHA256, SignatureAlgorithm,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, PKCS_RSA_SHA256, SignatureAlgorithm,
 };
 
 /// A certificate and its private key.
@@ -55,9 +55,10 @@ impl MadeElsewhere {
         self.sign(as_authority(parameters(common_name)), rsa_key())
     }
 
-    /// Another certificate for the same key under another name, signed by itself.
+    /// Another certificate for the same key under this name, signed by itself and valid for a day longer.
     pub(crate) fn renewed_as(&self, common_name: &str) -> Self {
         let mut parameters = self.parameters.clone();
+        parameters.not_after += Duration::from_secs(86_400);
         parameters.distinguished_name = name(common_name);
         let key = KeyPair::from_pem(&self.private_key).expect("the key");
         self_signed(parameters, key)

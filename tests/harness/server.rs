@@ -163,8 +163,9 @@ impl Server {
             .header(header::CONTENT_TYPE, "application/json")
     }
 
-    /// Sends the signal to end, waits until the process has, and returns the folder.
-    pub fn stop(mut self) -> TempDir {
+    /// Sends the signal to end, waits until the process has, and returns the folder. Meanwhile the client goes on
+    /// answering, without which the server would not know that its connections are idle.
+    pub async fn stop(mut self) -> TempDir {
         let status = Command::new("kill")
             .arg(self.child.id().to_string())
             .status()
@@ -175,7 +176,7 @@ impl Server {
                 assert!(status.success(), "the server ended with {status}");
                 return std::mem::replace(&mut self.directory, TempDir::new().unwrap());
             }
-            std::thread::sleep(READY_POLL);
+            tokio::time::sleep(READY_POLL).await;
         }
         panic!("the server did not end");
     }

@@ -1,1 +1,10 @@
-//! x
+//! Plugins as operators and callers meet them: what they may reach, how they are refused, and what the bad ones can't do.
+
+mod ca_key;
+mod canaries;
+mod hostile_generator;
+mod hostile_resolver;
+mod imports;
+mod queue;
+mod refusals;
+mod wireguard;

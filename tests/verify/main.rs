@@ -1,1 +1,9 @@
-//! x
+//! Strangers verify what the server makes: OpenSSL, OpenSSH and webpki, which share no code with what made it.
+
+mod chain;
+mod extensions;
+mod files;
+mod keys;
+mod password_hash;
+mod subject;
+mod validity;

@@ -2,7 +2,7 @@
 
 use std::{io, thread, time::Duration};
 
-use wasmtime::{Config, Engine, EngineWeak, PoolingAllocationConfig};
+use wasmtime::{Config, Enabled, Engine, EngineWeak, PoolingAllocationConfig};
 
 /// How often the engine looks for calls past their deadline: the precision of deadlines.
 pub(crate) const EPOCH_TICK: Duration = Duration::from_millis(10);
@@ -44,7 +44,8 @@ pub(crate) fn new_engine(calls: u32, memory_bytes_max: u64) -> wasmtime::Result<
         .table_elements(TABLE_ELEMENTS_MAX)
         .max_memory_size(usize::try_from(memory_bytes_max)?)
         .linear_memory_keep_resident(MEMORY_BYTES_KEPT)
-        .table_keep_resident(TABLE_BYTES_KEPT);
+        .table_keep_resident(TABLE_BYTES_KEPT)
+        .pagemap_scan(Enabled::Auto);
     let mut config = Config::new();
     config
         .wasm_component_model(true)
@@ -83,4 +84,20 @@ fn tick(engine: &EngineWeak) {
 pub(crate) fn deadline_ticks(deadline_ms: u64) -> u64 {
     let tick_ms = u64::try_from(EPOCH_TICK.as_millis()).unwrap_or(1);
     deadline_ms.div_ceil(tick_ms) + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_calls_than_the_address_space_has_room_for_are_an_error() {
+        assert!(new_engine(20_000, 4 << 30).is_err());
+    }
+
+    #[test]
+    fn deadlines_are_never_shorter_than_configured() {
+        assert_eq!(deadline_ticks(10), 2);
+        assert_eq!(deadline_ticks(11), 3);
+    }
 }

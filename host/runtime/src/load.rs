@@ -353,11 +353,7 @@ fn read_component(path: &Path) -> Result<Vec<u8>, Refusal> {
 /// The SHA-256 of a component, when it is the one that is expected.
 fn checked_digest(bytes: &[u8], expected: Option<&str>) -> Result<String, Refusal> {
     let digest = digest::digest(&digest::SHA256, bytes);
-    let found: String = digest
-        .as_ref()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let found = hexadecimal(digest.as_ref());
     let Some(expected) = expected else {
         return Ok(found);
     };
@@ -375,4 +371,16 @@ fn checked_digest(bytes: &[u8], expected: Option<&str>) -> Result<String, Refusa
         });
     }
     Ok(found)
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut digits, byte| {
+        let nibbles = [byte >> 4, byte & 15];
+        digits.extend(
+            nibbles
+                .iter()
+                .filter_map(|nibble| char::from_digit(u32::from(*nibble), 16)),
+        );
+        digits
+    })
 }

@@ -114,7 +114,8 @@ impl ResolverGuest {
                 .fault(FUNCTION, fault, "it found more than 1,000 references");
             return Err(self.plugin.faulted(fault));
         }
-        if !are_apart(found.iter().map(|reference| reference.pointer.as_str())) {
+        let pointers: Vec<&str> = found.iter().map(|found| found.pointer.as_str()).collect();
+        if !are_apart(&pointers) {
             return Err(self.plugin.malformed(FUNCTION));
         }
         let references = found.into_iter().map(|found| Reference {
@@ -130,13 +131,13 @@ fn indices(component: &InstancePre<CallState>) -> Result<resolver::GuestIndices,
 }
 
 /// Whether all are JSON Pointers, none of them names the same place as another, and none a place within another's.
-fn are_apart<'a>(pointers: impl Iterator<Item = &'a str> + Clone) -> bool {
+fn are_apart(pointers: &[&str]) -> bool {
     let mut places = HashSet::new();
     pointers
-        .clone()
+        .iter()
         .all(|pointer| pointer.is_empty() || pointer.starts_with('/'))
-        && pointers.clone().all(|pointer| places.insert(pointer))
-        && pointers.clone().all(|pointer| {
+        && pointers.iter().all(|pointer| places.insert(*pointer))
+        && pointers.iter().all(|pointer| {
             pointer
                 .match_indices('/')
                 .filter_map(|(end, _)| pointer.get(..end))
@@ -160,11 +161,7 @@ mod tests {
             (vec!["", "/a"], false),
             (vec!["a"], false),
         ] {
-            assert_eq!(
-                are_apart(pointers.iter().copied()),
-                expected,
-                "{pointers:?}"
-            );
+            assert_eq!(are_apart(&pointers), expected, "{pointers:?}");
         }
     }
 }

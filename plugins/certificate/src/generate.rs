@@ -88,17 +88,15 @@ fn certificate(
             "would make a certificate of more than 64 KiB",
         )));
     }
-    match issuer {
-        Some(issuer) => issuer
+    if let Some(issuer) = issuer {
+        return issuer
             .sign_certificate(&tbs_certificate)
-            .map_err(|reason| Failure::Other(format!("the issuer did not sign: {reason}"))),
-        None => {
-            let signature = pkcs1v15::SigningKey::<Sha256>::new(key)
-                .try_sign_with_rng(random, &tbs_certificate)
-                .map_err(|error| Failure::Other(format!("the key did not sign: {error}")))?;
-            tbs::certificate(&tbs_certificate, &signature.to_vec())
-        }
+            .map_err(|reason| Failure::Other(format!("the issuer did not sign: {reason}")));
     }
+    let signature = pkcs1v15::SigningKey::<Sha256>::new(key)
+        .try_sign_with_rng(random, &tbs_certificate)
+        .map_err(|error| Failure::Other(format!("the key did not sign: {error}")))?;
+    tbs::certificate(&tbs_certificate, &signature.to_vec())
 }
 
 /// A random number of 159 bits.

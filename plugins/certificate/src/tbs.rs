@@ -176,7 +176,6 @@ fn sequence(fields: &[&[u8]]) -> der::Result<Vec<u8>> {
     Any::new(Tag::Sequence, fields.concat())?.to_der()
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it stands in `map_err`")]
 fn not_written(error: impl std::fmt::Display) -> Failure {
     Failure::Other(format!("the certificate can't be written: {error}"))
 }

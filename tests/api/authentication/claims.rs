@@ -10,7 +10,9 @@ use super::mint::{Mint, present, seconds_since_epoch};
 async fn a_token_of_the_provider_is_accepted() {
     let server = Server::start().await;
     let mint = Mint::of(&server).await;
-    present(&server, &mint.token(&mint.claims())).await.expect(200);
+    present(&server, &mint.token(&mint.claims()))
+        .await
+        .expect(200);
 }
 
 #[tokio::test]
@@ -71,7 +73,10 @@ async fn a_token_whose_claims_are_wrong_is_invalid() {
         ("iss", json!([issuer])),
         ("iss", json!(1)),
         ("scope", json!("credhub.read credhub.write")),
-        ("scope", json!({"credhub.read": true, "credhub.write": true})),
+        (
+            "scope",
+            json!({"credhub.read": true, "credhub.write": true}),
+        ),
         ("scope", json!([1, 2])),
     ] {
         let token = mint.token(&mint.claims_with(claim, value.clone()));
@@ -108,7 +113,10 @@ async fn both_scopes_are_needed() {
         assert_eq!(answer.error(), "insufficient_scope", "{scope}");
         let challenge = answer.header("www-authenticate").unwrap();
         assert!(challenge.starts_with("Bearer"), "{challenge}");
-        assert!(challenge.contains(r#"error="insufficient_scope""#), "{challenge}");
+        assert!(
+            challenge.contains(r#"error="insufficient_scope""#),
+            "{challenge}"
+        );
     }
 }
 
@@ -117,7 +125,9 @@ async fn scopes_may_stand_in_any_order_among_others() {
     let server = Server::start().await;
     let mint = Mint::of(&server).await;
     let scope = json!(["openid", "credhub.write", "x", "credhub.read"]);
-    present(&server, &mint.token(&mint.claims_with("scope", scope))).await.expect(200);
+    present(&server, &mint.token(&mint.claims_with("scope", scope)))
+        .await
+        .expect(200);
 }
 
 #[tokio::test]
@@ -138,14 +148,29 @@ async fn an_actor_is_known_by_grant_type_and_id() {
     let user_id = json!("3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10");
     for (grant_type, client_id, user_id, is_actor) in [
         (json!("client_credentials"), json!("x"), Value::Null, true),
-        (json!("client_credentials"), json!("x"), user_id.clone(), true),
+        (
+            json!("client_credentials"),
+            json!("x"),
+            user_id.clone(),
+            true,
+        ),
         (json!("password"), json!("x"), user_id.clone(), true),
-        (json!("client_credentials"), Value::Null, user_id.clone(), false),
+        (
+            json!("client_credentials"),
+            Value::Null,
+            user_id.clone(),
+            false,
+        ),
         (json!("client_credentials"), json!(""), Value::Null, false),
         (json!("password"), json!("x"), Value::Null, false),
         (json!("password"), json!("x"), json!(""), false),
         (json!("implicit"), json!("x"), user_id.clone(), false),
-        (json!("authorization_code"), json!("x"), user_id.clone(), false),
+        (
+            json!("authorization_code"),
+            json!("x"),
+            user_id.clone(),
+            false,
+        ),
         (json!("PASSWORD"), json!("x"), user_id.clone(), false),
         (json!(""), json!("x"), user_id.clone(), false),
         (Value::Null, json!("x"), user_id.clone(), false),

@@ -12,7 +12,12 @@ use super::mint::{Mint, encode, other_key, present, seconds_since_epoch, sign, s
 async fn a_token_signed_with_another_key_is_invalid() {
     let server = Server::start().await;
     let mint = Mint::of(&server).await;
-    let token = sign(&mint.header(), &mint.claims(), Algorithm::RS256, &other_key());
+    let token = sign(
+        &mint.header(),
+        &mint.claims(),
+        Algorithm::RS256,
+        &other_key(),
+    );
     expect_invalid(&server, &token, "another key").await;
 }
 
@@ -60,7 +65,10 @@ async fn the_public_key_is_no_shared_secret() {
         Program::run("openssl", &arguments, "").expect_success()
     };
     let pem = public_key(&[]);
-    let keys = server.send(server.request(Method::GET, "/identity/token_keys")).await.json();
+    let keys = server
+        .send(server.request(Method::GET, "/identity/token_keys"))
+        .await
+        .json();
     let modulus = keys["keys"][0]["n"].as_str().unwrap().to_owned();
     for secret in [
         pem.as_bytes().to_vec(),
@@ -114,7 +122,10 @@ async fn a_header_can_t_bring_its_own_key() {
             if !has_key_id {
                 header.as_object_mut().unwrap().remove("kid");
             }
-            header.as_object_mut().unwrap().extend(member.as_object().unwrap().clone());
+            header
+                .as_object_mut()
+                .unwrap()
+                .extend(member.as_object().unwrap().clone());
             let token = sign(&header, &mint.claims(), Algorithm::RS256, &other_key());
             expect_invalid(&server, &token, &header.to_string()).await;
         }

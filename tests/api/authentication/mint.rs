@@ -27,7 +27,10 @@ impl Mint {
     /// That of this server's own identity provider.
     pub(super) async fn of(server: &Server) -> Self {
         let get = |path| server.send(server.request(Method::GET, path));
-        let discovery = get("/identity/.well-known/openid-configuration").await.expect(200).json();
+        let discovery = get("/identity/.well-known/openid-configuration")
+            .await
+            .expect(200)
+            .json();
         let keys = get("/identity/token_keys").await.expect(200).json();
         Self {
             issuer: discovery["issuer"].as_str().unwrap().to_owned(),

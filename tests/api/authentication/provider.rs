@@ -28,7 +28,10 @@ async fn a_token_of_the_trusted_provider_is_accepted() {
 async fn info_names_the_provider() {
     let (provider, server) = provider_and_server().await;
     let information = server.get("/info").await.expect(200).json();
-    assert_eq!(information["auth-server"]["url"], format!("{}/identity", provider.base_url()));
+    assert_eq!(
+        information["auth-server"]["url"],
+        format!("{}/identity", provider.base_url())
+    );
 }
 
 #[tokio::test]
@@ -36,9 +39,17 @@ async fn an_untrusted_token_is_invalid_there_too() {
     let (provider, server) = provider_and_server().await;
     let stranger = Server::start().await;
     let mint = Mint::of(&provider).await;
-    let forged = sign(&mint.header(), &mint.claims(), Algorithm::RS256, &other_key());
+    let forged = sign(
+        &mint.header(),
+        &mint.claims(),
+        Algorithm::RS256,
+        &other_key(),
+    );
     for token in [stranger.token(), &forged, "x"] {
-        assert_eq!(present(&server, token).await.expect(401).error(), "invalid_token");
+        assert_eq!(
+            present(&server, token).await.expect(401).error(),
+            "invalid_token"
+        );
     }
     for (issuer, status) in [(mint.claims()["iss"].clone(), 200), (json!("x"), 401)] {
         let token = mint.token(&mint.claims_with("iss", issuer));
@@ -50,16 +61,21 @@ async fn an_untrusted_token_is_invalid_there_too() {
 async fn a_key_id_that_the_provider_does_not_publish_is_invalid() {
     let (provider, server) = provider_and_server().await;
     let mint = Mint::of(&provider).await;
-    for (key_id, status) in
-        [(json!("unknown"), 401), (json!(""), 401), (mint.header()["kid"].clone(), 200)]
-    {
+    for (key_id, status) in [
+        (json!("unknown"), 401),
+        (json!(""), 401),
+        (mint.header()["kid"].clone(), 200),
+    ] {
         let mut header = mint.header();
         header["kid"] = key_id.clone();
         let token = sign(&header, &mint.claims(), Algorithm::RS256, &signing_key());
         assert_eq!(present(&server, &token).await.status, status, "{key_id}");
     }
     let mut header = mint.header();
-    header.as_object_mut().unwrap().retain(|member, _| member != "kid");
+    header
+        .as_object_mut()
+        .unwrap()
+        .retain(|member, _| member != "kid");
     let token = sign(&header, &mint.claims(), Algorithm::RS256, &signing_key());
     present(&server, &token).await.expect(200);
 }
@@ -70,11 +86,16 @@ async fn a_provider_that_went_away_leaves_its_tokens_good() {
     let mint = Mint::of(&provider).await;
     let known = provider.token().to_owned();
     present(&server, &known).await.expect(200);
-    provider.stop();
+    provider.stop().await;
     present(&server, &known).await.expect(200);
     let unseen = mint.token(&mint.claims_with("jti", json!("unseen")));
     present(&server, &unseen).await.expect(200);
-    let forged = sign(&mint.header(), &mint.claims(), Algorithm::RS256, &other_key());
+    let forged = sign(
+        &mint.header(),
+        &mint.claims(),
+        Algorithm::RS256,
+        &other_key(),
+    );
     present(&server, &forged).await.expect(401);
 }
 
@@ -89,11 +110,20 @@ async fn a_provider_that_never_answered_leaves_tokens_unchecked_and_the_rest_wor
         let seconds: u32 = answer.header("retry-after").unwrap().parse().unwrap();
         assert!((1..=60).contains(&seconds), "{seconds}");
     }
-    assert_eq!(present(&server, "x").await.expect(401).error(), "invalid_token");
+    assert_eq!(
+        present(&server, "x").await.expect(401).error(),
+        "invalid_token"
+    );
     let without_a_token = server.request(Method::GET, "/version");
-    assert_eq!(server.send(without_a_token).await.expect(401).error(), "access_denied");
+    assert_eq!(
+        server.send(without_a_token).await.expect(401).error(),
+        "access_denied"
+    );
     for path in ["/info", "/health"] {
-        server.send(server.request(Method::GET, path)).await.expect(200);
+        server
+            .send(server.request(Method::GET, path))
+            .await
+            .expect(200);
     }
 }
 
@@ -101,7 +131,11 @@ async fn a_provider_that_never_answered_leaves_tokens_unchecked_and_the_rest_wor
 async fn a_provider_whose_certificate_is_not_trusted_is_asked_for_nothing() {
     let provider = Server::start().await;
     let other_authority = provider.directory().join("other-ca.pem");
-    fs::write(&other_authority, made_elsewhere::authority("another").certificate).unwrap();
+    fs::write(
+        &other_authority,
+        made_elsewhere::authority("another").certificate,
+    )
+    .unwrap();
     let url = format!("{}/identity", provider.base_url());
     let distrusting = Options::default().identity_provider(&url).environment(
         "KEYWRIGHT_AUTHENTICATION__TRUSTED_AUTHORITIES",

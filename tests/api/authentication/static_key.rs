@@ -25,7 +25,10 @@ async fn a_configured_key_checks_tokens_though_no_provider_answers() {
         let answer = present(&server, &token).await;
         assert_eq!(answer.status, status, "{issuer}: {answer:?}");
     }
-    assert_eq!(present(&server, provider.token()).await.expect(401).error(), "invalid_token");
+    assert_eq!(
+        present(&server, provider.token()).await.expect(401).error(),
+        "invalid_token"
+    );
 }
 
 #[tokio::test]
@@ -36,7 +39,9 @@ async fn a_configured_key_that_is_none_is_refused_at_start() {
 }
 
 fn options(public_key: &str) -> Options {
-    Options::default().identity_provider("https://127.0.0.1:1/identity").extra(&format!(
-        "[authentication.static_key]\npublic_key = \"{public_key}\"\nissuer = \"{ISSUER}\"\n"
-    ))
+    Options::default()
+        .identity_provider("https://127.0.0.1:1/identity")
+        .extra(&format!(
+            "[authentication.static_key]\npublic_key = \"{public_key}\"\nissuer = \"{ISSUER}\"\n"
+        ))
 }

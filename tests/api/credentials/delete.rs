@@ -22,7 +22,10 @@ async fn all_versions_are_gone() {
     }
     server.delete("/api/v1/data?name=/a").await.expect(204);
     server.get("/api/v1/data?name=/a").await.expect(404);
-    server.get("/api/v1/data?name=/a&current=true").await.expect(404);
+    server
+        .get("/api/v1/data?name=/a&current=true")
+        .await
+        .expect(404);
     for id in ids {
         server.get(&format!("/api/v1/data/{id}")).await.expect(404);
     }
@@ -49,7 +52,10 @@ async fn nothing_else_is_deleted() {
         given::set_value(&server, name, "v").await;
     }
     server.delete("/api/v1/data?name=/a").await.expect(204);
-    assert_eq!(given::found(&server, "path=").await, ["/b/a", "/ab", "/a/b"]);
+    assert_eq!(
+        given::found(&server, "path=").await,
+        ["/b/a", "/ab", "/a/b"]
+    );
 }
 
 #[tokio::test]
@@ -60,8 +66,13 @@ async fn an_issuer_can_be_deleted_and_its_certificates_stay() {
     let leaf = json!({"common_name": "leaf", "ca": "/root"});
     let leaf = given::generate(&server, "/leaf", "certificate", leaf).await;
     server.delete("/api/v1/data?name=/root").await.expect(204);
-    assert_eq!(given::versions(&server, "/leaf").await[0]["value"], leaf["value"]);
-    let regenerate = server.post("/api/v1/regenerate", json!({"name": "/leaf"})).await;
+    assert_eq!(
+        given::versions(&server, "/leaf").await[0]["value"],
+        leaf["value"]
+    );
+    let regenerate = server
+        .post("/api/v1/regenerate", json!({"name": "/leaf"}))
+        .await;
     assert_eq!(regenerate.status, 404, "{regenerate:?}");
 }
 
@@ -70,7 +81,10 @@ async fn the_other_searches_do_not_delete() {
     let server = Server::start().await;
     given::set_value(&server, "/a/b", "v").await;
     for query in ["path=/a", "name-like=a", "path="] {
-        server.delete(&format!("/api/v1/data?{query}")).await.expect(400);
+        server
+            .delete(&format!("/api/v1/data?{query}"))
+            .await
+            .expect(400);
     }
     assert_eq!(given::versions(&server, "/a/b").await.len(), 1);
 }

@@ -1,5 +1,10 @@
 //! GET /api/v1/data with expires-within-days
 
+#![expect(
+    clippy::expect_used,
+    reason = "a test ends when its certificate can't be made"
+)]
+
 use keywright_harness::Server;
 use rcgen::{CertificateParams, KeyPair, PKCS_RSA_SHA256, date_time_ymd};
 use serde_json::{Value, json};
@@ -43,7 +48,10 @@ async fn certificates_that_expire_within_the_days_are_found() {
 async fn each_item_says_when_it_expires() {
     let server = Server::start().await;
     let version = generate_certificate(&server, "/c", 10).await;
-    let answer = server.get("/api/v1/data?path=&expires-within-days=30").await.expect(200);
+    let answer = server
+        .get("/api/v1/data?path=&expires-within-days=30")
+        .await
+        .expect(200);
     let item = json!({
         "name": "/c",
         "version_created_at": version["version_created_at"],
@@ -75,10 +83,17 @@ async fn the_newest_version_alone_decides() {
         "parameters": {"common_name": "c", "self_sign": true, "duration": 300},
     });
     server.post("/api/v1/data", long_lived).await.expect(200);
-    assert!(given::found(&server, "path=&expires-within-days=30").await.is_empty());
+    assert!(
+        given::found(&server, "path=&expires-within-days=30")
+            .await
+            .is_empty()
+    );
     let expired = json!({"certificate": expired_certificate()});
     given::set(&server, "/renewed", "certificate", expired).await;
-    assert_eq!(given::found(&server, "path=&expires-within-days=30").await, ["/renewed"]);
+    assert_eq!(
+        given::found(&server, "path=&expires-within-days=30").await,
+        ["/renewed"]
+    );
 }
 
 async fn generate_certificate(server: &Server, name: &str, duration_days: u32) -> Value {

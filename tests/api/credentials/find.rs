@@ -8,8 +8,9 @@ use crate::given;
 #[tokio::test]
 async fn a_path_finds_what_is_strictly_below_it() {
     let server = Server::start().await;
-    let names =
-        ["/a", "/a/b", "/a/bc", "/a/b/c", "/a/b/c/d", "/a-b/c", "/A/B/e", "/b/a/b/c", "/ab"];
+    let names = [
+        "/a", "/a/b", "/a/bc", "/a/b/c", "/a/b/c/d", "/a-b/c", "/A/B/e", "/b/a/b/c", "/ab",
+    ];
     for name in names {
         given::set_value(&server, name, "v").await;
     }
@@ -27,7 +28,11 @@ async fn a_path_finds_what_is_strictly_below_it() {
         ("/no/such", &[]),
         ("b/c", &[]),
     ] {
-        assert_eq!(given::found(&server, &format!("path={path}")).await, expected, "{path}");
+        assert_eq!(
+            given::found(&server, &format!("path={path}")).await,
+            expected,
+            "{path}"
+        );
     }
 }
 
@@ -37,15 +42,33 @@ async fn an_empty_path_or_text_finds_everything() {
     for name in ["/a", "/b/c", "/d/e/f"] {
         given::set_value(&server, name, "v").await;
     }
-    for query in ["path=", "path", "path=/", "path=%2F", "name-like=", "name-like", "name-like=/"] {
-        assert_eq!(given::found(&server, query).await, ["/d/e/f", "/b/c", "/a"], "{query}");
+    for query in [
+        "path=",
+        "path",
+        "path=/",
+        "path=%2F",
+        "name-like=",
+        "name-like",
+        "name-like=/",
+    ] {
+        assert_eq!(
+            given::found(&server, query).await,
+            ["/d/e/f", "/b/c", "/a"],
+            "{query}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_text_finds_names_that_contain_it_in_any_casing() {
     let server = Server::start().await;
-    for name in ["/deploy/Database", "/deploy/data", "/DATABASE", "/other/thing", "/d"] {
+    for name in [
+        "/deploy/Database",
+        "/deploy/data",
+        "/DATABASE",
+        "/other/thing",
+        "/d",
+    ] {
         given::set_value(&server, name, "v").await;
     }
     for (text, expected) in [
@@ -57,7 +80,10 @@ async fn a_text_finds_names_that_contain_it_in_any_casing() {
         ("/deploy", &["/deploy/data", "/deploy/Database"]),
         ("th", &["/other/thing"]),
         ("y/", &["/deploy/data", "/deploy/Database"]),
-        ("d", &["/d", "/DATABASE", "/deploy/data", "/deploy/Database"]),
+        (
+            "d",
+            &["/d", "/DATABASE", "/deploy/data", "/deploy/Database"],
+        ),
         ("base", &["/DATABASE", "/deploy/Database"]),
         ("nothing", &[]),
         ("deploy/database/", &[]),
@@ -113,9 +139,11 @@ async fn an_item_has_a_name_and_the_time_of_its_newest_version() {
     given::set_value(&server, "/Team/a", "old").await;
     let newest = given::set_value(&server, "/team/A", "new").await;
     for query in ["path=/TEAM", "name-like=TEAM"] {
-        let answer = server.get(&format!("/api/v1/data?{query}")).await.expect(200);
-        let item =
-            json!({"name": "/Team/a", "version_created_at": newest["version_created_at"]});
+        let answer = server
+            .get(&format!("/api/v1/data?{query}"))
+            .await
+            .expect(200);
+        let item = json!({"name": "/Team/a", "version_created_at": newest["version_created_at"]});
         assert_eq!(answer.json(), json!({"credentials": [item]}), "{query}");
     }
 }
@@ -127,20 +155,36 @@ async fn the_last_written_comes_first() {
         given::set_value(&server, name, "v").await;
     }
     for query in ["path=", "name-like=/"] {
-        assert_eq!(given::found(&server, query).await, ["/d", "/b", "/a", "/c"], "{query}");
+        assert_eq!(
+            given::found(&server, query).await,
+            ["/d", "/b", "/a", "/c"],
+            "{query}"
+        );
     }
     given::set_value(&server, "/a", "again").await;
     given::set_value(&server, "/c", "again").await;
     for query in ["path=", "name-like=/"] {
-        assert_eq!(given::found(&server, query).await, ["/c", "/a", "/d", "/b"], "{query}");
+        assert_eq!(
+            given::found(&server, query).await,
+            ["/c", "/a", "/d", "/b"],
+            "{query}"
+        );
     }
 }
 
 #[tokio::test]
 async fn no_match_is_an_empty_list() {
     let server = Server::start().await;
-    for query in ["path=", "path=/a", "name-like=a", "path=&expires-within-days=9"] {
-        let answer = server.get(&format!("/api/v1/data?{query}")).await.expect(200);
+    for query in [
+        "path=",
+        "path=/a",
+        "name-like=a",
+        "path=&expires-within-days=9",
+    ] {
+        let answer = server
+            .get(&format!("/api/v1/data?{query}"))
+            .await
+            .expect(200);
         assert_eq!(answer.body, r#"{"credentials":[]}"#, "{query}");
     }
 }
@@ -150,13 +194,23 @@ async fn what_is_deleted_is_not_found() {
     let server = Server::start().await;
     given::set_value(&server, "/path/kept", "v").await;
     given::set_value(&server, "/path/deleted", "v").await;
-    server.delete("/api/v1/data?name=/path/deleted").await.expect(204);
+    server
+        .delete("/api/v1/data?name=/path/deleted")
+        .await
+        .expect(204);
     for query in ["path=", "path=/path", "name-like=path", "name-like=e"] {
-        assert_eq!(given::found(&server, query).await, ["/path/kept"], "{query}");
+        assert_eq!(
+            given::found(&server, query).await,
+            ["/path/kept"],
+            "{query}"
+        );
     }
     assert!(given::found(&server, "name-like=deleted").await.is_empty());
     given::set_value(&server, "/path/deleted", "again").await;
-    assert_eq!(given::found(&server, "name-like=deleted").await, ["/path/deleted"]);
+    assert_eq!(
+        given::found(&server, "name-like=deleted").await,
+        ["/path/deleted"]
+    );
 }
 
 #[tokio::test]
@@ -172,11 +226,23 @@ async fn credentials_of_every_type_are_found() {
         ("ssh", json!({})),
         ("certificate", certificate),
     ] {
-        given::generate(&server, &format!("/t/{credential_type}"), credential_type, parameters)
-            .await;
+        given::generate(
+            &server,
+            &format!("/t/{credential_type}"),
+            credential_type,
+            parameters,
+        )
+        .await;
     }
-    let expected =
-        ["/t/certificate", "/t/ssh", "/t/rsa", "/t/user", "/t/password", "/t/json", "/t/value"];
+    let expected = [
+        "/t/certificate",
+        "/t/ssh",
+        "/t/rsa",
+        "/t/user",
+        "/t/password",
+        "/t/json",
+        "/t/value",
+    ];
     assert_eq!(given::found(&server, "path=/t").await, expected);
     assert_eq!(given::found(&server, "name-like=/t/").await, expected);
 }
@@ -187,8 +253,10 @@ async fn nothing_is_left_out_of_a_long_list() {
     for number in 0..250 {
         given::set_value(&server, &format!("/many/{number:03}"), "v").await;
     }
-    let expected: Vec<String> =
-        (0..250).rev().map(|number| format!("/many/{number:03}")).collect();
+    let expected: Vec<String> = (0..250)
+        .rev()
+        .map(|number| format!("/many/{number:03}"))
+        .collect();
     assert_eq!(given::found(&server, "path=/many").await, expected);
     assert_eq!(given::found(&server, "name-like=many").await, expected);
 }

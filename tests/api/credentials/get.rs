@@ -11,7 +11,10 @@ async fn all_versions_come_newest_first() {
     let server = Server::start().await;
     let mut expected = Vec::new();
     for number in 0..12 {
-        expected.insert(0, given::set_value(&server, "/a", &number.to_string()).await);
+        expected.insert(
+            0,
+            given::set_value(&server, "/a", &number.to_string()).await,
+        );
     }
     given::set_value(&server, "/b", "another").await;
     assert_eq!(given::versions(&server, "/a").await, expected);
@@ -22,9 +25,16 @@ async fn generated_regenerated_and_set_versions_are_in_one_line() {
     let server = Server::start().await;
     let generated = given::generate(&server, "/p", "password", json!({})).await;
     let body = json!({"name": "/p"});
-    let regenerated = server.post("/api/v1/regenerate", body).await.expect(200).json();
+    let regenerated = server
+        .post("/api/v1/regenerate", body)
+        .await
+        .expect(200)
+        .json();
     let set = given::set(&server, "/p", "password", json!("p")).await;
-    assert_eq!(given::versions(&server, "/p").await, [set, regenerated, generated]);
+    assert_eq!(
+        given::versions(&server, "/p").await,
+        [set, regenerated, generated]
+    );
 }
 
 #[tokio::test]
@@ -35,10 +45,14 @@ async fn versions_limits_how_many_come() {
     }
     let all = given::versions(&server, "/a").await;
     for (limit, count) in [("1", 1), ("2", 2), ("5", 5), ("6", 5), ("2147483647", 5)] {
-        let answer = server.get(&format!("/api/v1/data?name=/a&versions={limit}")).await;
+        let answer = server
+            .get(&format!("/api/v1/data?name=/a&versions={limit}"))
+            .await;
         assert_eq!(given::data(&answer.expect(200)), all[..count], "{limit}");
     }
-    let answer = server.get(&format!("/api/v1/data?name=/a&versions={}", i64::MAX)).await;
+    let answer = server
+        .get(&format!("/api/v1/data?name=/a&versions={}", i64::MAX))
+        .await;
     assert_eq!(given::data(&answer.expect(200)), all);
 }
 
@@ -46,14 +60,20 @@ async fn versions_limits_how_many_come() {
 async fn no_version_at_all_is_404() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "v").await;
-    server.get("/api/v1/data?name=/a&versions=0").await.expect(404);
+    server
+        .get("/api/v1/data?name=/a&versions=0")
+        .await
+        .expect(404);
 }
 
 #[tokio::test]
 async fn a_negative_number_of_versions_is_400_and_the_error_names_the_parameter() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "v").await;
-    let answer = server.get("/api/v1/data?name=/a&versions=-1").await.expect(400);
+    let answer = server
+        .get("/api/v1/data?name=/a&versions=-1")
+        .await
+        .expect(400);
     assert!(answer.error().contains("versions"), "{answer:?}");
 }
 
@@ -70,9 +90,15 @@ async fn current_is_the_newest_version_of_every_type() {
         let name = format!("/{credential_type}");
         let old = given::generate(&server, &name, credential_type, parameters).await;
         let body = json!({"name": name});
-        let new = server.post("/api/v1/regenerate", body).await.expect(200).json();
+        let new = server
+            .post("/api/v1/regenerate", body)
+            .await
+            .expect(200)
+            .json();
         assert_ne!(old["id"], new["id"]);
-        let answer = server.get(&format!("/api/v1/data?name={name}&current=true")).await;
+        let answer = server
+            .get(&format!("/api/v1/data?name={name}&current=true"))
+            .await;
         let current = given::data(&answer.expect(200));
         assert_eq!(current.len(), 1, "{credential_type}");
         assert_eq!(current[0]["id"], new["id"], "{credential_type}");
@@ -84,7 +110,10 @@ async fn current_false_is_as_if_it_were_absent() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "one").await;
     given::set_value(&server, "/a", "two").await;
-    let answer = server.get("/api/v1/data?name=/a&current=false").await.expect(200);
+    let answer = server
+        .get("/api/v1/data?name=/a&current=false")
+        .await
+        .expect(200);
     assert_eq!(given::data(&answer).len(), 2);
 }
 
@@ -94,7 +123,9 @@ async fn an_absent_name_is_404() {
     given::set_value(&server, "/a/b", "v").await;
     for name in ["/a", "/a/b/c", "/b", "/a/bb", "/a_b", "a%25", "a/_"] {
         for suffix in ["", "&current=true", "&versions=1"] {
-            let answer = server.get(&format!("/api/v1/data?name={name}{suffix}")).await;
+            let answer = server
+                .get(&format!("/api/v1/data?name={name}{suffix}"))
+                .await;
             assert_eq!(answer.status, 404, "{name}{suffix}: {answer:?}");
             assert!(!answer.error().is_empty());
         }
@@ -105,17 +136,32 @@ async fn an_absent_name_is_404() {
 async fn a_value_comes_back_as_it_was_set() {
     let server = Server::start().await;
     for (credential_type, value) in [
-        ("value", json!(" leading, \"quoted\", \\, \n\t, \u{0} and 🔑 ")),
+        (
+            "value",
+            json!(" leading, \"quoted\", \\, \n\t, \u{0} and 🔑 "),
+        ),
         ("value", json!("null")),
         ("password", json!("{\"not\": \"parsed\"}")),
         ("json", json!({})),
-        ("json", json!({"z": 1, "a": {"deep": [1.5, -0.1, 1e300, true, null, "ä", {"": []}]}})),
+        (
+            "json",
+            json!({"z": 1, "a": {"deep": [1.5, -0.1, 1e300, true, null, "ä", {"": []}]}}),
+        ),
         ("rsa", json!({"public_key": "p", "private_key": "k"})),
     ] {
-        let version = given::set(&server, &format!("/{credential_type}"), credential_type, value.clone()).await;
+        let version = given::set(
+            &server,
+            &format!("/{credential_type}"),
+            credential_type,
+            value.clone(),
+        )
+        .await;
         assert_eq!(version["value"], value);
         let path = format!("/api/v1/data?name=/{credential_type}&current=true");
-        assert_eq!(given::data(&server.get(&path).await.expect(200))[0]["value"], value);
+        assert_eq!(
+            given::data(&server.get(&path).await.expect(200))[0]["value"],
+            value
+        );
     }
 }
 

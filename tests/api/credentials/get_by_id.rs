@@ -13,7 +13,9 @@ async fn each_version_is_read_by_its_id_the_replaced_ones_too() {
         versions.push(given::set_value(&server, "/a", text).await);
     }
     for version in versions {
-        let answer = server.get(&format!("/api/v1/data/{}", given::id(&version))).await;
+        let answer = server
+            .get(&format!("/api/v1/data/{}", given::id(&version)))
+            .await;
         assert_eq!(answer.expect(200).json(), version);
     }
 }
@@ -31,8 +33,15 @@ async fn a_version_reads_the_same_by_id_and_by_name() {
     ] {
         let name = format!("/{credential_type}");
         let made = given::generate(&server, &name, credential_type, parameters).await;
-        let by_id = server.get(&format!("/api/v1/data/{}", given::id(&made))).await.expect(200);
-        assert_eq!(given::versions(&server, &name).await, [by_id.json()], "{credential_type}");
+        let by_id = server
+            .get(&format!("/api/v1/data/{}", given::id(&made)))
+            .await
+            .expect(200);
+        assert_eq!(
+            given::versions(&server, &name).await,
+            [by_id.json()],
+            "{credential_type}"
+        );
         assert_eq!(by_id.json()["value"], made["value"], "{credential_type}");
     }
 }
@@ -66,6 +75,12 @@ async fn an_id_ends_with_its_credential() {
     let old = given::set_value(&server, "/a", "old").await;
     server.delete("/api/v1/data?name=/a").await.expect(204);
     let new = given::set_value(&server, "/a", "new").await;
-    server.get(&format!("/api/v1/data/{}", given::id(&old))).await.expect(404);
-    server.get(&format!("/api/v1/data/{}", given::id(&new))).await.expect(200);
+    server
+        .get(&format!("/api/v1/data/{}", given::id(&old)))
+        .await
+        .expect(404);
+    server
+        .get(&format!("/api/v1/data/{}", given::id(&new)))
+        .await
+        .expect(200);
 }

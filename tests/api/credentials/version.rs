@@ -16,7 +16,13 @@ async fn every_version_begins_with_the_same_members_in_the_same_order() {
     let mut versions = vec![
         given::set_value(&server, "/value", "v").await,
         given::set(&server, "/json", "json", json!({"k": 1})).await,
-        given::set(&server, "/set", "certificate", json!({"certificate": authority})).await,
+        given::set(
+            &server,
+            "/set",
+            "certificate",
+            json!({"certificate": authority}),
+        )
+        .await,
         given::generate(&server, "/password", "password", json!({})).await,
         given::generate(&server, "/user", "user", json!({})).await,
         given::generate(&server, "/rsa", "rsa", json!({})).await,
@@ -29,7 +35,14 @@ async fn every_version_begins_with_the_same_members_in_the_same_order() {
     assert_eq!(versions.len(), 16);
     for version in versions {
         let members = given::members(&version);
-        let first = ["type", "version_created_at", "id", "name", "metadata", "value"];
+        let first = [
+            "type",
+            "version_created_at",
+            "id",
+            "name",
+            "metadata",
+            "value",
+        ];
         assert_eq!(members[..6], first, "{version}");
         if version["type"] != "certificate" {
             assert_eq!(members.len(), 6, "{members:?}");
@@ -42,19 +55,38 @@ async fn each_type_has_its_own_members_of_the_value() {
     let server = Server::start().await;
     let certificate = json!({"common_name": "c", "self_sign": true});
     for (credential_type, parameters, expected) in [
-        ("user", json!({}), &["username", "password", "password_hash"][..]),
+        (
+            "user",
+            json!({}),
+            &["username", "password", "password_hash"][..],
+        ),
         ("rsa", json!({}), &["public_key", "private_key"]),
-        ("ssh", json!({}), &["public_key", "private_key", "public_key_fingerprint"]),
-        ("certificate", certificate, &["ca", "certificate", "private_key"]),
+        (
+            "ssh",
+            json!({}),
+            &["public_key", "private_key", "public_key_fingerprint"],
+        ),
+        (
+            "certificate",
+            certificate,
+            &["ca", "certificate", "private_key"],
+        ),
     ] {
         let name = format!("/{credential_type}");
         let made = given::generate(&server, &name, credential_type, parameters).await;
         let read = given::versions(&server, &name).await.remove(0);
         for version in [made, read] {
             let members: HashSet<&str> = given::members(&version["value"]).into_iter().collect();
-            assert_eq!(members, expected.iter().copied().collect(), "{credential_type}");
+            assert_eq!(
+                members,
+                expected.iter().copied().collect(),
+                "{credential_type}"
+            );
             for member in expected {
-                assert!(version["value"][member].is_string(), "{credential_type} {member}");
+                assert!(
+                    version["value"][member].is_string(),
+                    "{credential_type} {member}"
+                );
             }
         }
     }
@@ -68,16 +100,32 @@ async fn members_that_were_not_set_are_null() {
         ("user", json!({"password": "p"}), &["username"][..]),
         ("rsa", json!({"private_key": "k"}), &["public_key"]),
         ("rsa", json!({"public_key": "k"}), &["private_key"]),
-        ("ssh", json!({"private_key": "k"}), &["public_key", "public_key_fingerprint"]),
-        ("ssh", json!({"public_key": "k"}), &["private_key", "public_key_fingerprint"]),
-        ("certificate", json!({"certificate": authority}), &["ca", "private_key"]),
+        (
+            "ssh",
+            json!({"private_key": "k"}),
+            &["public_key", "public_key_fingerprint"],
+        ),
+        (
+            "ssh",
+            json!({"public_key": "k"}),
+            &["private_key", "public_key_fingerprint"],
+        ),
+        (
+            "certificate",
+            json!({"certificate": authority}),
+            &["ca", "private_key"],
+        ),
     ] {
         let name = format!("/{credential_type}");
         let set = given::set(&server, &name, credential_type, value).await;
         let read = given::versions(&server, &name).await.remove(0);
         assert_eq!(read["value"], set["value"]);
         for member in null {
-            assert_eq!(read["value"].get(member), Some(&Value::Null), "{credential_type} {member}");
+            assert_eq!(
+                read["value"].get(member),
+                Some(&Value::Null),
+                "{credential_type} {member}"
+            );
         }
     }
 }
@@ -112,24 +160,43 @@ async fn metadata_is_always_there_and_null_when_there_is_none() {
 async fn metadata_belongs_to_one_version() {
     let server = Server::start().await;
     let body = json!({"name": "/a", "type": "password", "metadata": {"of": "the first"}});
-    let first = server.post("/api/v1/data", body.clone()).await.expect(200).json();
+    let first = server
+        .post("/api/v1/data", body.clone())
+        .await
+        .expect(200)
+        .json();
     let second = given::set(&server, "/a", "password", json!("p")).await;
     assert_eq!(second["metadata"], Value::Null);
     let third = json!({"name": "/a", "type": "password", "mode": "overwrite"});
     server.post("/api/v1/data", third).await.expect(200);
-    server.post("/api/v1/regenerate", json!({"name": "/a"})).await.expect(200);
+    server
+        .post("/api/v1/regenerate", json!({"name": "/a"}))
+        .await
+        .expect(200);
     let versions = given::versions(&server, "/a").await;
     assert_eq!(versions.len(), 4);
     assert_eq!(versions[3], first);
-    assert!(versions[..3].iter().all(|version| version["metadata"].is_null()));
+    assert!(
+        versions[..3]
+            .iter()
+            .all(|version| version["metadata"].is_null())
+    );
 }
 
 #[tokio::test]
 async fn a_generate_that_writes_nothing_leaves_the_metadata() {
     let server = Server::start().await;
     let body = |owner| json!({"name": "/a", "type": "password", "metadata": {"owner": owner}});
-    let first = server.post("/api/v1/data", body("first")).await.expect(200).json();
-    let second = server.post("/api/v1/data", body("second")).await.expect(200).json();
+    let first = server
+        .post("/api/v1/data", body("first"))
+        .await
+        .expect(200)
+        .json();
+    let second = server
+        .post("/api/v1/data", body("second"))
+        .await
+        .expect(200)
+        .json();
     assert_eq!(second, first);
     assert_eq!(given::versions(&server, "/a").await, [first]);
 }
@@ -141,7 +208,10 @@ async fn every_timestamp_is_utc_in_whole_seconds() {
     let certificate = json!({"common_name": "c", "self_sign": true});
     let certificate = given::generate(&server, "/c", "certificate", certificate).await;
     let found = server.get("/api/v1/data?path=").await.expect(200).json();
-    let expiring = server.get("/api/v1/data?path=&expires-within-days=400").await.json();
+    let expiring = server
+        .get("/api/v1/data?path=&expires-within-days=400")
+        .await
+        .json();
     for timestamp in [
         &certificate["version_created_at"],
         &certificate["expiry_date"],
@@ -156,7 +226,10 @@ async fn every_timestamp_is_utc_in_whole_seconds() {
     }
     let created = certificate["version_created_at"].as_str().unwrap();
     let created = chrono::DateTime::parse_from_rfc3339(created).unwrap();
-    assert!(created.timestamp() <= chrono::Utc::now().timestamp(), "{created}");
+    assert!(
+        created.timestamp() <= chrono::Utc::now().timestamp(),
+        "{created}"
+    );
 }
 
 #[tokio::test]
@@ -167,7 +240,10 @@ async fn every_version_has_a_random_id_of_its_own_in_lower_case() {
         let version = given::set_value(&server, &format!("/{}", number % 3), "same").await;
         let text = given::id(&version);
         let id = Uuid::parse_str(&text).unwrap();
-        assert_eq!((text.as_str(), id.get_version_num()), (id.hyphenated().to_string().as_str(), 4));
+        assert_eq!(
+            (text.as_str(), id.get_version_num()),
+            (id.hyphenated().to_string().as_str(), 4)
+        );
         assert!(ids.insert(id), "{id} twice");
     }
 }
@@ -204,7 +280,10 @@ async fn a_certificate_has_its_extras_beside_the_value() {
     ] {
         assert_eq!(set.get(member), Some(&expected), "{member}");
     }
-    assert!(made_only.iter().all(|member| set.get(member).is_none()), "{set}");
+    assert!(
+        made_only.iter().all(|member| set.get(member).is_none()),
+        "{set}"
+    );
 }
 
 #[tokio::test]

@@ -7,7 +7,11 @@ use serde_json::{Value, json};
 async fn it_does_what_the_endpoint_of_its_own_does() {
     let server = Server::start().await;
     let parameters = json!({"length": 12, "include_special": true});
-    let made = server.generate("/Path/A", "password", parameters).await.expect(200).json();
+    let made = server
+        .generate("/Path/A", "password", parameters)
+        .await
+        .expect(200)
+        .json();
     for name in ["/Path/A", "path/a"] {
         for regenerate in [json!(true), json!("true")] {
             let body = json!({"name": name, "regenerate": regenerate});
@@ -37,7 +41,10 @@ async fn metadata_comes_from_the_request_alone() {
 #[tokio::test]
 async fn a_type_beside_it_means_nothing() {
     let server = Server::start().await;
-    server.generate("/a", "password", json!({})).await.expect(200);
+    server
+        .generate("/a", "password", json!({}))
+        .await
+        .expect(200);
     for credential_type in ["password", "certificate", "nonsense"] {
         let body = json!({"name": "/a", "regenerate": true, "type": credential_type});
         let answer = server.post("/api/v1/data", body).await.expect(200).json();
@@ -48,7 +55,10 @@ async fn a_type_beside_it_means_nothing() {
 #[tokio::test]
 async fn other_fields_are_400_and_named() {
     let server = Server::start().await;
-    server.generate("/a", "password", json!({})).await.expect(200);
+    server
+        .generate("/a", "password", json!({}))
+        .await
+        .expect(200);
     for field in ["mode", "overwrite", "parameters", "value", "colour"] {
         let mut body = json!({"name": "/a", "regenerate": true});
         body[field] = json!("overwrite");
@@ -72,9 +82,19 @@ async fn an_unknown_name_is_404_and_a_malformed_one_400() {
     let server = Server::start().await;
     let body = json!({"name": "/nowhere", "regenerate": true});
     server.post("/api/v1/data", body).await.expect(404).error();
-    for name in [json!(""), json!("/"), json!("a//b"), json!("a b"), Value::Null] {
+    for name in [
+        json!(""),
+        json!("/"),
+        json!("a//b"),
+        json!("a b"),
+        Value::Null,
+    ] {
         let body = json!({"name": name, "regenerate": true});
         server.post("/api/v1/data", body).await.expect(400).error();
     }
-    server.post("/api/v1/data", json!({"regenerate": true})).await.expect(400).error();
+    server
+        .post("/api/v1/data", json!({"regenerate": true}))
+        .await
+        .expect(400)
+        .error();
 }

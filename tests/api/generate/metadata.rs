@@ -12,9 +12,14 @@ async fn generate_with(server: &Server, mode: &str, metadata: Value) -> Answer {
 async fn metadata_is_kept_beside_the_generated_version_alone() {
     let server = Server::start().await;
     let metadata = json!({"owner": "ops", "list": [1, null]});
-    let made = generate_with(&server, "overwrite", metadata.clone()).await.expect(200).json();
+    let made = generate_with(&server, "overwrite", metadata.clone())
+        .await
+        .expect(200)
+        .json();
     assert_eq!(made["metadata"], metadata);
-    let next = server.generate_in_mode("overwrite", "/a", "password", json!({})).await;
+    let next = server
+        .generate_in_mode("overwrite", "/a", "password", json!({}))
+        .await;
     assert_eq!(next.expect(200).json().get("metadata"), Some(&Value::Null));
     assert_eq!(server.versions("/a").await[1]["metadata"], metadata);
 }
@@ -22,9 +27,15 @@ async fn metadata_is_kept_beside_the_generated_version_alone() {
 #[tokio::test]
 async fn a_generate_that_keeps_the_version_keeps_its_metadata() {
     let server = Server::start().await;
-    let made = generate_with(&server, "converge", json!({"n": 1})).await.expect(200).json();
+    let made = generate_with(&server, "converge", json!({"n": 1}))
+        .await
+        .expect(200)
+        .json();
     for mode in ["converge", "no-overwrite"] {
-        let kept = generate_with(&server, mode, json!({"n": 2})).await.expect(200).json();
+        let kept = generate_with(&server, mode, json!({"n": 2}))
+            .await
+            .expect(200)
+            .json();
         assert_eq!(kept, made, "{mode}");
     }
     assert_eq!(server.versions("/a").await, [made]);
@@ -35,8 +46,13 @@ async fn metadata_of_7000_characters_is_taken_and_one_more_is_400() {
     let server = Server::start().await;
     let frame_characters = json!({"a": ""}).to_string().len();
     let longest = "ä".repeat(7_000 - frame_characters);
-    generate_with(&server, "overwrite", json!({"a": longest})).await.expect(200);
+    generate_with(&server, "overwrite", json!({"a": longest}))
+        .await
+        .expect(200);
     let too_long = json!({"a": format!("{longest}x")});
-    let error = generate_with(&server, "overwrite", too_long).await.expect(400).error();
+    let error = generate_with(&server, "overwrite", too_long)
+        .await
+        .expect(400)
+        .error();
     assert!(error.contains("metadata"), "{error}");
 }

@@ -46,36 +46,73 @@ async fn no_overwrite_makes_what_is_absent_and_keeps_what_is_there() {
 #[tokio::test]
 async fn no_overwrite_keeps_what_was_set() {
     let server = Server::start().await;
-    let set = server.set("/a", "password", json!("mine")).await.expect(200).json();
-    let kept = server.generate_in_mode("no-overwrite", "/a", "password", json!({})).await;
+    let set = server
+        .set("/a", "password", json!("mine"))
+        .await
+        .expect(200)
+        .json();
+    let kept = server
+        .generate_in_mode("no-overwrite", "/a", "password", json!({}))
+        .await;
     assert_eq!(kept.expect(200).json(), set);
 }
 
 #[tokio::test]
 async fn no_overwrite_checks_parameters_even_when_it_keeps() {
     let server = Server::start().await;
-    server.generate("/a", "password", json!({})).await.expect(200);
+    server
+        .generate("/a", "password", json!({}))
+        .await
+        .expect(200);
     let parameters = json!({"length": 3});
-    server.generate_in_mode("no-overwrite", "/a", "password", parameters).await.expect(400);
+    server
+        .generate_in_mode("no-overwrite", "/a", "password", parameters)
+        .await
+        .expect(400);
 }
 
 #[tokio::test]
 async fn converge_is_the_default() {
     let server = Server::start().await;
-    let made = server.generate("/a", "password", json!({})).await.expect(200).json();
-    let kept = server.generate("/a", "password", json!({})).await.expect(200).json();
+    let made = server
+        .generate("/a", "password", json!({}))
+        .await
+        .expect(200)
+        .json();
+    let kept = server
+        .generate("/a", "password", json!({}))
+        .await
+        .expect(200)
+        .json();
     assert_eq!(kept, made);
-    let explicit = server.generate_in_mode("converge", "/a", "password", json!({})).await;
+    let explicit = server
+        .generate_in_mode("converge", "/a", "password", json!({}))
+        .await;
     assert_eq!(explicit.expect(200).json(), made);
-    let changed = server.generate("/a", "password", json!({"length": 31})).await.expect(200).json();
+    let changed = server
+        .generate("/a", "password", json!({"length": 31}))
+        .await
+        .expect(200)
+        .json();
     assert_ne!(changed["id"], made["id"]);
 }
 
 #[tokio::test]
 async fn a_mode_that_is_not_exactly_one_of_the_three_is_400() {
     let server = Server::start().await;
-    for mode in ["Overwrite", "CONVERGE", "no_overwrite", "nooverwrite", "", "always"] {
-        server.generate_in_mode(mode, "/a", "password", json!({})).await.expect(400).error();
+    for mode in [
+        "Overwrite",
+        "CONVERGE",
+        "no_overwrite",
+        "nooverwrite",
+        "",
+        "always",
+    ] {
+        server
+            .generate_in_mode(mode, "/a", "password", json!({}))
+            .await
+            .expect(400)
+            .error();
     }
     for mode in [json!(1), json!(true), json!(["overwrite"])] {
         let body = json!({"name": "/a", "type": "password", "mode": mode});
@@ -87,7 +124,11 @@ async fn a_mode_that_is_not_exactly_one_of_the_three_is_400() {
 #[tokio::test]
 async fn the_legacy_flag_overwrite_stands_for_a_mode() {
     let server = Server::start().await;
-    let made = server.generate("/a", "password", json!({})).await.expect(200).json();
+    let made = server
+        .generate("/a", "password", json!({}))
+        .await
+        .expect(200)
+        .json();
     for (overwrite, parameters, adds) in [
         (json!(false), json!({"length": 99}), false),
         (json!("false"), json!({"length": 99}), false),
@@ -114,7 +155,10 @@ async fn the_mode_wins_over_the_legacy_flag() {
         ("overwrite", false, true),
         ("no-overwrite", true, false),
     ] {
-        server.set("/a", "password", json!("mine")).await.expect(200);
+        server
+            .set("/a", "password", json!("mine"))
+            .await
+            .expect(200);
         let before = server.versions("/a").await.len();
         let body = json!({"name": "/a", "type": "password", "mode": mode, "overwrite": overwrite});
         server.post("/api/v1/data", body).await.expect(200);
@@ -126,8 +170,16 @@ async fn the_mode_wins_over_the_legacy_flag() {
 #[tokio::test]
 async fn converge_finds_a_credential_in_any_casing_of_its_name() {
     let server = Server::start().await;
-    let made = server.generate("/Path/Name", "password", json!({})).await.expect(200).json();
-    let kept = server.generate("path/name", "password", json!({})).await.expect(200).json();
+    let made = server
+        .generate("/Path/Name", "password", json!({}))
+        .await
+        .expect(200)
+        .json();
+    let kept = server
+        .generate("path/name", "password", json!({}))
+        .await
+        .expect(200)
+        .json();
     assert_eq!(kept, made);
 }
 
@@ -149,7 +201,9 @@ async fn sixty_four_writers_without_overwriting_leave_one_version_and_all_get_it
     }
     let versions = server.versions("/a").await;
     assert_eq!(versions.len(), 1);
-    let answers: Vec<Value> =
-        answers.iter().map(|answer| serde_json::from_str(answer).unwrap()).collect();
+    let answers: Vec<Value> = answers
+        .iter()
+        .map(|answer| serde_json::from_str(answer).unwrap())
+        .collect();
     assert_eq!(answers, versions);
 }

@@ -19,7 +19,11 @@ async fn passwords(server: &Server, parameters: &Value) -> [String; 2] {
             .expect(200)
             .json();
         let value = &answer["value"];
-        let password = if credential_type == "user" { &value["password"] } else { value };
+        let password = if credential_type == "user" {
+            &value["password"]
+        } else {
+            value
+        };
         made.push(password.as_str().unwrap().to_owned());
     }
     made.try_into().unwrap()
@@ -27,8 +31,14 @@ async fn passwords(server: &Server, parameters: &Value) -> [String; 2] {
 
 async fn refused(server: &Server, parameters: &Value) {
     for credential_type in ["password", "user"] {
-        let answer = server.generate("/a", credential_type, parameters.clone()).await;
-        assert_eq!(answer.status, 400, "{credential_type} {parameters}: {}", answer.body);
+        let answer = server
+            .generate("/a", credential_type, parameters.clone())
+            .await;
+        assert_eq!(
+            answer.status, 400,
+            "{credential_type} {parameters}: {}",
+            answer.body
+        );
         answer.error();
     }
 }
@@ -39,9 +49,16 @@ async fn by_default_there_are_30_letters_and_digits() {
     for password in passwords(&server, &json!({})).await {
         assert_eq!(password.len(), 30);
         for set in [UPPER, LOWER, NUMBERS] {
-            assert!(password.chars().any(|character| set.contains(character)), "{set}");
+            assert!(
+                password.chars().any(|character| set.contains(character)),
+                "{set}"
+            );
         }
-        assert!(password.chars().all(|character| character.is_ascii_alphanumeric()));
+        assert!(
+            password
+                .chars()
+                .all(|character| character.is_ascii_alphanumeric())
+        );
     }
 }
 
@@ -59,9 +76,12 @@ async fn every_chosen_set_is_in_a_password_and_no_other() {
         });
         for password in passwords(&server, &parameters).await {
             assert_eq!(password.len(), 4);
-            for (is_chosen, set) in
-                [(upper, UPPER), (lower, LOWER), (number, NUMBERS), (special, SPECIAL)]
-            {
+            for (is_chosen, set) in [
+                (upper, UPPER),
+                (lower, LOWER),
+                (number, NUMBERS),
+                (special, SPECIAL),
+            ] {
                 let has = password.chars().any(|character| set.contains(character));
                 assert_eq!(has, is_chosen, "{parameters}");
             }
@@ -77,7 +97,12 @@ async fn excluding_every_set_is_400() {
     let mut special_alone = none;
     special_alone["include_special"] = json!(true);
     for password in passwords(&server, &special_alone).await {
-        assert!(password.chars().all(|character| SPECIAL.contains(character)), "{password}");
+        assert!(
+            password
+                .chars()
+                .all(|character| SPECIAL.contains(character)),
+            "{password}"
+        );
     }
 }
 

@@ -25,11 +25,19 @@ async fn the_answer_is_what_a_get_returns() {
     let server = Server::start().await;
     for (credential_type, parameters) in generatable() {
         let name = format!("/{credential_type}");
-        let mut made = server.generate(&name, credential_type, parameters).await.expect(200).json();
+        let mut made = server
+            .generate(&name, credential_type, parameters)
+            .await
+            .expect(200)
+            .json();
         assert_eq!(made["type"], credential_type);
         assert_eq!(made["name"], *name);
         let id = made["id"].as_str().unwrap();
-        let read = server.get(&format!("/api/v1/data/{id}")).await.expect(200).json();
+        let read = server
+            .get(&format!("/api/v1/data/{id}"))
+            .await
+            .expect(200)
+            .json();
         let members = made.as_object_mut().unwrap();
         for of_generating in ["duration_overridden", "duration_used", "key_length"] {
             let is_certificate = credential_type == "certificate";
@@ -89,7 +97,11 @@ async fn value_and_json_can_not_be_generated() {
 async fn the_type_may_have_any_casing_and_is_answered_in_lower_case() {
     let server = Server::start().await;
     for credential_type in ["PASSWORD", "Password", "passWord"] {
-        let answer = server.generate("/a", credential_type, json!({})).await.expect(200).json();
+        let answer = server
+            .generate("/a", credential_type, json!({}))
+            .await
+            .expect(200)
+            .json();
         assert_eq!(answer["type"], "password");
     }
 }
@@ -177,9 +189,11 @@ async fn of_several_mistakes_the_first_in_order_is_told() {
         "type": "secret",
         "parameters": {"colour": "red"},
     });
-    for (mistake, corrected) in
-        [("name", json!("/a")), ("mode", json!("converge")), ("type", json!("password"))]
-    {
+    for (mistake, corrected) in [
+        ("name", json!("/a")),
+        ("mode", json!("converge")),
+        ("type", json!("password")),
+    ] {
         let error = refused(&server, body.clone()).await;
         assert!(error.contains(mistake), "{mistake}: {error}");
         body[mistake] = corrected;
@@ -191,12 +205,21 @@ async fn of_several_mistakes_the_first_in_order_is_told() {
 #[tokio::test]
 async fn the_type_of_a_credential_can_not_be_changed_in_any_mode() {
     let server = Server::start().await;
-    let existing = server.set("/Taken", "value", json!("v")).await.expect(200).json();
+    let existing = server
+        .set("/Taken", "value", json!("v"))
+        .await
+        .expect(200)
+        .json();
     for mode in ["overwrite", "no-overwrite", "converge"] {
         for (credential_type, parameters) in generatable() {
-            let answer =
-                server.generate_in_mode(mode, "/taken", credential_type, parameters).await;
-            assert_eq!(answer.status, 400, "{mode} {credential_type}: {}", answer.body);
+            let answer = server
+                .generate_in_mode(mode, "/taken", credential_type, parameters)
+                .await;
+            assert_eq!(
+                answer.status, 400,
+                "{mode} {credential_type}: {}",
+                answer.body
+            );
         }
     }
     assert_eq!(server.versions("/taken").await, [existing]);

@@ -14,7 +14,9 @@ async fn a_key_has_2048_bits_unless_another_length_is_asked_for() {
         (json!({"key_length": 3072}), 3072),
         (json!({"key_length": "4096"}), 4096),
     ] {
-        let key = server.generate_in_mode("overwrite", "/a", "rsa", parameters).await;
+        let key = server
+            .generate_in_mode("overwrite", "/a", "rsa", parameters)
+            .await;
         let key = key.expect(200).json()["value"].clone();
         assert_eq!(public_key_bits(key["public_key"].as_str().unwrap()), bits);
     }
@@ -23,7 +25,12 @@ async fn a_key_has_2048_bits_unless_another_length_is_asked_for() {
 #[tokio::test]
 async fn the_public_key_is_spki_and_the_private_key_pkcs1() {
     let server = Server::start().await;
-    let key = server.generate("/a", "rsa", json!({})).await.expect(200).json()["value"].clone();
+    let key = server
+        .generate("/a", "rsa", json!({}))
+        .await
+        .expect(200)
+        .json()["value"]
+        .clone();
     assert_is_pem(key["public_key"].as_str().unwrap(), "PUBLIC KEY");
     assert_is_pem(key["private_key"].as_str().unwrap(), "RSA PRIVATE KEY");
     assert_eq!(key.as_object().unwrap().len(), 2);
@@ -46,7 +53,11 @@ async fn any_other_key_length_is_400() {
             Value::Null,
         ] {
             let parameters = json!({"key_length": key_length});
-            let error = server.generate("/a", credential_type, parameters).await.expect(400).error();
+            let error = server
+                .generate("/a", credential_type, parameters)
+                .await
+                .expect(400)
+                .error();
             assert!(error.contains("key_length"), "{credential_type}: {error}");
         }
     }

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use crate::keys::assert_is_pem;
 
 async fn made(server: &Server, parameters: Value) -> Value {
-    let answer = server.generate_in_mode("overwrite", "/a", "ssh", parameters).await;
+    let answer = server
+        .generate_in_mode("overwrite", "/a", "ssh", parameters)
+        .await;
     answer.expect(200).json()["value"].clone()
 }
 
@@ -18,7 +20,10 @@ async fn the_public_key_is_a_line_that_ends_in_the_comment() {
         (json!({}), None),
         (json!({"ssh_comment": ""}), None),
         (json!({"ssh_comment": "ada@host"}), Some("ada@host")),
-        (json!({"ssh_comment": "ada on the host"}), Some("ada on the host")),
+        (
+            json!({"ssh_comment": "ada on the host"}),
+            Some("ada on the host"),
+        ),
         (json!({"ssh_comment": "adä 🔑"}), Some("adä 🔑")),
     ] {
         let key = made(&server, parameters).await;
@@ -37,9 +42,17 @@ async fn a_comment_can_not_add_a_second_line() {
     let server = Server::start().await;
     for comment in ["a\nssh-rsa AAAA forged", "a\r", "a\0b"] {
         let parameters = json!({"ssh_comment": comment});
-        server.generate("/a", "ssh", parameters).await.expect(400).error();
+        server
+            .generate("/a", "ssh", parameters)
+            .await
+            .expect(400)
+            .error();
     }
-    server.generate("/a", "ssh", json!({"ssh_comment": 7})).await.expect(400).error();
+    server
+        .generate("/a", "ssh", json!({"ssh_comment": 7}))
+        .await
+        .expect(400)
+        .error();
 }
 
 #[tokio::test]
@@ -55,7 +68,13 @@ async fn the_fingerprint_is_bare_unpadded_base64_of_32_bytes() {
     let key = made(&server, json!({})).await;
     let fingerprint = key["public_key_fingerprint"].as_str().unwrap();
     assert_eq!(fingerprint.len(), 43);
-    assert_eq!(BASE64_STANDARD.decode(format!("{fingerprint}=")).unwrap().len(), 32);
+    assert_eq!(
+        BASE64_STANDARD
+            .decode(format!("{fingerprint}="))
+            .unwrap()
+            .len(),
+        32
+    );
     let read = server.versions("/a").await[0]["value"].clone();
     assert_eq!(read, key);
 }
@@ -70,7 +89,9 @@ async fn the_key_has_the_length_that_was_asked_for() {
     ] {
         let key = made(&server, parameters).await;
         let line = key["public_key"].as_str().unwrap();
-        let blob = BASE64_STANDARD.decode(line.split(' ').nth(1).unwrap()).unwrap();
+        let blob = BASE64_STANDARD
+            .decode(line.split(' ').nth(1).unwrap())
+            .unwrap();
         // Before the modulus stand the type, the exponent, the length of the modulus and a zero byte.
         let before_modulus = 4 + 7 + 4 + 3 + 4 + 1;
         assert_eq!((blob.len() - before_modulus) * 8, bits);

@@ -28,7 +28,10 @@ async fn without_a_name_one_of_20_letters_is_made() {
         let user = made(&server, body).await;
         let name = user["username"].as_str().unwrap().to_owned();
         assert_eq!(name.len(), 20);
-        assert!(name.chars().all(|letter| letter.is_ascii_alphabetic()), "{name}");
+        assert!(
+            name.chars().all(|letter| letter.is_ascii_alphabetic()),
+            "{name}"
+        );
         names.insert(name);
     }
     assert_eq!(names.len(), 8);
@@ -40,9 +43,18 @@ async fn the_callers_name_is_taken_and_the_one_in_the_value_wins() {
     for (body, name) in [
         (json!({"parameters": {"username": "ada"}}), "ada"),
         (json!({"value": {"username": "grace"}}), "grace"),
-        (json!({"parameters": {"username": "ada"}, "value": {"username": "grace"}}), "grace"),
-        (json!({"parameters": {"username": "ada"}, "value": {"username": ""}}), "ada"),
-        (json!({"parameters": {"username": "Ada Lovelace, 密码"}}), "Ada Lovelace, 密码"),
+        (
+            json!({"parameters": {"username": "ada"}, "value": {"username": "grace"}}),
+            "grace",
+        ),
+        (
+            json!({"parameters": {"username": "ada"}, "value": {"username": ""}}),
+            "ada",
+        ),
+        (
+            json!({"parameters": {"username": "Ada Lovelace, 密码"}}),
+            "Ada Lovelace, 密码",
+        ),
     ] {
         assert_eq!(made(&server, body).await["username"], name);
     }
@@ -69,7 +81,11 @@ async fn the_hash_is_the_same_at_every_read_and_another_in_every_version() {
     for user in [&first, &second] {
         let hash = user["password_hash"].as_str().unwrap();
         let parts: Vec<&str> = hash.split('$').collect();
-        assert_eq!((parts[1], parts[2].len(), parts[3].len()), ("6", 8, 86), "{hash}");
+        assert_eq!(
+            (parts[1], parts[2].len(), parts[3].len()),
+            ("6", 8, 86),
+            "{hash}"
+        );
     }
     for _ in 0..3 {
         let versions = server.versions("/a").await;
@@ -85,5 +101,9 @@ async fn a_name_of_7000_characters_is_taken_and_one_more_is_413() {
     let user = made(&server, json!({"parameters": {"username": longest}})).await;
     assert_eq!(user["username"], longest);
     let parameters = json!({"username": format!("{longest}x")});
-    server.generate("/b", "user", parameters).await.expect(413).error();
+    server
+        .generate("/b", "user", parameters)
+        .await
+        .expect(413)
+        .error();
 }

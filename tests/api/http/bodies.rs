@@ -17,14 +17,19 @@ async fn another_content_type_is_400_and_the_error_says_so() {
             Some("application/x-www-form-urlencoded"),
             Some("application/jsonp"),
         ] {
-            let mut request =
-                server.request(method.clone(), path).bearer_auth(server.token()).body(body);
+            let mut request = server
+                .request(method.clone(), path)
+                .bearer_auth(server.token())
+                .body(body);
             if let Some(content_type) = content_type {
                 request = request.header(header::CONTENT_TYPE, content_type);
             }
             let answer = server.send(request).await;
             assert_eq!(answer.status, 400, "{method} {path} {content_type:?}");
-            assert!(answer.error().to_lowercase().contains("content type"), "{answer:?}");
+            assert!(
+                answer.error().to_lowercase().contains("content type"),
+                "{answer:?}"
+            );
         }
     }
 }
@@ -46,7 +51,10 @@ async fn the_content_type_may_have_a_charset_and_any_casing() {
                 .header(header::CONTENT_TYPE, content_type)
                 .body(body);
             let answer = server.send(request).await;
-            assert_eq!(answer.status, 200, "{method} {path} {content_type}: {answer:?}");
+            assert_eq!(
+                answer.status, 200,
+                "{method} {path} {content_type}: {answer:?}"
+            );
         }
     }
 }
@@ -55,8 +63,16 @@ async fn the_content_type_may_have_a_charset_and_any_casing() {
 async fn a_get_takes_a_content_type_without_a_body_and_needs_none() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "v").await;
-    for path in ["/info", "/health", "/version", "/api/v1/data?name=/a", "/api/v1/data?path="] {
-        let bare = server.request(Method::GET, path).bearer_auth(server.token());
+    for path in [
+        "/info",
+        "/health",
+        "/version",
+        "/api/v1/data?name=/a",
+        "/api/v1/data?path=",
+    ] {
+        let bare = server
+            .request(Method::GET, path)
+            .bearer_auth(server.token());
         assert_eq!(server.send(bare).await.status, 200, "{path}");
         let typed = server.authorized(Method::GET, path);
         assert_eq!(server.send(typed).await.status, 200, "{path}");
@@ -121,7 +137,12 @@ async fn an_unknown_field_is_400_on_generate_and_422_elsewhere() {
             json!({"name": "/a", "type": "user", "value": {"stray": 1}}),
             400,
         ),
-        (Method::POST, "/api/v1/data", json!({"name": "/p", "regenerate": true, "stray": 1}), 400),
+        (
+            Method::POST,
+            "/api/v1/data",
+            json!({"name": "/p", "regenerate": true, "stray": 1}),
+            400,
+        ),
         (
             Method::PUT,
             "/api/v1/data",
@@ -152,12 +173,22 @@ async fn an_unknown_field_is_400_on_generate_and_422_elsewhere() {
             json!({"name": "/a", "type": "certificate", "value": {"ca_name": "/c", "stray": 1}}),
             422,
         ),
-        (Method::POST, "/api/v1/regenerate", json!({"name": "/p", "stray": 1}), 422),
+        (
+            Method::POST,
+            "/api/v1/regenerate",
+            json!({"name": "/p", "stray": 1}),
+            422,
+        ),
     ] {
-        let request = server.authorized(method.clone(), path).body(body.to_string());
+        let request = server
+            .authorized(method.clone(), path)
+            .body(body.to_string());
         let answer = server.send(request).await;
         assert_eq!(answer.status, status, "{method} {path} {body}: {answer:?}");
-        assert!(answer.error().contains("stray"), "{method} {path} {body}: {answer:?}");
+        assert!(
+            answer.error().contains("stray"),
+            "{method} {path} {body}: {answer:?}"
+        );
     }
     assert_eq!(given::found(&server, "path=").await, ["/p"]);
 }
@@ -174,9 +205,21 @@ async fn field_names_are_case_sensitive() {
 async fn a_field_of_another_json_kind_is_400() {
     let server = Server::start().await;
     for (method, path, body) in [
-        (Method::PUT, "/api/v1/data", json!({"name": [], "type": "value", "value": "v"})),
-        (Method::PUT, "/api/v1/data", json!({"name": {}, "type": "value", "value": "v"})),
-        (Method::POST, "/api/v1/data", json!({"name": ["/a"], "type": "password"})),
+        (
+            Method::PUT,
+            "/api/v1/data",
+            json!({"name": [], "type": "value", "value": "v"}),
+        ),
+        (
+            Method::PUT,
+            "/api/v1/data",
+            json!({"name": {}, "type": "value", "value": "v"}),
+        ),
+        (
+            Method::POST,
+            "/api/v1/data",
+            json!({"name": ["/a"], "type": "password"}),
+        ),
         (
             Method::POST,
             "/api/v1/data",
@@ -187,12 +230,26 @@ async fn a_field_of_another_json_kind_is_400() {
             "/api/v1/data",
             json!({"name": "/a", "type": "password", "parameters": "none"}),
         ),
-        (Method::POST, "/api/v1/data", json!({"name": "/a", "type": "user", "value": "joe"})),
-        (Method::POST, "/api/v1/data", json!({"name": "/a", "type": {}})),
-        (Method::POST, "/api/v1/data", json!({"name": "/a", "type": "password", "mode": []})),
+        (
+            Method::POST,
+            "/api/v1/data",
+            json!({"name": "/a", "type": "user", "value": "joe"}),
+        ),
+        (
+            Method::POST,
+            "/api/v1/data",
+            json!({"name": "/a", "type": {}}),
+        ),
+        (
+            Method::POST,
+            "/api/v1/data",
+            json!({"name": "/a", "type": "password", "mode": []}),
+        ),
         (Method::POST, "/api/v1/regenerate", json!({"name": {}})),
     ] {
-        let request = server.authorized(method.clone(), path).body(body.to_string());
+        let request = server
+            .authorized(method.clone(), path)
+            .body(body.to_string());
         let answer = server.send(request).await;
         assert_eq!(answer.status, 400, "{method} {path} {body}: {answer:?}");
         assert!(!answer.error().is_empty());
@@ -207,14 +264,25 @@ async fn free_form_zones_take_any_field() {
     let version = server.put("/api/v1/data", set).await.expect(200).json();
     assert_eq!(version["value"], free);
     assert_eq!(version["metadata"], free);
-    let interpolated = server.post("/api/v1/interpolate", free.clone()).await.expect(200);
+    let interpolated = server
+        .post("/api/v1/interpolate", free.clone())
+        .await
+        .expect(200);
     assert_eq!(interpolated.json(), free);
 }
 
 fn requests_with_a_body() -> [(Method, &'static str, &'static str); 4] {
     [
-        (Method::PUT, "/api/v1/data", r#"{"name": "/v", "type": "value", "value": "v"}"#),
-        (Method::POST, "/api/v1/data", r#"{"name": "/p", "type": "password"}"#),
+        (
+            Method::PUT,
+            "/api/v1/data",
+            r#"{"name": "/v", "type": "value", "value": "v"}"#,
+        ),
+        (
+            Method::POST,
+            "/api/v1/data",
+            r#"{"name": "/p", "type": "password"}"#,
+        ),
         (Method::POST, "/api/v1/regenerate", r#"{"name": "/a"}"#),
         (Method::POST, "/api/v1/interpolate", "{}"),
     ]

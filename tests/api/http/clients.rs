@@ -11,20 +11,32 @@ async fn the_go_librarys_generate_of_each_mode_is_taken() {
     let server = Server::start().await;
     let body = |mode: Value| {
         let mut body = json!({"name": "/p", "type": "password", "parameters": {}});
-        body.as_object_mut().unwrap().extend(mode.as_object().unwrap().clone());
+        body.as_object_mut()
+            .unwrap()
+            .extend(mode.as_object().unwrap().clone());
         body
     };
-    let first = server.post("/api/v1/data", body(json!({"overwrite": false}))).await.expect(200);
+    let first = server
+        .post("/api/v1/data", body(json!({"overwrite": false})))
+        .await
+        .expect(200);
     let first = given::id(&first.json());
     for (mode, keeps) in [
         (json!({"overwrite": false}), true),
         (json!({"mode": "converge", "overwrite": false}), true),
         (json!({"mode": "overwrite", "overwrite": false}), false),
     ] {
-        let version = server.post("/api/v1/data", body(mode.clone())).await.expect(200).json();
+        let version = server
+            .post("/api/v1/data", body(mode.clone()))
+            .await
+            .expect(200)
+            .json();
         assert_eq!(given::id(&version) == first, keeps, "{mode}");
     }
-    let version = server.post("/api/v1/data", body(json!({"overwrite": true}))).await.expect(200);
+    let version = server
+        .post("/api/v1/data", body(json!({"overwrite": true})))
+        .await
+        .expect(200);
     assert_ne!(given::id(&version.json()), first);
 }
 
@@ -35,7 +47,11 @@ async fn the_go_librarys_empty_members_of_a_generate_mean_nothing() {
         "name": "/c", "type": "certificate", "overwrite": true,
         "parameters": {"common_name": "c", "ca": "", "is_ca": true},
     });
-    let version = server.post("/api/v1/data", certificate).await.expect(200).json();
+    let version = server
+        .post("/api/v1/data", certificate)
+        .await
+        .expect(200)
+        .json();
     assert_eq!(version["self_signed"], true);
     let user = json!({
         "name": "/u", "type": "user", "overwrite": true, "parameters": {},
@@ -68,7 +84,11 @@ async fn the_go_librarys_empty_members_of_a_set_mean_nothing() {
         let keys = json!({"public_key": "", "private_key": "k"});
         let name = format!("/{credential_type}");
         let version = given::set(&server, &name, credential_type, keys).await;
-        assert_eq!(version["value"]["public_key"], Value::Null, "{credential_type}");
+        assert_eq!(
+            version["value"]["public_key"],
+            Value::Null,
+            "{credential_type}"
+        );
     }
 }
 
@@ -89,7 +109,10 @@ async fn the_current_version_of_a_name_is_the_only_element() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "old").await;
     let newest = given::set_value(&server, "/a", "new").await;
-    let answer = server.get("/api/v1/data?current=true&name=%2Fa").await.expect(200);
+    let answer = server
+        .get("/api/v1/data?current=true&name=%2Fa")
+        .await
+        .expect(200);
     assert_eq!(answer.json(), json!({"data": [newest]}));
 }
 
@@ -102,7 +125,10 @@ async fn an_export_reads_all_names_and_then_each_current_version() {
     let names = given::found(&server, "path=").await;
     assert_eq!(names.len(), 3);
     for name in names {
-        let path = format!("/api/v1/data?current=true&name={}", name.replace('/', "%2F"));
+        let path = format!(
+            "/api/v1/data?current=true&name={}",
+            name.replace('/', "%2F")
+        );
         let versions = given::data(&server.get(&path).await.expect(200));
         let mut body = json!({});
         for member in ["name", "type", "value", "metadata"] {
@@ -122,14 +148,21 @@ async fn a_delete_answers_204_without_a_body() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "v").await;
     let answer = server.delete("/api/v1/data?name=%2Fa").await.expect(204);
-    assert_eq!((answer.body.as_str(), answer.header("content-type")), ("", None));
+    assert_eq!(
+        (answer.body.as_str(), answer.header("content-type")),
+        ("", None)
+    );
 }
 
 #[tokio::test]
 async fn a_client_may_name_the_media_types_it_accepts() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "v").await;
-    for accepted in ["application/json", "application/json, application/*+json", "*/*"] {
+    for accepted in [
+        "application/json",
+        "application/json, application/*+json",
+        "*/*",
+    ] {
         let request = server
             .authorized(Method::GET, "/api/v1/data?name=/a")
             .header(header::ACCEPT, accepted);
@@ -142,6 +175,9 @@ async fn the_version_that_clients_compare_parses_and_is_of_the_second_major() {
     let server = Server::start().await;
     let version = server.get("/version").await.expect(200).json();
     let version = version["version"].as_str().unwrap().to_owned();
-    let numbers: Vec<u32> = version.split('.').map(|part| part.parse().unwrap()).collect();
+    let numbers: Vec<u32> = version
+        .split('.')
+        .map(|part| part.parse().unwrap())
+        .collect();
     assert!(numbers.as_slice() >= [2, 6, 0].as_slice(), "{version}");
 }

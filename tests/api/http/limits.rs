@@ -21,12 +21,22 @@ async fn a_value_of_64_kib_is_stored_and_one_byte_more_is_413() {
             json!(longest_of_two_byte_characters),
             json!(format!("{longest_of_two_byte_characters}v")),
         ),
-        ("json", json!({"k": longest_member}), json!({"k": format!("{longest_member}v")})),
+        (
+            "json",
+            json!({"k": longest_member}),
+            json!({"k": format!("{longest_member}v")}),
+        ),
     ] {
         let name = format!("/{credential_type}");
         let version = given::set(&server, &name, credential_type, value.clone()).await;
-        let read = server.get(&format!("/api/v1/data/{}", given::id(&version))).await.expect(200);
-        assert!(read.json()["value"] == value, "{credential_type} was not stored as it was sent");
+        let read = server
+            .get(&format!("/api/v1/data/{}", given::id(&version)))
+            .await
+            .expect(200);
+        assert!(
+            read.json()["value"] == value,
+            "{credential_type} was not stored as it was sent"
+        );
         expect_status_of_set(&server, credential_type, too_large, 413).await;
     }
 }
@@ -66,7 +76,11 @@ async fn a_public_key_or_username_has_at_most_7000_characters() {
         ("ssh", json!({"private_key": "k"})),
         ("user", json!({"password": "p"})),
     ] {
-        let member = if credential_type == "user" { "username" } else { "public_key" };
+        let member = if credential_type == "user" {
+            "username"
+        } else {
+            "public_key"
+        };
         let with = |text: &str| {
             let mut value = value.clone();
             value[member] = json!(text);
@@ -142,17 +156,16 @@ async fn a_body_far_past_the_limit_is_413_on_every_endpoint() {
 #[tokio::test]
 async fn a_large_body_without_a_token_is_401() {
     let server = Server::start().await;
-    let request =
-        server.request(Method::PUT, "/api/v1/data").body(" ".repeat(2 * 1024 * 1024));
-    assert_eq!(server.send(request).await.expect(401).error(), "access_denied");
+    let request = server
+        .request(Method::PUT, "/api/v1/data")
+        .body(" ".repeat(2 * 1024 * 1024));
+    assert_eq!(
+        server.send(request).await.expect(401).error(),
+        "access_denied"
+    );
 }
 
-async fn expect_status_of_set(
-    server: &Server,
-    credential_type: &str,
-    value: Value,
-    status: u16,
-) {
+async fn expect_status_of_set(server: &Server, credential_type: &str, value: Value, status: u16) {
     let name = format!("/{credential_type}");
     let body = json!({"name": name, "type": credential_type, "value": value});
     let answer = server.put("/api/v1/data", body).await;
@@ -165,7 +178,9 @@ async fn expect_status_of_set(
 async fn expect_body_limit(server: &Server, bytes_max: usize) {
     for (bytes, status) in [(bytes_max, 200), (bytes_max + 1, 413)] {
         let body = format!("{{{}}}", " ".repeat(bytes - 2));
-        let request = server.authorized(Method::POST, "/api/v1/interpolate").body(body);
+        let request = server
+            .authorized(Method::POST, "/api/v1/interpolate")
+            .body(body);
         let answer = server.send(request).await;
         assert_eq!(answer.status, status, "{bytes} bytes: {answer:?}");
     }

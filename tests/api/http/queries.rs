@@ -8,7 +8,15 @@ use crate::given;
 #[tokio::test]
 async fn a_missing_or_empty_name_is_400_and_the_error_names_it() {
     let server = Server::start().await;
-    for query in ["", "?", "?name=", "?name", "?current=true", "?versions=1", "?Name=/a"] {
+    for query in [
+        "",
+        "?",
+        "?name=",
+        "?name",
+        "?current=true",
+        "?versions=1",
+        "?Name=/a",
+    ] {
         let path = format!("/api/v1/data{query}");
         for answer in [server.get(&path).await, server.delete(&path).await] {
             assert_eq!(answer.status, 400, "{query}: {answer:?}");
@@ -35,13 +43,19 @@ async fn a_parameter_that_stands_twice_is_400_and_the_error_names_it() {
         ("name=/a&current=true&current=true", "current"),
         ("path=/a&path=/b", "path"),
         ("name-like=a&name-like=b", "name-like"),
-        ("path=&expires-within-days=1&expires-within-days=2", "expires-within-days"),
+        (
+            "path=&expires-within-days=1&expires-within-days=2",
+            "expires-within-days",
+        ),
     ] {
         let answer = server.get(&format!("/api/v1/data?{query}")).await;
         assert_eq!(answer.status, 400, "{query}: {answer:?}");
         assert!(answer.error().contains(parameter), "{query}: {answer:?}");
     }
-    server.delete("/api/v1/data?name=/a&name=/b").await.expect(400);
+    server
+        .delete("/api/v1/data?name=/a&name=/b")
+        .await
+        .expect(400);
     assert_eq!(given::versions(&server, "/a").await.len(), 1);
 }
 
@@ -74,9 +88,15 @@ async fn current_and_versions_exclude_each_other() {
     for text in ["one", "two", "three"] {
         given::set_value(&server, "/a", text).await;
     }
-    let both = server.get("/api/v1/data?name=/a&current=true&versions=1").await.expect(400);
+    let both = server
+        .get("/api/v1/data?name=/a&current=true&versions=1")
+        .await
+        .expect(400);
     assert!(!both.error().is_empty());
-    let answer = server.get("/api/v1/data?name=/a&current=false&versions=2").await.expect(200);
+    let answer = server
+        .get("/api/v1/data?name=/a&current=false&versions=2")
+        .await
+        .expect(200);
     assert_eq!(given::data(&answer).len(), 2);
 }
 
@@ -86,8 +106,14 @@ async fn path_and_name_like_win_over_name_and_exclude_each_other() {
     given::set_value(&server, "/p/a", "v").await;
     given::set_value(&server, "/q/b", "v").await;
     assert_eq!(given::found(&server, "name=/q/b&path=/p").await, ["/p/a"]);
-    assert_eq!(given::found(&server, "name=/q/b&name-like=p/").await, ["/p/a"]);
-    let answer = server.get("/api/v1/data?path=/p&name-like=a").await.expect(400);
+    assert_eq!(
+        given::found(&server, "name=/q/b&name-like=p/").await,
+        ["/p/a"]
+    );
+    let answer = server
+        .get("/api/v1/data?path=/p&name-like=a")
+        .await
+        .expect(400);
     assert!(!answer.error().is_empty());
 }
 
@@ -106,7 +132,12 @@ async fn values_are_percent_decoded() {
         assert_eq!(given::data(&answer).len(), 1, "{query}");
     }
     server.get("/api/v1/data?name=%2A").await.expect(404);
-    let answer = server.delete("/api/v1/data?name=%2Fa%2Fb%3A%28c%29%5B1%5D").await;
+    let answer = server
+        .delete("/api/v1/data?name=%2Fa%2Fb%3A%28c%29%5B1%5D")
+        .await;
     answer.expect(204);
-    assert_eq!(server.get("/api/v1/data?path=").await.json(), json!({"credentials": []}));
+    assert_eq!(
+        server.get("/api/v1/data?path=").await.json(),
+        json!({"credentials": []})
+    );
 }

@@ -12,15 +12,30 @@ async fn every_body_is_json_in_utf_8() {
     let version = given::set(&server, "/a", "json", json!({"k": "ä"})).await;
     let by_id = format!("/api/v1/data/{}", given::id(&version));
     let mut answers = vec![
-        server.put("/api/v1/data", json!({"name": "/b", "type": "value", "value": "v"})).await,
-        server.post("/api/v1/data", json!({"name": "/c", "type": "password"})).await,
-        server.post("/api/v1/regenerate", json!({"name": "/c"})).await,
+        server
+            .put(
+                "/api/v1/data",
+                json!({"name": "/b", "type": "value", "value": "v"}),
+            )
+            .await,
+        server
+            .post("/api/v1/data", json!({"name": "/c", "type": "password"}))
+            .await,
+        server
+            .post("/api/v1/regenerate", json!({"name": "/c"}))
+            .await,
         server.post("/api/v1/interpolate", json!({})).await,
         server.put("/api/v1/data", json!({})).await,
         server.get("/no/such/path").await,
         server.send(server.request(Method::GET, "/version")).await,
     ];
-    for path in ["/info", "/health", "/version", "/api/v1/data?name=/a", "/api/v1/data?path="] {
+    for path in [
+        "/info",
+        "/health",
+        "/version",
+        "/api/v1/data?name=/a",
+        "/api/v1/data?path=",
+    ] {
         answers.push(server.get(path).await);
     }
     answers.push(server.get(&by_id).await);
@@ -56,15 +71,35 @@ async fn every_error_is_an_object_of_texts_with_a_message() {
         (400, server.get("/api/v1/data").await),
         (400, server.get("/api/v1/data?name=/a&versions=x").await),
         (400, server.put("/api/v1/data", json!([])).await),
-        (400, server.put("/api/v1/data", json!({"name": "/b", "type": "value"})).await),
-        (400, server.post("/api/v1/data", json!({"name": "/b", "type": "value"})).await),
+        (
+            400,
+            server
+                .put("/api/v1/data", json!({"name": "/b", "type": "value"}))
+                .await,
+        ),
+        (
+            400,
+            server
+                .post("/api/v1/data", json!({"name": "/b", "type": "value"}))
+                .await,
+        ),
         (400, server.post("/api/v1/regenerate", json!({})).await),
-        (400, server.post("/api/v1/regenerate", json!({"name": "/a"})).await),
+        (
+            400,
+            server
+                .post("/api/v1/regenerate", json!({"name": "/a"}))
+                .await,
+        ),
         (400, server.post("/api/v1/interpolate", json!([])).await),
         (404, server.get("/api/v1/data?name=/absent").await),
         (404, server.get("/api/v1/data/absent").await),
         (404, server.delete("/api/v1/data?name=/absent").await),
-        (404, server.post("/api/v1/regenerate", json!({"name": "/absent"})).await),
+        (
+            404,
+            server
+                .post("/api/v1/regenerate", json!({"name": "/absent"}))
+                .await,
+        ),
         (413, set(&server, "value", json!("v".repeat(65_537))).await),
         (422, set(&server, "unheard-of", json!("v")).await),
     ] {
@@ -82,8 +117,16 @@ async fn a_refused_token_is_described_beside_its_code() {
     for (code, request) in [("access_denied", without), ("invalid_token", with_garbage)] {
         let answer = server.send(request).await.expect(401);
         assert_eq!(answer.error(), code);
-        assert_eq!(given::members(&answer.json()), ["error", "error_description"]);
-        assert!(!answer.json()["error_description"].as_str().unwrap().is_empty());
+        assert_eq!(
+            given::members(&answer.json()),
+            ["error", "error_description"]
+        );
+        assert!(
+            !answer.json()["error_description"]
+                .as_str()
+                .unwrap()
+                .is_empty()
+        );
     }
 }
 
@@ -92,11 +135,17 @@ async fn what_is_absent_answers_as_every_absent_thing_does() {
     let server = Server::start().await;
     let absent = server.get("/api/v1/data?name=/absent").await.expect(404);
     for answer in [
-        server.get("/api/v1/data?name=/also/absent&current=true").await,
-        server.get("/api/v1/data/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9").await,
+        server
+            .get("/api/v1/data?name=/also/absent&current=true")
+            .await,
+        server
+            .get("/api/v1/data/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9")
+            .await,
         server.get("/api/v1/data/no-uuid").await,
         server.delete("/api/v1/data?name=/absent").await,
-        server.post("/api/v1/regenerate", json!({"name": "/absent"})).await,
+        server
+            .post("/api/v1/regenerate", json!({"name": "/absent"}))
+            .await,
     ] {
         assert_eq!(answer.status, 404, "{answer:?}");
         assert_eq!(answer.body, absent.body);

@@ -17,16 +17,28 @@ async fn a_trailing_slash_changes_nothing() {
         assert_eq!(slashed.body, plain.body, "{path}");
     }
     for query in ["name=/a", "path=", "name-like=a"] {
-        let plain = server.get(&format!("/api/v1/data?{query}")).await.expect(200);
-        let slashed = server.get(&format!("/api/v1/data/?{query}")).await.expect(200);
+        let plain = server
+            .get(&format!("/api/v1/data?{query}"))
+            .await
+            .expect(200);
+        let slashed = server
+            .get(&format!("/api/v1/data/?{query}"))
+            .await
+            .expect(200);
         assert_eq!(slashed.body, plain.body, "{query}");
     }
     let set = json!({"name": "/b", "type": "value", "value": "v"});
     server.put("/api/v1/data/", set).await.expect(200);
     let generate = json!({"name": "/c", "type": "password"});
     server.post("/api/v1/data/", generate).await.expect(200);
-    server.post("/api/v1/regenerate/", json!({"name": "/c"})).await.expect(200);
-    server.post("/api/v1/interpolate/", json!({})).await.expect(200);
+    server
+        .post("/api/v1/regenerate/", json!({"name": "/c"}))
+        .await
+        .expect(200);
+    server
+        .post("/api/v1/interpolate/", json!({}))
+        .await
+        .expect(200);
     server.delete("/api/v1/data/?name=/b").await.expect(204);
 }
 
@@ -35,7 +47,11 @@ async fn a_wrong_method_on_a_known_path_is_404_with_an_empty_body() {
     let server = Server::start().await;
     for (method, path) in wrong_methods() {
         let answer = server.send(server.authorized(method.clone(), path)).await;
-        assert_eq!((answer.status, answer.body.as_str()), (404, ""), "{method} {path}");
+        assert_eq!(
+            (answer.status, answer.body.as_str()),
+            (404, ""),
+            "{method} {path}"
+        );
     }
 }
 
@@ -45,7 +61,11 @@ async fn a_wrong_method_needs_a_token_first_where_the_path_does() {
     for (method, path) in wrong_methods() {
         let is_open = ["/info", "/health"].contains(&path);
         let answer = server.send(server.request(method.clone(), path)).await;
-        assert_eq!(answer.status, if is_open { 404 } else { 401 }, "{method} {path}");
+        assert_eq!(
+            answer.status,
+            if is_open { 404 } else { 401 },
+            "{method} {path}"
+        );
     }
 }
 
@@ -80,9 +100,16 @@ async fn a_bad_token_wins_over_everything_that_is_wrong_behind_it() {
         (Method::DELETE, "/api/v1/data", ""),
         (Method::GET, "/no/such/path", ""),
     ] {
-        let request = server.request(method.clone(), path).bearer_auth("no.valid.token").body(body);
+        let request = server
+            .request(method.clone(), path)
+            .bearer_auth("no.valid.token")
+            .body(body);
         let answer = server.send(request).await;
-        assert_eq!((answer.status, answer.error().as_str()), (401, "invalid_token"), "{path}");
+        assert_eq!(
+            (answer.status, answer.error().as_str()),
+            (401, "invalid_token"),
+            "{path}"
+        );
     }
 }
 
@@ -95,7 +122,10 @@ async fn the_content_type_is_checked_before_the_body() {
         .header(header::CONTENT_TYPE, "text/plain")
         .body(r#"{"unknown": 1}"#);
     let answer = server.send(request).await.expect(400);
-    assert!(answer.error().to_lowercase().contains("content type"), "{answer:?}");
+    assert!(
+        answer.error().to_lowercase().contains("content type"),
+        "{answer:?}"
+    );
 }
 
 #[tokio::test]
@@ -103,8 +133,14 @@ async fn a_bad_request_wins_over_an_absent_credential() {
     let server = Server::start().await;
     let body = json!({"name": "/absent", "unknown": 1});
     server.post("/api/v1/regenerate", body).await.expect(422);
-    server.get("/api/v1/data?name=/absent&versions=-1").await.expect(400);
-    server.get("/api/v1/data?name=/absent&current=maybe").await.expect(400);
+    server
+        .get("/api/v1/data?name=/absent&versions=-1")
+        .await
+        .expect(400);
+    server
+        .get("/api/v1/data?name=/absent&current=maybe")
+        .await
+        .expect(400);
 }
 
 #[tokio::test]
@@ -113,10 +149,16 @@ async fn a_bad_request_wins_over_the_rules_of_the_stored_credential() {
     given::set_value(&server, "/a", "v").await;
     let other_type_and_unknown: Value =
         json!({"name": "/a", "type": "password", "value": "v", "unknown": 1});
-    server.put("/api/v1/data", other_type_and_unknown.clone()).await.expect(422);
+    server
+        .put("/api/v1/data", other_type_and_unknown.clone())
+        .await
+        .expect(422);
     let too_large_and_unknown =
         json!({"name": "/a", "type": "value", "value": "v".repeat(70_000), "unknown": 1});
-    server.put("/api/v1/data", too_large_and_unknown).await.expect(422);
+    server
+        .put("/api/v1/data", too_large_and_unknown)
+        .await
+        .expect(422);
     assert_eq!(given::versions(&server, "/a").await.len(), 1);
 }
 

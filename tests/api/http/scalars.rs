@@ -8,10 +8,14 @@ use crate::given;
 #[tokio::test]
 async fn texts_are_taken_for_booleans() {
     let server = Server::start().await;
-    let digits = json!({"exclude_upper": "true", "exclude_lower": "true", "include_special": "false"});
+    let digits =
+        json!({"exclude_upper": "true", "exclude_lower": "true", "include_special": "false"});
     let version = given::generate(&server, "/a", "password", digits).await;
     let password = version["value"].as_str().unwrap();
-    assert!(password.bytes().all(|byte| byte.is_ascii_digit()), "not only digits");
+    assert!(
+        password.bytes().all(|byte| byte.is_ascii_digit()),
+        "not only digits"
+    );
 
     let overwrite = json!({"name": "/a", "type": "password", "overwrite": "true"});
     server.post("/api/v1/data", overwrite).await.expect(200);
@@ -39,7 +43,14 @@ async fn texts_are_taken_for_integers() {
 #[tokio::test]
 async fn what_is_no_boolean_is_400() {
     let server = Server::start().await;
-    for word in [json!("yes"), json!("1"), json!(""), json!([]), json!({}), Value::Null] {
+    for word in [
+        json!("yes"),
+        json!("1"),
+        json!(""),
+        json!([]),
+        json!({}),
+        Value::Null,
+    ] {
         for body in [
             json!({"name": "/a", "type": "password", "parameters": {"exclude_upper": word}}),
             json!({"name": "/a", "type": "password", "overwrite": word}),
@@ -55,7 +66,14 @@ async fn what_is_no_boolean_is_400() {
 #[tokio::test]
 async fn what_is_no_integer_is_400() {
     let server = Server::start().await;
-    for number in [json!("twelve"), json!("1.5"), json!(12.5), json!(""), json!([]), Value::Null] {
+    for number in [
+        json!("twelve"),
+        json!("1.5"),
+        json!(12.5),
+        json!(""),
+        json!([]),
+        Value::Null,
+    ] {
         let body = json!({"name": "/a", "type": "password", "parameters": {"length": number}});
         let answer = server.post("/api/v1/data", body.clone()).await;
         assert_eq!(answer.status, 400, "{body}: {answer:?}");
@@ -86,7 +104,15 @@ async fn the_mode_is_taken_in_lower_case_only() {
         let body = json!({"name": "/a", "type": "password", "mode": mode});
         server.post("/api/v1/data", body).await.expect(200);
     }
-    for mode in ["Overwrite", "OVERWRITE", "no_overwrite", "NO-OVERWRITE", "Converge", "", "merge"] {
+    for mode in [
+        "Overwrite",
+        "OVERWRITE",
+        "no_overwrite",
+        "NO-OVERWRITE",
+        "Converge",
+        "",
+        "merge",
+    ] {
         let body = json!({"name": "/a", "type": "password", "mode": mode});
         let answer = server.post("/api/v1/data", body).await;
         assert_eq!(answer.status, 400, "{mode}: {answer:?}");

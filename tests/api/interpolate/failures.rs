@@ -8,7 +8,16 @@ use super::{interpolate, one_binding, with_secret};
 #[tokio::test]
 async fn a_reference_to_nothing_is_404() {
     let (server, _) = with_secret().await;
-    for reference in ["/nowhere", "((/nowhere))", "", "(())", "/", "not a name", "//", "*"] {
+    for reference in [
+        "/nowhere",
+        "((/nowhere))",
+        "",
+        "(())",
+        "/",
+        "not a name",
+        "//",
+        "*",
+    ] {
         let document = one_binding(&json!({"store-ref": reference}));
         interpolate(&server, document).await.expect(404).error();
     }
@@ -27,7 +36,10 @@ async fn a_credential_of_another_type_is_400_and_named() {
         server.set(&name, credential_type, value).await.expect(200);
         let document = one_binding(&json!({"store-ref": name.to_lowercase()}));
         let error = interpolate(&server, document).await.expect(400).error();
-        assert!(error.to_lowercase().contains(&name.to_lowercase()), "{error}");
+        assert!(
+            error.to_lowercase().contains(&name.to_lowercase()),
+            "{error}"
+        );
     }
 }
 
@@ -52,8 +64,19 @@ async fn the_first_failure_ends_the_whole_call() {
 #[tokio::test]
 async fn a_document_that_is_no_json_object_is_400() {
     let (server, _) = with_secret().await;
-    for body in ["", "[]", "null", "7", "\"text\"", "{", "{}{}", "{\"a\":1,\"a\":2}"] {
-        let request = server.authorized(Method::POST, "/api/v1/interpolate").body(body);
+    for body in [
+        "",
+        "[]",
+        "null",
+        "7",
+        "\"text\"",
+        "{",
+        "{}{}",
+        "{\"a\":1,\"a\":2}",
+    ] {
+        let request = server
+            .authorized(Method::POST, "/api/v1/interpolate")
+            .body(body);
         let answer = server.send(request).await;
         assert_eq!(answer.status, 400, "{body}: {}", answer.body);
         answer.error();

@@ -20,6 +20,9 @@ fn one_binding(credentials: &Value) -> Value {
 async fn with_secret() -> (Server, Value) {
     let server = Server::start().await;
     let value = json!({"password": "p", "nested": {"list": [1, null, "ä"]}});
-    server.set("/secret", "json", value.clone()).await.expect(200);
+    server
+        .set("/secret", "json", value.clone())
+        .await
+        .expect(200);
     (server, value)
 }

@@ -9,7 +9,10 @@ use super::{interpolate, one_binding, with_secret};
 async fn the_newest_version_is_filled_in() {
     let (server, _) = with_secret().await;
     let newest = json!({"password": "newer"});
-    server.set("/secret", "json", newest.clone()).await.expect(200);
+    server
+        .set("/secret", "json", newest.clone())
+        .await
+        .expect(200);
     let document = one_binding(&json!({"store-ref": "/secret"}));
     let answer = interpolate(&server, document).await.expect(200).json();
     assert_eq!(answer, one_binding(&newest));
@@ -19,7 +22,10 @@ async fn the_newest_version_is_filled_in() {
 async fn references_to_one_credential_are_all_filled() {
     let (server, value) = with_secret().await;
     let other = json!({"other": true});
-    server.set("/other", "json", other.clone()).await.expect(200);
+    server
+        .set("/other", "json", other.clone())
+        .await
+        .expect(200);
     let binding = |credentials| json!({"credentials": credentials});
     let document = json!({
         "a": [
@@ -40,7 +46,10 @@ async fn references_to_one_credential_are_all_filled() {
 async fn a_value_that_looks_like_a_reference_is_filled_in_as_it_is() {
     let server = Server::start().await;
     let value = json!({"store-ref": "/secret", "credentials": {"credhub-ref": "/nowhere"}});
-    server.set("/secret", "json", value.clone()).await.expect(200);
+    server
+        .set("/secret", "json", value.clone())
+        .await
+        .expect(200);
     let document = one_binding(&json!({"store-ref": "/secret"}));
     let answer = interpolate(&server, document).await.expect(200).json();
     assert_eq!(answer, one_binding(&value));
@@ -76,9 +85,7 @@ async fn service_names_can_not_lead_to_another_place() {
 #[tokio::test]
 async fn a_thousand_references_are_filled() {
     let (server, value) = with_secret().await;
-    let bindings = |credentials: serde_json::Value| {
-        json!({"service": vec![json!({"credentials": credentials}); 1_000]})
-    };
+    let bindings = |credentials: serde_json::Value| json!({"service": vec![json!({"credentials": credentials}); 1_000]});
     let document = bindings(json!({"store-ref": "/secret"}));
     let answer = interpolate(&server, document).await.expect(200).json();
     assert_eq!(answer, bindings(value));

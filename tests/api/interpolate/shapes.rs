@@ -20,7 +20,10 @@ async fn the_whole_credentials_object_becomes_the_value_and_nothing_else_changes
         })
     };
     let with_siblings = json!({"store-ref": "/secret", "sibling": "vanishes"});
-    let answer = interpolate(&server, document(with_siblings)).await.expect(200).json();
+    let answer = interpolate(&server, document(with_siblings))
+        .await
+        .expect(200)
+        .json();
     assert_eq!(answer, document(value));
 }
 
@@ -34,17 +37,31 @@ async fn all_three_keys_are_references_and_the_underscore_form_counts_first() {
     let several = json!({
         "store-ref": "/nowhere", "credhub-ref": "/nowhere", "credhub_ref": "/secret",
     });
-    let answer = interpolate(&server, one_binding(&several)).await.expect(200).json();
+    let answer = interpolate(&server, one_binding(&several))
+        .await
+        .expect(200)
+        .json();
     assert_eq!(answer, one_binding(&value));
 }
 
 #[tokio::test]
 async fn parentheses_around_a_reference_are_stripped_each_where_it_is() {
     let (server, value) = with_secret().await;
-    for reference in ["((/secret))", "((/secret", "/secret))", "((secret))", "secret", "/SECRET"] {
+    for reference in [
+        "((/secret))",
+        "((/secret",
+        "/secret))",
+        "((secret))",
+        "secret",
+        "/SECRET",
+    ] {
         let document = one_binding(&json!({"credhub-ref": reference}));
         let answer = interpolate(&server, document).await;
-        assert_eq!(answer.expect(200).json(), one_binding(&value), "{reference}");
+        assert_eq!(
+            answer.expect(200).json(),
+            one_binding(&value),
+            "{reference}"
+        );
     }
 }
 
@@ -85,7 +102,10 @@ async fn every_other_shape_passes_through() {
 async fn a_key_that_is_no_text_gives_way_to_the_next() {
     let (server, value) = with_secret().await;
     let credentials = json!({"credhub_ref": 7, "credhub-ref": null, "store-ref": "/secret"});
-    let answer = interpolate(&server, one_binding(&credentials)).await.expect(200).json();
+    let answer = interpolate(&server, one_binding(&credentials))
+        .await
+        .expect(200)
+        .json();
     assert_eq!(answer, one_binding(&value));
 }
 
@@ -102,6 +122,8 @@ async fn the_order_of_members_is_kept() {
         )
     };
     let body = document(r#"{"b":1,"store-ref":"/secret","a":2}"#);
-    let request = server.authorized(Method::POST, "/api/v1/interpolate").body(body);
+    let request = server
+        .authorized(Method::POST, "/api/v1/interpolate")
+        .body(body);
     assert_eq!(server.send(request).await.expect(200).body, document(value));
 }

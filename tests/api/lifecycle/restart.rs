@@ -9,7 +9,7 @@ use crate::given;
 async fn everything_survives_a_restart() {
     let server = Server::start().await;
     let stored = store_every_type(&server).await;
-    let directory = server.stop();
+    let directory = server.stop().await;
     let restarted = Server::start_in(directory, &Options::default()).await;
     assert_eq!(everything(&restarted).await, stored);
 }
@@ -34,7 +34,10 @@ async fn what_was_deleted_stays_deleted_after_a_kill() {
     server.delete("/api/v1/data?name=/a").await.expect(204);
     let restarted = Server::start_in(server.kill(), &Options::default()).await;
     restarted.get("/api/v1/data?name=/a").await.expect(404);
-    restarted.get(&format!("/api/v1/data/{}", given::id(&version))).await.expect(404);
+    restarted
+        .get(&format!("/api/v1/data/{}", given::id(&version)))
+        .await
+        .expect(404);
     assert!(given::found(&restarted, "path=").await.is_empty());
 }
 
@@ -43,13 +46,21 @@ async fn a_restarted_server_goes_on_where_the_other_ended() {
     let server = Server::start().await;
     let parameters = json!({"length": 17});
     let generated = given::generate(&server, "/p", "password", parameters.clone()).await;
-    let restarted = Server::start_in(server.stop(), &Options::default()).await;
+    let restarted = Server::start_in(server.stop().await, &Options::default()).await;
     let converged = given::generate(&restarted, "/p", "password", parameters).await;
     assert_eq!(converged["id"], generated["id"]);
     let body = json!({"name": "/p"});
-    let regenerated = restarted.post("/api/v1/regenerate", body).await.expect(200).json();
+    let regenerated = restarted
+        .post("/api/v1/regenerate", body)
+        .await
+        .expect(200)
+        .json();
     assert_eq!(regenerated["value"].as_str().unwrap().len(), 17);
-    let ids: Vec<String> = given::versions(&restarted, "/p").await.iter().map(given::id).collect();
+    let ids: Vec<String> = given::versions(&restarted, "/p")
+        .await
+        .iter()
+        .map(given::id)
+        .collect();
     assert_eq!(ids, [given::id(&regenerated), given::id(&generated)]);
 }
 
@@ -66,7 +77,13 @@ async fn store_every_type(server: &Server) -> Vec<Value> {
         ("ssh", json!({})),
         ("certificate", certificate),
     ] {
-        given::generate(server, &format!("/{credential_type}"), credential_type, parameters).await;
+        given::generate(
+            server,
+            &format!("/{credential_type}"),
+            credential_type,
+            parameters,
+        )
+        .await;
     }
     everything(server).await
 }

@@ -9,21 +9,23 @@ use tokio::task::JoinSet;
 
 use crate::given;
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn requests_under_way_are_finished_first() {
     let server = Server::start().await;
     let mut calls = JoinSet::new();
     for number in 0..REQUESTS {
         let name = format!("/rsa/{number}");
         let body = json!({"name": name, "type": "rsa", "parameters": {"key_length": 4096}});
-        let request = server.authorized(Method::POST, "/api/v1/data").body(body.to_string());
+        let request = server
+            .authorized(Method::POST, "/api/v1/data")
+            .body(body.to_string());
         calls.spawn(async move {
             let response = request.send().await.unwrap();
             (response.status().as_u16(), response.text().await.unwrap())
         });
     }
     tokio::time::sleep(UNDER_WAY_AFTER).await;
-    let directory = tokio::task::spawn_blocking(move || server.stop()).await.unwrap();
+    let directory = server.stop().await;
 
     let mut made = Vec::new();
     for (status, body) in calls.join_all().await {
@@ -33,7 +35,10 @@ async fn requests_under_way_are_finished_first() {
     let restarted = Server::start_in(directory, &Options::default()).await;
     for version in made {
         let name = version["name"].as_str().unwrap();
-        assert_eq!(given::versions(&restarted, name).await, [version.clone()]);
+        assert_eq!(
+            given::versions(&restarted, name).await,
+            std::slice::from_ref(&version)
+        );
     }
 }
 
@@ -42,8 +47,12 @@ async fn a_server_without_requests_ends_at_once() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "v").await;
     let told = Instant::now();
-    server.stop();
-    assert!(told.elapsed() < Duration::from_secs(5), "{:?}", told.elapsed());
+    server.stop().await;
+    assert!(
+        told.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        told.elapsed()
+    );
 }
 
 /// More keys than are made at once, so that some are still waiting when the server is told to end.

@@ -14,11 +14,19 @@ async fn a_name_has_at_most_255_characters_with_its_slash() {
     for name in [&longest, &longest[1..], &longest_in_parts] {
         let version = given::set_value(&server, name, "v").await;
         let stored = version["name"].as_str().unwrap();
-        assert_eq!((stored.len(), stored.trim_start_matches('/')), (255, name.trim_start_matches('/')));
+        assert_eq!(
+            (stored.len(), stored.trim_start_matches('/')),
+            (255, name.trim_start_matches('/'))
+        );
         assert_eq!(given::versions(&server, name).await[0]["id"], version["id"]);
     }
     let too_long = format!("{longest}n");
-    for name in [&too_long, &too_long[1..], &"n".repeat(1_024), &"n".repeat(100_000)] {
+    for name in [
+        &too_long,
+        &too_long[1..],
+        &"n".repeat(1_024),
+        &"n".repeat(100_000),
+    ] {
         for answer in answers_of_each_body(&server, &json!(name)).await {
             assert_eq!(answer.status, 400, "{} characters: {answer:?}", name.len());
             assert!(answer.error().contains("255"), "{answer:?}");
@@ -29,8 +37,7 @@ async fn a_name_has_at_most_255_characters_with_its_slash() {
 #[tokio::test]
 async fn every_allowed_character_may_stand_in_a_name() {
     let server = Server::start().await;
-    let letters_and_digits: String =
-        ('a'..='z').chain('A'..='Z').chain('0'..='9').collect();
+    let letters_and_digits: String = ('a'..='z').chain('A'..='Z').chain('0'..='9').collect();
     for name in [
         format!("/{letters_and_digits}"),
         "/_-.:()[]".to_owned(),
@@ -49,9 +56,9 @@ async fn every_allowed_character_may_stand_in_a_name() {
 #[tokio::test]
 async fn every_other_character_is_400() {
     let server = Server::start().await;
-    let other_ascii = (0_u8..128)
-        .map(char::from)
-        .filter(|character| !character.is_ascii_alphanumeric() && !"_-/.:()[]".contains(*character));
+    let other_ascii = (0_u8..128).map(char::from).filter(|character| {
+        !character.is_ascii_alphanumeric() && !"_-/.:()[]".contains(*character)
+    });
     let beyond_ascii = "äßéЖ中🔑\u{a0}\u{200b}\u{ff0f}".chars();
     let mut messages = Vec::new();
     for character in other_ascii.chain(beyond_ascii) {
@@ -68,7 +75,9 @@ async fn every_other_character_is_400() {
 #[tokio::test]
 async fn a_malformed_name_is_400_in_every_body_that_makes_a_version() {
     let server = Server::start().await;
-    for name in ["a b", "/a*", "a\\b", "a,b", "a+b", "a//b", "//a", "//", "/a/", "a/", "a%2Fb", "ä"] {
+    for name in [
+        "a b", "/a*", "a\\b", "a,b", "a+b", "a//b", "//a", "//", "/a/", "a/", "a%2Fb", "ä",
+    ] {
         for answer in answers_of_each_body(&server, &json!(name)).await {
             assert_eq!(answer.status, 400, "{name}: {answer:?}");
             assert!(answer.error().contains("name"), "{name}: {answer:?}");
@@ -84,12 +93,18 @@ async fn a_name_is_required() {
             assert_eq!(answer.status, 400, "{name}: {answer:?}");
             assert!(answer.error().contains("name"), "{name}: {answer:?}");
         }
-        let answer = server.post("/api/v1/regenerate", json!({"name": name})).await;
+        let answer = server
+            .post("/api/v1/regenerate", json!({"name": name}))
+            .await;
         assert_eq!(answer.status, 400, "{name}: {answer:?}");
         assert!(answer.error().contains("name"), "{name}: {answer:?}");
     }
     for (method, path, body) in [
-        (Method::PUT, "/api/v1/data", json!({"type": "value", "value": "v"})),
+        (
+            Method::PUT,
+            "/api/v1/data",
+            json!({"type": "value", "value": "v"}),
+        ),
         (Method::POST, "/api/v1/data", json!({"type": "password"})),
         (Method::POST, "/api/v1/data", json!({"regenerate": true})),
         (Method::POST, "/api/v1/regenerate", json!({})),
@@ -106,14 +121,32 @@ async fn a_malformed_name_that_is_only_looked_up_finds_nothing() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "v").await;
     let too_long = "n".repeat(1_024);
-    for name in ["a%20b", "%2A", "/*", "a//b", "/a/", "//a", "/", "%00", "%F0%9F%94%91", "a'b", &too_long] {
+    for name in [
+        "a%20b",
+        "%2A",
+        "/*",
+        "a//b",
+        "/a/",
+        "//a",
+        "/",
+        "%00",
+        "%F0%9F%94%91",
+        "a'b",
+        &too_long,
+    ] {
         let path = format!("/api/v1/data?name={name}");
         server.get(&path).await.expect(404);
-        server.get(&format!("{path}&current=true")).await.expect(404);
+        server
+            .get(&format!("{path}&current=true"))
+            .await
+            .expect(404);
         server.delete(&path).await.expect(404);
     }
     for name in ["a b", "/*", "a//b", "/a/"] {
-        server.post("/api/v1/regenerate", json!({"name": name})).await.expect(404);
+        server
+            .post("/api/v1/regenerate", json!({"name": name}))
+            .await
+            .expect(404);
     }
     assert_eq!(given::found(&server, "path=").await, ["/a"]);
 }
@@ -121,8 +154,17 @@ async fn a_malformed_name_that_is_only_looked_up_finds_nothing() {
 /// What each body that makes a version is answered with this name.
 async fn answers_of_each_body(server: &Server, name: &Value) -> [Answer; 3] {
     [
-        server.put("/api/v1/data", json!({"name": name, "type": "value", "value": "v"})).await,
-        server.post("/api/v1/data", json!({"name": name, "type": "password"})).await,
-        server.post("/api/v1/data", json!({"name": name, "regenerate": true})).await,
+        server
+            .put(
+                "/api/v1/data",
+                json!({"name": name, "type": "value", "value": "v"}),
+            )
+            .await,
+        server
+            .post("/api/v1/data", json!({"name": name, "type": "password"}))
+            .await,
+        server
+            .post("/api/v1/data", json!({"name": name, "regenerate": true}))
+            .await,
     ]
 }

@@ -13,12 +13,22 @@ async fn a_leading_slash_is_prepended_in_every_request() {
     let version = given::generate(&server, "a/password", "password", json!({})).await;
     assert_eq!(version["name"], "/a/password");
 
-    for path in ["name=a/password", "name=/a/password", "name=a%2Fpassword&current=true"] {
-        let answer = server.get(&format!("/api/v1/data?{path}")).await.expect(200);
+    for path in [
+        "name=a/password",
+        "name=/a/password",
+        "name=a%2Fpassword&current=true",
+    ] {
+        let answer = server
+            .get(&format!("/api/v1/data?{path}"))
+            .await
+            .expect(200);
         assert_eq!(given::data(&answer)[0]["id"], version["id"], "{path}");
     }
     for name in ["a/password", "/a/password"] {
-        server.post("/api/v1/regenerate", json!({"name": name})).await.expect(200);
+        server
+            .post("/api/v1/regenerate", json!({"name": name}))
+            .await
+            .expect(200);
         let body = json!({"name": name, "regenerate": true});
         server.post("/api/v1/data", body).await.expect(200);
     }
@@ -29,11 +39,21 @@ async fn a_leading_slash_is_prepended_in_every_request() {
     }
     for reference in ["a/json", "/a/json", "((a/json))"] {
         let document = json!({"s": [{"credentials": {"credhub-ref": reference}}]});
-        let answer = server.post("/api/v1/interpolate", document).await.expect(200);
-        assert_eq!(answer.json(), json!({"s": [{"credentials": {"k": 1}}]}), "{reference}");
+        let answer = server
+            .post("/api/v1/interpolate", document)
+            .await
+            .expect(200);
+        assert_eq!(
+            answer.json(),
+            json!({"s": [{"credentials": {"k": 1}}]}),
+            "{reference}"
+        );
     }
     server.delete("/api/v1/data?name=a/json").await.expect(204);
-    server.delete("/api/v1/data?name=a/password").await.expect(204);
+    server
+        .delete("/api/v1/data?name=a/password")
+        .await
+        .expect(204);
 }
 
 #[tokio::test]

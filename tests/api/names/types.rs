@@ -40,9 +40,10 @@ async fn a_generate_with_another_type_is_400_in_every_mode() {
             json!({"overwrite": false}),
             json!({}),
         ] {
-            let mut body =
-                json!({"name": "/a", "type": credential_type, "parameters": parameters});
-            body.as_object_mut().unwrap().extend(mode.as_object().unwrap().clone());
+            let mut body = json!({"name": "/a", "type": credential_type, "parameters": parameters});
+            body.as_object_mut()
+                .unwrap()
+                .extend(mode.as_object().unwrap().clone());
             let answer = server.post("/api/v1/data", body).await;
             assert_eq!(answer.status, 400, "{credential_type} {mode}: {answer:?}");
             assert!(!answer.error().is_empty());

@@ -12,6 +12,9 @@ async fn a_server_that_is_well_says_so_to_anybody() {
         server.request(Method::GET, "/health").bearer_auth("x"),
         server.authorized(Method::GET, "/health"),
     ] {
-        assert_eq!(server.send(request).await.expect(200).json(), json!({"status": "UP"}));
+        assert_eq!(
+            server.send(request).await.expect(200).json(),
+            json!({"status": "UP"})
+        );
     }
 }

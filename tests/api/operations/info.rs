@@ -19,5 +19,8 @@ async fn it_names_the_identity_provider_and_the_application_to_anybody() {
 #[tokio::test]
 async fn the_name_is_a_setting() {
     let server = Server::start_with(&Options::default().extra("[info]\nname = \"Vault 7\"")).await;
-    assert_eq!(server.get("/info").await.expect(200).json()["app"]["name"], "Vault 7");
+    assert_eq!(
+        server.get("/info").await.expect(200).json()["app"]["name"],
+        "Vault 7"
+    );
 }

@@ -14,7 +14,10 @@ async fn it_is_the_level_of_the_api() {
 #[tokio::test]
 async fn it_needs_a_token() {
     let server = Server::start().await;
-    let answer = server.send(server.request(Method::GET, "/version")).await.expect(401);
+    let answer = server
+        .send(server.request(Method::GET, "/version"))
+        .await
+        .expect(401);
     assert_eq!(answer.error(), "access_denied");
 }
 
@@ -22,5 +25,8 @@ async fn it_needs_a_token() {
 async fn the_level_is_a_setting() {
     let options = Options::default().extra("[info]\napi_version = \"2.9.0\"");
     let server = Server::start_with(&options).await;
-    assert_eq!(server.get("/version").await.expect(200).json()["version"], "2.9.0");
+    assert_eq!(
+        server.get("/version").await.expect(200).json()["version"],
+        "2.9.0"
+    );
 }

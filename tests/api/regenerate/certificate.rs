@@ -17,7 +17,12 @@ fn lasting(version: &Value) -> (Vec<u8>, Vec<(String, Vec<u8>)>, usize, i64) {
             .collect();
         let validity = certificate.validity();
         let seconds = validity.not_after.timestamp() - validity.not_before.timestamp();
-        (certificate.subject().as_raw().to_vec(), extensions, bits, seconds / 86_400)
+        (
+            certificate.subject().as_raw().to_vec(),
+            extensions,
+            bits,
+            seconds / 86_400,
+        )
     })
 }
 
@@ -28,7 +33,10 @@ async fn everything_but_key_serial_and_dates_is_kept() {
         "common_name": "Wurzel, +O=x", "country": "AT", "is_ca": true, "duration": 30,
         "key_usage": ["key_cert_sign"],
     });
-    server.generate("/root", "certificate", root).await.expect(200);
+    server
+        .generate("/root", "certificate", root)
+        .await
+        .expect(200);
     let leaf = json!({
         "common_name": "leaf", "organization": "Example", "organization_unit": "Unit",
         "locality": "Graz", "state": "Styria", "country": "AT",
@@ -37,15 +45,29 @@ async fn everything_but_key_serial_and_dates_is_kept() {
         "extended_key_usage": ["timestamping", "client_auth"],
         "key_length": 3072, "duration": 17, "ca": "/root",
     });
-    server.generate("/leaf", "certificate", leaf).await.expect(200);
+    server
+        .generate("/leaf", "certificate", leaf)
+        .await
+        .expect(200);
     let own = json!({"common_name": "own", "self_sign": true});
-    server.generate("/own", "certificate", own).await.expect(200);
+    server
+        .generate("/own", "certificate", own)
+        .await
+        .expect(200);
     for name in ["/root", "/leaf", "/own"] {
         let before = server.versions(name).await[0].clone();
         let after = server.regenerate(name).await.expect(200).json();
         assert_eq!(lasting(&after), lasting(&before), "{name}");
-        assert_ne!(after["value"]["private_key"], before["value"]["private_key"]);
-        for mark in ["certificate_authority", "self_signed", "generated", "transitional"] {
+        assert_ne!(
+            after["value"]["private_key"],
+            before["value"]["private_key"]
+        );
+        for mark in [
+            "certificate_authority",
+            "self_signed",
+            "generated",
+            "transitional",
+        ] {
             assert_eq!(after[mark], before[mark], "{name} {mark}");
         }
     }
@@ -56,7 +78,10 @@ async fn the_answer_says_which_duration_and_key_length_were_used() {
     let server = Server::start().await;
     let parameters =
         json!({"common_name": "own", "self_sign": true, "duration": 17, "key_length": 3072});
-    server.generate("/own", "certificate", parameters).await.expect(200);
+    server
+        .generate("/own", "certificate", parameters)
+        .await
+        .expect(200);
     let answer = server.regenerate("/own").await.expect(200).json();
     assert_eq!(answer["duration_used"], 17);
     assert_eq!(answer["duration_overridden"], false);
@@ -67,9 +92,16 @@ async fn the_answer_says_which_duration_and_key_length_were_used() {
 async fn the_newest_version_of_the_authority_signs_again() {
     let server = Server::start().await;
     let root = json!({"common_name": "root", "is_ca": true});
-    server.generate("/root", "certificate", root).await.expect(200);
+    server
+        .generate("/root", "certificate", root)
+        .await
+        .expect(200);
     let leaf = json!({"common_name": "leaf", "ca": "root"});
-    let before = server.generate("/leaf", "certificate", leaf).await.expect(200).json();
+    let before = server
+        .generate("/leaf", "certificate", leaf)
+        .await
+        .expect(200)
+        .json();
     let renewed_root = server.regenerate("/root").await.expect(200).json();
     let after = server.regenerate("/leaf").await.expect(200).json();
     assert_ne!(after["value"]["ca"], before["value"]["ca"]);
@@ -85,9 +117,15 @@ async fn the_newest_version_of_the_authority_signs_again() {
 async fn without_its_authority_it_is_404() {
     let server = Server::start().await;
     let root = json!({"common_name": "root", "is_ca": true});
-    server.generate("/root", "certificate", root).await.expect(200);
+    server
+        .generate("/root", "certificate", root)
+        .await
+        .expect(200);
     let leaf = json!({"common_name": "leaf", "ca": "/root"});
-    server.generate("/leaf", "certificate", leaf).await.expect(200);
+    server
+        .generate("/leaf", "certificate", leaf)
+        .await
+        .expect(200);
     server.delete("/api/v1/data?name=/root").await.expect(204);
     server.regenerate("/leaf").await.expect(404).error();
     assert_eq!(server.versions("/leaf").await.len(), 1);

@@ -22,7 +22,10 @@ fn assert_made_like(version: &Value, original: &MadeElsewhere) {
             assert_eq!(made.subject().as_raw(), original.subject().as_raw());
             assert_eq!(made.is_ca(), original.is_ca());
             let usages = |certificate: &x509_parser::certificate::X509Certificate<'_>| {
-                certificate.key_usage().unwrap().map(|usage| usage.value.flags)
+                certificate
+                    .key_usage()
+                    .unwrap()
+                    .map(|usage| usage.value.flags)
             };
             assert_eq!(usages(made), usages(original));
             assert_ne!(made.public_key().raw, original.public_key().raw);
@@ -39,7 +42,10 @@ async fn a_self_signed_one_is_made_anew_from_what_it_says() {
         let version = server.regenerate(name).await.expect(200).json();
         assert_made_like(&version, original);
         assert_eq!(version["self_signed"], true, "{name}");
-        assert_eq!(version["value"]["ca"], version["value"]["certificate"], "{name}");
+        assert_eq!(
+            version["value"]["ca"], version["value"]["certificate"],
+            "{name}"
+        );
     }
 }
 
@@ -49,9 +55,10 @@ async fn one_with_a_ca_name_is_signed_by_that_authority() {
     let root = authority("root");
     let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
     set(&server, "/root", stored).await;
-    for (name, original) in
-        [("/leaf", root.sign_leaf("leaf")), ("/middle", root.sign_authority("middle"))]
-    {
+    for (name, original) in [
+        ("/leaf", root.sign_leaf("leaf")),
+        ("/middle", root.sign_authority("middle")),
+    ] {
         let value = json!({"certificate": original.certificate, "ca_name": "root"});
         set(&server, name, value).await;
         let version = server.regenerate(name).await.expect(200).json();

@@ -11,7 +11,13 @@ async fn regenerated(server: &Server, name: &str) -> Value {
 
 /// The length of the base64 part of an SSH public key, which grows with the key.
 fn blob_length(key: &Value) -> usize {
-    key["public_key"].as_str().unwrap().split(' ').nth(1).unwrap().len()
+    key["public_key"]
+        .as_str()
+        .unwrap()
+        .split(' ')
+        .nth(1)
+        .unwrap()
+        .len()
 }
 
 #[tokio::test]
@@ -20,14 +26,27 @@ async fn a_key_keeps_its_length_when_it_was_generated_and_when_it_was_set() {
     for key_length in [2048, 3072] {
         let name = format!("/{key_length}");
         let parameters = json!({"key_length": key_length});
-        let made = server.generate(&name, "rsa", parameters).await.expect(200).json();
+        let made = server
+            .generate(&name, "rsa", parameters)
+            .await
+            .expect(200)
+            .json();
         let key = regenerated(&server, &name).await;
-        assert_eq!(public_key_bits(key["public_key"].as_str().unwrap()), key_length);
+        assert_eq!(
+            public_key_bits(key["public_key"].as_str().unwrap()),
+            key_length
+        );
 
         let name = format!("/set/{key_length}");
-        server.set(&name, "rsa", made["value"].clone()).await.expect(200);
+        server
+            .set(&name, "rsa", made["value"].clone())
+            .await
+            .expect(200);
         let key = regenerated(&server, &name).await;
-        assert_eq!(public_key_bits(key["public_key"].as_str().unwrap()), key_length);
+        assert_eq!(
+            public_key_bits(key["public_key"].as_str().unwrap()),
+            key_length
+        );
     }
 }
 
@@ -35,12 +54,23 @@ async fn a_key_keeps_its_length_when_it_was_generated_and_when_it_was_set() {
 async fn an_ssh_key_keeps_its_length_and_its_comment() {
     let server = Server::start().await;
     for (name, parameters, comment) in [
-        ("/a", json!({"key_length": 3072, "ssh_comment": "ada on host"}), Some("ada on host")),
+        (
+            "/a",
+            json!({"key_length": 3072, "ssh_comment": "ada on host"}),
+            Some("ada on host"),
+        ),
         ("/b", json!({"key_length": 2048}), None),
     ] {
-        let made = server.generate(name, "ssh", parameters).await.expect(200).json();
+        let made = server
+            .generate(name, "ssh", parameters)
+            .await
+            .expect(200)
+            .json();
         let set_name = format!("/set{name}");
-        server.set(&set_name, "ssh", made["value"].clone()).await.expect(200);
+        server
+            .set(&set_name, "ssh", made["value"].clone())
+            .await
+            .expect(200);
         for name in [name, &set_name] {
             let key = regenerated(&server, name).await;
             assert_eq!(blob_length(&key), blob_length(&made["value"]));

@@ -9,7 +9,10 @@ async fn a_password_keeps_its_length_and_its_character_sets() {
     let parameters = json!({
         "length": 42, "exclude_upper": true, "exclude_number": true, "include_special": true,
     });
-    server.generate("/a", "password", parameters).await.expect(200);
+    server
+        .generate("/a", "password", parameters)
+        .await
+        .expect(200);
     for _ in 0..3 {
         let password = server.regenerate("/a").await.expect(200).json()["value"].clone();
         let password = password.as_str().unwrap();
@@ -28,7 +31,11 @@ async fn a_user_keeps_its_name_and_gets_another_password_and_hash() {
         ("/named", json!({"username": "ada", "length": 12})),
         ("/unnamed", json!({"length": 12})),
     ] {
-        let made = server.generate(name, "user", parameters).await.expect(200).json();
+        let made = server
+            .generate(name, "user", parameters)
+            .await
+            .expect(200)
+            .json();
         let mut previous = made["value"].clone();
         for _ in 0..2 {
             let user = server.regenerate(name).await.expect(200).json()["value"].clone();
@@ -45,8 +52,14 @@ async fn a_user_keeps_its_name_and_gets_another_password_and_hash() {
 #[tokio::test]
 async fn what_was_set_can_not_be_regenerated() {
     let server = Server::start().await;
-    server.set("/password", "password", json!("p")).await.expect(200);
-    server.set("/user", "user", json!({"username": "ada", "password": "p"})).await.expect(200);
+    server
+        .set("/password", "password", json!("p"))
+        .await
+        .expect(200);
+    server
+        .set("/user", "user", json!({"username": "ada", "password": "p"}))
+        .await
+        .expect(200);
     for name in ["/password", "/user"] {
         server.regenerate(name).await.expect(400).error();
         assert_eq!(server.versions(name).await.len(), 1);
@@ -56,10 +69,16 @@ async fn what_was_set_can_not_be_regenerated() {
 #[tokio::test]
 async fn only_the_newest_version_decides() {
     let server = Server::start().await;
-    server.generate("/a", "password", json!({"length": 12})).await.expect(200);
+    server
+        .generate("/a", "password", json!({"length": 12}))
+        .await
+        .expect(200);
     server.set("/a", "password", json!("p")).await.expect(200);
     server.regenerate("/a").await.expect(400).error();
-    server.generate("/a", "password", json!({"length": 13})).await.expect(200);
+    server
+        .generate("/a", "password", json!({"length": 13}))
+        .await
+        .expect(200);
     let regenerated = server.regenerate("/a").await.expect(200).json();
     assert_eq!(regenerated["value"].as_str().unwrap().len(), 13);
 }

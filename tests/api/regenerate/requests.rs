@@ -14,7 +14,11 @@ async fn a_version_is_added_with_a_new_value() {
         ("certificate", json!({"common_name": "root", "is_ca": true})),
     ] {
         let name = format!("/{credential_type}");
-        let made = server.generate(&name, credential_type, parameters).await.expect(200).json();
+        let made = server
+            .generate(&name, credential_type, parameters)
+            .await
+            .expect(200)
+            .json();
         let regenerated = server.regenerate(&name).await.expect(200).json();
         assert_eq!(regenerated["type"], credential_type);
         assert_eq!(regenerated["name"], *name);
@@ -30,7 +34,10 @@ async fn a_version_is_added_with_a_new_value() {
 #[tokio::test]
 async fn the_name_needs_no_slash_and_no_casing() {
     let server = Server::start().await;
-    server.generate("/Path/A", "password", json!({})).await.expect(200);
+    server
+        .generate("/Path/A", "password", json!({}))
+        .await
+        .expect(200);
     for name in ["/Path/A", "Path/A", "path/a", "/PATH/A"] {
         let answer = server.regenerate(name).await.expect(200).json();
         assert_eq!(answer["name"], "/Path/A");
@@ -48,8 +55,17 @@ async fn an_unknown_name_is_404() {
 #[tokio::test]
 async fn a_missing_name_is_400() {
     let server = Server::start().await;
-    for body in [json!({}), json!({"name": null}), json!({"name": ""}), json!({"name": 7})] {
-        let error = server.post("/api/v1/regenerate", body).await.expect(400).error();
+    for body in [
+        json!({}),
+        json!({"name": null}),
+        json!({"name": ""}),
+        json!({"name": 7}),
+    ] {
+        let error = server
+            .post("/api/v1/regenerate", body)
+            .await
+            .expect(400)
+            .error();
         assert!(error.contains("name"), "{error}");
     }
 }
@@ -57,11 +73,25 @@ async fn a_missing_name_is_400() {
 #[tokio::test]
 async fn other_fields_are_422_and_named() {
     let server = Server::start().await;
-    server.generate("/a", "password", json!({})).await.expect(200);
-    for field in ["type", "mode", "parameters", "regenerate", "set_as_transitional", "colour"] {
+    server
+        .generate("/a", "password", json!({}))
+        .await
+        .expect(200);
+    for field in [
+        "type",
+        "mode",
+        "parameters",
+        "regenerate",
+        "set_as_transitional",
+        "colour",
+    ] {
         let mut body = json!({"name": "/a"});
         body[field] = json!(true);
-        let error = server.post("/api/v1/regenerate", body).await.expect(422).error();
+        let error = server
+            .post("/api/v1/regenerate", body)
+            .await
+            .expect(422)
+            .error();
         assert!(error.contains(field), "{error}");
     }
     assert_eq!(server.versions("/a").await.len(), 1);
@@ -86,18 +116,29 @@ async fn metadata_comes_from_the_request_and_is_never_inherited() {
     let without = server.regenerate("/a").await.expect(200).json();
     assert_eq!(without.get("metadata"), Some(&Value::Null));
     let body = json!({"name": "/a", "metadata": {"n": 2}});
-    let with = server.post("/api/v1/regenerate", body).await.expect(200).json();
+    let with = server
+        .post("/api/v1/regenerate", body)
+        .await
+        .expect(200)
+        .json();
     assert_eq!(with["metadata"], json!({"n": 2}));
 }
 
 #[tokio::test]
 async fn metadata_of_7000_characters_is_taken_and_one_more_is_413() {
     let server = Server::start().await;
-    server.generate("/a", "password", json!({})).await.expect(200);
+    server
+        .generate("/a", "password", json!({}))
+        .await
+        .expect(200);
     let frame_characters = json!({"a": ""}).to_string().len();
     let longest = "ä".repeat(7_000 - frame_characters);
     let body = json!({"name": "/a", "metadata": {"a": longest}});
     server.post("/api/v1/regenerate", body).await.expect(200);
     let body = json!({"name": "/a", "metadata": {"a": format!("{longest}x")}});
-    server.post("/api/v1/regenerate", body).await.expect(413).error();
+    server
+        .post("/api/v1/regenerate", body)
+        .await
+        .expect(413)
+        .error();
 }

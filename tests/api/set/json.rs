@@ -14,7 +14,11 @@ async fn an_object_is_kept_whatever_is_in_it() {
         json!({"name": "x", "type": "y", "value": {"value": 1}}),
         json!({"clé": "🔑", "quote\"": "\\"}),
     ] {
-        let answer = server.set("/a", "json", value.clone()).await.expect(200).json();
+        let answer = server
+            .set("/a", "json", value.clone())
+            .await
+            .expect(200)
+            .json();
         assert_eq!(answer["value"], value);
         assert_eq!(server.versions("/a").await[0]["value"], value);
     }
@@ -35,7 +39,13 @@ async fn numbers_and_the_order_of_members_are_kept_as_they_were_written() {
 #[tokio::test]
 async fn what_is_no_object_is_400() {
     let server = Server::start().await;
-    for value in [json!([]), json!([{"a": 1}]), json!("{}"), json!(1), json!(false)] {
+    for value in [
+        json!([]),
+        json!([{"a": 1}]),
+        json!("{}"),
+        json!(1),
+        json!(false),
+    ] {
         server.set("/a", "json", value).await.expect(400).error();
     }
 }

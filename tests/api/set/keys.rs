@@ -16,7 +16,11 @@ async fn one_member_is_enough_and_the_other_is_null() {
                     value[absent] = empty;
                 }
                 let name = format!("/{credential_type}");
-                let answer = server.set(&name, credential_type, value).await.expect(200).json();
+                let answer = server
+                    .set(&name, credential_type, value)
+                    .await
+                    .expect(200)
+                    .json();
                 assert_eq!(answer["value"][given], "some key");
                 assert_eq!(answer["value"].get(absent), Some(&Value::Null));
             }
@@ -34,7 +38,11 @@ async fn without_any_key_it_is_400() {
             json!({"public_key": null, "private_key": ""}),
             json!({"public_key": 1}),
         ] {
-            server.set("/a", credential_type, value).await.expect(400).error();
+            server
+                .set("/a", credential_type, value)
+                .await
+                .expect(400)
+                .error();
         }
     }
 }
@@ -45,8 +53,11 @@ async fn keys_are_kept_unread() {
     let value = json!({"public_key": "not a key", "private_key": "-----BEGIN NOTHING-----\n"});
     for credential_type in TYPES {
         let name = format!("/{credential_type}");
-        let answer =
-            server.set(&name, credential_type, value.clone()).await.expect(200).json();
+        let answer = server
+            .set(&name, credential_type, value.clone())
+            .await
+            .expect(200)
+            .json();
         for member in ["public_key", "private_key"] {
             assert_eq!(answer["value"][member], value[member]);
         }
@@ -56,12 +67,24 @@ async fn keys_are_kept_unread() {
 #[tokio::test]
 async fn the_fingerprint_of_a_key_that_was_set_is_null() {
     let server = Server::start().await;
-    let key = server.generate("/made", "ssh", json!({})).await.expect(200).json()["value"].clone();
-    for fingerprint in [json!("forged"), key["public_key_fingerprint"].clone(), Value::Null] {
+    let key = server
+        .generate("/made", "ssh", json!({}))
+        .await
+        .expect(200)
+        .json()["value"]
+        .clone();
+    for fingerprint in [
+        json!("forged"),
+        key["public_key_fingerprint"].clone(),
+        Value::Null,
+    ] {
         let mut value = key.clone();
         value["public_key_fingerprint"] = fingerprint;
         let answer = server.set("/a", "ssh", value).await.expect(200).json();
-        assert_eq!(answer["value"].get("public_key_fingerprint"), Some(&Value::Null));
+        assert_eq!(
+            answer["value"].get("public_key_fingerprint"),
+            Some(&Value::Null)
+        );
         assert_eq!(answer["value"]["public_key"], key["public_key"]);
     }
 }

@@ -32,11 +32,18 @@ async fn any_json_is_kept_beside_its_version() {
 async fn metadata_is_null_where_there_is_none_and_never_inherited() {
     let server = Server::start().await;
     set_with(&server, json!({"owner": "ops"})).await.expect(200);
-    let next = server.set("/a", "value", json!("v")).await.expect(200).json();
+    let next = server
+        .set("/a", "value", json!("v"))
+        .await
+        .expect(200)
+        .json();
     assert_eq!(next.get("metadata"), Some(&Value::Null));
     let explicit = set_with(&server, Value::Null).await.expect(200).json();
     assert_eq!(explicit.get("metadata"), Some(&Value::Null));
-    assert_eq!(server.versions("/a").await[2]["metadata"], json!({"owner": "ops"}));
+    assert_eq!(
+        server.versions("/a").await[2]["metadata"],
+        json!({"owner": "ops"})
+    );
 }
 
 #[tokio::test]
@@ -45,6 +52,9 @@ async fn metadata_of_7000_characters_is_taken_and_one_more_is_400() {
     let frame_characters = json!({"a": ""}).to_string().len();
     let longest = "ä".repeat(METADATA_CHARACTERS_MAX - frame_characters);
     set_with(&server, json!({"a": longest})).await.expect(200);
-    let error = set_with(&server, json!({"a": format!("{longest}x")})).await.expect(400).error();
+    let error = set_with(&server, json!({"a": format!("{longest}x")}))
+        .await
+        .expect(400)
+        .error();
     assert!(error.contains("metadata"), "{error}");
 }

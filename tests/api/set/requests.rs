@@ -10,8 +10,14 @@ fn settable() -> [(&'static str, Value); 6] {
         ("password", json!("p")),
         ("json", json!({"a": 1})),
         ("user", json!({"username": "ada", "password": "p"})),
-        ("rsa", json!({"public_key": "public", "private_key": "private"})),
-        ("ssh", json!({"public_key": "public", "private_key": "private"})),
+        (
+            "rsa",
+            json!({"public_key": "public", "private_key": "private"}),
+        ),
+        (
+            "ssh",
+            json!({"public_key": "public", "private_key": "private"}),
+        ),
     ]
 }
 
@@ -20,12 +26,28 @@ async fn setting_always_adds_a_version_even_of_the_same_value() {
     let server = Server::start().await;
     for (credential_type, value) in settable() {
         let name = format!("/{credential_type}");
-        let first = server.set(&name, credential_type, value.clone()).await.expect(200).json();
-        let second = server.set(&name, credential_type, value).await.expect(200).json();
+        let first = server
+            .set(&name, credential_type, value.clone())
+            .await
+            .expect(200)
+            .json();
+        let second = server
+            .set(&name, credential_type, value)
+            .await
+            .expect(200)
+            .json();
         assert_ne!(first["id"], second["id"], "{credential_type}");
-        let ids: Vec<Value> =
-            server.versions(&name).await.iter().map(|version| version["id"].clone()).collect();
-        assert_eq!(ids, [second["id"].clone(), first["id"].clone()], "{credential_type}");
+        let ids: Vec<Value> = server
+            .versions(&name)
+            .await
+            .iter()
+            .map(|version| version["id"].clone())
+            .collect();
+        assert_eq!(
+            ids,
+            [second["id"].clone(), first["id"].clone()],
+            "{credential_type}"
+        );
     }
 }
 
@@ -33,12 +55,20 @@ async fn setting_always_adds_a_version_even_of_the_same_value() {
 async fn the_answer_is_what_a_get_returns() {
     let server = Server::start().await;
     for (credential_type, value) in settable() {
-        let set = server.set("/a", credential_type, value).await.expect(200).json();
+        let set = server
+            .set("/a", credential_type, value)
+            .await
+            .expect(200)
+            .json();
         assert_eq!(set["type"], credential_type);
         assert_eq!(set["name"], "/a");
         assert_eq!(set["metadata"], Value::Null);
         let id = set["id"].as_str().unwrap();
-        let read = server.get(&format!("/api/v1/data/{id}")).await.expect(200).json();
+        let read = server
+            .get(&format!("/api/v1/data/{id}"))
+            .await
+            .expect(200)
+            .json();
         assert_eq!(read, set, "{credential_type}");
         server.delete("/api/v1/data?name=/a").await.expect(204);
     }
@@ -54,8 +84,20 @@ async fn a_missing_empty_or_unknown_type_is_422_and_the_seven_types_are_listed()
         json!({"name": "/a", "value": "v", "type": "secret"}),
         json!({"name": "/a", "value": "v", "type": "values"}),
     ] {
-        let error = server.put("/api/v1/data", body.clone()).await.expect(422).error();
-        for known in ["value", "json", "password", "user", "certificate", "rsa", "ssh"] {
+        let error = server
+            .put("/api/v1/data", body.clone())
+            .await
+            .expect(422)
+            .error();
+        for known in [
+            "value",
+            "json",
+            "password",
+            "user",
+            "certificate",
+            "rsa",
+            "ssh",
+        ] {
             assert!(error.contains(known), "{body}: {error}");
         }
     }
@@ -65,7 +107,11 @@ async fn a_missing_empty_or_unknown_type_is_422_and_the_seven_types_are_listed()
 async fn the_type_may_have_any_casing_and_is_answered_in_lower_case() {
     let server = Server::start().await;
     for credential_type in ["VALUE", "Value", "vAlUe"] {
-        let answer = server.set("/a", credential_type, json!("v")).await.expect(200).json();
+        let answer = server
+            .set("/a", credential_type, json!("v"))
+            .await
+            .expect(200)
+            .json();
         assert_eq!(answer["type"], "value");
     }
 }
@@ -73,7 +119,13 @@ async fn the_type_may_have_any_casing_and_is_answered_in_lower_case() {
 #[tokio::test]
 async fn an_unknown_field_is_422_and_named() {
     let server = Server::start().await;
-    for field in ["mode", "overwrite", "parameters", "additional_permissions", "colour"] {
+    for field in [
+        "mode",
+        "overwrite",
+        "parameters",
+        "additional_permissions",
+        "colour",
+    ] {
         let mut body = json!({"name": "/a", "type": "value", "value": "v"});
         body[field] = json!("overwrite");
         let error = server.put("/api/v1/data", body).await.expect(422).error();
@@ -85,7 +137,15 @@ async fn an_unknown_field_is_422_and_named() {
 #[tokio::test]
 async fn a_missing_or_null_value_is_400_for_every_type() {
     let server = Server::start().await;
-    for credential_type in ["value", "password", "json", "user", "certificate", "rsa", "ssh"] {
+    for credential_type in [
+        "value",
+        "password",
+        "json",
+        "user",
+        "certificate",
+        "rsa",
+        "ssh",
+    ] {
         for body in [
             json!({"name": "/a", "type": credential_type}),
             json!({"name": "/a", "type": credential_type, "value": null}),
@@ -102,12 +162,28 @@ async fn a_value_of_another_json_kind_is_400() {
     for (credential_type, accepted) in settable() {
         let is_object = accepted.is_object();
         for value in [json!(1), json!(true), json!(["a"])] {
-            server.set("/a", credential_type, value).await.expect(400).error();
+            server
+                .set("/a", credential_type, value)
+                .await
+                .expect(400)
+                .error();
         }
-        let other = if is_object { json!("text") } else { json!({"a": "text"}) };
-        server.set("/a", credential_type, other).await.expect(400).error();
+        let other = if is_object {
+            json!("text")
+        } else {
+            json!({"a": "text"})
+        };
+        server
+            .set("/a", credential_type, other)
+            .await
+            .expect(400)
+            .error();
     }
-    server.set("/a", "certificate", json!("text")).await.expect(400).error();
+    server
+        .set("/a", "certificate", json!("text"))
+        .await
+        .expect(400)
+        .error();
     assert!(server.versions("/a").await.is_empty());
 }
 
@@ -119,25 +195,44 @@ async fn an_unknown_member_of_the_value_is_422_and_named() {
             continue;
         }
         value["shoe_size"] = json!(43);
-        let error = server.set("/a", credential_type, value).await.expect(422).error();
+        let error = server
+            .set("/a", credential_type, value)
+            .await
+            .expect(422)
+            .error();
         assert!(error.contains("shoe_size"), "{credential_type}: {error}");
     }
     let certificate = json!({"ca": "", "shoe_size": 43});
-    let error = server.set("/a", "certificate", certificate).await.expect(422).error();
+    let error = server
+        .set("/a", "certificate", certificate)
+        .await
+        .expect(422)
+        .error();
     assert!(error.contains("shoe_size"), "{error}");
 }
 
 #[tokio::test]
 async fn the_type_of_a_credential_can_not_be_changed() {
     let server = Server::start().await;
-    let existing = server.set("/Taken", "value", json!("v")).await.expect(200).json();
+    let existing = server
+        .set("/Taken", "value", json!("v"))
+        .await
+        .expect(200)
+        .json();
     for (credential_type, value) in settable() {
         if credential_type != "value" {
-            server.set("/taken", credential_type, value).await.expect(400).error();
+            server
+                .set("/taken", credential_type, value)
+                .await
+                .expect(400)
+                .error();
         }
     }
     assert_eq!(server.versions("/taken").await, [existing]);
 
     server.delete("/api/v1/data?name=/taken").await.expect(204);
-    server.set("/taken", "password", json!("p")).await.expect(200);
+    server
+        .set("/taken", "password", json!("p"))
+        .await
+        .expect(200);
 }

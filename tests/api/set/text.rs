@@ -20,7 +20,11 @@ async fn any_text_is_kept_as_it_is() {
     ] {
         for credential_type in ["value", "password"] {
             let name = format!("/{credential_type}");
-            let answer = server.set(&name, credential_type, json!(text)).await.expect(200).json();
+            let answer = server
+                .set(&name, credential_type, json!(text))
+                .await
+                .expect(200)
+                .json();
             assert_eq!(answer["value"], text);
             assert_eq!(server.versions(&name).await[0]["value"], text);
         }
@@ -31,6 +35,10 @@ async fn any_text_is_kept_as_it_is() {
 async fn the_empty_text_is_400() {
     let server = Server::start().await;
     for credential_type in ["value", "password"] {
-        server.set("/a", credential_type, json!("")).await.expect(400).error();
+        server
+            .set("/a", credential_type, json!(""))
+            .await
+            .expect(400)
+            .error();
     }
 }

@@ -21,9 +21,16 @@ async fn a_user_gets_the_hash_of_its_password() {
 async fn the_hash_is_the_same_at_every_read_and_another_in_every_version() {
     let server = Server::start().await;
     let value = json!({"username": "ada", "password": "p"});
-    let first = server.set("/a", "user", value.clone()).await.expect(200).json();
+    let first = server
+        .set("/a", "user", value.clone())
+        .await
+        .expect(200)
+        .json();
     let second = server.set("/a", "user", value).await.expect(200).json();
-    assert_ne!(first["value"]["password_hash"], second["value"]["password_hash"]);
+    assert_ne!(
+        first["value"]["password_hash"],
+        second["value"]["password_hash"]
+    );
     for _ in 0..3 {
         let versions = server.versions("/a").await;
         assert_eq!(versions[0]["value"], second["value"]);
@@ -51,7 +58,10 @@ async fn a_hash_that_is_sent_is_ignored() {
         let value = json!({"username": "ada", "password": "p", "password_hash": sent});
         let answer = server.set("/a", "user", value).await.expect(200).json();
         let hash = answer["value"]["password_hash"].as_str().unwrap();
-        assert!(hash.starts_with("$6$") && !hash.contains("forged"), "{hash}");
+        assert!(
+            hash.starts_with("$6$") && !hash.contains("forged"),
+            "{hash}"
+        );
     }
 }
 

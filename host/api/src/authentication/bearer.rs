@@ -100,14 +100,19 @@ mod tests {
     #[test]
     fn no_header_and_other_schemes_are_no_credentials() {
         for values in [&[][..], &["Basic dTpw"], &["Bearers a"], &[""]] {
-            let refused = bearer_token(&headers(values));
-            assert_eq!(refused, Err(TokenRefused::Absent), "{values:?}");
+            let headers = headers(values);
+            assert_eq!(
+                bearer_token(&headers),
+                Err(TokenRefused::Absent),
+                "{values:?}"
+            );
         }
     }
 
     #[test]
     fn two_headers_are_refused() {
-        let refused = bearer_token(&headers(&["Bearer a.b.c", "Bearer a.b.c"]));
+        let headers = headers(&["Bearer a.b.c", "Bearer a.b.c"]);
+        let refused = bearer_token(&headers);
         assert!(matches!(refused, Err(TokenRefused::Invalid(_))));
     }
 }

@@ -1,6 +1,6 @@
 //! Who is asking.
 //!
-//! [`authenticate`] stands around every route that is not open. It finds the caller's [`Actor`] by one means after the
+//! `authenticate` stands around every route that is not open. It finds the caller's [`Actor`] by one means after the
 //! other, of which there is one so far: a bearer token, checked by a [`TokenVerifier`]. A further means is a module
 //! beside `bearer.rs` that makes an [`Actor`] out of what it finds, and a step in `identify`.
 

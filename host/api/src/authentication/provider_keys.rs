@@ -43,7 +43,7 @@ pub(super) struct Pace {
 impl Default for Pace {
     fn default() -> Self {
         Self {
-            age_max: Duration::from_secs(300),
+            age_max: Duration::from_mins(5),
             interval_min: Duration::from_secs(5),
         }
     }
@@ -166,7 +166,7 @@ mod tests {
     }
 
     const UNHURRIED: Pace = Pace {
-        age_max: Duration::from_secs(300),
+        age_max: Duration::from_mins(5),
         interval_min: Duration::ZERO,
     };
 

@@ -123,7 +123,9 @@ impl<'a> RequestObject<'a> {
     /// [`BodyRefused::UnknownField`] with the first name, in alphabetical order, that was not taken.
     pub(crate) fn finish(self) -> Result<(), BodyRefused> {
         match self.members.into_keys().next() {
-            Some(unknown) => Err(BodyRefused::UnknownField(unknown)),
+            Some(unknown) => Err(BodyRefused::UnknownField(
+                unknown.chars().take(FIELD_CHARACTERS_MAX).collect(),
+            )),
             None => Ok(()),
         }
     }
@@ -158,6 +160,9 @@ pub(crate) fn parse_document(body: &[u8]) -> Result<Value, BodyRefused> {
 fn parse_json<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, BodyRefused> {
     serde_json::from_slice(body).map_err(|_| BodyRefused::Malformed)
 }
+
+/// How much of an unknown field's name is told back.
+const FIELD_CHARACTERS_MAX: usize = 100;
 
 #[cfg(test)]
 mod tests {
@@ -240,6 +245,13 @@ mod tests {
             request.finish(),
             Err(BodyRefused::UnknownField("b".to_owned()))
         );
+    }
+
+    #[test]
+    fn a_long_unknown_name_is_told_in_part() {
+        let json = format!(r#"{{"{}":1}}"#, "ä".repeat(FIELD_CHARACTERS_MAX + 1));
+        let told = "ä".repeat(FIELD_CHARACTERS_MAX);
+        assert_eq!(object(&json).finish(), Err(BodyRefused::UnknownField(told)));
     }
 
     #[test]

@@ -138,9 +138,9 @@ mod tests {
 
     #[test]
     fn a_repeated_parameter_is_refused_even_with_equal_values() {
-        let refused = Err(QueryRefused::Repeated("name"));
-        assert_eq!(query("name=a&name=a").text("name"), refused);
-        assert_eq!(query("name=a&na%6De=b").required("name"), refused);
+        let repeated = QueryRefused::Repeated("name");
+        assert_eq!(query("name=a&name=a").text("name"), Err(repeated));
+        assert_eq!(query("name=a&na%6De=b").required("name"), Err(repeated));
     }
 
     #[test]

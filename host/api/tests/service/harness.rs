@@ -19,7 +19,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use keywright_api::{
     Api, Information, Limits,
-    authentication::{StaticKey, TokenVerifier},
+    authentication::{HttpsIdentityProvider, StaticKey, TokenVerifier},
     development_identity::{
         DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser, Grant,
     },
@@ -126,8 +126,29 @@ impl Service {
     }
 
     pub(crate) fn with(resolver: Option<()>, limits: Limits) -> Self {
-        let memory = Arc::new(Memory::default());
         let clock = Arc::new(StandingClock(AtomicI64::new(NOW_SECONDS)));
+        let key = StaticKey {
+            public_key_pem: &trusted_key().public_pem,
+            issuer: ISSUER,
+        };
+        let verifier = TokenVerifier::with_static_key(&key, Arc::clone(&clock) as _).unwrap();
+        Self::build(resolver, limits, verifier, clock)
+    }
+
+    /// A service that asks this provider for its keys.
+    pub(crate) fn with_identity_provider(provider: HttpsIdentityProvider) -> Self {
+        let clock = Arc::new(StandingClock(AtomicI64::new(NOW_SECONDS)));
+        let verifier = TokenVerifier::with_identity_provider(provider, Arc::clone(&clock) as _);
+        Self::build(None, Limits::default(), verifier, clock)
+    }
+
+    fn build(
+        resolver: Option<()>,
+        limits: Limits,
+        token_verifier: TokenVerifier,
+        clock: Arc<StandingClock>,
+    ) -> Self {
+        let memory = Arc::new(Memory::default());
         let credentials = Credentials {
             repository: Arc::clone(&memory) as _,
             sealer: Arc::new(OpenSealer),
@@ -136,17 +157,13 @@ impl Service {
             clock: Arc::clone(&clock) as _,
             identifiers: Arc::new(RandomIdentifiers),
         };
-        let key = StaticKey {
-            public_key_pem: &trusted_key().public_pem,
-            issuer: ISSUER,
-        };
         let api = Api {
             interpolation: resolver.map(|()| Interpolation {
                 credentials: credentials.clone(),
                 resolver: Arc::new(FixedResolver),
             }),
             credentials,
-            token_verifier: TokenVerifier::with_static_key(&key, Arc::clone(&clock) as _).unwrap(),
+            token_verifier,
             information: Information {
                 identity_provider_url: ISSUER.to_owned(),
                 application_name: "Keywright".to_owned(),
@@ -161,6 +178,11 @@ impl Service {
             memory,
             clock,
         }
+    }
+
+    /// The service itself, to be served by other means.
+    pub(crate) fn router(&self) -> Router {
+        self.router.clone()
     }
 
     /// Sends a request with a good token.
@@ -218,8 +240,8 @@ fn development_identity(clock: Arc<dyn Clock>) -> DevelopmentIdentity {
         secret: Secret::new(secret.to_owned()),
         grants: grants.to_vec(),
         scopes: scopes.clone(),
-        access_token_lifetime: Duration::from_secs(600),
-        refresh_token_lifetime: Duration::from_secs(86_400),
+        access_token_lifetime: Duration::from_mins(10),
+        refresh_token_lifetime: Duration::from_hours(24),
     };
     let user = |name: &str, scopes: &[String]| DevelopmentUser {
         id: Uuid::from_u128(7),

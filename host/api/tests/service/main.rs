@@ -6,9 +6,11 @@
     reason = "a test that meets what it does not expect should end there"
 )]
 
-mod data;
+mod credentials;
 mod edge;
 mod fakes;
 mod harness;
 mod identity;
+mod identity_provider;
+mod logs;
 mod tokens;

@@ -59,7 +59,7 @@ struct Rule {
     is_kept: fn(&Request<'_>) -> bool,
 }
 
-const RULES: [Rule; 17] = [
+const RULES: [Rule; 16] = [
     Rule {
         words: "the version must be 3",
         is_kept: is_version_3,
@@ -116,10 +116,6 @@ const RULES: [Rule; 17] = [
         words: "the basic constraints must be there, and must assert an authority only if one was asked for, \
                 critically",
         is_kept: has_basic_constraints_asked_for,
-    },
-    Rule {
-        words: "only an authority may have the key usage of signing certificates",
-        is_kept: signs_certificates_as_authority_alone,
     },
     Rule {
         words: "the authority key identifier must be the issuer's subject key identifier, and absent if it has none",
@@ -212,13 +208,6 @@ fn has_basic_constraints_asked_for(request: &Request<'_>) -> bool {
         }
         _ => false,
     }
-}
-
-fn signs_certificates_as_authority_alone(request: &Request<'_>) -> bool {
-    let signs_certificates = request.tbs.iter_extensions().any(|extension| {
-        matches!(extension.parsed_extension(), ParsedExtension::KeyUsage(usage) if usage.key_cert_sign())
-    });
-    !signs_certificates || request.tbs.is_ca()
 }
 
 fn has_key_identifier_of_issuer(request: &Request<'_>) -> bool {

@@ -126,19 +126,16 @@ pub(crate) fn certificate_extension(number: u8) -> Vec<u8> {
 /// A DER element.
 pub(crate) fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     let length = content.len();
-    let mut bytes = vec![tag];
-    match u8::try_from(length) {
-        Ok(length) if length < 0x80 => bytes.push(length),
-        _ => {
-            bytes.push(0x83);
-            bytes.extend(&u32::try_from(length).unwrap().to_be_bytes()[1..]);
-            let zeros = bytes[2..].iter().take_while(|byte| **byte == 0).count();
-            bytes.drain(2..2 + zeros);
-            bytes[1] -= u8::try_from(zeros).unwrap();
-        }
-    }
-    bytes.extend(content);
-    bytes
+    let digits: Vec<u8> = length
+        .to_be_bytes()
+        .into_iter()
+        .skip_while(|byte| *byte == 0)
+        .collect();
+    let length_bytes = match (length, digits.len()) {
+        (0..0x80, _) => vec![u8::try_from(length).unwrap()],
+        (_, count) => [vec![0x80 + u8::try_from(count).unwrap()], digits].concat(),
+    };
+    [vec![tag], length_bytes, content.to_vec()].concat()
 }
 
 fn time(time: DateTime<Utc>) -> Vec<u8> {

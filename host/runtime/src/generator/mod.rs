@@ -87,14 +87,11 @@ impl Generator for WasmGenerator {
                 .run(&self.lanes.brief, move |guest| guest.normalize(&text))
                 .await;
         }
-        let members = match serde_json::from_str(&text) {
-            Ok(Value::Object(members)) => members,
-            _ => {
-                return Err(PluginFailure::ParametersRefused(violation(
-                    None,
-                    "must be an object",
-                )));
-            }
+        let Ok(Value::Object(members)) = serde_json::from_str(&text) else {
+            return Err(PluginFailure::ParametersRefused(violation(
+                None,
+                "must be an object",
+            )));
         };
         self.guest
             .description

@@ -46,16 +46,16 @@ impl CertificateIssuer for MarkingIssuer {
     }
 }
 
-fn issuer() -> Option<Arc<dyn CertificateIssuer>> {
-    Some(Arc::new(MarkingIssuer {
+fn issuer() -> Arc<dyn CertificateIssuer> {
+    Arc::new(MarkingIssuer {
         private_key: PRIVATE_KEY.to_vec(),
-    }))
+    })
 }
 
 async fn note(behaviour: &str) -> Result<String, PluginFailure> {
     let generator = hostile(&doing("generate", behaviour));
     let value = generator
-        .generate(&no_parameters(), Utc::now(), issuer())
+        .generate(&no_parameters(), Utc::now(), Some(issuer()))
         .await?;
     let value: Value = serde_json::from_str(value.expose()).unwrap();
     Ok(value["note"].as_str().unwrap().to_owned())
@@ -96,13 +96,12 @@ async fn the_private_key_is_nowhere_in_the_memory_of_a_guest() {
     };
     let generator = generator("hostile", plugin);
     let value = generator
-        .generate(&no_parameters(), Utc::now(), issuer())
+        .generate(&no_parameters(), Utc::now(), Some(issuer()))
         .await
         .unwrap();
     let value: Value = serde_json::from_str(value.expose()).unwrap();
     let dump = value["secret"].as_str().unwrap();
-    let hexadecimal =
-        |bytes: &[u8]| -> String { bytes.iter().map(|byte| format!("{byte:02x}")).collect() };
+
     assert!(dump.len() > 2 * 1024 * 1024);
     // That the certificate is there shows that the search would find the key.
     assert!(dump.contains(&hexadecimal(CERTIFICATE)));
@@ -113,4 +112,10 @@ async fn the_private_key_is_nowhere_in_the_memory_of_a_guest() {
     {
         assert!(!dump.contains(&hexadecimal(part)));
     }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .fold(String::new(), |digits, byte| format!("{digits}{byte:02x}"))
 }

@@ -133,9 +133,7 @@ mod tests {
 
     #[test]
     fn quotes_stay_inside_the_phrase() {
-        let search = NameSearch::new(&FindNames::containing(
-            "a\"b OR c".replace(' ', "_").as_str(),
-        ));
-        assert_eq!(search, Some(NameSearch::Phrase("\"a\"\"b_or_c\"".into())));
+        let search = NameSearch::new(&FindNames::containing("a\"b*OR"));
+        assert_eq!(search, Some(NameSearch::Phrase("\"a\"\"b*or\"".into())));
     }
 }

@@ -7,7 +7,11 @@ use x509_parser::prelude::{GeneralName, ParsedExtension, X509Certificate};
 use crate::keys::{assert_is_pem, with_certificate};
 
 async fn made(server: &Server, name: &str, parameters: Value) -> Value {
-    server.generate(name, "certificate", parameters).await.expect(200).json()
+    server
+        .generate(name, "certificate", parameters)
+        .await
+        .expect(200)
+        .json()
 }
 
 fn pem(version: &Value) -> &str {
@@ -17,7 +21,9 @@ fn pem(version: &Value) -> &str {
 /// The extensions by OID, in their order, each with whether it is critical.
 fn extensions(certificate: &X509Certificate<'_>) -> Vec<(String, bool)> {
     let extensions = certificate.extensions().iter();
-    extensions.map(|extension| (extension.oid.to_id_string(), extension.critical)).collect()
+    extensions
+        .map(|extension| (extension.oid.to_id_string(), extension.critical))
+        .collect()
 }
 
 const SUBJECT_KEY_IDENTIFIER: &str = "2.5.29.14";
@@ -30,7 +36,12 @@ const EXTENDED_KEY_USAGE: &str = "2.5.29.37";
 #[tokio::test]
 async fn a_root_is_its_own_ca() {
     let server = Server::start().await;
-    let root = made(&server, "/root", json!({"common_name": "root", "is_ca": true})).await;
+    let root = made(
+        &server,
+        "/root",
+        json!({"common_name": "root", "is_ca": true}),
+    )
+    .await;
     assert_eq!(root["value"]["ca"], root["value"]["certificate"]);
     for (mark, expected) in [
         ("certificate_authority", true),
@@ -43,19 +54,47 @@ async fn a_root_is_its_own_ca() {
     }
     with_certificate(pem(&root), |certificate| {
         assert!(certificate.verify_signature(None).is_ok());
-        assert_eq!(certificate.subject().as_raw(), certificate.issuer().as_raw());
+        assert_eq!(
+            certificate.subject().as_raw(),
+            certificate.issuer().as_raw()
+        );
     });
 }
 
 #[tokio::test]
 async fn the_marks_say_what_was_made() {
     let server = Server::start().await;
-    made(&server, "/root", json!({"common_name": "root", "is_ca": true})).await;
+    made(
+        &server,
+        "/root",
+        json!({"common_name": "root", "is_ca": true}),
+    )
+    .await;
     for (name, parameters, is_authority, is_self_signed) in [
-        ("/i", json!({"common_name": "i", "ca": "/root", "is_ca": true}), true, false),
-        ("/l", json!({"common_name": "l", "ca": "/root"}), false, false),
-        ("/s", json!({"common_name": "s", "self_sign": true}), false, true),
-        ("/sr", json!({"common_name": "sr", "self_sign": true, "is_ca": true}), true, true),
+        (
+            "/i",
+            json!({"common_name": "i", "ca": "/root", "is_ca": true}),
+            true,
+            false,
+        ),
+        (
+            "/l",
+            json!({"common_name": "l", "ca": "/root"}),
+            false,
+            false,
+        ),
+        (
+            "/s",
+            json!({"common_name": "s", "self_sign": true}),
+            false,
+            true,
+        ),
+        (
+            "/sr",
+            json!({"common_name": "sr", "self_sign": true, "is_ca": true}),
+            true,
+            true,
+        ),
     ] {
         let version = made(&server, name, parameters).await;
         assert_eq!(version["certificate_authority"], is_authority, "{name}");
@@ -70,9 +109,17 @@ async fn the_marks_say_what_was_made() {
 #[tokio::test]
 async fn the_private_key_is_pkcs1_and_the_certificates_own() {
     let server = Server::start().await;
-    let version = made(&server, "/a", json!({"common_name": "a", "self_sign": true})).await;
+    let version = made(
+        &server,
+        "/a",
+        json!({"common_name": "a", "self_sign": true}),
+    )
+    .await;
     assert_is_pem(pem(&version), "CERTIFICATE");
-    assert_is_pem(version["value"]["private_key"].as_str().unwrap(), "RSA PRIVATE KEY");
+    assert_is_pem(
+        version["value"]["private_key"].as_str().unwrap(),
+        "RSA PRIVATE KEY",
+    );
     let value = version["value"].clone();
     server.set("/again", "certificate", value).await.expect(200);
 }
@@ -92,9 +139,17 @@ async fn only_what_was_asked_for_becomes_an_extension() {
         "extended_key_usage": ["server_auth"],
         "alternative_names": ["example.org"],
     });
-    let asked = [(KEY_USAGE, true), (EXTENDED_KEY_USAGE, false), (SUBJECT_ALTERNATIVE_NAME, false)];
+    let asked = [
+        (KEY_USAGE, true),
+        (EXTENDED_KEY_USAGE, false),
+        (SUBJECT_ALTERNATIVE_NAME, false),
+    ];
     for (name, parameters, more) in [
-        ("/leaf", json!({"common_name": "leaf", "self_sign": true}), &[][..]),
+        (
+            "/leaf",
+            json!({"common_name": "leaf", "self_sign": true}),
+            &[][..],
+        ),
         ("/root", json!({"common_name": "root", "is_ca": true}), &[]),
         ("/all", all, &asked),
     ] {
@@ -116,7 +171,11 @@ async fn basic_constraints_carry_the_authority_flag_and_no_path_length() {
     let server = Server::start().await;
     for (name, parameters, is_authority) in [
         ("/root", json!({"common_name": "root", "is_ca": true}), true),
-        ("/leaf", json!({"common_name": "leaf", "self_sign": true}), false),
+        (
+            "/leaf",
+            json!({"common_name": "leaf", "self_sign": true}),
+            false,
+        ),
     ] {
         let version = made(&server, name, parameters).await;
         with_certificate(pem(&version), |certificate| {
@@ -130,7 +189,13 @@ async fn basic_constraints_carry_the_authority_flag_and_no_path_length() {
 #[tokio::test]
 async fn alternative_names_keep_their_order_and_addresses_become_addresses() {
     let server = Server::start().await;
-    let names = ["z.example.org", "10.0.0.1", "*.a.example.org", "::1", "under_score.org"];
+    let names = [
+        "z.example.org",
+        "10.0.0.1",
+        "*.a.example.org",
+        "::1",
+        "under_score.org",
+    ];
     let parameters = json!({"common_name": "a", "self_sign": true, "alternative_names": names});
     let version = made(&server, "/a", parameters).await;
     with_certificate(pem(&version), |certificate| {
@@ -180,8 +245,13 @@ async fn each_key_usage_sets_its_own_bit() {
 #[tokio::test]
 async fn extended_key_usages_keep_their_order() {
     let server = Server::start().await;
-    let usages =
-        ["timestamping", "server_auth", "email_protection", "client_auth", "code_signing"];
+    let usages = [
+        "timestamping",
+        "server_auth",
+        "email_protection",
+        "client_auth",
+        "code_signing",
+    ];
     let parameters = json!({"common_name": "a", "self_sign": true, "extended_key_usage": usages});
     let version = made(&server, "/a", parameters).await;
     with_certificate(pem(&version), |certificate| {
@@ -200,8 +270,18 @@ async fn extended_key_usages_keep_their_order() {
 #[tokio::test]
 async fn key_identifiers_lead_from_the_certificate_to_its_issuer() {
     let server = Server::start().await;
-    let root = made(&server, "/root", json!({"common_name": "root", "is_ca": true})).await;
-    let leaf = made(&server, "/leaf", json!({"common_name": "leaf", "ca": "/root"})).await;
+    let root = made(
+        &server,
+        "/root",
+        json!({"common_name": "root", "is_ca": true}),
+    )
+    .await;
+    let leaf = made(
+        &server,
+        "/leaf",
+        json!({"common_name": "leaf", "ca": "/root"}),
+    )
+    .await;
     let (root_subject_id, root_authority_id) = with_certificate(pem(&root), key_identifiers);
     let (leaf_subject_id, leaf_authority_id) = with_certificate(pem(&leaf), key_identifiers);
     assert_eq!(root_subject_id.len(), 20);
@@ -229,7 +309,12 @@ fn key_identifiers(certificate: &X509Certificate<'_>) -> (Vec<u8>, Vec<u8>) {
 #[tokio::test]
 async fn validity_begins_now_and_lasts_exactly_the_days_asked_for() {
     let server = Server::start().await;
-    made(&server, "/root", json!({"common_name": "root", "is_ca": true, "duration": 2})).await;
+    made(
+        &server,
+        "/root",
+        json!({"common_name": "root", "is_ca": true, "duration": 2}),
+    )
+    .await;
     for duration in [1, 365, 3_650] {
         let name = format!("/{duration}");
         let parameters = json!({"common_name": "leaf", "ca": "/root", "duration": duration});
@@ -238,7 +323,10 @@ async fn validity_begins_now_and_lasts_exactly_the_days_asked_for() {
         let after = chrono::Utc::now().timestamp();
         with_certificate(pem(&version), |certificate| {
             let validity = certificate.validity();
-            let (begin, end) = (validity.not_before.timestamp(), validity.not_after.timestamp());
+            let (begin, end) = (
+                validity.not_before.timestamp(),
+                validity.not_after.timestamp(),
+            );
             assert_eq!(end - begin, duration * 86_400, "{duration}");
             assert!((before..=after).contains(&begin), "{begin}");
             let expiry = chrono::DateTime::from_timestamp(end, 0).unwrap();
@@ -255,7 +343,9 @@ async fn serial_numbers_are_positive_random_and_of_at_most_159_bits() {
     let mut serials = std::collections::BTreeSet::new();
     for _ in 0..12 {
         let parameters = json!({"common_name": "a", "self_sign": true});
-        let answer = server.generate_in_mode("overwrite", "/a", "certificate", parameters).await;
+        let answer = server
+            .generate_in_mode("overwrite", "/a", "certificate", parameters)
+            .await;
         let version = answer.expect(200).json();
         with_certificate(pem(&version), |certificate| {
             let serial = certificate.tbs_certificate.raw_serial().to_vec();

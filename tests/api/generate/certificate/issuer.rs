@@ -14,7 +14,11 @@ async fn an_authority_that_is_absent_or_no_certificate_is_404_and_meant() {
     server.set("/text", "value", json!("v")).await.expect(200);
     for ca in ["/nowhere", "/text", "/not a name"] {
         let parameters = json!({"common_name": "leaf", "ca": ca});
-        let error = server.generate("/a", "certificate", parameters).await.expect(404).error();
+        let error = server
+            .generate("/a", "certificate", parameters)
+            .await
+            .expect(404)
+            .error();
         assert!(error.contains("certificate authority"), "{ca}: {error}");
     }
 }
@@ -23,13 +27,20 @@ async fn an_authority_that_is_absent_or_no_certificate_is_404_and_meant() {
 async fn a_certificate_that_is_no_authority_can_not_sign() {
     let server = Server::start().await;
     let lone = json!({"common_name": "lone", "self_sign": true});
-    server.generate("/made", "certificate", lone).await.expect(200);
+    server
+        .generate("/made", "certificate", lone)
+        .await
+        .expect(200);
     let set = self_signed_leaf("set");
     let set = json!({"certificate": set.certificate, "private_key": set.private_key});
     server.set("/set", "certificate", set).await.expect(200);
     for ca in ["/made", "/set"] {
         let parameters = json!({"common_name": "leaf", "ca": ca});
-        server.generate("/a", "certificate", parameters).await.expect(400).error();
+        server
+            .generate("/a", "certificate", parameters)
+            .await
+            .expect(400)
+            .error();
     }
 }
 
@@ -40,10 +51,17 @@ async fn an_authority_without_its_private_key_can_not_sign() {
     let value = json!({"certificate": root.certificate});
     server.set("/root", "certificate", value).await.expect(200);
     let key_alone = json!({"private_key": root.private_key});
-    server.set("/key", "certificate", key_alone).await.expect(200);
+    server
+        .set("/key", "certificate", key_alone)
+        .await
+        .expect(200);
     for ca in ["/root", "/key"] {
         let parameters = json!({"common_name": "leaf", "ca": ca});
-        server.generate("/a", "certificate", parameters).await.expect(400).error();
+        server
+            .generate("/a", "certificate", parameters)
+            .await
+            .expect(400)
+            .error();
     }
 }
 
@@ -54,7 +72,11 @@ async fn an_authority_that_was_set_signs_too() {
     let value = json!({"certificate": root.certificate, "private_key": root.private_key});
     server.set("/root", "certificate", value).await.expect(200);
     let parameters = json!({"common_name": "leaf", "ca": "/root"});
-    let leaf = server.generate("/leaf", "certificate", parameters).await.expect(200).json();
+    let leaf = server
+        .generate("/leaf", "certificate", parameters)
+        .await
+        .expect(200)
+        .json();
     assert_eq!(leaf["value"]["ca"], root.certificate);
     with_certificate(&root.certificate, |root| {
         with_certificate(leaf["value"]["certificate"].as_str().unwrap(), |leaf| {
@@ -67,11 +89,19 @@ async fn an_authority_that_was_set_signs_too() {
 async fn the_name_of_the_authority_needs_no_slash_and_no_casing() {
     let server = Server::start().await;
     let root = json!({"common_name": "root", "is_ca": true});
-    let root = server.generate("/Path/Root", "certificate", root).await.expect(200).json();
+    let root = server
+        .generate("/Path/Root", "certificate", root)
+        .await
+        .expect(200)
+        .json();
     let mut made = None;
     for ca in ["/Path/Root", "Path/Root", "path/ROOT"] {
         let parameters = json!({"common_name": "leaf", "ca": ca});
-        let leaf = server.generate("/leaf", "certificate", parameters).await.expect(200).json();
+        let leaf = server
+            .generate("/leaf", "certificate", parameters)
+            .await
+            .expect(200)
+            .json();
         assert_eq!(leaf["value"]["ca"], root["value"]["certificate"]);
         let first = made.get_or_insert_with(|| leaf["id"].clone());
         assert_eq!(&leaf["id"], first, "{ca}");
@@ -85,7 +115,9 @@ async fn an_empty_ca_is_none() {
         json!({"common_name": "a", "ca": "", "self_sign": true}),
         json!({"common_name": "a", "ca": "", "is_ca": true}),
     ] {
-        let answer = server.generate_in_mode("overwrite", "/a", "certificate", parameters).await;
+        let answer = server
+            .generate_in_mode("overwrite", "/a", "certificate", parameters)
+            .await;
         assert_eq!(answer.expect(200).json()["self_signed"], true);
     }
 }
@@ -100,7 +132,11 @@ async fn a_chain_is_signed_link_by_link() {
         if let Some(issuer) = &issuer {
             parameters["ca"] = json!(issuer);
         }
-        let version = server.generate(name, "certificate", parameters).await.expect(200).json();
+        let version = server
+            .generate(name, "certificate", parameters)
+            .await
+            .expect(200)
+            .json();
         let certificate = version["value"]["certificate"].as_str().unwrap().to_owned();
         let ca = previous.as_ref().unwrap_or(&certificate);
         assert_eq!(version["value"]["ca"], *ca);
@@ -118,8 +154,16 @@ async fn a_chain_is_signed_link_by_link() {
 async fn a_leaf_may_outlive_its_authority() {
     let server = Server::start().await;
     let root = json!({"common_name": "root", "is_ca": true, "duration": 1});
-    let root = server.generate("/root", "certificate", root).await.expect(200).json();
+    let root = server
+        .generate("/root", "certificate", root)
+        .await
+        .expect(200)
+        .json();
     let leaf = json!({"common_name": "leaf", "ca": "/root", "duration": 3_650});
-    let leaf = server.generate("/leaf", "certificate", leaf).await.expect(200).json();
+    let leaf = server
+        .generate("/leaf", "certificate", leaf)
+        .await
+        .expect(200)
+        .json();
     assert!(leaf["expiry_date"].as_str() > root["expiry_date"].as_str());
 }

@@ -11,7 +11,9 @@ fn with(parameter: &str, value: Value) -> Value {
 }
 
 async fn generate(server: &Server, parameters: Value) -> Answer {
-    server.generate_in_mode("overwrite", "/a", "certificate", parameters).await
+    server
+        .generate_in_mode("overwrite", "/a", "certificate", parameters)
+        .await
 }
 
 #[track_caller]
@@ -61,7 +63,9 @@ async fn without_an_issuer_of_any_kind_it_is_400() {
 #[tokio::test]
 async fn ca_and_self_sign_together_are_400() {
     let server = Server::start().await;
-    generate(&server, json!({"common_name": "root", "is_ca": true})).await.expect(200);
+    generate(&server, json!({"common_name": "root", "is_ca": true}))
+        .await
+        .expect(200);
     let parameters = json!({"common_name": "leaf", "ca": "/a", "self_sign": true});
     refused(&generate(&server, parameters).await, &["ca", "self_sign"]);
 }
@@ -78,28 +82,44 @@ async fn subject_fields_are_taken_up_to_their_length_and_one_more_character_is_4
         ("country", 2),
     ] {
         let longest = "a".repeat(characters_max);
-        generate(&server, with(field, json!(longest))).await.expect(200);
+        generate(&server, with(field, json!(longest)))
+            .await
+            .expect(200);
         let too_long = format!("{longest}a");
         let answer = generate(&server, with(field, json!(too_long))).await;
         refused(&answer, &[field, &characters_max.to_string()]);
         assert!(!answer.body.contains(&too_long));
     }
     let non_ascii = "ä".repeat(64);
-    generate(&server, with("common_name", json!(non_ascii))).await.expect(200);
+    generate(&server, with("common_name", json!(non_ascii)))
+        .await
+        .expect(200);
 }
 
 #[tokio::test]
 async fn key_lengths_are_2048_3072_and_4096() {
     let server = Server::start().await;
     for key_length in [2048, 3072, 4096] {
-        let answer = generate(&server, with("key_length", json!(key_length))).await.expect(200);
+        let answer = generate(&server, with("key_length", json!(key_length)))
+            .await
+            .expect(200);
         let certificate = answer.json()["value"]["certificate"].clone();
         let bits = crate::keys::certificate_key_bits(certificate.as_str().unwrap());
         assert_eq!(bits, key_length);
         assert_eq!(answer.json()["key_length"], key_length);
     }
-    for key_length in [json!(0), json!(1024), json!(2049), json!(8192), json!("x"), Value::Null] {
-        refused(&generate(&server, with("key_length", key_length)).await, &["key_length"]);
+    for key_length in [
+        json!(0),
+        json!(1024),
+        json!(2049),
+        json!(8192),
+        json!("x"),
+        Value::Null,
+    ] {
+        refused(
+            &generate(&server, with("key_length", key_length)).await,
+            &["key_length"],
+        );
     }
 }
 
@@ -107,16 +127,31 @@ async fn key_lengths_are_2048_3072_and_4096() {
 async fn durations_from_1_to_3650_days_are_taken_and_one_past_is_400() {
     let server = Server::start().await;
     for duration in [1, 2, 3_649, 3_650] {
-        let answer = generate(&server, with("duration", json!(duration))).await.expect(200).json();
+        let answer = generate(&server, with("duration", json!(duration)))
+            .await
+            .expect(200)
+            .json();
         assert_eq!(answer["duration_used"], duration);
         assert_eq!(answer["duration_overridden"], false);
     }
-    for duration in
-        [json!(0), json!(-1), json!(3_651), json!(1_000_000), json!(1.5), json!("x"), Value::Null]
-    {
-        refused(&generate(&server, with("duration", duration)).await, &["duration"]);
+    for duration in [
+        json!(0),
+        json!(-1),
+        json!(3_651),
+        json!(1_000_000),
+        json!(1.5),
+        json!("x"),
+        Value::Null,
+    ] {
+        refused(
+            &generate(&server, with("duration", duration)).await,
+            &["duration"],
+        );
     }
-    let default = generate(&server, with("common_name", json!("leaf"))).await.expect(200).json();
+    let default = generate(&server, with("common_name", json!("leaf")))
+        .await
+        .expect(200)
+        .json();
     assert_eq!(default["duration_used"], 365);
 }
 
@@ -140,12 +175,22 @@ async fn a_usage_that_is_not_exactly_known_is_400_and_named() {
         ),
         (
             "extended_key_usage",
-            &["client_auth", "server_auth", "code_signing", "email_protection", "timestamping"],
+            &[
+                "client_auth",
+                "server_auth",
+                "code_signing",
+                "email_protection",
+                "timestamping",
+            ],
         ),
     ] {
-        generate(&server, with(parameter, json!(known))).await.expect(200);
+        generate(&server, with(parameter, json!(known)))
+            .await
+            .expect(200);
         for usage in known {
-            generate(&server, with(parameter, json!([usage]))).await.expect(200);
+            generate(&server, with(parameter, json!([usage])))
+                .await
+                .expect(200);
             let upper = usage.to_uppercase();
             let answer = generate(&server, with(parameter, json!([known[0], upper]))).await;
             refused(&answer, &[&upper]);
@@ -155,9 +200,14 @@ async fn a_usage_that_is_not_exactly_known_is_400_and_named() {
             refused(&answer, &[unknown]);
         }
         for wrong in [json!(known[0]), json!([1]), json!({"0": known[0]})] {
-            refused(&generate(&server, with(parameter, wrong)).await, &[parameter]);
+            refused(
+                &generate(&server, with(parameter, wrong)).await,
+                &[parameter],
+            );
         }
-        generate(&server, with(parameter, json!([]))).await.expect(200);
+        generate(&server, with(parameter, json!([])))
+            .await
+            .expect(200);
     }
 }
 
@@ -172,7 +222,13 @@ async fn a_wrong_usage_is_told_before_the_authority_is_looked_up() {
 async fn alternative_names_are_addresses_and_dns_names() {
     let server = Server::start().await;
     let longest_label = "a".repeat(63);
-    let longest = ["a".repeat(63), "b".repeat(63), "c".repeat(63), "d".repeat(61)].join(".");
+    let longest = [
+        "a".repeat(63),
+        "b".repeat(63),
+        "c".repeat(63),
+        "d".repeat(61),
+    ]
+    .join(".");
     assert_eq!(longest.len(), 253);
     for name in [
         "example.org",
@@ -223,14 +279,24 @@ async fn alternative_names_are_addresses_and_dns_names() {
     let answer = generate(&server, with("alternative_names", json!([one_more]))).await;
     refused(&answer, &["253"]);
     for wrong in [json!("example.org"), json!([1]), json!({})] {
-        refused(&generate(&server, with("alternative_names", wrong)).await, &["alternative_names"]);
+        refused(
+            &generate(&server, with("alternative_names", wrong)).await,
+            &["alternative_names"],
+        );
     }
 }
 
 #[tokio::test]
 async fn texts_of_another_json_kind_are_400_and_named() {
     let server = Server::start().await;
-    for field in ["organization", "organization_unit", "locality", "state", "country", "ca"] {
+    for field in [
+        "organization",
+        "organization_unit",
+        "locality",
+        "state",
+        "country",
+        "ca",
+    ] {
         for wrong in [json!(1), json!(true), json!(["x"])] {
             refused(&generate(&server, with(field, wrong)).await, &[field]);
         }

@@ -7,14 +7,22 @@ use crate::keys::with_certificate;
 
 /// The subject's attributes as (OID, text), one for each RDN.
 fn attributes(version: &Value) -> Vec<(String, String)> {
-    with_certificate(version["value"]["certificate"].as_str().unwrap(), |certificate| {
-        let subject = certificate.subject();
-        assert!(subject.iter_rdn().all(|rdn| rdn.iter().count() == 1));
-        let attributes = subject.iter_attributes();
-        attributes
-            .map(|one| (one.attr_type().to_id_string(), one.as_str().unwrap().to_owned()))
-            .collect()
-    })
+    with_certificate(
+        version["value"]["certificate"].as_str().unwrap(),
+        |certificate| {
+            let subject = certificate.subject();
+            assert!(subject.iter_rdn().all(|rdn| rdn.iter().count() == 1));
+            let attributes = subject.iter_attributes();
+            attributes
+                .map(|one| {
+                    (
+                        one.attr_type().to_id_string(),
+                        one.as_str().unwrap().to_owned(),
+                    )
+                })
+                .collect()
+        },
+    )
 }
 
 const FIELDS: [(&str, &str); 6] = [
@@ -33,7 +41,11 @@ async fn given_fields_stand_in_the_specified_order_and_no_others() {
     for (field, _) in FIELDS.iter().rev() {
         all[*field] = json!(if *field == "country" { "AT" } else { field });
     }
-    let version = server.generate("/all", "certificate", all).await.expect(200).json();
+    let version = server
+        .generate("/all", "certificate", all)
+        .await
+        .expect(200)
+        .json();
     let expected: Vec<(String, String)> = FIELDS
         .iter()
         .map(|(field, oid)| {
@@ -44,9 +56,16 @@ async fn given_fields_stand_in_the_specified_order_and_no_others() {
     assert_eq!(attributes(&version), expected);
 
     let two = json!({"self_sign": true, "locality": "Graz", "common_name": "", "country": "AT"});
-    let version = server.generate("/two", "certificate", two).await.expect(200).json();
+    let version = server
+        .generate("/two", "certificate", two)
+        .await
+        .expect(200)
+        .json();
     let expected = [("2.5.4.6", "AT"), ("2.5.4.7", "Graz")];
-    assert_eq!(attributes(&version), expected.map(|(oid, text)| (oid.into(), text.into())));
+    assert_eq!(
+        attributes(&version),
+        expected.map(|(oid, text)| (oid.into(), text.into()))
+    );
 }
 
 #[tokio::test]
@@ -75,8 +94,9 @@ async fn every_text_comes_out_as_it_went_in_and_injects_nothing() {
     ] {
         for (field, oid) in [FIELDS[0], FIELDS[4]] {
             let parameters = json!({field: text, "self_sign": true});
-            let answer =
-                server.generate_in_mode("overwrite", "/a", "certificate", parameters).await;
+            let answer = server
+                .generate_in_mode("overwrite", "/a", "certificate", parameters)
+                .await;
             assert_eq!(answer.status, 200, "{field} {text:?}: {}", answer.body);
             let version = answer.json();
             assert_eq!(attributes(&version), [(oid.to_owned(), text.to_owned())]);
@@ -90,14 +110,29 @@ async fn a_certificate_carries_the_bytes_of_its_issuers_subject() {
     let root = json!({
         "common_name": "Wurzel, ß+", "organization": "#o", "country": "AT", "is_ca": true,
     });
-    let root = server.generate("/root", "certificate", root).await.expect(200).json();
+    let root = server
+        .generate("/root", "certificate", root)
+        .await
+        .expect(200)
+        .json();
     let leaf = json!({"common_name": "leaf", "ca": "/root"});
-    let leaf = server.generate("/leaf", "certificate", leaf).await.expect(200).json();
+    let leaf = server
+        .generate("/leaf", "certificate", leaf)
+        .await
+        .expect(200)
+        .json();
     let bytes = |version: &Value, of_issuer: bool| {
-        with_certificate(version["value"]["certificate"].as_str().unwrap(), |certificate| {
-            let name = if of_issuer { certificate.issuer() } else { certificate.subject() };
-            name.as_raw().to_vec()
-        })
+        with_certificate(
+            version["value"]["certificate"].as_str().unwrap(),
+            |certificate| {
+                let name = if of_issuer {
+                    certificate.issuer()
+                } else {
+                    certificate.subject()
+                };
+                name.as_raw().to_vec()
+            },
+        )
     };
     assert_eq!(bytes(&leaf, true), bytes(&root, false));
 }

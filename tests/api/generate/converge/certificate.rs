@@ -30,7 +30,10 @@ async fn the_same_parameters_keep_the_certificate() {
         json!({"common_name": "root", "is_ca": true}),
         full(),
     ] {
-        assert_eq!(converge(&server, "certificate", &parameters, &parameters).await, Outcome::Kept);
+        assert_eq!(
+            converge(&server, "certificate", &parameters, &parameters).await,
+            Outcome::Kept
+        );
     }
 }
 
@@ -39,11 +42,32 @@ async fn other_ways_to_ask_for_the_same_certificate_keep_it() {
     let server = Server::start().await;
     let root = json!({"common_name": "root", "is_ca": true});
     for (first, then) in [
-        (full(), with(&full(), &json!({"key_length": 2048, "is_ca": false, "ca": ""}))),
-        (full(), with(&full(), &json!({"key_length": "2048", "duration": "90"}))),
-        (full(), with(&full(), &json!({"key_usage": ["key_encipherment", "digital_signature"]}))),
-        (root.clone(), with(&root, &json!({"duration": 365, "organization": ""}))),
-        (root.clone(), with(&root, &json!({"alternative_names": [], "key_usage": []}))),
+        (
+            full(),
+            with(
+                &full(),
+                &json!({"key_length": 2048, "is_ca": false, "ca": ""}),
+            ),
+        ),
+        (
+            full(),
+            with(&full(), &json!({"key_length": "2048", "duration": "90"})),
+        ),
+        (
+            full(),
+            with(
+                &full(),
+                &json!({"key_usage": ["key_encipherment", "digital_signature"]}),
+            ),
+        ),
+        (
+            root.clone(),
+            with(&root, &json!({"duration": 365, "organization": ""})),
+        ),
+        (
+            root.clone(),
+            with(&root, &json!({"alternative_names": [], "key_usage": []})),
+        ),
         (root.clone(), with(&root, &json!({"self_sign": true}))),
     ] {
         let became = converge(&server, "certificate", &first, &then).await;
@@ -98,10 +122,20 @@ async fn a_certificate_that_was_set_is_compared_by_what_it_says() {
             (json!({"common_name": "other"}), Outcome::Written),
             (json!({"key_length": 3072}), Outcome::Written),
             (json!({"key_usage": ["crl_sign"]}), Outcome::Written),
-            (json!({"extended_key_usage": ["server_auth"]}), Outcome::Written),
-            (json!({"alternative_names": ["example.org"]}), Outcome::Written),
+            (
+                json!({"extended_key_usage": ["server_auth"]}),
+                Outcome::Written,
+            ),
+            (
+                json!({"alternative_names": ["example.org"]}),
+                Outcome::Written,
+            ),
         ] {
-            let set = server.set("/a", "certificate", value.clone()).await.expect(200).json();
+            let set = server
+                .set("/a", "certificate", value.clone())
+                .await
+                .expect(200)
+                .json();
             let requested = with(&parameters, &change);
             let became = converge_from(&server, &set, "certificate", &requested).await;
             assert_eq!(became, outcome, "{requested}");
@@ -113,7 +147,11 @@ async fn a_certificate_that_was_set_is_compared_by_what_it_says() {
 async fn a_credential_without_a_certificate_differs() {
     let server = Server::start().await;
     let value = json!({"ca": authority("root").certificate});
-    let set = server.set("/a", "certificate", value).await.expect(200).json();
+    let set = server
+        .set("/a", "certificate", value)
+        .await
+        .expect(200)
+        .json();
     let parameters = json!({"common_name": "root", "is_ca": true});
     let became = converge_from(&server, &set, "certificate", &parameters).await;
     assert_eq!(became, Outcome::Written);
@@ -123,9 +161,17 @@ async fn a_credential_without_a_certificate_differs() {
 async fn an_answer_that_keeps_the_certificate_says_that_no_duration_was_used() {
     let server = Server::start().await;
     let parameters = json!({"common_name": "root", "is_ca": true, "key_length": 3072});
-    let made = server.generate("/a", "certificate", parameters.clone()).await.expect(200).json();
+    let made = server
+        .generate("/a", "certificate", parameters.clone())
+        .await
+        .expect(200)
+        .json();
     assert_eq!(made["duration_used"], 365);
-    let kept = server.generate("/a", "certificate", parameters).await.expect(200).json();
+    let kept = server
+        .generate("/a", "certificate", parameters)
+        .await
+        .expect(200)
+        .json();
     assert_eq!(kept["id"], made["id"]);
     assert_eq!(kept["duration_overridden"], false);
     assert_eq!(kept["duration_used"], 0);

@@ -8,7 +8,11 @@ use crate::made_elsewhere::authority;
 
 async fn with_root(name: &str, server: &Server) -> Value {
     let root = json!({"common_name": "root", "is_ca": true});
-    server.generate_in_mode("overwrite", name, "certificate", root).await.expect(200).json()
+    server
+        .generate_in_mode("overwrite", name, "certificate", root)
+        .await
+        .expect(200)
+        .json()
 }
 
 #[tokio::test]
@@ -18,9 +22,19 @@ async fn another_authority_writes() {
     with_root("/other", &server).await;
     let by_root = json!({"common_name": "leaf", "ca": "/root"});
     let by_other = json!({"common_name": "leaf", "ca": "/other"});
-    let made = server.generate("/a", "certificate", by_root.clone()).await.expect(200).json();
-    assert_eq!(converge_from(&server, &made, "certificate", &by_root).await, Outcome::Kept);
-    assert_eq!(converge_from(&server, &made, "certificate", &by_other).await, Outcome::Written);
+    let made = server
+        .generate("/a", "certificate", by_root.clone())
+        .await
+        .expect(200)
+        .json();
+    assert_eq!(
+        converge_from(&server, &made, "certificate", &by_root).await,
+        Outcome::Kept
+    );
+    assert_eq!(
+        converge_from(&server, &made, "certificate", &by_other).await,
+        Outcome::Written
+    );
 }
 
 #[tokio::test]
@@ -28,11 +42,21 @@ async fn a_new_version_of_the_authority_writes_once() {
     let server = Server::start().await;
     with_root("/root", &server).await;
     let parameters = json!({"common_name": "leaf", "ca": "/root"});
-    let made = server.generate("/a", "certificate", parameters.clone()).await.expect(200).json();
+    let made = server
+        .generate("/a", "certificate", parameters.clone())
+        .await
+        .expect(200)
+        .json();
     with_root("/root", &server).await;
-    assert_eq!(converge_from(&server, &made, "certificate", &parameters).await, Outcome::Written);
+    assert_eq!(
+        converge_from(&server, &made, "certificate", &parameters).await,
+        Outcome::Written
+    );
     let renewed = server.versions("/a").await[0].clone();
-    assert_eq!(converge_from(&server, &renewed, "certificate", &parameters).await, Outcome::Kept);
+    assert_eq!(
+        converge_from(&server, &renewed, "certificate", &parameters).await,
+        Outcome::Kept
+    );
 }
 
 #[tokio::test]
@@ -41,10 +65,20 @@ async fn from_an_authority_to_self_signed_and_back_writes() {
     with_root("/root", &server).await;
     let by_root = json!({"common_name": "leaf", "ca": "/root"});
     let by_itself = json!({"common_name": "leaf", "self_sign": true});
-    let made = server.generate("/a", "certificate", by_root.clone()).await.expect(200).json();
-    assert_eq!(converge_from(&server, &made, "certificate", &by_itself).await, Outcome::Written);
+    let made = server
+        .generate("/a", "certificate", by_root.clone())
+        .await
+        .expect(200)
+        .json();
+    assert_eq!(
+        converge_from(&server, &made, "certificate", &by_itself).await,
+        Outcome::Written
+    );
     let own = server.versions("/a").await[0].clone();
-    assert_eq!(converge_from(&server, &own, "certificate", &by_root).await, Outcome::Written);
+    assert_eq!(
+        converge_from(&server, &own, "certificate", &by_root).await,
+        Outcome::Written
+    );
 }
 
 #[tokio::test]
@@ -52,22 +86,40 @@ async fn a_leaf_set_with_the_name_of_its_authority_is_compared_by_it() {
     let server = Server::start().await;
     let root = authority("root");
     let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
-    server.set("/root", "certificate", stored.clone()).await.expect(200);
+    server
+        .set("/root", "certificate", stored.clone())
+        .await
+        .expect(200);
     let leaf = root.sign_leaf("leaf");
     let value = json!({"certificate": leaf.certificate, "ca_name": "/root"});
     let parameters = json!({"common_name": "leaf", "ca": "/root", "duration": 400});
 
-    let set = server.set("/a", "certificate", value.clone()).await.expect(200).json();
-    assert_eq!(converge_from(&server, &set, "certificate", &parameters).await, Outcome::Kept);
+    let set = server
+        .set("/a", "certificate", value.clone())
+        .await
+        .expect(200)
+        .json();
+    assert_eq!(
+        converge_from(&server, &set, "certificate", &parameters).await,
+        Outcome::Kept
+    );
 
     server.set("/root", "certificate", stored).await.expect(200);
-    assert_eq!(converge_from(&server, &set, "certificate", &parameters).await, Outcome::Kept);
+    assert_eq!(
+        converge_from(&server, &set, "certificate", &parameters).await,
+        Outcome::Kept
+    );
 
     let renewed = root.renewed_as("root");
-    let renewed =
-        json!({"certificate": renewed.certificate, "private_key": renewed.private_key});
-    server.set("/root", "certificate", renewed).await.expect(200);
-    assert_eq!(converge_from(&server, &set, "certificate", &parameters).await, Outcome::Written);
+    let renewed = json!({"certificate": renewed.certificate, "private_key": renewed.private_key});
+    server
+        .set("/root", "certificate", renewed)
+        .await
+        .expect(200);
+    assert_eq!(
+        converge_from(&server, &set, "certificate", &parameters).await,
+        Outcome::Written
+    );
 }
 
 #[tokio::test]
@@ -78,7 +130,14 @@ async fn a_leaf_set_with_a_raw_ca_matches_any_authority_name() {
     server.set("/root", "certificate", stored).await.expect(200);
     let leaf = root.sign_leaf("leaf");
     let value = json!({"certificate": leaf.certificate, "ca": root.certificate});
-    let set = server.set("/a", "certificate", value).await.expect(200).json();
+    let set = server
+        .set("/a", "certificate", value)
+        .await
+        .expect(200)
+        .json();
     let parameters = json!({"common_name": "leaf", "ca": "/root", "duration": 400});
-    assert_eq!(converge_from(&server, &set, "certificate", &parameters).await, Outcome::Kept);
+    assert_eq!(
+        converge_from(&server, &set, "certificate", &parameters).await,
+        Outcome::Kept
+    );
 }

@@ -13,7 +13,11 @@ async fn the_key_length_counts() {
         for (first, then, outcome) in [
             (json!({}), json!({}), Outcome::Kept),
             (json!({}), json!({"key_length": 2048}), Outcome::Kept),
-            (json!({"key_length": 3072}), json!({"key_length": "3072"}), Outcome::Kept),
+            (
+                json!({"key_length": 3072}),
+                json!({"key_length": "3072"}),
+                Outcome::Kept,
+            ),
             (json!({"key_length": 3072}), json!({}), Outcome::Written),
             (json!({}), json!({"key_length": 3072}), Outcome::Written),
         ] {
@@ -26,7 +30,10 @@ async fn the_key_length_counts() {
 #[tokio::test]
 async fn the_comment_of_an_ssh_key_counts_and_an_empty_one_is_none() {
     let server = Server::start().await;
-    let (ada, grace) = (json!({"ssh_comment": "ada"}), json!({"ssh_comment": "grace"}));
+    let (ada, grace) = (
+        json!({"ssh_comment": "ada"}),
+        json!({"ssh_comment": "grace"}),
+    );
     let empty = json!({"ssh_comment": ""});
     for (first, then, outcome) in [
         (&ada, &ada, Outcome::Kept),
@@ -37,7 +44,11 @@ async fn the_comment_of_an_ssh_key_counts_and_an_empty_one_is_none() {
         (&empty, &json!({}), Outcome::Kept),
         (&json!({}), &ada, Outcome::Written),
     ] {
-        assert_eq!(converge(&server, "ssh", first, then).await, outcome, "{first}, then {then}");
+        assert_eq!(
+            converge(&server, "ssh", first, then).await,
+            outcome,
+            "{first}, then {then}"
+        );
     }
 }
 
@@ -48,19 +59,36 @@ async fn a_key_that_was_set_is_kept_when_it_is_what_is_asked_for() {
         ("rsa", json!({}), json!({"key_length": 3072})),
         ("rsa", json!({"key_length": 3072}), json!({})),
         ("ssh", json!({}), json!({"ssh_comment": "ada"})),
-        ("ssh", json!({"ssh_comment": "ada on host"}), json!({"ssh_comment": "ada"})),
+        (
+            "ssh",
+            json!({"ssh_comment": "ada on host"}),
+            json!({"ssh_comment": "ada"}),
+        ),
     ] {
-        let made = server.generate("/made", credential_type, parameters.clone()).await;
+        let made = server
+            .generate("/made", credential_type, parameters.clone())
+            .await;
         let value = made.expect(200).json()["value"].clone();
         for value in [value.clone(), json!({"public_key": value["public_key"]})] {
-            let set = server.set("/a", credential_type, value).await.expect(200).json();
+            let set = server
+                .set("/a", credential_type, value)
+                .await
+                .expect(200)
+                .json();
             let same = converge_from(&server, &set, credential_type, &parameters).await;
             assert_eq!(same, Outcome::Kept, "{credential_type} {parameters}");
             let different = converge_from(&server, &set, credential_type, &other).await;
-            assert_eq!(different, Outcome::Written, "{credential_type} {parameters}");
+            assert_eq!(
+                different,
+                Outcome::Written,
+                "{credential_type} {parameters}"
+            );
         }
         for name in ["/made", "/a"] {
-            server.delete(&format!("/api/v1/data?name={name}")).await.expect(204);
+            server
+                .delete(&format!("/api/v1/data?name={name}"))
+                .await
+                .expect(204);
         }
     }
 }
@@ -76,7 +104,11 @@ async fn a_key_whose_public_part_is_absent_or_unreadable_differs() {
             json!({"public_key": "ssh-rsa AAAA", "private_key": "private"}),
         ];
         for value in values {
-            let set = server.set("/a", credential_type, value.clone()).await.expect(200).json();
+            let set = server
+                .set("/a", credential_type, value.clone())
+                .await
+                .expect(200)
+                .json();
             let became = converge_from(&server, &set, credential_type, &json!({})).await;
             assert_eq!(became, Outcome::Written, "{credential_type} {value}");
         }

@@ -17,13 +17,10 @@ enum Outcome {
 }
 
 /// Generates `/a` anew with the first parameters, then with the others in the default mode, and says what became of it.
-async fn converge(
-    server: &Server,
-    credential_type: &str,
-    first: &Value,
-    then: &Value,
-) -> Outcome {
-    let made = server.generate_in_mode("overwrite", "/a", credential_type, first.clone()).await;
+async fn converge(server: &Server, credential_type: &str, first: &Value, then: &Value) -> Outcome {
+    let made = server
+        .generate_in_mode("overwrite", "/a", credential_type, first.clone())
+        .await;
     let made = made.expect(200).json();
     converge_from(server, &made, credential_type, then).await
 }
@@ -35,7 +32,9 @@ async fn converge_from(
     credential_type: &str,
     parameters: &Value,
 ) -> Outcome {
-    let answer = server.generate("/a", credential_type, parameters.clone()).await;
+    let answer = server
+        .generate("/a", credential_type, parameters.clone())
+        .await;
     let answer = answer.expect(200).json();
     if answer["id"] == existing["id"] {
         assert_eq!(answer["value"], existing["value"]);
@@ -58,9 +57,21 @@ fn with(base: &Value, others: &Value) -> Value {
 async fn the_newest_version_is_what_counts() {
     let server = Server::start().await;
     let (short, long) = (json!({"length": 10}), json!({"length": 50}));
-    assert_eq!(converge(&server, "password", &short, &long).await, Outcome::Written);
-    assert_eq!(converge(&server, "password", &short, &short).await, Outcome::Kept);
-    server.set("/a", "password", json!("mine")).await.expect(200);
+    assert_eq!(
+        converge(&server, "password", &short, &long).await,
+        Outcome::Written
+    );
+    assert_eq!(
+        converge(&server, "password", &short, &short).await,
+        Outcome::Kept
+    );
+    server
+        .set("/a", "password", json!("mine"))
+        .await
+        .expect(200);
     let before = server.versions("/a").await[0].clone();
-    assert_eq!(converge_from(&server, &before, "password", &short).await, Outcome::Written);
+    assert_eq!(
+        converge_from(&server, &before, "password", &short).await,
+        Outcome::Written
+    );
 }

@@ -18,23 +18,38 @@ async fn the_name_that_was_asked_for_counts() {
         (&json!({}), &json!({}), Outcome::Kept),
         (&json!({}), &json!({"username": ""}), Outcome::Kept),
     ] {
-        assert_eq!(converge(&server, "user", first, then).await, outcome, "{first}, then {then}");
+        assert_eq!(
+            converge(&server, "user", first, then).await,
+            outcome,
+            "{first}, then {then}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_name_that_was_made_is_no_parameter() {
     let server = Server::start().await;
-    let made = server.generate("/a", "user", json!({})).await.expect(200).json();
+    let made = server
+        .generate("/a", "user", json!({}))
+        .await
+        .expect(200)
+        .json();
     let asked_for = json!({"username": made["value"]["username"]});
-    assert_eq!(converge_from(&server, &made, "user", &asked_for).await, Outcome::Written);
+    assert_eq!(
+        converge_from(&server, &made, "user", &asked_for).await,
+        Outcome::Written
+    );
 }
 
 #[tokio::test]
 async fn the_deprecated_place_of_the_name_counts_as_the_other() {
     let server = Server::start().await;
     let body = json!({"name": "/a", "type": "user", "value": {"username": "ada"}});
-    let made = server.post("/api/v1/data", body.clone()).await.expect(200).json();
+    let made = server
+        .post("/api/v1/data", body.clone())
+        .await
+        .expect(200)
+        .json();
     let same = converge_from(&server, &made, "user", &json!({"username": "ada"})).await;
     assert_eq!(same, Outcome::Kept);
     let again = server.post("/api/v1/data", body).await.expect(200).json();
@@ -47,7 +62,10 @@ async fn a_user_that_was_set_always_differs() {
     let value = json!({"username": "ada", "password": "abcdefghijABCDEFGHIJ0123456789"});
     let set = server.set("/a", "user", value).await.expect(200).json();
     let same_name = json!({"username": "ada"});
-    assert_eq!(converge_from(&server, &set, "user", &same_name).await, Outcome::Written);
+    assert_eq!(
+        converge_from(&server, &set, "user", &same_name).await,
+        Outcome::Written
+    );
 }
 
 #[tokio::test]
@@ -56,6 +74,12 @@ async fn after_a_regenerate_the_name_has_become_a_parameter() {
     server.generate("/a", "user", json!({})).await.expect(200);
     let regenerated = server.regenerate("/a").await.expect(200).json();
     let with_name = json!({"username": regenerated["value"]["username"]});
-    assert_eq!(converge_from(&server, &regenerated, "user", &with_name).await, Outcome::Kept);
-    assert_eq!(converge_from(&server, &regenerated, "user", &json!({})).await, Outcome::Written);
+    assert_eq!(
+        converge_from(&server, &regenerated, "user", &with_name).await,
+        Outcome::Kept
+    );
+    assert_eq!(
+        converge_from(&server, &regenerated, "user", &json!({})).await,
+        Outcome::Written
+    );
 }

@@ -6,7 +6,11 @@ use serde_json::{Value, json};
 use crate::made_elsewhere::{authority, self_signed_leaf};
 
 async fn refused(server: &Server, value: Value) -> String {
-    server.set("/a", "certificate", value).await.expect(400).error()
+    server
+        .set("/a", "certificate", value)
+        .await
+        .expect(400)
+        .error()
 }
 
 #[tokio::test]
@@ -17,7 +21,11 @@ async fn a_ca_that_signed_the_certificate_is_kept_as_it_was_sent() {
     let value = json!({
         "ca": root.certificate, "certificate": leaf.certificate, "private_key": leaf.private_key,
     });
-    let answer = server.set("/a", "certificate", value.clone()).await.expect(200).json();
+    let answer = server
+        .set("/a", "certificate", value.clone())
+        .await
+        .expect(200)
+        .json();
     assert_eq!(answer["value"], value);
 }
 
@@ -47,7 +55,11 @@ async fn a_ca_that_is_no_authority_is_400_unless_it_is_the_certificate_itself() 
     let error = refused(&server, json!({"ca": lone.certificate})).await;
     assert!(error.contains("ca"), "{error}");
     let other = self_signed_leaf("other");
-    refused(&server, json!({"ca": lone.certificate, "certificate": other.certificate})).await;
+    refused(
+        &server,
+        json!({"ca": lone.certificate, "certificate": other.certificate}),
+    )
+    .await;
 
     let itself = json!({"ca": lone.certificate, "certificate": lone.certificate});
     server.set("/a", "certificate", itself).await.expect(200);
@@ -59,10 +71,17 @@ async fn ca_name_brings_the_certificate_of_the_stored_authority() {
     let root = authority("root");
     let leaf = root.sign_leaf("leaf");
     let stored = json!({"certificate": root.certificate});
-    server.set("/Path/Root", "certificate", stored).await.expect(200);
+    server
+        .set("/Path/Root", "certificate", stored)
+        .await
+        .expect(200);
     for ca_name in ["/Path/Root", "Path/Root", "/path/ROOT"] {
         let value = json!({"ca_name": ca_name, "certificate": leaf.certificate});
-        let answer = server.set("/a", "certificate", value).await.expect(200).json();
+        let answer = server
+            .set("/a", "certificate", value)
+            .await
+            .expect(200)
+            .json();
         let expected = json!({
             "ca": root.certificate, "certificate": leaf.certificate, "private_key": null,
         });
@@ -77,8 +96,15 @@ async fn a_ca_name_that_names_no_certificate_is_404_and_the_authority_is_meant()
     server.set("/text", "value", json!("v")).await.expect(200);
     for ca_name in ["/nowhere", "/text"] {
         let value = json!({"ca_name": ca_name, "certificate": leaf.certificate});
-        let error = server.set("/a", "certificate", value).await.expect(404).error();
-        assert!(error.contains("certificate authority"), "{ca_name}: {error}");
+        let error = server
+            .set("/a", "certificate", value)
+            .await
+            .expect(404)
+            .error();
+        assert!(
+            error.contains("certificate authority"),
+            "{ca_name}: {error}"
+        );
     }
 }
 
@@ -89,7 +115,11 @@ async fn a_ca_name_of_a_certificate_that_is_no_authority_is_400() {
     let stored = json!({"certificate": lone.certificate});
     server.set("/lone", "certificate", stored).await.expect(200);
     let leaf = authority("root").sign_leaf("leaf");
-    refused(&server, json!({"ca_name": "/lone", "certificate": leaf.certificate})).await;
+    refused(
+        &server,
+        json!({"ca_name": "/lone", "certificate": leaf.certificate}),
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -97,11 +127,17 @@ async fn a_stored_authority_that_did_not_sign_is_400_in_words_of_its_own() {
     let server = Server::start().await;
     let other = authority("other");
     let stored = json!({"certificate": other.certificate});
-    server.set("/other", "certificate", stored).await.expect(200);
+    server
+        .set("/other", "certificate", stored)
+        .await
+        .expect(200);
     let leaf = authority("root").sign_leaf("leaf");
     let by_name = json!({"ca_name": "/other", "certificate": leaf.certificate});
     let by_value = json!({"ca": other.certificate, "certificate": leaf.certificate});
-    assert_ne!(refused(&server, by_name).await, refused(&server, by_value).await);
+    assert_ne!(
+        refused(&server, by_name).await,
+        refused(&server, by_value).await
+    );
 }
 
 #[tokio::test]
@@ -113,9 +149,17 @@ async fn only_the_newest_version_of_a_stored_authority_is_tried() {
         server.set("/root", "certificate", stored).await.expect(200);
     }
     let by_old = old.sign_leaf("leaf");
-    refused(&server, json!({"ca_name": "/root", "certificate": by_old.certificate})).await;
+    refused(
+        &server,
+        json!({"ca_name": "/root", "certificate": by_old.certificate}),
+    )
+    .await;
     let by_new = new.sign_leaf("leaf");
     let value = json!({"ca_name": "/root", "certificate": by_new.certificate});
-    let answer = server.set("/a", "certificate", value).await.expect(200).json();
+    let answer = server
+        .set("/a", "certificate", value)
+        .await
+        .expect(200)
+        .json();
     assert_eq!(answer["value"]["ca"], new.certificate);
 }

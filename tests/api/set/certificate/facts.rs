@@ -7,7 +7,11 @@ use super::VERSION_1;
 use crate::made_elsewhere::{authority, self_signed_leaf};
 
 async fn set(server: &Server, value: Value) -> Value {
-    server.set("/a", "certificate", value).await.expect(200).json()
+    server
+        .set("/a", "certificate", value)
+        .await
+        .expect(200)
+        .json()
 }
 
 #[tokio::test]
@@ -19,7 +23,12 @@ async fn the_marks_are_read_from_the_certificate() {
     let lone = self_signed_leaf("lone");
     for (what, certificate, is_authority, is_self_signed) in [
         ("a root", &root.certificate, true, true),
-        ("an intermediate with the name of its issuer", &namesake.certificate, true, false),
+        (
+            "an intermediate with the name of its issuer",
+            &namesake.certificate,
+            true,
+            false,
+        ),
         ("a leaf", &leaf.certificate, false, false),
         ("a leaf that signed itself", &lone.certificate, false, false),
     ] {
@@ -57,7 +66,12 @@ async fn generation_details_are_not_told_of_what_was_set() {
     let server = Server::start().await;
     let root = authority("root");
     let answer = set(&server, json!({"certificate": root.certificate})).await;
-    for detail in ["duration_overridden", "duration_used", "key_length", "ca_name"] {
+    for detail in [
+        "duration_overridden",
+        "duration_used",
+        "key_length",
+        "ca_name",
+    ] {
         assert_eq!(answer.get(detail), None, "{detail}");
         assert_eq!(answer["value"].get(detail), None, "{detail}");
     }

@@ -18,12 +18,36 @@ async fn any_one_of_the_four_members_is_enough() {
     let key = another_private_key();
     let absent = Value::Null;
     for (given, ca, certificate, private_key) in [
-        (json!({"ca": root.certificate}), json!(root.certificate), absent.clone(), absent.clone()),
-        (json!({"ca_name": "/root"}), json!(root.certificate), absent.clone(), absent.clone()),
-        (json!({"certificate": VERSION_1}), absent.clone(), json!(VERSION_1), absent.clone()),
-        (json!({"private_key": key}), absent.clone(), absent.clone(), json!(key)),
+        (
+            json!({"ca": root.certificate}),
+            json!(root.certificate),
+            absent.clone(),
+            absent.clone(),
+        ),
+        (
+            json!({"ca_name": "/root"}),
+            json!(root.certificate),
+            absent.clone(),
+            absent.clone(),
+        ),
+        (
+            json!({"certificate": VERSION_1}),
+            absent.clone(),
+            json!(VERSION_1),
+            absent.clone(),
+        ),
+        (
+            json!({"private_key": key}),
+            absent.clone(),
+            absent.clone(),
+            json!(key),
+        ),
     ] {
-        let answer = server.set("/a", "certificate", given.clone()).await.expect(200).json();
+        let answer = server
+            .set("/a", "certificate", given.clone())
+            .await
+            .expect(200)
+            .json();
         let expected = json!({"ca": ca, "certificate": certificate, "private_key": private_key});
         assert_eq!(answer["value"], expected);
         let expires = given.get("certificate").is_some();
@@ -42,7 +66,11 @@ async fn a_certificate_with_no_member_is_400() {
         json!({"ca": null, "ca_name": null, "certificate": null, "private_key": null}),
         json!({"transitional": false}),
     ] {
-        server.set("/a", "certificate", value).await.expect(400).error();
+        server
+            .set("/a", "certificate", value)
+            .await
+            .expect(400)
+            .error();
     }
 }
 
@@ -54,7 +82,11 @@ async fn empty_texts_and_nulls_are_absent_members() {
         let value = json!({
             "ca": empty, "ca_name": empty, "certificate": leaf.certificate, "private_key": empty,
         });
-        let answer = server.set("/a", "certificate", value).await.expect(200).json();
+        let answer = server
+            .set("/a", "certificate", value)
+            .await
+            .expect(200)
+            .json();
         let expected = json!({"ca": null, "certificate": leaf.certificate, "private_key": null});
         assert_eq!(answer["value"], expected);
     }
@@ -71,7 +103,11 @@ async fn ca_and_ca_name_together_are_400() {
         "ca": root.certificate,
         "ca_name": "/root",
     });
-    let error = server.set("/a", "certificate", value).await.expect(400).error();
+    let error = server
+        .set("/a", "certificate", value)
+        .await
+        .expect(400)
+        .error();
     assert!(error.contains("ca_name"), "{error}");
 }
 
@@ -81,7 +117,11 @@ async fn members_of_another_json_kind_are_400_and_named() {
     for member in ["ca", "ca_name", "certificate", "private_key"] {
         for wrong in [json!(1), json!(true), json!(["x"]), json!({"x": "y"})] {
             let value = json!({member: wrong});
-            let error = server.set("/a", "certificate", value).await.expect(400).error();
+            let error = server
+                .set("/a", "certificate", value)
+                .await
+                .expect(400)
+                .error();
             assert!(error.contains(member), "{error}");
         }
     }
@@ -104,7 +144,11 @@ async fn what_is_no_certificate_is_400_and_the_member_is_named() {
     ] {
         for member in ["certificate", "ca"] {
             let value = json!({member: wrong});
-            let error = server.set("/a", "certificate", value).await.expect(400).error();
+            let error = server
+                .set("/a", "certificate", value)
+                .await
+                .expect(400)
+                .error();
             assert!(error.contains(member), "{error}");
         }
     }
@@ -116,10 +160,18 @@ async fn only_the_first_certificate_of_a_bundle_counts() {
     let server = Server::start().await;
     let root = authority("root");
     let leaf = root.sign_leaf("leaf");
-    for rest in [root.certificate.as_str(), "text\n", "-----BEGIN CERTIFICATE-----\nAAAA\n"] {
+    for rest in [
+        root.certificate.as_str(),
+        "text\n",
+        "-----BEGIN CERTIFICATE-----\nAAAA\n",
+    ] {
         let bundle = format!("{}{rest}", leaf.certificate);
         let value = json!({"certificate": bundle, "private_key": leaf.private_key});
-        let answer = server.set("/a", "certificate", value).await.expect(200).json();
+        let answer = server
+            .set("/a", "certificate", value)
+            .await
+            .expect(200)
+            .json();
         assert_eq!(answer["value"]["certificate"], bundle);
         assert_eq!(answer["certificate_authority"], false);
     }
@@ -137,7 +189,11 @@ async fn a_certificate_of_7000_bytes_is_taken_and_one_more_is_400() {
         let longest = json!({member: padded(CERTIFICATE_BYTES_MAX)});
         server.set("/a", "certificate", longest).await.expect(200);
         let too_long = json!({member: padded(CERTIFICATE_BYTES_MAX + 1)});
-        let error = server.set("/a", "certificate", too_long).await.expect(400).error();
+        let error = server
+            .set("/a", "certificate", too_long)
+            .await
+            .expect(400)
+            .error();
         assert!(error.contains(member), "{error}");
     }
 }
@@ -153,8 +209,17 @@ async fn what_responses_say_beside_the_value_is_ignored_inside_it() {
         "certificate_authority": true,
         "generated": true,
     });
-    let answer = server.set("/a", "certificate", value).await.expect(200).json();
-    for claim in ["transitional", "self_signed", "certificate_authority", "generated"] {
+    let answer = server
+        .set("/a", "certificate", value)
+        .await
+        .expect(200)
+        .json();
+    for claim in [
+        "transitional",
+        "self_signed",
+        "certificate_authority",
+        "generated",
+    ] {
         assert_eq!(answer[claim], false, "{claim}");
     }
 }

@@ -20,7 +20,11 @@ async fn keys_of_every_common_algorithm_and_form_are_taken_and_returned_as_sent(
     let server = Server::start().await;
     let rsa = self_signed_leaf("rsa");
     let mut pairs = vec![
-        ("RSA, PKCS#1", VERSION_1.to_owned(), VERSION_1_KEY_PKCS1.to_owned()),
+        (
+            "RSA, PKCS#1",
+            VERSION_1.to_owned(),
+            VERSION_1_KEY_PKCS1.to_owned(),
+        ),
         ("RSA, PKCS#8", rsa.certificate, rsa.private_key),
         ("ECDSA, SEC1", ECDSA.to_owned(), ECDSA_KEY_SEC1.to_owned()),
     ];
@@ -52,7 +56,11 @@ async fn a_key_of_another_certificate_is_400() {
         (&ecdsa.certificate, &leaf.private_key),
     ] {
         let value = json!({"certificate": certificate, "private_key": private_key});
-        let error = server.set("/a", "certificate", value).await.expect(400).error();
+        let error = server
+            .set("/a", "certificate", value)
+            .await
+            .expect(400)
+            .error();
         assert!(error.contains("private_key"), "{error}");
     }
 }
@@ -68,7 +76,10 @@ async fn a_key_that_can_not_be_read_is_400_with_or_without_a_certificate() {
         ("encrypted PKCS#8", VERSION_1_KEY_ENCRYPTED_PKCS8),
         ("a certificate", VERSION_1),
         ("half a key", half),
-        ("no key in its frame", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"),
+        (
+            "no key in its frame",
+            "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
+        ),
     ] {
         for value in [
             json!({"certificate": VERSION_1, "private_key": private_key}),
@@ -76,7 +87,11 @@ async fn a_key_that_can_not_be_read_is_400_with_or_without_a_certificate() {
         ] {
             let answer = server.set("/a", "certificate", value).await;
             assert_eq!(answer.status, 400, "{what}: {}", answer.body);
-            assert!(answer.error().contains("private_key"), "{what}: {}", answer.body);
+            assert!(
+                answer.error().contains("private_key"),
+                "{what}: {}",
+                answer.body
+            );
             assert!(!answer.body.contains(private_key), "{what}");
         }
     }

@@ -22,7 +22,7 @@ pub(crate) fn measure() -> Outcome<Table> {
             );
             let server = Server::start_in(server::directory()?, &options).await;
             cold.push(millis(server.started_in()));
-            let server = Server::start_in(server.stop(), &options).await;
+            let server = Server::start_in(server.stop().await, &options).await;
             warm.push(millis(server.started_in()));
         }
         let mut table = Table::new(

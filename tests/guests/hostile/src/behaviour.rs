@@ -19,6 +19,7 @@ pub(crate) fn named(settings: &str, function: &str) -> Option<String> {
 }
 
 /// Behaves as told.
+#[expect(clippy::panic, reason = "panicking is one of the things to be told")]
 pub(crate) fn behave(behaviour: &str) -> Result<String, Failure> {
     match behaviour {
         "loop" => loop {
@@ -83,6 +84,52 @@ pub(crate) fn dump() -> String {
     digits
 }
 
+/// How often each of the byte strings in the parameter `masked` stands in the linear memory, in their order.
+///
+/// Each is hexadecimal, every bit of it inverted, so that nothing stands in the memory because it was asked for.
+#[expect(
+    unsafe_code,
+    reason = "reads memory that belongs to nobody in particular"
+)]
+pub(crate) fn search(parameters: &Value) -> String {
+    const PAGE_BYTES: usize = 65_536;
+    let masked: Vec<Vec<u8>> = texts(parameters, "masked").map(from_hexadecimal).collect();
+    let mut counts = vec![0_u32; masked.len()];
+    let length = core::arch::wasm32::memory_size(0) * PAGE_BYTES;
+    for address in 1..length {
+        for (needle, count) in masked.iter().zip(&mut counts) {
+            let is_there = address + needle.len() <= length
+                && needle.iter().enumerate().all(|(offset, masked)| {
+                    let byte = core::ptr::with_exposed_provenance::<u8>(address + offset);
+                    // SAFETY: the address is within the memory, which never shrinks.
+                    !unsafe { byte.read_volatile() } == *masked
+                });
+            *count += u32::from(is_there);
+        }
+    }
+    let counts: Vec<String> = counts.iter().map(u32::to_string).collect();
+    counts.join(" ")
+}
+
+/// The bytes of the hexadecimal parameter `tbs_certificate`.
+pub(crate) fn tbs_certificate(parameters: &Value) -> Vec<u8> {
+    let text = parameters.get("tbs_certificate").and_then(Value::as_str);
+    from_hexadecimal(text.unwrap_or_default())
+}
+
+fn texts<'a>(parameters: &'a Value, name: &str) -> impl Iterator<Item = &'a str> {
+    let items = parameters.get(name).and_then(Value::as_array);
+    items.into_iter().flatten().filter_map(Value::as_str)
+}
+
+fn from_hexadecimal(digits: &str) -> Vec<u8> {
+    let pairs = digits.as_bytes().chunks(2);
+    let pairs = pairs.filter_map(|pair| core::str::from_utf8(pair).ok());
+    pairs
+        .filter_map(|pair| u8::from_str_radix(pair, 16).ok())
+        .collect()
+}
+
 /// Recurses for ever, without a frame in the linear memory.
 #[expect(unconditional_recursion, reason = "that is what it is for")]
 #[inline(never)]
@@ -96,7 +143,7 @@ fn claimed_text() -> String {
     const CLAIMED_BYTES: usize = 1024 * 1024 * 1024;
     let bytes = Box::leak(Box::new([b'a'; 8]));
     // SAFETY: it is not; nothing in this guest reads the text, and no guest outlives its call.
-    unsafe { String::from_raw_parts(bytes.as_mut_ptr(), CLAIMED_BYTES, CLAIMED_BYTES) }
+    unsafe { String::from_raw_parts(bytes.as_mut_ptr(), CLAIMED_BYTES, CLAIMED_BYTES + 1) }
 }
 
 #[expect(unsafe_code, reason = "lies on purpose")]

@@ -28,7 +28,8 @@ enum PostRequest {
 /// The members of a generate, each of its kind.
 struct GenerateRequest {
     name: Option<String>,
-    mode: WriteMode,
+    /// Refused only after the name, whose mistakes are told first.
+    mode: Result<WriteMode, BodyRefused>,
     credential_type: Option<String>,
     parameters: Option<Map<String, Value>>,
     /// `value.username`: where a user's name stood before it became a parameter.
@@ -75,7 +76,7 @@ impl GenerateRequest {
         };
         let request = Self {
             name: members.take_text("name")?,
-            mode: take_mode(&mut members)?,
+            mode: take_mode(&mut members),
             credential_type,
             parameters: members.take_members("parameters")?,
             username,
@@ -85,14 +86,18 @@ impl GenerateRequest {
         Ok(request)
     }
 
-    fn check(self, credentials: &Credentials) -> Result<Generate, Failure> {
-        let name = required_name(self.name)?;
-        let credential_type = known_type(self.credential_type, credentials)?;
+    fn check(self, credentials: &Credentials) -> Result<Generate, ApiFailure> {
+        let failed = |failure| ApiFailure::of(failure, Endpoint::Generate);
+        let name = required_name(self.name).map_err(failed)?;
+        let mode = self
+            .mode
+            .map_err(|refused| ApiFailure::body(&refused, Endpoint::Generate))?;
+        let credential_type = known_type(self.credential_type, credentials).map_err(failed)?;
         if credential_type.is_set_only() {
-            return Err(Failure::TypeNotGeneratable(credential_type));
+            return Err(failed(Failure::TypeNotGeneratable(credential_type)));
         }
         if credential_type.is_certificate() && self.parameters.is_none() {
-            return Err(Failure::ParametersMissing(credential_type));
+            return Err(failed(Failure::ParametersMissing(credential_type)));
         }
         let mut parameters = self.parameters;
         if let Some(username) = self.username {
@@ -103,9 +108,9 @@ impl GenerateRequest {
         Ok(Generate {
             name,
             credential_type,
-            mode: self.mode,
+            mode,
             parameters: parameters.map(Parameters::new),
-            metadata: Metadata::parse(&self.metadata)?,
+            metadata: Metadata::parse(&self.metadata).map_err(|long| failed(long.into()))?,
         })
     }
 }
@@ -151,7 +156,7 @@ pub(crate) async fn handler(
     let failed = |failure| ApiFailure::of(failure, Endpoint::Generate);
     match request {
         PostRequest::Generate(request) => {
-            let generate = request.check(&api.credentials).map_err(failed)?;
+            let generate = request.check(&api.credentials)?;
             let written = api.credentials.generate(generate).await.map_err(failed)?;
             rendered(&VersionBody::of_written(&written).map_err(failed)?)
         }

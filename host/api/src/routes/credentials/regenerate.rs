@@ -8,11 +8,10 @@ use axum::{
 };
 use keywright_core::{
     Failure,
-    credential::{Metadata, Regenerate},
+    credential::{CredentialName, LookupName, Metadata, NameMalformed, Regenerate},
 };
 use serde_json::Value;
 
-use super::required_name;
 use crate::{
     Api,
     request::{BodyRefused, RequestObject, read_json_body},
@@ -36,9 +35,20 @@ impl RegenerateRequest {
         Ok(request)
     }
 
-    fn check(self) -> Result<Regenerate, Failure> {
+    fn check(self, endpoint: Endpoint) -> Result<Regenerate, Failure> {
+        let name = self.name.unwrap_or_default();
+        let name = match CredentialName::parse(&name) {
+            Ok(name) => name.lookup(),
+            // Only the data endpoint refuses malformed names; here such a name is one that is not there.
+            Err(malformed)
+                if endpoint == Endpoint::Regenerate && malformed != NameMalformed::Missing =>
+            {
+                LookupName::new(&name)
+            }
+            Err(malformed) => return Err(malformed.into()),
+        };
         Ok(Regenerate {
-            name: required_name(self.name)?.lookup(),
+            name,
             metadata: Metadata::parse(&self.metadata)?,
         })
     }
@@ -63,7 +73,7 @@ pub(super) async fn answer(
     endpoint: Endpoint,
 ) -> Result<Response, ApiFailure> {
     let failed = |failure| ApiFailure::of(failure, endpoint);
-    let regenerate = request.check().map_err(failed)?;
+    let regenerate = request.check(endpoint).map_err(failed)?;
     let written = api
         .credentials
         .regenerate(regenerate)

@@ -1,0 +1,133 @@
+//! What is logged of a request, and what is not.
+
+use std::{
+    io::{self, Write},
+    sync::{Arc, Mutex, atomic::Ordering},
+};
+
+use serde_json::json;
+use tracing::level_filters::LevelFilter;
+
+use crate::harness::Service;
+
+/// Keeps what is written.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Kept {
+    /// Keeps everything that this thread logs from now on, at every level.
+    fn begin() -> (Self, tracing::subscriber::DefaultGuard) {
+        let kept = Self::default();
+        let writer = kept.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(LevelFilter::TRACE)
+            .with_ansi(false)
+            .with_writer(move || writer.clone())
+            .finish();
+        (kept, tracing::subscriber::set_default(subscriber))
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn the_access_log_names_the_route_the_actor_and_the_request() {
+    let service = Service::new();
+    let (kept, _guard) = Kept::begin();
+    let answer = service.get("/api/v1/data?name=canary-name").await;
+    let log = kept.text();
+    let line = log.lines().find(|line| line.contains("answered")).unwrap();
+    for part in [
+        r#"http.method="GET""#,
+        r#"http.route="/api/v1/data""#,
+        "http.status=404",
+        "duration_ms=",
+        r#"actor="uaa-client:app""#,
+        answer.headers["x-request-id"].to_str().unwrap(),
+    ] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+    assert!(!log.contains("canary"), "{log}");
+}
+
+#[tokio::test]
+async fn nothing_that_a_caller_sends_is_logged() {
+    let service = Service::new();
+    let (kept, _guard) = Kept::begin();
+    for (method, path, body) in [
+        (
+            "PUT",
+            "/api/v1/data",
+            json!({"name": "a", "type": "value", "value": "canary"}),
+        ),
+        (
+            "PUT",
+            "/api/v1/data",
+            json!({"name": "canary a", "type": "value", "value": "canary"}),
+        ),
+        (
+            "PUT",
+            "/api/v1/data",
+            json!({"name": "a", "type": "canary", "value": "canary"}),
+        ),
+        ("PUT", "/api/v1/data", json!({"canary": "canary"})),
+        (
+            "POST",
+            "/api/v1/data",
+            json!({"name": "b", "type": "user", "value": {"username": "canary"}}),
+        ),
+        (
+            "POST",
+            "/api/v1/data",
+            json!({"name": "c", "type": "user", "metadata": {"canary": 1}}),
+        ),
+        ("POST", "/api/v1/interpolate", json!({"canary": "canary"})),
+        ("GET", "/canary?canary=canary", json!({})),
+        ("GET", "/api/v1/data/canary", json!({})),
+    ] {
+        service.send_json(method, path, &body).await;
+    }
+    let form = "grant_type=password&client_id=credhub_cli&username=canary&password=canary";
+    let headers = [
+        (
+            "content-type",
+            "application/x-www-form-urlencoded".to_owned(),
+        ),
+        ("x-canary", "canary".to_owned()),
+    ];
+    service
+        .send_with("POST", "/identity/oauth/token", &headers, form)
+        .await;
+    service
+        .get_as("/version", Some("canary.canary.canary"))
+        .await;
+    let log = kept.text();
+    assert_eq!(log.matches("answered").count(), 11);
+    assert!(!log.contains("canary"), "{log}");
+}
+
+#[tokio::test]
+async fn a_failure_of_the_server_is_logged_once_with_its_cause() {
+    let service = Service::new();
+    service.memory.is_away.store(true, Ordering::SeqCst);
+    let (kept, _guard) = Kept::begin();
+    service.get("/api/v1/data?name=a").await;
+    let log = kept.text();
+    assert_eq!(log.matches("ERROR").count(), 1, "{log}");
+    assert!(
+        log.contains("the storage failed: the database is not available: cause-of-the-outage"),
+        "{log}"
+    );
+}

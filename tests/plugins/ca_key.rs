@@ -1,0 +1,133 @@
+//! The private key of a certificate authority never enters a guest, not even one that it signs for.
+
+use std::fmt::Write;
+
+use keywright_harness::{Options, Server, component};
+use serde_json::{Value, json};
+use x509_parser::{certificate::X509Certificate, pem::parse_x509_pem, prelude::FromDer};
+
+/// Where the secret part of a PKCS#1 key of 2048 bits begins: after version, modulus and public exponent.
+const SECRET_PART_BEGINS: usize = 4 + 3 + 261 + 5;
+
+/// How many bytes of the key are looked for at once.
+const FRAGMENT_BYTES: usize = 16;
+
+#[tokio::test]
+async fn no_part_of_the_key_is_in_the_memory_of_a_guest_that_it_signs_for() {
+    let server = server().await;
+    let root = json!({"common_name": "root", "is_ca": true});
+    let root = server
+        .generate("/root", "certificate", root)
+        .await
+        .expect(200)
+        .json();
+    let leaf = json!({"common_name": "leaf", "ca": "/root", "duration": 2});
+    let leaf = server
+        .generate("/leaf", "certificate", leaf)
+        .await
+        .expect(200)
+        .json();
+
+    let pem = root["value"]["private_key"].as_str().unwrap();
+    let modulus = &der(pem)[20..20 + FRAGMENT_BYTES];
+    let secrets = fragments(pem);
+    let mut masked = vec![inverted(modulus)];
+    masked.extend(secrets.iter().map(|secret| inverted(secret)));
+    let parameters = json!({
+        "ca": "/root",
+        "masked": masked,
+        "tbs_certificate": hexadecimal(&renewed_body(&leaf)),
+    });
+    let answer = server
+        .generate("/a", "hostile", parameters)
+        .await
+        .expect(200)
+        .json();
+
+    let note = answer["value"]["note"].as_str().unwrap();
+    let (outcome, counts) = note.split_once("; ").unwrap();
+    assert!(outcome.starts_with("signed "), "{note}");
+    let counts: Vec<u32> = counts
+        .split(' ')
+        .map(|count| count.parse().unwrap())
+        .collect();
+    assert_eq!(counts.len(), secrets.len() + 1);
+    assert!(
+        counts[0] > 0,
+        "the public modulus was not found, so the search proves nothing"
+    );
+    assert!(counts[1..].iter().all(|count| *count == 0), "{counts:?}");
+}
+
+async fn server() -> Server {
+    let section = format!(
+        "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nsettings = {{ generate = \"search\" }}",
+        component("hostile").display(),
+    );
+    Server::start_with(&Options::default().generator("hostile", &section)).await
+}
+
+/// Every fragment of the secret part of a key: of its DER, of that with the bytes of each fragment reversed, as
+/// arithmetic keeps numbers, and of its PEM.
+fn fragments(pem: &str) -> Vec<Vec<u8>> {
+    let der = der(pem);
+    let of_der = der[SECRET_PART_BEGINS..].chunks_exact(FRAGMENT_BYTES);
+    let mut fragments: Vec<Vec<u8>> = of_der.map(<[u8]>::to_vec).collect();
+    let reversed = fragments
+        .iter()
+        .map(|fragment| fragment.iter().rev().copied().collect());
+    fragments.extend(reversed.collect::<Vec<_>>());
+    let secret_lines_begin = SECRET_PART_BEGINS.div_ceil(48);
+    let lines = pem
+        .lines()
+        .filter(|line| !line.starts_with("-----"))
+        .skip(secret_lines_begin);
+    for line in lines {
+        fragments.extend(
+            line.as_bytes()
+                .chunks_exact(FRAGMENT_BYTES)
+                .map(<[u8]>::to_vec),
+        );
+    }
+    assert!(fragments.len() > 150, "{}", fragments.len());
+    fragments
+}
+
+/// The body of a certificate with a validity that begins in a moment, so that its authority may sign it again.
+fn renewed_body(version: &Value) -> Vec<u8> {
+    let der = der(version["value"]["certificate"].as_str().unwrap());
+    let (_, certificate) = X509Certificate::from_der(&der).unwrap();
+    let mut body = certificate.tbs_certificate.as_ref().to_vec();
+    let begin = chrono::Utc::now() + chrono::Duration::seconds(60);
+    let validity = certificate.validity();
+    for (old, new) in [
+        (validity.not_before, begin),
+        (validity.not_after, begin + chrono::Duration::days(1)),
+    ] {
+        let utc_time =
+            |time: chrono::DateTime<chrono::Utc>| time.format("%y%m%d%H%M%SZ").to_string();
+        let old = utc_time(chrono::DateTime::from_timestamp(old.timestamp(), 0).unwrap());
+        let place = body
+            .windows(old.len())
+            .position(|bytes| bytes == old.as_bytes())
+            .unwrap();
+        body[place..place + old.len()].copy_from_slice(utc_time(new).as_bytes());
+    }
+    body
+}
+
+fn der(pem: &str) -> Vec<u8> {
+    parse_x509_pem(pem.as_bytes()).unwrap().1.contents
+}
+
+fn inverted(bytes: &[u8]) -> String {
+    hexadecimal(&bytes.iter().map(|byte| !byte).collect::<Vec<_>>())
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut digits, byte| {
+        // Writing to a string does not fail.
+        let _ = write!(digits, "{byte:02x}");
+        digits
+    })
+}

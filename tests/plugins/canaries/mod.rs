@@ -1,0 +1,62 @@
+//! Secrets planted in every field of every type are found in no log line, no error and no database file.
+
+mod errors;
+mod places;
+mod stored;
+mod tokens;
+
+use serde_json::Value;
+use uuid::Uuid;
+
+/// Texts that are nowhere unless the server repeats what it was told.
+#[derive(Default)]
+struct Canaries {
+    planted: Vec<(String, String)>,
+}
+
+impl Canaries {
+    /// A new text to be planted at this place.
+    fn plant(&mut self, place: &str) -> String {
+        let text = format!("canary{}", Uuid::new_v4().simple());
+        self.watch(place, &text);
+        text
+    }
+
+    /// A secret that the server itself made.
+    fn watch(&mut self, place: &str, secret: &str) {
+        self.planted.push((place.to_owned(), secret.to_owned()));
+    }
+
+    /// All secrets in a value that the server made: passwords, hashes, and each line of a private key.
+    fn watch_made(&mut self, place: &str, value: &Value) {
+        for member in ["password", "password_hash"] {
+            if let Some(secret) = value.get(member).and_then(Value::as_str) {
+                self.watch(&format!("{place}, {member}"), secret);
+            }
+        }
+        if let Some(password) = value.as_str() {
+            self.watch(place, password);
+        }
+        if let Some(key) = value.get("private_key").and_then(Value::as_str) {
+            for line in key.lines().filter(|line| line.len() == 64) {
+                self.watch(&format!("{place}, private key"), line);
+            }
+        }
+    }
+
+    /// Asserts that none of them is in a text, neither as it is nor in hexadecimal.
+    #[track_caller]
+    fn assert_absent(&self, from: &str, text: &str) {
+        for (place, secret) in &self.planted {
+            let hexadecimal: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+            assert!(
+                !text.contains(secret.as_str()),
+                "the canary of {place} is in {from}"
+            );
+            assert!(
+                !text.contains(&hexadecimal),
+                "the canary of {place} is in {from}, encoded"
+            );
+        }
+    }
+}

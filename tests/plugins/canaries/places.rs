@@ -1,0 +1,41 @@
+//! Where a server could leave a secret: its log and its database files.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends when a file that must be there can't be read"
+)]
+
+use std::{fs, path::Path};
+
+use keywright_harness::Server;
+
+use super::Canaries;
+
+/// Asserts that no canary is in the log or in a database file, while the server runs and after its end; the log and the
+/// files must hold this marker, or the search would prove nothing.
+pub(super) async fn assert_left_nowhere(server: Server, canaries: &Canaries, marker: &str) {
+    assert!(
+        database(server.directory()).contains(marker),
+        "the search looks in the wrong files"
+    );
+    assert!(server.log().contains("keywright"), "the log is empty");
+    canaries.assert_absent("the log", &server.log());
+    canaries.assert_absent("the open database", &database(server.directory()));
+    let folder = server.stop().await;
+    canaries.assert_absent("the closed database", &database(folder.path()));
+    let log = fs::read_to_string(folder.path().join("log")).unwrap();
+    canaries.assert_absent("the log at its end", &log);
+}
+
+/// All that stands in the database file and in those that SQLite keeps beside it.
+pub(super) fn database(folder: &Path) -> String {
+    let mut contents = String::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if name.starts_with("keywright.db") {
+            contents.push_str(&String::from_utf8_lossy(&fs::read(&path).unwrap()));
+        }
+    }
+    contents
+}

@@ -1,0 +1,176 @@
+//! What callers set, what the server makes, and what they say beside it.
+
+use keywright_harness::Server;
+use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
+use serde_json::{Value, json};
+
+use super::{Canaries, places::assert_left_nowhere};
+
+/// A certificate whose subject is a canary, and its key.
+fn certificate(common_name: &str) -> (String, String) {
+    let mut parameters = CertificateParams::default();
+    parameters.distinguished_name = DistinguishedName::new();
+    parameters
+        .distinguished_name
+        .push(DnType::CommonName, common_name);
+    let key = KeyPair::generate().expect("a key");
+    let certificate = parameters.self_signed(&key).expect("a certificate");
+    (certificate.pem(), key.serialize_pem())
+}
+
+#[tokio::test]
+async fn nothing_that_was_set_is_in_a_log_or_a_database_file() {
+    let server = Server::start().await;
+    let mut canaries = Canaries::default();
+    let (pem, key) = certificate(&canaries.plant("the subject of a certificate"));
+    canaries.watch("the certificate", pem.lines().nth(2).unwrap());
+    canaries.watch(
+        "the private key of a certificate",
+        key.lines().nth(1).unwrap(),
+    );
+    let mut plant = |place: &str| canaries.plant(place);
+    let json_key = plant("a key of a json");
+    let nested_key = plant("a nested key of a json");
+    let values = [
+        ("value", json!(plant("a value"))),
+        ("password", json!(plant("a password"))),
+        (
+            "json",
+            json!({json_key: plant("a json"), "a": [{nested_key: plant("a nested json")}]}),
+        ),
+        (
+            "user",
+            json!({"username": plant("a username"), "password": plant("a user's password")}),
+        ),
+        (
+            "rsa",
+            json!({"public_key": plant("rsa public"), "private_key": plant("rsa private")}),
+        ),
+        (
+            "ssh",
+            json!({"public_key": plant("ssh public"), "private_key": plant("ssh private")}),
+        ),
+        (
+            "certificate",
+            json!({"ca": "", "certificate": pem, "private_key": key}),
+        ),
+    ];
+    for (credential_type, value) in values {
+        let metadata_key = canaries.plant("a key of metadata");
+        let body = json!({
+            "name": format!("/marker/{credential_type}"),
+            "type": credential_type,
+            "value": value,
+            "metadata": {metadata_key: canaries.plant("metadata")},
+        });
+        let version = server.put("/api/v1/data", body).await.expect(200).json();
+        canaries.watch_made("a user that was set", &version["value"]);
+    }
+    read_everything(&server, "/marker").await;
+    assert_left_nowhere(server, &canaries, "/marker/value").await;
+}
+
+#[tokio::test]
+async fn nothing_that_was_made_is_in_a_log_or_a_database_file() {
+    let server = Server::start().await;
+    let mut canaries = Canaries::default();
+    let mut plant = |place: &str| canaries.plant(place);
+    let dns_name = format!("{}.example.org", plant("an alternative name"));
+    let certificate = json!({
+        "common_name": plant("common_name"),
+        "organization": plant("organization"),
+        "organization_unit": plant("organization_unit"),
+        "locality": plant("locality"),
+        "state": plant("state"),
+        "alternative_names": [dns_name],
+        "is_ca": true,
+    });
+    let requests = [
+        ("password", json!({"length": 40})),
+        ("user", json!({"username": plant("parameters.username")})),
+        ("rsa", json!({})),
+        ("ssh", json!({"ssh_comment": plant("ssh_comment")})),
+        ("certificate", certificate),
+    ];
+    for (credential_type, parameters) in requests {
+        let name = format!("/marker/{credential_type}");
+        for mode in ["converge", "no-overwrite", "overwrite"] {
+            let body = json!({
+                "name": name,
+                "type": credential_type,
+                "mode": mode,
+                "parameters": parameters,
+                "metadata": {"note": canaries.plant("the metadata of a generate")},
+            });
+            let version = server.post("/api/v1/data", body).await.expect(200).json();
+            canaries.watch_made(credential_type, &version["value"]);
+        }
+        let body = json!({"name": name, "metadata": canaries.plant("metadata of regenerate")});
+        let version = server
+            .post("/api/v1/regenerate", body)
+            .await
+            .expect(200)
+            .json();
+        canaries.watch_made(credential_type, &version["value"]);
+    }
+    let user_canary = canaries.plant("value.username");
+    let body = json!({"name": "/marker/u", "type": "user", "value": {"username": user_canary}});
+    server.post("/api/v1/data", body).await.expect(200);
+    let leaf = json!({"common_name": canaries.plant("a leaf"), "ca": "/marker/certificate"});
+    let leaf = server
+        .generate("/marker/leaf", "certificate", leaf)
+        .await
+        .expect(200)
+        .json();
+    canaries.watch_made("a leaf", &leaf["value"]);
+    read_everything(&server, "/marker").await;
+    assert_left_nowhere(server, &canaries, "/marker/password").await;
+}
+
+#[tokio::test]
+async fn nothing_of_an_interpolated_document_is_in_a_log_or_a_database_file() {
+    let server = Server::start().await;
+    let mut canaries = Canaries::default();
+    let value = json!({"password": canaries.plant("a referenced value")});
+    server
+        .set("/marker/json", "json", value.clone())
+        .await
+        .expect(200);
+    let document = json!({
+        canaries.plant("a service's name"): [
+            {"name": canaries.plant("a binding's name"), "credentials": {"store-ref": "/marker/json"}},
+            {"credentials": {"password": canaries.plant("a value in clear")}},
+        ],
+    });
+    let answer = server
+        .post("/api/v1/interpolate", document)
+        .await
+        .expect(200);
+    assert!(answer.body.contains(&value.to_string()), "{}", answer.body);
+    assert_left_nowhere(server, &canaries, "/marker/json").await;
+}
+
+/// Reads all versions of all credentials in each way there is.
+async fn read_everything(server: &Server, path: &str) {
+    let found = server
+        .get(&format!("/api/v1/data?path={path}"))
+        .await
+        .expect(200)
+        .json();
+    for item in found["credentials"].as_array().unwrap_or(&Vec::new()) {
+        let name = item["name"].as_str().unwrap_or_default();
+        server
+            .get(&format!("/api/v1/data?name={name}&current=true"))
+            .await
+            .expect(200);
+        for version in server.versions(name).await {
+            let id = version["id"].as_str().unwrap_or_default();
+            let read: Value = server
+                .get(&format!("/api/v1/data/{id}"))
+                .await
+                .expect(200)
+                .json();
+            assert_eq!(read, version);
+        }
+    }
+}

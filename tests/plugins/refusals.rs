@@ -1,0 +1,219 @@
+//! A plugin that is not what it should be stops the start, in words that name it and say what to do.
+
+use std::fs;
+
+use keywright_harness::{Options, Server, component};
+use tempfile::TempDir;
+
+/// The lines that configure a component.
+fn section(path: &std::path::Path, more: &str) -> String {
+    format!("component = \"{}\"\n{more}", path.display())
+}
+
+#[track_caller]
+fn assert_refused(options: &Options, parts: &[&str]) {
+    let said = Server::refusal(options);
+    for part in parts {
+        assert!(said.contains(part), "{part} is not in: {said}");
+    }
+}
+
+/// A generator of type `plain` out of this text form of a component.
+fn of_text(files: &TempDir, text: &str) -> Options {
+    let path = files.path().join("plain.wasm");
+    fs::write(&path, wat::parse_str(text).unwrap()).unwrap();
+    Options::default().generator("plain", &section(&path, "grants = [\"random\"]"))
+}
+
+#[test]
+fn a_plugin_that_makes_another_type_than_it_is_configured_for() {
+    let plain = section(&component("plain"), "grants = [\"random\"]");
+    let options = Options::default().generator("token", &plain);
+    assert_refused(
+        &options,
+        &["the plugin token", "it makes credentials of type", "plain"],
+    );
+}
+
+#[test]
+fn a_plugin_that_imports_what_it_is_not_granted() {
+    let hostile = component("hostile");
+    for (grants, import, missing) in [
+        ("grants = []", "wasi:random/random@0.2.0", "random"),
+        ("", "wasi:random/random@0.2.0", "random"),
+        (
+            "grants = [\"random\"]",
+            "keywright:signing/issuer@0.1.0",
+            "signing",
+        ),
+    ] {
+        let options = Options::default().generator("hostile", &section(&hostile, grants));
+        let what = format!("it imports {import}, which is not granted");
+        assert_refused(
+            &options,
+            &["the plugin hostile", &what, missing, "to its grants"],
+        );
+    }
+}
+
+#[test]
+fn a_plugin_that_imports_what_is_offered_to_none() {
+    let files = TempDir::new().unwrap();
+    let text = r#"(component
+        (import "wasi:filesystem/preopens@0.2.0" (instance (export "get-directories" (func))))
+    )"#;
+    let what = "it imports wasi:filesystem/preopens@0.2.0, which this server offers to no plugin";
+    assert_refused(&of_text(&files, text), &["the plugin plain", what]);
+}
+
+#[test]
+fn a_plugin_for_a_newer_version_of_an_interface() {
+    let files = TempDir::new().unwrap();
+    for (text, what) in [
+        (
+            r#"(component
+                (import "wasi:random/random@0.9.0"
+                    (instance (export "get-random-u64" (func (result u64)))))
+            )"#,
+            "it was built for wasi:random/random 0.9.0, and this server has 0.2.0",
+        ),
+        (
+            r#"(component
+                (instance $descriptor)
+                (export "keywright:generator/descriptor@0.2.0" (instance $descriptor))
+            )"#,
+            "it was built for keywright:generator/descriptor 0.2.0, and this server has 0.1.0",
+        ),
+    ] {
+        assert_refused(&of_text(&files, text), &["the plugin plain", what]);
+    }
+}
+
+#[test]
+fn a_plugin_of_another_role() {
+    let resolver = section(&component("interpolation"), "");
+    let options = Options::default().generator("interpolation", &resolver);
+    let what = "it does not export keywright:generator/descriptor@0.1.0";
+    assert_refused(&options, &["the plugin interpolation", what]);
+
+    let generator = section(&component("plain"), "grants = [\"random\"]");
+    let options = Options::default()
+        .without_resolver()
+        .extra(&format!("[resolver]\n{generator}"));
+    let what = "it does not export keywright:interpolation/resolver@0.1.0";
+    assert_refused(&options, &["the plugin resolver", what]);
+}
+
+#[test]
+fn a_component_that_is_not_the_pinned_one() {
+    let pinned = format!("sha256 = \"{}\"\ngrants = [\"random\"]", "0".repeat(64));
+    let options = Options::default().generator("plain", &section(&component("plain"), &pinned));
+    let configured = format!("but {} is configured", "0".repeat(64));
+    assert_refused(
+        &options,
+        &["the plugin plain", "its SHA-256 is", &configured],
+    );
+
+    let malformed = "sha256 = \"abc\"\ngrants = [\"random\"]";
+    let options = Options::default().generator("plain", &section(&component("plain"), malformed));
+    assert_refused(
+        &options,
+        &["the plugin plain", "64 lower-case hexadecimal digits"],
+    );
+}
+
+#[test]
+fn files_that_are_no_components() {
+    let files = TempDir::new().unwrap();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = files.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path
+    };
+    for (path, what) in [
+        (files.path().join("absent.wasm"), "the file does not exist"),
+        (
+            file("text.wasm", b"no component"),
+            "is not a WebAssembly component",
+        ),
+        (file("empty.wasm", b""), "is not a WebAssembly component"),
+        (
+            file("module.wasm", b"\0asm\x01\0\0\0"),
+            "is a core WebAssembly module",
+        ),
+    ] {
+        let options = Options::default().generator("plain", &section(&path, ""));
+        assert_refused(
+            &options,
+            &["the plugin plain", &path.display().to_string(), what],
+        );
+    }
+}
+
+#[test]
+fn type_names_that_no_plugin_may_have() {
+    let plain = section(&component("plain"), "grants = [\"random\"]");
+    for (name, what) in [
+        ("value", "can only be set"),
+        ("json", "can only be set"),
+        ("Plain", "its name is no credential type"),
+        ("a_b", "its name is no credential type"),
+    ] {
+        let options = Options::default().generator(name, &plain);
+        assert_refused(&options, &[&format!("the plugin {name}"), what]);
+    }
+}
+
+#[test]
+fn limits_outside_their_bounds() {
+    for (limit, value) in [
+        ("deadline_ms", 9),
+        ("memory_bytes_max", 1_000),
+        ("input_bytes_max", 1),
+        ("output_bytes_max", 1_000_000_000_u64),
+    ] {
+        let more = format!("grants = [\"random\"]\nlimits = {{ {limit} = {value} }}");
+        let options = Options::default().generator("plain", &section(&component("plain"), &more));
+        assert_refused(
+            &options,
+            &[
+                "the plugin plain",
+                &format!("its limit {limit} must be from"),
+            ],
+        );
+    }
+}
+
+#[test]
+fn lines_that_no_plugin_has() {
+    for more in [
+        "colour = \"red\"",
+        "grants = [\"network\"]",
+        "limits = { fuel = 1 }",
+    ] {
+        let options = Options::default().generator("plain", &section(&component("plain"), more));
+        let (unknown, _) = more.split_once(" = ").unwrap();
+        assert_refused(&options, &[unknown]);
+    }
+}
+
+#[tokio::test]
+async fn a_pinned_component_starts_when_it_is_the_one() {
+    let options = Options::default().generator(
+        "plain",
+        &section(
+            &component("plain"),
+            &format!("sha256 = \"{}\"", "0".repeat(64)),
+        ),
+    );
+    let said = Server::refusal(&options);
+    let (_, rest) = said.split_once("its SHA-256 is ").unwrap();
+    let digest: String = rest.chars().take(64).collect();
+    let pinned = format!("sha256 = \"{digest}\"\ngrants = [\"random\"]");
+    let options = Options::default().generator("plain", &section(&component("plain"), &pinned));
+    let server = Server::start_with(&options).await;
+    server
+        .generate("/a", "plain", serde_json::json!({}))
+        .await
+        .expect(200);
+}

@@ -1,0 +1,208 @@
+//! What `openssl x509 -text` says of a certificate, against what was asked for.
+
+use keywright_harness::{Server, is_available};
+use serde_json::{Value, json};
+
+use crate::files::{Files, certificate, openssl};
+
+/// Every extension of a certificate as OpenSSL prints it: its line, and the lines below it.
+fn extensions(version: &Value) -> Vec<(String, String)> {
+    let text = text(version);
+    let (_, extensions) = text.split_once("X509v3 extensions:\n").unwrap();
+    let mut found: Vec<(String, String)> = Vec::new();
+    for line in extensions.lines() {
+        let indentation = line.len() - line.trim_start().len();
+        match (indentation, found.last_mut()) {
+            (12, _) => found.push((line.trim().to_owned(), String::new())),
+            (16.., Some((_, value))) => value.push_str(line.trim()),
+            _ => break,
+        }
+    }
+    found
+}
+
+/// All that OpenSSL prints of a certificate.
+fn text(version: &Value) -> String {
+    let files = Files::new();
+    let file = files.write_member("certificate", version, "certificate");
+    openssl(&["x509", "-in", &file, "-noout", "-text"])
+}
+
+/// The SHA-1 of a certificate's public key bits, as OpenSSL prints key identifiers.
+fn key_identifier(version: &Value) -> String {
+    let files = Files::new();
+    let certificate = files.write_member("certificate", version, "certificate");
+    let spki = openssl(&["x509", "-in", &certificate, "-noout", "-pubkey"]);
+    let spki = files.write("spki", &spki);
+    let bits = files.path("bits");
+    let bits = bits.to_str().unwrap();
+    openssl(&[
+        "rsa",
+        "-pubin",
+        "-in",
+        &spki,
+        "-RSAPublicKey_out",
+        "-outform",
+        "DER",
+        "-out",
+        bits,
+    ]);
+    let digest = openssl(&["dgst", "-sha1", "-c", bits]);
+    digest.trim().rsplit(' ').next().unwrap().to_uppercase()
+}
+
+fn pair(name: &str, value: &str) -> (String, String) {
+    (name.to_owned(), value.to_owned())
+}
+
+#[tokio::test]
+async fn every_extension_is_what_was_asked_for() {
+    if !is_available("openssl") {
+        return;
+    }
+    let server = Server::start().await;
+    let root = certificate(
+        &server,
+        "/root",
+        json!({"common_name": "root", "is_ca": true}),
+    )
+    .await;
+    let leaf = certificate(
+        &server,
+        "/leaf",
+        json!({"common_name": "leaf", "ca": "/root"}),
+    )
+    .await;
+    let full = json!({
+        "common_name": "full",
+        "ca": "/root",
+        "alternative_names": ["z.example.org", "10.0.0.1", "*.a.example.org", "2001:db8::1"],
+        "key_usage": ["crl_sign", "digital_signature", "decipher_only", "non_repudiation"],
+        "extended_key_usage": ["timestamping", "server_auth", "email_protection"],
+    });
+    let full = certificate(&server, "/full", full).await;
+
+    let always = |version: &Value, is_authority: bool| {
+        let flag = if is_authority { "CA:TRUE" } else { "CA:FALSE" };
+        vec![
+            pair("X509v3 Authority Key Identifier:", &key_identifier(&root)),
+            pair("X509v3 Basic Constraints: critical", flag),
+            pair("X509v3 Subject Key Identifier:", &key_identifier(version)),
+        ]
+    };
+    let mut of_full = always(&full, false);
+    of_full.extend([
+        pair("X509v3 Extended Key Usage:", "Time Stamping, TLS Web Server Authentication, E-mail Protection"),
+        pair("X509v3 Key Usage: critical", "Digital Signature, Non Repudiation, CRL Sign, Decipher Only"),
+        pair(
+            "X509v3 Subject Alternative Name:",
+            "DNS:z.example.org, IP Address:10.0.0.1, DNS:*.a.example.org, IP Address:2001:DB8:0:0:0:0:0:1",
+        ),
+    ]);
+    for (version, mut expected) in [
+        (&root, always(&root, true)),
+        (&leaf, always(&leaf, false)),
+        (&full, of_full),
+    ] {
+        let mut found = extensions(version);
+        for (_, value) in &mut found {
+            // Older OpenSSL writes this before a key identifier.
+            *value = value.trim_start_matches("keyid:").to_owned();
+        }
+        found.sort();
+        expected.sort();
+        assert_eq!(found, expected);
+    }
+}
+
+#[tokio::test]
+async fn version_signature_algorithm_and_key_are_as_specified() {
+    if !is_available("openssl") {
+        return;
+    }
+    let server = Server::start().await;
+    certificate(
+        &server,
+        "/root",
+        json!({"common_name": "root", "is_ca": true}),
+    )
+    .await;
+    let parameters = json!({"common_name": "leaf", "ca": "/root", "key_length": 3072});
+    let leaf = certificate(&server, "/leaf", parameters).await;
+    let text = text(&leaf);
+    for line in [
+        "Version: 3 (0x2)",
+        "Signature Algorithm: sha256WithRSAEncryption",
+        "Issuer: CN = root",
+        "Subject: CN = leaf",
+        "Public Key Algorithm: rsaEncryption",
+        "Public-Key: (3072 bit)",
+        "Exponent: 65537 (0x10001)",
+    ] {
+        // Newer OpenSSL leaves out the blanks around an equals sign.
+        let tight = line.replace(" = ", "=");
+        assert!(
+            text.contains(line) || text.contains(&tight),
+            "{line} is not in {text}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_authority_without_a_key_identifier_leaves_its_leaves_without_one() {
+    if !is_available("openssl") {
+        return;
+    }
+    let server = Server::start().await;
+    let files = Files::new();
+    let settings = "[req]\ndistinguished_name=name\n[name]\n[x]\nbasicConstraints=critical,CA:TRUE\n\
+                    subjectKeyIdentifier=none\nauthorityKeyIdentifier=none\n";
+    let settings = files.write("settings", settings);
+    let (key, root) = (files.path("key"), files.path("root"));
+    openssl(&[
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "30",
+        "-subj",
+        "/CN=root",
+        "-config",
+        &settings,
+        "-extensions",
+        "x",
+        "-keyout",
+        key.to_str().unwrap(),
+        "-out",
+        root.to_str().unwrap(),
+    ]);
+    let value = json!({
+        "certificate": std::fs::read_to_string(&root).unwrap(),
+        "private_key": std::fs::read_to_string(&key).unwrap(),
+    });
+    server.set("/root", "certificate", value).await.expect(200);
+    let leaf = certificate(
+        &server,
+        "/leaf",
+        json!({"common_name": "leaf", "ca": "/root"}),
+    )
+    .await;
+    let names: Vec<String> = extensions(&leaf)
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect();
+    assert!(
+        names
+            .iter()
+            .any(|name| name.contains("Subject Key Identifier")),
+        "{names:?}"
+    );
+    assert!(
+        !names
+            .iter()
+            .any(|name| name.contains("Authority Key Identifier")),
+        "{names:?}"
+    );
+}
