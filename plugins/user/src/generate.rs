@@ -7,7 +7,7 @@ use rand::seq::IndexedRandom;
 use rand_core::CryptoRng;
 use serde::{Deserialize, Serialize};
 
-use crate::hash::password_hash;
+use crate::hash::{PASSWORD_BYTES_MAX, password_hash};
 
 /// From what a user is made.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -49,7 +49,8 @@ pub fn generate(
 
 /// Checks a user that a caller sets, and adds the hash of the password.
 ///
-/// The password must be there and not be empty; an empty name is none; a `password_hash` sent along means nothing.
+/// The password must be there, not be empty, and have at most 4,096 bytes; an empty name is none; a `password_hash` sent
+/// along means nothing.
 ///
 /// # Errors
 ///
@@ -96,6 +97,10 @@ fn parse_value(value: &str) -> Result<(Option<String>, String), Violation> {
     let password = members
         .take_filled_text("password")?
         .ok_or_else(|| Violation::of("password", "is required and must not be empty"))?;
+    if password.len() > PASSWORD_BYTES_MAX {
+        let rule = format!("may have at most {PASSWORD_BYTES_MAX} bytes");
+        return Err(Violation::of("password", rule));
+    }
     members.ignore("password_hash");
     members.finish()?;
     Ok((username, password))
@@ -218,6 +223,20 @@ mod tests {
             assert_eq!(user["username"], Value::Null);
             assert!(matches(VALUE_SCHEMA, &user));
         }
+    }
+
+    #[test]
+    fn the_longest_password_is_hashed_and_one_byte_more_is_refused() {
+        let longest = "p".repeat(PASSWORD_BYTES_MAX);
+        assert_eq!(
+            accepted(&json!({"password": longest})).unwrap()["password"],
+            longest
+        );
+        let too_long = json!({"password": format!("{longest}p")});
+        assert!(matches!(
+            accepted(&too_long),
+            Err(Failure::InvalidValue(Violation { member: Some(member), .. })) if member == "password"
+        ));
     }
 
     #[test]

@@ -25,6 +25,10 @@ fn hash_with_salt(password: &str, salt: [u8; SALT_BYTES]) -> Result<String, Fail
     Ok(hash.as_str().replacen(DEFAULT_ROUNDS, "", 1))
 }
 
+/// The longest password that is hashed, in bytes. The work of this hash grows with the square of the length: a password
+/// of this length takes a fraction of a second, one of 64 KiB half a minute, in which nobody else's is hashed.
+pub(crate) const PASSWORD_BYTES_MAX: usize = 4_096;
+
 /// Six bytes are eight characters of `[a-zA-Z0-9./]`.
 const SALT_BYTES: usize = 6;
 const DEFAULT_ROUNDS: &str = "rounds=5000$";

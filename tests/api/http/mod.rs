@@ -3,7 +3,9 @@
 mod bodies;
 mod clients;
 mod limits;
+mod mistakes;
 mod queries;
 mod responses;
 mod routing;
 mod scalars;
+mod transport;

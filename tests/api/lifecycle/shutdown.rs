@@ -11,11 +11,12 @@ use crate::given;
 
 #[tokio::test]
 async fn requests_under_way_are_finished_first() {
-    let server = Server::start().await;
+    let patient = Options::default().server_settings("shutdown_seconds_max = 300");
+    let server = Server::start_with(&patient).await;
     let mut calls = JoinSet::new();
     for number in 0..REQUESTS {
         let name = format!("/rsa/{number}");
-        let body = json!({"name": name, "type": "rsa", "parameters": {"key_length": 4096}});
+        let body = json!({"name": name, "type": "rsa", "parameters": {"key_length": 3072}});
         let request = server
             .authorized(Method::POST, "/api/v1/data")
             .body(body.to_string());

@@ -33,7 +33,7 @@ pub(crate) fn load(name: &str, random: Arc<dyn RandomSource>) -> Outcome<Arc<dyn
     let config = RuntimeConfig {
         sandbox: SandboxConfig {
             threads_per_lane: Some(NonZeroUsize::MIN),
-            ..SandboxConfig::new(cache.path().to_owned())
+            ..SandboxConfig::new(cache.path().join("plugins"))
         },
         generators: BTreeMap::from([(name.to_owned(), plugin)]),
         resolver: None,

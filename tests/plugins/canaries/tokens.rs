@@ -1,6 +1,6 @@
 //! Tokens, client secrets and passwords of people who log in.
 
-use keywright_harness::Server;
+use keywright_harness::{Options, Server};
 use reqwest::{Method, header};
 use serde_json::json;
 
@@ -42,38 +42,46 @@ async fn no_part_of_a_token_is_left_anywhere() {
 
 #[tokio::test]
 async fn no_secret_that_somebody_logs_in_with_is_left_anywhere() {
-    let server = Server::start().await;
     let mut canaries = Canaries::default();
-    for (place, secret) in [
-        ("a client", "developer-secret"),
-        ("a user", "developer-password"),
-    ] {
-        canaries.watch(place, secret);
-    }
+    let client_secret = canaries.plant("a client");
+    let password = canaries.plant("a user");
+    let wrong = canaries.plant("a wrong secret");
+    let identities = format!(
+        r#"
+[[development_identity_provider.clients]]
+id = "tester"
+secret = "{client_secret}"
+
+[[development_identity_provider.users]]
+id = "8f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b11"
+name = "tester"
+password = "{password}"
+"#
+    );
+    let server = Server::start_with(&Options::default().extra(&identities)).await;
     server
         .set("/marker/value", "value", json!("v"))
         .await
         .expect(200);
-    let wrong = canaries.plant("a wrong secret");
-    let client = "client_id=developer";
-    let user = "client_id=credhub_cli&client_secret=&grant_type=password&username=developer";
+    let client = "client_id=tester";
+    let user = "client_id=credhub_cli&client_secret=&grant_type=password&username=tester";
     for (form, status) in [
         (
-            format!("grant_type=client_credentials&{client}&client_secret=developer-secret"),
+            format!("grant_type=client_credentials&{client}&client_secret={client_secret}"),
             200,
         ),
-        (format!("{user}&password=developer-password"), 200),
+        (format!("{user}&password={password}"), 200),
         (
             format!("grant_type=client_credentials&{client}&client_secret={wrong}"),
             401,
         ),
-        (format!("{user}&password={wrong}"), 401),
+        (format!("{user}&password={wrong}"), 400),
         (
             format!("grant_type=refresh_token&{client}&client_secret={wrong}&refresh_token=x"),
             401,
         ),
         (
-            format!("grant_type={wrong}&{client}&client_secret=developer-secret"),
+            format!("grant_type={wrong}&{client}&client_secret={client_secret}"),
             400,
         ),
     ] {

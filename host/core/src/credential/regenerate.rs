@@ -94,7 +94,7 @@ async fn parameters_of(
             "it was set, and the authority that signed it is not known by name".to_owned(),
         ));
     }
-    Ok(generator.normalize(&parameters).await?)
+    Ok(parameters)
 }
 
 /// The name of the credential that signed a version, when it is not its own.

@@ -141,9 +141,12 @@ fn descend(depth: u64) -> u64 {
 #[expect(unsafe_code, reason = "lies on purpose")]
 fn claimed_text() -> String {
     const CLAIMED_BYTES: usize = 1024 * 1024 * 1024;
-    let bytes = Box::leak(Box::new([b'a'; 8]));
+    // Were the compiler to see how small the allocation is, it could make anything of the lie.
+    let bytes = black_box(Box::leak(Box::new([b'a'; 8])).as_mut_ptr());
+    // With more capacity than length it would be shrunk, which traps before the text is returned.
+    let capacity = black_box(CLAIMED_BYTES);
     // SAFETY: it is not; nothing in this guest reads the text, and no guest outlives its call.
-    unsafe { String::from_raw_parts(bytes.as_mut_ptr(), CLAIMED_BYTES, CLAIMED_BYTES + 1) }
+    unsafe { String::from_raw_parts(bytes, CLAIMED_BYTES, capacity) }
 }
 
 #[expect(unsafe_code, reason = "lies on purpose")]

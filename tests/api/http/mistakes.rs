@@ -1,0 +1,244 @@
+//! Whatever a caller sends, it is answered as the caller's mistake and never as the server's.
+
+use keywright_harness::Server;
+use reqwest::Method;
+
+/// Texts of JSON that stand in the place of what a member should be.
+const ODD_VALUES: [&str; 20] = [
+    "null",
+    "true",
+    "0",
+    "-1",
+    "1.5",
+    "18446744073709551616",
+    "1e308",
+    "1e999",
+    r#""""#,
+    r#"" ""#,
+    r#""-1""#,
+    r#""true""#,
+    r#""\u0000""#,
+    r#""\ud83d\udd11\u202e""#,
+    r#""../../etc/passwd""#,
+    r#""'; drop table credential; --""#,
+    "[]",
+    r#"[null,[],{},"",1e400]"#,
+    "{}",
+    r#"{"":{"":null},"type":{}}"#,
+];
+
+#[tokio::test]
+async fn an_odd_member_of_a_set_is_no_fault_of_the_server() {
+    let server = Server::start().await;
+    for (credential_type, value) in [
+        ("value", r#""v""#),
+        ("password", r#""p""#),
+        ("json", "{}"),
+        ("user", r#"{"username":"u","password":"p"}"#),
+        ("certificate", r#"{"certificate":"c"}"#),
+        ("rsa", r#"{"public_key":"p"}"#),
+        ("ssh", r#"{"public_key":"p"}"#),
+    ] {
+        for odd in ODD_VALUES {
+            let typed = format!(r#""{credential_type}""#);
+            for body in [
+                format!(r#"{{"name":{odd},"type":{typed},"value":{value}}}"#),
+                format!(r#"{{"name":"/a","type":{odd},"value":{value}}}"#),
+                format!(r#"{{"name":"/b/{credential_type}","type":{typed},"value":{odd}}}"#),
+                format!(r#"{{"name":"/c","type":{typed},"value":{value},"metadata":{odd}}}"#),
+            ] {
+                expect_no_fault(&server, Method::PUT, "/api/v1/data", &body).await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_odd_member_of_a_value_is_no_fault_of_the_server() {
+    let server = Server::start().await;
+    for (credential_type, members) in [
+        ("user", &["username", "password", "password_hash"][..]),
+        ("rsa", &["public_key", "private_key"]),
+        (
+            "ssh",
+            &["public_key", "private_key", "public_key_fingerprint"],
+        ),
+        (
+            "certificate",
+            &[
+                "ca",
+                "ca_name",
+                "certificate",
+                "private_key",
+                "transitional",
+            ],
+        ),
+    ] {
+        for member in members {
+            for odd in ODD_VALUES {
+                let body = format!(
+                    r#"{{"name":"/{credential_type}","type":"{credential_type}","value":{{"{member}":{odd}}}}}"#
+                );
+                expect_no_fault(&server, Method::PUT, "/api/v1/data", &body).await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_odd_member_of_a_generate_is_no_fault_of_the_server() {
+    let server = Server::start().await;
+    for odd in ODD_VALUES {
+        for body in [
+            format!(r#"{{"name":{odd},"type":"password"}}"#),
+            format!(r#"{{"name":"/a","type":{odd}}}"#),
+            format!(r#"{{"name":"/b","type":"password","mode":{odd}}}"#),
+            format!(r#"{{"name":"/c","type":"password","overwrite":{odd}}}"#),
+            format!(r#"{{"name":"/d","type":"password","parameters":{odd}}}"#),
+            format!(r#"{{"name":"/e","type":"certificate","parameters":{odd}}}"#),
+            format!(r#"{{"name":"/f","type":"password","metadata":{odd}}}"#),
+            format!(r#"{{"name":"/g","type":"user","value":{odd}}}"#),
+            format!(r#"{{"name":"/h","type":"user","value":{{"username":{odd}}}}}"#),
+            format!(r#"{{"name":"/b","regenerate":{odd}}}"#),
+        ] {
+            expect_no_fault(&server, Method::POST, "/api/v1/data", &body).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_odd_parameter_is_no_fault_of_the_server() {
+    let server = Server::start().await;
+    let flags = [
+        "exclude_upper",
+        "exclude_lower",
+        "exclude_number",
+        "include_special",
+    ];
+    let texts = [
+        "common_name",
+        "organization",
+        "organization_unit",
+        "locality",
+        "state",
+    ];
+    let lists = ["alternative_names", "key_usage", "extended_key_usage"];
+    let others = ["country", "key_length", "duration", "ca", "is_ca"];
+    let certificate = texts.iter().chain(&lists).chain(&others);
+    let parameters = flags
+        .iter()
+        .chain(&["length"])
+        .map(|parameter| ("password", "", *parameter))
+        .chain([
+            ("user", "", "username"),
+            ("ssh", "", "ssh_comment"),
+            ("rsa", "", "key_length"),
+        ])
+        .chain(certificate.map(|parameter| {
+            (
+                "certificate",
+                r#""state":"S","self_sign":true,"#,
+                *parameter,
+            )
+        }));
+    for (credential_type, others, parameter) in parameters {
+        for odd in ODD_VALUES {
+            if credential_type == "certificate" && parameter == "state" {
+                continue;
+            }
+            let body = format!(
+                r#"{{"name":"/{credential_type}","type":"{credential_type}","parameters":{{{others}"{parameter}":{odd}}}}}"#
+            );
+            expect_no_fault(&server, Method::POST, "/api/v1/data", &body).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_odd_regenerate_or_interpolate_is_no_fault_of_the_server() {
+    let server = Server::start().await;
+    for odd in ODD_VALUES {
+        for (path, body) in [
+            ("/api/v1/regenerate", format!(r#"{{"name":{odd}}}"#)),
+            (
+                "/api/v1/regenerate",
+                format!(r#"{{"name":"/a","metadata":{odd}}}"#),
+            ),
+            ("/api/v1/interpolate", odd.to_owned()),
+            ("/api/v1/interpolate", format!(r#"{{"s":{odd}}}"#)),
+            ("/api/v1/interpolate", format!(r#"{{"s":[{odd}]}}"#)),
+            (
+                "/api/v1/interpolate",
+                format!(r#"{{"s":[{{"credentials":{odd}}}]}}"#),
+            ),
+            (
+                "/api/v1/interpolate",
+                format!(r#"{{"s":[{{"credentials":{{"credhub-ref":{odd}}}}}]}}"#),
+            ),
+        ] {
+            expect_no_fault(&server, Method::POST, path, &body).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_odd_query_is_no_fault_of_the_server() {
+    let server = Server::start().await;
+    for odd in [
+        "",
+        "%00",
+        "%FF",
+        "%ZZ",
+        "%",
+        "%F0%9F%94%91",
+        "-1",
+        "1e9",
+        "null",
+        "true",
+        "[]",
+        "'",
+        "%22",
+        "%5C",
+        "*",
+        "a%20b",
+        "..%2F..",
+        "+",
+        "&&=&",
+        "%E2%80%AE",
+    ] {
+        for parameter in [
+            "name",
+            "path",
+            "name-like",
+            "versions",
+            "current",
+            "expires-within-days",
+        ] {
+            for query in [
+                format!("{parameter}={odd}"),
+                format!("name=/a&{parameter}={odd}"),
+                format!("path=&{parameter}={odd}"),
+                format!("{odd}={odd}"),
+            ] {
+                let path = format!("/api/v1/data?{query}");
+                expect_no_fault(&server, Method::GET, &path, "").await;
+                expect_no_fault(&server, Method::DELETE, &path, "").await;
+            }
+        }
+        expect_no_fault(&server, Method::GET, &format!("/api/v1/data/{odd}"), "").await;
+    }
+}
+
+async fn expect_no_fault(server: &Server, method: Method, path: &str, body: &str) {
+    let request = server
+        .authorized(method.clone(), path)
+        .body(body.to_owned());
+    let answer = server.send(request).await;
+    assert!(answer.status < 500, "{method} {path} {body}: {answer:?}");
+    if answer.status >= 400 {
+        assert!(
+            !answer.error().is_empty(),
+            "{method} {path} {body}: {answer:?}"
+        );
+    }
+}
