@@ -16,8 +16,11 @@ pub(crate) async fn set_value(server: &Server, name: &str, text: &str) -> Value 
 
 /// Sets a credential and returns its version.
 pub(crate) async fn set(server: &Server, name: &str, credential_type: &str, value: Value) -> Value {
-    let body = json!({"name": name, "type": credential_type, "value": value});
-    server.put("/api/v1/data", body).await.expect(200).json()
+    server
+        .set(name, credential_type, value)
+        .await
+        .expect(200)
+        .json()
 }
 
 /// Generates a credential and returns its version.
@@ -27,11 +30,11 @@ pub(crate) async fn generate(
     credential_type: &str,
     parameters: Value,
 ) -> Value {
-    let body = json!({"name": name, "type": credential_type, "parameters": parameters});
-    server.post("/api/v1/data", body).await.expect(200).json()
+    let answer = server.generate(name, credential_type, parameters).await;
+    answer.expect(200).json()
 }
 
-/// All versions of a credential, as the query by name answers them.
+/// All versions of a credential that must be there, newest first.
 pub(crate) async fn versions(server: &Server, name: &str) -> Vec<Value> {
     let answer = server.get(&format!("/api/v1/data?name={name}")).await;
     data(&answer.expect(200))

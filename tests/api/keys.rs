@@ -1,6 +1,7 @@
 //! Reading keys and certificates that the server made.
 
 #![expect(
+    clippy::panic,
     clippy::unwrap_used,
     reason = "a test ends when what the server made can't be read"
 )]
@@ -28,7 +29,7 @@ pub(crate) fn der(pem: &str) -> Vec<u8> {
     parse_x509_pem(pem.as_bytes()).unwrap().1.contents
 }
 
-/// The length of a public RSA key (SubjectPublicKeyInfo, PEM) in bits.
+/// The length of a public RSA key (`SubjectPublicKeyInfo`, PEM) in bits.
 pub(crate) fn public_key_bits(pem: &str) -> usize {
     let der = der(pem);
     rsa_bits(&SubjectPublicKeyInfo::from_der(&der).unwrap().1)

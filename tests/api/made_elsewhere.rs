@@ -1,5 +1,10 @@
 //! Certificates that another tool made, as callers bring them.
 
+#![expect(
+    clippy::expect_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
 use std::time::Duration;
 
 use rcgen::{
@@ -58,7 +63,7 @@ impl MadeElsewhere {
     /// Another certificate for the same key under this name, signed by itself and valid for a day longer.
     pub(crate) fn renewed_as(&self, common_name: &str) -> Self {
         let mut parameters = self.parameters.clone();
-        parameters.not_after += Duration::from_secs(86_400);
+        parameters.not_after += Duration::from_hours(24);
         parameters.distinguished_name = name(common_name);
         let key = KeyPair::from_pem(&self.private_key).expect("the key");
         self_signed(parameters, key)
@@ -94,7 +99,7 @@ fn parameters(common_name: &str) -> CertificateParams {
     let mut parameters = CertificateParams::default();
     parameters.distinguished_name = name(common_name);
     parameters.not_before = rcgen::date_time_ymd(2026, 1, 1);
-    parameters.not_after = parameters.not_before + Duration::from_secs(DURATION_DAYS * 86_400);
+    parameters.not_after = parameters.not_before + Duration::from_hours(DURATION_DAYS * 24);
     parameters
 }
 

@@ -2,14 +2,14 @@
 
 mod authentication;
 mod credentials;
+mod generate;
 mod given;
 mod http;
+mod interpolate;
+mod keys;
 mod lifecycle;
 mod made_elsewhere;
 mod names;
 mod operations;
-mod generate;
-mod interpolate;
-mod keys;
 mod regenerate;
 mod set;

@@ -105,7 +105,9 @@ format = "json"
         }
         if !self.without_resolver {
             let resolver = component("interpolation");
-            let _ = writeln!(text, "\n[resolver]\ncomponent = \"{}\"\n[resolver.limits]\ninput_bytes_max = 1114112", resolver.display());
+            let resolver = resolver.display();
+            let _ = writeln!(text, "\n[resolver]\ncomponent = \"{resolver}\"");
+            let _ = writeln!(text, "[resolver.limits]\ninput_bytes_max = 1114112");
         }
         text.push_str(&self.extra);
         text

@@ -7,11 +7,11 @@
     reason = "a test ends when what it needs is not there"
 )]
 
-use std::fmt::Write;
-
 use keywright_harness::{Options, Server, component};
 use serde_json::{Value, json};
 use x509_parser::{certificate::X509Certificate, pem::parse_x509_pem, prelude::FromDer};
+
+use crate::hexadecimal::hexadecimal;
 
 /// Where the secret part of a PKCS#1 key of 2048 bits begins: after version, modulus and public exponent.
 const SECRET_PART_BEGINS: usize = 4 + 3 + 261 + 5;
@@ -142,12 +142,4 @@ fn der(pem: &str) -> Vec<u8> {
 
 fn inverted(bytes: &[u8]) -> String {
     hexadecimal(&bytes.iter().map(|byte| !byte).collect::<Vec<_>>())
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut digits, byte| {
-        // Writing to a string does not fail.
-        let _ = write!(digits, "{byte:02x}");
-        digits
-    })
 }

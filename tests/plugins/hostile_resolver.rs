@@ -50,11 +50,44 @@ async fn each_misbehaviour_has_an_error_of_its_own() {
 
 #[tokio::test]
 async fn a_place_that_the_document_does_not_have_is_the_plugins_fault() {
-    let server = server("most-references").await;
-    server.set("x", "json", json!({})).await.expect(200);
-    let answer = server.post("/api/v1/interpolate", json!({"a": 1})).await;
-    assert!([404, 500].contains(&answer.status), "{}", answer.body);
-    answer.error();
+    for pointer in [
+        "/nowhere", "/a/b/c", "/list/-", "/list/2", "/list/01", "/list/a", "a", "/~", "/~2", "/A",
+    ] {
+        let server = server(&format!("at:{pointer}")).await;
+        server
+            .set("/x", "json", json!({"secret": "hunter2"}))
+            .await
+            .expect(200);
+        let document = json!({"a": {"b": 1}, "list": [1, 2]});
+        let answer = server.post("/api/v1/interpolate", document).await;
+        assert_eq!(answer.status, 500, "{pointer}: {}", answer.body);
+        assert_eq!(
+            answer.error(),
+            "the plugin resolver returned something of another shape than it declared",
+            "{pointer}"
+        );
+        assert!(!server.log().contains("hunter2"), "{pointer}");
+    }
+}
+
+#[tokio::test]
+async fn any_place_that_the_document_has_may_be_filled() {
+    for (pointer, expected) in [
+        ("/a/b", json!({"a": {"b": "filled"}, "list": [1, 2]})),
+        ("/list/1", json!({"a": {"b": 1}, "list": [1, "filled"]})),
+        ("/a", json!({"a": "filled", "list": [1, 2]})),
+        ("", json!("filled")),
+    ] {
+        let server = server(&format!("at:{pointer}")).await;
+        let value = json!({"secret": "s"});
+        server.set("/x", "json", value.clone()).await.expect(200);
+        let document = json!({"a": {"b": 1}, "list": [1, 2]});
+        let answer = server.post("/api/v1/interpolate", document).await;
+        let expected = expected
+            .to_string()
+            .replace("\"filled\"", &value.to_string());
+        assert_eq!(answer.expect(200).body, expected, "{pointer}");
+    }
 }
 
 #[tokio::test]

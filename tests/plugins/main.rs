@@ -2,6 +2,7 @@
 
 mod ca_key;
 mod canaries;
+mod hexadecimal;
 mod hostile_generator;
 mod hostile_resolver;
 mod imports;

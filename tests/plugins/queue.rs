@@ -1,5 +1,10 @@
 //! Calls of guests wait in a bounded queue, and what needs no long computation never waits behind them.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
 use keywright_harness::{Options, Server, component};
 use reqwest::Method;
 use serde_json::json;

@@ -1,5 +1,10 @@
 //! A plugin that is not what it should be stops the start, in words that name it and say what to do.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
 use std::fs;
 
 use keywright_harness::{Options, Server, component};

@@ -1,5 +1,11 @@
 //! A type that only a third party's plugin knows works as the shipped ones do.
 
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
 use base64::{Engine, prelude::BASE64_STANDARD};
 use keywright_harness::{Options, Server, component};
 use serde_json::{Value, json};

@@ -1,5 +1,12 @@
 //! Chains from a root over an intermediate authority to a leaf.
 
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
 use keywright_harness::{Program, Server, is_available};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject};
 use serde_json::{Value, json};

@@ -1,5 +1,10 @@
 //! What `openssl x509 -text` says of a certificate, against what was asked for.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
 use keywright_harness::{Server, is_available};
 use serde_json::{Value, json};
 

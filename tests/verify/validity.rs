@@ -1,5 +1,10 @@
 //! Dates and serial numbers, as OpenSSL reads them.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
 use chrono::{NaiveDateTime, Utc};
 use keywright_harness::{Server, is_available};
 use serde_json::json;

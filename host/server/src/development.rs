@@ -168,76 +168,11 @@ fn write_private(path: &Path, bytes: &[u8]) -> Result<(), StartRefused> {
 fn configuration(plugins: &Path, listen: SocketAddr) -> String {
     let component = |name: &str| quoted(&plugins.join(format!("{name}.wasm")).to_string_lossy());
     format!(
-        r#"# A configuration for development: made at the first start, kept from then on. Delete the folder to begin anew.
-
-[server]
-listen = "{listen}"
-
-[server.tls]
-certificate = "tls/server.pem"
-private_key = "tls/server-key.pem"
-
-[storage]
-file = "keywright.db"
-
-[[encryption.keys]]
-provider = "raw"
-file = "encryption.key"
-active = true
-
-[authentication]
-url = "https://{listen}{IDENTITY_PATH}"
-
-# An identity provider built into the server. Its secrets are public: it is for development alone, and is refused on any
-# address but a loopback one.
-[development_identity_provider]
-signing_key = "identity-signing-key.pem"
-access_token_seconds = 3600
-refresh_token_seconds = 86400
-
-[[development_identity_provider.clients]]
-id = "{CLIENT_ID}"
-secret = "{CLIENT_SECRET}"
-
-# The client as which standard command lines log their users in.
-[[development_identity_provider.clients]]
-id = "credhub_cli"
-secret = ""
-
-[[development_identity_provider.users]]
-id = "3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10"
-name = "developer"
-password = "developer-password"
-
-[plugins]
-cache_directory = "plugin-cache"
-
-[generators.certificate]
-component = {certificate}
-grants = ["random", "signing"]
-
-[generators.password]
-component = {password}
-grants = ["random"]
-
-[generators.rsa]
-component = {rsa}
-grants = ["random"]
-
-[generators.ssh]
-component = {ssh}
-grants = ["random"]
-
-[generators.user]
-component = {user}
-grants = ["random"]
-
-[resolver]
-component = {interpolation}
-
-[resolver.limits]
-input_bytes_max = 1114112
-"#,
+        include_str!("development.template.toml"),
+        client_id = CLIENT_ID,
+        client_secret = CLIENT_SECRET,
+        identity_path = IDENTITY_PATH,
+        listen = listen,
         certificate = component("certificate"),
         password = component("password"),
         rsa = component("rsa"),

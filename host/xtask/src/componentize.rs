@@ -13,7 +13,7 @@ pub(crate) fn componentize(module: &Path, component: &Path) -> Result<(), StepFa
     let bytes = ComponentEncoder::default()
         .validate(true)
         .module(&module_bytes)
-        .and_then(|encoder| encoder.encode())
+        .and_then(ComponentEncoder::encode)
         .map_err(|cause| StepFailed::new(doing(), format!("{cause:#}")))?;
     if fs::read(component).is_ok_and(|existing| existing == bytes) {
         return Ok(());

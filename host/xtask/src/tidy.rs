@@ -126,30 +126,28 @@ mod tests {
         let mut too_long = Vec::new();
         for path in rust_files() {
             let text = fs::read_to_string(step::workspace().join(&path)).unwrap();
-            let body = text
+            let code = text
                 .split("#[cfg(test)]\nmod tests")
                 .next()
                 .unwrap_or(&text);
-            let lines = body.lines().count();
+            let lines = code.lines().count();
             if lines > LINES_MAX {
                 too_long.push(format!("{} has {lines} lines", path.display()));
             }
-            too_long.extend(
-                long_functions(&text).map(|function| format!("{}: {function}", path.display())),
-            );
+            // In a test, a long function is a table of cases.
+            if !path.iter().any(|folder| folder == "tests") {
+                let functions = long_functions(code);
+                too_long.extend(functions.map(|found| format!("{}: {found}", path.display())));
+            }
         }
         assert!(too_long.is_empty(), "{too_long:#?}");
     }
 
     #[test]
     fn nothing_is_left_open_in_the_code() {
-        let marks = ["to", "fix"].map(|mark| {
-            format!(
-                "{}{}",
-                mark.to_uppercase(),
-                if mark == "to" { "DO" } else { "ME" }
-            )
-        });
+        // In two pieces, so that this file does not hold them itself.
+        let marks =
+            [("TO", "DO"), ("FIX", "ME"), ("X", "XX")].map(|(one, two)| format!("{one}{two}"));
         for path in rust_files() {
             let text = fs::read_to_string(step::workspace().join(&path)).unwrap();
             for mark in &marks {
@@ -166,24 +164,30 @@ mod tests {
         let mut found = Vec::new();
         let mut open: Option<(usize, usize, &str)> = None;
         for (number, line) in text.lines().enumerate() {
+            let code = line.trim();
             let indent = line.len() - line.trim_start().len();
             if let Some((start, function_indent, name)) = open {
-                if indent == function_indent && line.trim_start().starts_with('}') {
+                if indent != function_indent || !code.starts_with(['}', ')']) {
+                    continue;
+                }
+                if code.starts_with('}') {
                     let lines = number - start + 1;
                     if lines > FUNCTION_LINES_MAX {
                         found.push(format!("{name} … has {lines} lines"));
                     }
                     open = None;
+                } else if code.ends_with(';') {
+                    // A trait's method without a body.
+                    open = None;
                 }
-            } else if is_function(line) && !line.trim_end().ends_with([';', '}']) {
-                open = Some((number, indent, line.trim()));
+            } else if is_function(code) && !code.ends_with([';', '}']) {
+                open = Some((number, indent, code));
             }
         }
         found.into_iter()
     }
 
     fn is_function(line: &str) -> bool {
-        let line = line.trim_start();
         [
             "fn ",
             "pub fn ",

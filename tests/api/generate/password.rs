@@ -1,5 +1,11 @@
 //! Passwords, and the parameters that users share with them.
 
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
 use keywright_harness::Server;
 use serde_json::{Value, json};
 

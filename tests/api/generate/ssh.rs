@@ -1,5 +1,10 @@
 //! SSH keys.
 
+#![expect(
+    clippy::indexing_slicing,
+    reason = "a test ends when what it needs is not there"
+)]
+
 use base64::{Engine, prelude::BASE64_STANDARD};
 use keywright_harness::Server;
 use serde_json::{Value, json};

@@ -1,5 +1,10 @@
 //! What is a user's own: the name and the hash.
 
+#![expect(
+    clippy::indexing_slicing,
+    reason = "a test ends when what it needs is not there"
+)]
+
 use keywright_harness::Server;
 use serde_json::{Value, json};
 

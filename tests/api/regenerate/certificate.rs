@@ -1,14 +1,29 @@
 //! Certificates that were generated.
 
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
 use keywright_harness::Server;
 use serde_json::{Value, json};
 
 use crate::keys::{certificate_key_bits, with_certificate};
 
-/// What must not change: subject, extensions but the key identifiers, key length, and days of validity.
-fn lasting(version: &Value) -> (Vec<u8>, Vec<(String, Vec<u8>)>, usize, i64) {
+/// What must not change.
+#[derive(Debug, PartialEq, Eq)]
+struct Lasting {
+    subject: Vec<u8>,
+    /// All but the key identifiers, by OID.
+    extensions: Vec<(String, Vec<u8>)>,
+    key_length_bits: usize,
+    duration_days: i64,
+}
+
+fn lasting(version: &Value) -> Lasting {
     let pem = version["value"]["certificate"].as_str().unwrap();
-    let bits = certificate_key_bits(pem);
+    let key_length_bits = certificate_key_bits(pem);
     with_certificate(pem, |certificate| {
         let extensions = certificate.extensions().iter();
         let extensions = extensions
@@ -17,12 +32,12 @@ fn lasting(version: &Value) -> (Vec<u8>, Vec<(String, Vec<u8>)>, usize, i64) {
             .collect();
         let validity = certificate.validity();
         let seconds = validity.not_after.timestamp() - validity.not_before.timestamp();
-        (
-            certificate.subject().as_raw().to_vec(),
+        Lasting {
+            subject: certificate.subject().as_raw().to_vec(),
             extensions,
-            bits,
-            seconds / 86_400,
-        )
+            key_length_bits,
+            duration_days: seconds / 86_400,
+        }
     })
 }
 

@@ -6,6 +6,9 @@ use serde_json::json;
 /// The most bytes that a value may have.
 const VALUE_BYTES_MAX: usize = 65_536;
 
+/// The most bytes that a user's password may have: hashing a longer one takes too long.
+const USER_PASSWORD_BYTES_MAX: usize = 4_096;
+
 /// The most characters that a public key or a username may have.
 const LONG_MEMBER_CHARACTERS_MAX: usize = 7_000;
 
@@ -95,4 +98,20 @@ async fn a_public_key_or_username_of_7000_characters_is_taken_and_one_more_is_41
             .error();
         assert_eq!(server.versions(&name).await.len(), 1);
     }
+}
+
+#[tokio::test]
+async fn a_users_password_of_4096_bytes_is_taken_and_one_more_is_400() {
+    let server = Server::start().await;
+    let longest = "ä".repeat(USER_PASSWORD_BYTES_MAX / 2);
+    let user = server
+        .set("/a", "user", json!({"password": longest}))
+        .await
+        .expect(200)
+        .json();
+    assert_eq!(user["value"]["password"], longest);
+    let too_long = json!({"password": format!("{longest}p")});
+    let refused = server.set("/a", "user", too_long).await.expect(400).error();
+    assert!(refused.contains("password"), "{refused}");
+    assert_eq!(server.versions("/a").await.len(), 1);
 }

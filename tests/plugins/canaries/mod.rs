@@ -8,6 +8,8 @@ mod tokens;
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::hexadecimal::hexadecimal;
+
 /// Texts that are nowhere unless the server repeats what it was told.
 #[derive(Default)]
 struct Canaries {
@@ -48,7 +50,7 @@ impl Canaries {
     #[track_caller]
     fn assert_absent(&self, from: &str, text: &str) {
         for (place, secret) in &self.planted {
-            let hexadecimal: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+            let hexadecimal = hexadecimal(secret.as_bytes());
             assert!(
                 !text.contains(secret.as_str()),
                 "the canary of {place} is in {from}"

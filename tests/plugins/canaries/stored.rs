@@ -1,5 +1,11 @@
 //! What callers set, what the server makes, and what they say beside it.
 
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test ends when what it needs is not there"
+)]
+
 use keywright_harness::Server;
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@ use crate::{
     Failure, Secret,
     credential::{
         CredentialName, CredentialType, CredentialVersion, Credentials, Metadata, content::Content,
-        service::Draft,
+        service::Draft, value,
     },
 };
 
@@ -36,9 +36,10 @@ impl Credentials {
             CredentialType::VALUE => accept_text(set.value)?,
             CredentialType::JSON => accept_object(set.value)?,
             _ => {
-                self.generator(&set.credential_type)?
-                    .accept(&set.value)
-                    .await?
+                let generator = self.generator(&set.credential_type)?;
+                // Looked at here, so that no guest works on what is too large, and again when what it made is sealed.
+                value::check_size(&set.value)?;
+                generator.accept(&set.value).await?
             }
         };
         self.append_always(Draft {

@@ -1,5 +1,11 @@
 //! What stands in a certificate, and in the answer beside it.
 
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
 use keywright_harness::Server;
 use serde_json::{Value, json};
 use x509_parser::prelude::{GeneralName, ParsedExtension, X509Certificate};

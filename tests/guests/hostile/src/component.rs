@@ -177,6 +177,9 @@ impl resolver::Guest for Component {
                 "no\n{}",
                 "x".repeat(4096)
             ))),
+            Some(behaviour) if behaviour.starts_with("at:") => {
+                Ok(vec![reference(behaviour.trim_start_matches("at:"), "x")])
+            }
             Some(behaviour) => match behave(behaviour) {
                 Ok(name) => Ok(vec![resolver::Reference {
                     pointer: "/a".to_owned(),
