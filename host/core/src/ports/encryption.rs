@@ -1,0 +1,56 @@
+//! Encryption of what is stored.
+
+use uuid::Uuid;
+
+use crate::{Secret, credential::LookupName};
+
+/// Encryption of what is stored, bound to its place.
+pub trait Sealer: Send + Sync {
+    /// Encrypts with the active key. The result opens only at the same place.
+    ///
+    /// # Errors
+    /// When the cipher fails.
+    fn seal(&self, place: SealedPlace<'_>, plaintext: &Secret) -> Result<Envelope, SealFailure>;
+
+    /// Decrypts.
+    ///
+    /// # Errors
+    /// When the key is not configured, or the envelope was not sealed for this place, or was changed.
+    fn open(&self, place: SealedPlace<'_>, envelope: &Envelope) -> Result<Secret, SealFailure>;
+}
+
+/// Where sealed bytes belong.
+#[derive(Clone, Copy, Debug)]
+pub struct SealedPlace<'a> {
+    /// The version.
+    pub version_id: Uuid,
+    /// The name of its credential.
+    pub name: &'a LookupName,
+}
+
+/// Encrypted bytes with what it takes to open them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    /// The key that sealed them.
+    pub key_id: Uuid,
+    /// The nonce.
+    pub nonce: Vec<u8>,
+    /// The ciphertext with its tag.
+    pub ciphertext: Vec<u8>,
+}
+
+/// Why something could not be sealed or opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SealFailure {
+    /// The cipher refused; the reason is not told, so that nothing leaks.
+    #[error(
+        "the stored value could not be decrypted: it was changed, or does not belong where it stands"
+    )]
+    NotAuthentic,
+    /// No configured key has this id.
+    #[error("the encryption key {0} is not configured")]
+    KeyUnknown(Uuid),
+    /// Encryption failed.
+    #[error("the value could not be encrypted")]
+    SealingFailed,
+}

@@ -1,0 +1,33 @@
+//! What the domain needs from outside, one trait for each need.
+
+mod certificates;
+mod encryption;
+mod plugins;
+mod storage;
+
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+pub use certificates::{
+    CertificateIssuer, CertificateMembers, CertificateRefused, Certificates, SigningRefused,
+};
+pub use encryption::{Envelope, SealFailure, SealedPlace, Sealer};
+pub use plugins::{
+    Generator, Generators, PluginFailure, PluginFault, Recovered, Reference, Resolver, Violation,
+};
+pub use storage::{
+    AppendCondition, Appended, CredentialRepository, NewVersion, RepositoryFailure,
+    VersionSelection,
+};
+
+/// The time, as a parameter.
+pub trait Clock: Send + Sync {
+    /// The present moment.
+    fn now(&self) -> DateTime<Utc>;
+}
+
+/// Fresh identifiers, as a parameter.
+pub trait Identifiers: Send + Sync {
+    /// A new random (version 4) UUID.
+    fn fresh(&self) -> Uuid;
+}

@@ -1,0 +1,179 @@
+//! Generators and the resolver.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use crate::{
+    Secret,
+    credential::{CredentialType, Parameters, PluginIdentity},
+    ports::CertificateIssuer,
+};
+
+/// The configured generators, by the type that each makes.
+pub trait Generators: Send + Sync {
+    /// The generator of this type, if one is configured.
+    fn generator(&self, credential_type: &CredentialType) -> Option<Arc<dyn Generator>>;
+
+    /// The types that have a generator, in alphabetical order.
+    fn credential_types(&self) -> Vec<CredentialType>;
+}
+
+/// One configured generator.
+///
+/// Each method that calls the guest does so in a fresh instance on the plugins' own pool, and ends within the plugin's
+/// deadline.
+#[async_trait]
+pub trait Generator: Send + Sync {
+    /// Which plugin this is.
+    fn identity(&self) -> &PluginIdentity;
+
+    /// The parameter that names the issuer's credential, if the plugin has one.
+    fn issuer_parameter(&self) -> Option<&str>;
+
+    /// The canonical form of what a caller sent.
+    ///
+    /// # Errors
+    /// When the parameters break a rule, or the guest fails.
+    async fn normalize(&self, parameters: &Parameters) -> Result<Parameters, PluginFailure>;
+
+    /// Makes a value; JSON text that keeps the plugin's value schema.
+    ///
+    /// # Errors
+    /// When the guest refuses or fails, or its output is not of the declared shape.
+    async fn generate(
+        &self,
+        parameters: &Parameters,
+        now: DateTime<Utc>,
+        issuer: Option<Arc<dyn CertificateIssuer>>,
+    ) -> Result<Secret, PluginFailure>;
+
+    /// Checks and completes a value that a caller sets, JSON text; the result keeps the plugin's value schema.
+    ///
+    /// # Errors
+    /// When the value breaks a rule, or the guest fails.
+    async fn accept(&self, value: &Secret) -> Result<Secret, PluginFailure>;
+
+    /// The parameters with which a stored value can be made anew: by the guest's `recover` where it has one, else those
+    /// that were stored. `None` when there are none.
+    ///
+    /// `value` is the whole stored value; the secret members are withheld from the guest here.
+    ///
+    /// # Errors
+    /// [`PluginFailure::ValueRefused`] when the guest says that it can't be regenerated, or the guest fails.
+    async fn recover(
+        &self,
+        parameters: Option<&Parameters>,
+        value: &Secret,
+    ) -> Result<Option<Recovered>, PluginFailure>;
+}
+
+/// Parameters found for a stored value.
+#[derive(Clone, Debug)]
+pub struct Recovered {
+    /// The canonical parameters.
+    pub parameters: Parameters,
+    /// Whether the stored value determined them all.
+    pub is_complete: bool,
+}
+
+/// The configured resolver, which finds references in documents.
+#[async_trait]
+pub trait Resolver: Send + Sync {
+    /// The references in a JSON document, in its order.
+    ///
+    /// # Errors
+    /// When the guest refuses the document or fails.
+    async fn find_references(&self, document: &str) -> Result<Vec<Reference>, PluginFailure>;
+}
+
+/// One place in a document and the credential that belongs there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// A JSON Pointer (RFC 6901) to the place.
+    pub pointer: String,
+    /// The credential's name, as the document has it.
+    pub name: String,
+}
+
+/// Why a plugin gave no result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PluginFailure {
+    /// The resolver can't read the document; its words are for the caller.
+    #[error("the document was refused: {0}")]
+    DocumentRefused(String),
+    /// The guest itself failed. Names the plugin and what happened, never its data.
+    #[error("the plugin {plugin} {fault}")]
+    Faulted {
+        /// The plugin's configured name.
+        plugin: String,
+        /// What happened.
+        fault: PluginFault,
+    },
+    /// The parameters break a rule of the plugin; its words are for the caller.
+    #[error("the parameters were refused: {0}")]
+    ParametersRefused(Violation),
+    /// The queue for guest calls is full.
+    #[error("too many plugin calls are waiting")]
+    QueueFull {
+        /// When to try again.
+        retry_after: Duration,
+    },
+    /// The value has a member that the plugin does not know.
+    #[error("the value has an unknown member")]
+    ValueMemberUnknown(String),
+    /// The value breaks a rule of the plugin; its words are for the caller.
+    #[error("the value was refused: {0}")]
+    ValueRefused(Violation),
+}
+
+/// What happened to a guest. The words complete the sentence "the plugin password …".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PluginFault {
+    /// What it was to be given exceeds its input limit.
+    #[error("was given more than its input limit")]
+    InputTooLarge,
+    /// It asked for more memory than its ceiling.
+    #[error("asked for more memory than its limit")]
+    MemoryExceeded,
+    /// It says that its settings are wrong.
+    #[error("says that its settings are wrong")]
+    Misconfigured,
+    /// Its output is not JSON, or not of the shape that it declared.
+    #[error("returned something of another shape than it declared")]
+    OutputMalformed,
+    /// Its output exceeds its limit.
+    #[error("returned more than its output limit")]
+    OutputTooLarge,
+    /// It reported a failure of its own.
+    #[error("reported a failure of its own")]
+    Reported,
+    /// It recursed too deeply.
+    #[error("used up its stack")]
+    StackExhausted,
+    /// It did not end within its deadline.
+    #[error("did not end within its deadline")]
+    TimedOut,
+    /// It trapped: it panicked, or did what WebAssembly forbids.
+    #[error("trapped")]
+    Trapped,
+}
+
+/// One rule that is not kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The parameter or the member that breaks it, if it is a single one.
+    pub member: Option<String>,
+    /// The rule, in words for the caller.
+    pub rule: String,
+}
+
+impl std::fmt::Display for Violation {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.member {
+            Some(member) => write!(formatter, "{member}: {}", self.rule),
+            None => formatter.write_str(&self.rule),
+        }
+    }
+}

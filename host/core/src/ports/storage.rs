@@ -1,0 +1,144 @@
+//! Credentials and their versions in a database.
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+use crate::{
+    certificate::CertificateFacts,
+    credential::{
+        CredentialName, CredentialType, Find, FoundCredential, LookupName, PluginIdentity,
+        StoredVersion,
+    },
+    ports::Envelope,
+};
+
+/// Credentials and their versions in a database.
+#[async_trait]
+pub trait CredentialRepository: Send + Sync {
+    /// The version with this id, if there is one.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, RepositoryFailure>;
+
+    /// The chosen versions of one credential, in the order that [`VersionSelection`] says; empty when there is no such
+    /// credential.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn versions_by_name(
+        &self,
+        name: &LookupName,
+        selection: VersionSelection,
+    ) -> Result<Vec<StoredVersion>, RepositoryFailure>;
+
+    /// The newest version of each of these credentials that exists, in no order, by one query.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn newest_by_names(
+        &self,
+        names: &[LookupName],
+    ) -> Result<Vec<StoredVersion>, RepositoryFailure>;
+
+    /// The credentials that a search asks for, newest first.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn find(&self, find: &Find) -> Result<Vec<FoundCredential>, RepositoryFailure>;
+
+    /// Adds a version, and the credential when it is its first, in one transaction that looks at the state once more.
+    ///
+    /// When it answers [`Appended::Written`], the version is on disk.
+    ///
+    /// # Errors
+    /// When the database can't answer; then nothing was written.
+    async fn append(
+        &self,
+        version: NewVersion,
+        condition: AppendCondition,
+    ) -> Result<Appended, RepositoryFailure>;
+
+    /// Deletes a credential with all its versions; false when there was none.
+    ///
+    /// # Errors
+    /// When the database can't answer; then nothing was deleted.
+    async fn delete(&self, name: &LookupName) -> Result<bool, RepositoryFailure>;
+
+    /// Asks the database for a sign of life.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn ping(&self) -> Result<(), RepositoryFailure>;
+}
+
+/// Which versions of a credential to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VersionSelection {
+    /// All, newest first.
+    All,
+    /// The newest one that is not transitional, then the transitional one; either may be absent.
+    Current,
+    /// At most this many, newest first.
+    Newest(u32),
+}
+
+/// A version that is to be added.
+#[derive(Clone, Debug)]
+pub struct NewVersion {
+    /// Its id, to which its envelope is bound.
+    pub id: Uuid,
+    /// The credential's name; when the credential exists already, its own casing is kept.
+    pub name: CredentialName,
+    /// The credential's type.
+    pub credential_type: CredentialType,
+    /// When it was made.
+    pub created_at: DateTime<Utc>,
+    /// Whether it carries the transitional flag.
+    pub is_transitional: bool,
+    /// Whether the service made it.
+    pub is_generated: Option<bool>,
+    /// What the certificate says of itself, when it has one.
+    pub certificate: Option<CertificateFacts>,
+    /// The name of the credential whose certificate signed it.
+    pub signed_by: Option<CredentialName>,
+    /// Which plugin made it.
+    pub provenance: Option<PluginIdentity>,
+    /// Value, parameters and metadata, encrypted.
+    pub envelope: Envelope,
+}
+
+/// What must still hold when a version is added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AppendCondition {
+    /// Nothing but the type.
+    Always,
+    /// The newest version of the credential, by sequence, is still this one; `None`: the credential has none.
+    NewestIs(Option<Uuid>),
+}
+
+/// What came of adding a version.
+#[derive(Clone, Debug)]
+pub enum Appended {
+    /// The condition does not hold any more; nothing was written.
+    Changed,
+    /// The credential exists with this other type; nothing was written.
+    TypeDiffers(CredentialType),
+    /// It is written.
+    Written(Box<StoredVersion>),
+}
+
+/// Why a database did not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum RepositoryFailure {
+    /// What is stored breaks a rule that the schema should hold. Names the place, never the data.
+    #[error("the database is inconsistent: {0}")]
+    Inconsistent(&'static str),
+    /// The database could not be reached, or did not answer in time. It may answer later.
+    #[error("the database is not available")]
+    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// Anything else.
+    #[error("the database refused a query")]
+    Query(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
