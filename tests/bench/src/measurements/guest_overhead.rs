@@ -47,7 +47,7 @@ pub(crate) fn measure() -> Outcome<Table> {
             &mut table,
             "of many that wait in turn for one thread, each",
             guest,
-            native.mean(),
+            native.median(),
             None,
         );
         Ok(table)
