@@ -4,6 +4,7 @@
 //! Everything here is pure, so it is tested natively. A plugin's `component.rs` ties it to the bindings of its world;
 //! [`wit_failure!`] writes the conversion of the errors there.
 
+mod component;
 mod failure;
 mod json;
 mod key_length;
