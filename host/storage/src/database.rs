@@ -11,12 +11,12 @@ use std::{
 
 use keywright_core::ports::Identifiers;
 use sqlx::{
-    ConnectOptions, SqlitePool,
+    ConnectOptions,
     migrate::Migrator,
-    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
 };
 
-use crate::{SqliteCredentialRepository, SqliteEncryptionKeyRepository};
+use crate::{SqliteCredentialRepository, SqliteEncryptionKeyRepository, connections::Connections};
 
 /// A SQLite database that is open and up to date.
 #[derive(Clone)]
@@ -91,12 +91,12 @@ impl SqliteDatabase {
                     path: path.clone(),
                     source: Box::new(source),
                 })?;
-        MIGRATIONS.run(&pools.writer).await.map_err(|source| {
-            DatabaseUnusable::SchemaNotMigrated {
+        migrate(&pools.writer)
+            .await
+            .map_err(|source| DatabaseUnusable::SchemaNotMigrated {
                 path: path.clone(),
-                source: Box::new(source),
-            }
-        })?;
+                source,
+            })?;
         Ok(Self { pools, identifiers })
     }
 
@@ -127,8 +127,8 @@ impl SqliteDatabase {
 /// The one connection that writes, and those that read.
 #[derive(Clone)]
 pub(crate) struct Pools {
-    pub(crate) writer: SqlitePool,
-    pub(crate) reader: SqlitePool,
+    pub(crate) writer: Connections,
+    pub(crate) reader: Connections,
 }
 
 impl Pools {
@@ -146,21 +146,20 @@ impl Pools {
             .pragma("secure_delete", "on")
             .pragma("journal_size_limit", JOURNAL_BYTES_KEPT_MAX.to_string());
         Ok(Self {
-            writer: pool(options, 1).connect_with(writer).await?,
-            reader: pool(options, options.readers_max)
-                .connect_with(connection.read_only(true))
-                .await?,
+            writer: Connections::open(writer, 1, options.wait_max).await?,
+            reader: Connections::open(
+                connection.read_only(true),
+                options.readers_max,
+                options.wait_max,
+            )
+            .await?,
         })
     }
 }
 
-fn pool(options: &SqliteOptions, connections_max: u32) -> SqlitePoolOptions {
-    SqlitePoolOptions::new()
-        .max_connections(connections_max)
-        .acquire_timeout(options.wait_max)
-        .idle_timeout(None)
-        .max_lifetime(None)
-        .test_before_acquire(false)
+async fn migrate(writer: &Connections) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    let mut connection = writer.lend().await?;
+    Ok(MIGRATIONS.run(&mut *connection).await?)
 }
 
 /// Creates the file, if it is absent, with access for its owner alone. SQLite gives its journals the same mode.

@@ -5,10 +5,7 @@ use keywright_core::ports::RepositoryFailure;
 use sqlx::sqlite::SqliteRow;
 use uuid::Uuid;
 
-use crate::{
-    database::Pools,
-    failure::{column, repository_failure},
-};
+use crate::{database::Pools, failure::column};
 
 /// The records of encryption keys in SQLite.
 #[derive(Clone)]
@@ -43,10 +40,10 @@ impl SqliteEncryptionKeyRepository {
     /// # Errors
     /// When the database can't answer.
     pub async fn all(&self) -> Result<Vec<EncryptionKeyRow>, RepositoryFailure> {
-        sqlx::query(statements::ALL_KEYS)
-            .fetch_all(&self.pools.reader)
-            .await
-            .map_err(repository_failure)?
+        self.pools
+            .reader
+            .fetch_all(sqlx::query(statements::ALL_KEYS))
+            .await?
             .iter()
             .map(key_of)
             .collect()
@@ -58,18 +55,15 @@ impl SqliteEncryptionKeyRepository {
     /// When the database can't answer; then nothing was written.
     pub async fn add(&self, key: &EncryptionKeyRow) -> Result<(), RepositoryFailure> {
         let (salt, iterations) = key.derivation.clone().unzip();
-        sqlx::query(statements::INSERT_KEY)
+        let query = sqlx::query(statements::INSERT_KEY)
             .bind(key.id)
             .bind(&key.provider)
             .bind(salt)
             .bind(iterations.map(i64::from))
             .bind(&key.canary_nonce)
             .bind(&key.canary_ciphertext)
-            .bind(key.created_at.timestamp_millis())
-            .execute(&self.pools.writer)
-            .await
-            .map(drop)
-            .map_err(repository_failure)
+            .bind(key.created_at.timestamp_millis());
+        self.pools.writer.execute(query).await.map(drop)
     }
 
     /// The ids of those keys under which at least one version is encrypted.
@@ -77,10 +71,13 @@ impl SqliteEncryptionKeyRepository {
     /// # Errors
     /// When the database can't answer.
     pub async fn in_use(&self) -> Result<Vec<Uuid>, RepositoryFailure> {
-        sqlx::query_scalar(statements::KEYS_IN_USE)
-            .fetch_all(&self.pools.reader)
-            .await
-            .map_err(repository_failure)
+        self.pools
+            .reader
+            .fetch_all(sqlx::query(statements::KEYS_IN_USE))
+            .await?
+            .iter()
+            .map(|row| column!(row, "encryption_key", "id"))
+            .collect()
     }
 }
 

@@ -10,6 +10,7 @@
 //! Writes go through one connection, so that writers wait for each other in memory and not for a lock in the file. Reads go
 //! through a pool and never wait for a writer.
 
+mod connections;
 mod credential;
 mod database;
 mod encryption_key;

@@ -66,8 +66,10 @@ async fn no_statement_reads_a_whole_table() {
 }
 
 async fn plan(database: &SqliteDatabase, statement: &str) -> Vec<String> {
-    sqlx::query(AssertSqlSafe(format!("explain query plan {statement}")))
-        .fetch_all(&database.pools().writer)
+    let query = sqlx::query(AssertSqlSafe(format!("explain query plan {statement}")));
+    let writer = &database.pools().writer;
+    writer
+        .fetch_all(query)
         .await
         .unwrap()
         .iter()

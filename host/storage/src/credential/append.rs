@@ -6,22 +6,23 @@ use keywright_core::{
     credential::{CredentialName, CredentialType, StoredVersion},
     ports::{AppendCondition, Appended, Identifiers, NewVersion, RepositoryFailure},
 };
-use sqlx::{SqliteConnection, SqlitePool};
+use sqlx::SqliteConnection;
 use uuid::Uuid;
 
 use super::{row, statements};
-use crate::failure::{column, repository_failure};
-
-/// Takes the lock for writing at once, so that nothing changes between looking and inserting.
-const BEGIN: &str = "begin immediate";
+use crate::{
+    connections::Connections,
+    failure::{column, repository_failure},
+};
 
 pub(super) async fn append(
-    writer: &SqlitePool,
+    writer: &Connections,
     identifiers: &dyn Identifiers,
     version: NewVersion,
     condition: AppendCondition,
 ) -> Result<Appended, RepositoryFailure> {
-    let mut transaction = writer.begin_with(BEGIN).await.map_err(repository_failure)?;
+    let mut connection = writer.lend().await?;
+    let mut transaction = connection.begin().await?;
     let credential = match find_credential(&mut transaction, &version.name).await? {
         Some(existing) => {
             if existing.credential_type != version.credential_type {

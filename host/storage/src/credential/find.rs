@@ -1,16 +1,14 @@
 //! Searching by path, by a part of the name and by expiry. Each search is one query.
 
+use super::{row, statements};
+use crate::connections::Connections;
 use keywright_core::{
     credential::{Find, FindNames, FoundCredential, PathPrefix},
     ports::RepositoryFailure,
 };
-use sqlx::SqlitePool;
-
-use super::{row, statements};
-use crate::failure::repository_failure;
 
 pub(super) async fn find(
-    reader: &SqlitePool,
+    reader: &Connections,
     find: &Find,
 ) -> Result<Vec<FoundCredential>, RepositoryFailure> {
     let Some(names) = NameSearch::new(&find.names) else {
@@ -38,10 +36,9 @@ pub(super) async fn find(
             query.bind(from).bind(before)
         }
     };
-    query
-        .fetch_all(reader)
-        .await
-        .map_err(repository_failure)?
+    reader
+        .fetch_all(query)
+        .await?
         .iter()
         .map(row::found_credential)
         .collect()

@@ -18,7 +18,7 @@ use keywright_core::{
 use sqlx::{AssertSqlSafe, sqlite::SqliteRow};
 use uuid::Uuid;
 
-use crate::{database::Pools, failure::repository_failure};
+use crate::database::Pools;
 
 /// Credentials in SQLite.
 #[derive(Clone)]
@@ -36,11 +36,10 @@ impl SqliteCredentialRepository {
 #[async_trait]
 impl CredentialRepository for SqliteCredentialRepository {
     async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, RepositoryFailure> {
-        sqlx::query(statements::VERSION_BY_ID)
-            .bind(id)
-            .fetch_optional(&self.pools.reader)
-            .await
-            .map_err(repository_failure)?
+        self.pools
+            .reader
+            .fetch_optional(sqlx::query(statements::VERSION_BY_ID).bind(id))
+            .await?
             .as_ref()
             .map(row::stored_version)
             .transpose()
@@ -62,12 +61,7 @@ impl CredentialRepository for SqliteCredentialRepository {
                 .bind(name.folded())
                 .bind(i64::from(count)),
         };
-        versions(
-            &query
-                .fetch_all(&self.pools.reader)
-                .await
-                .map_err(repository_failure)?,
-        )
+        versions(&self.pools.reader.fetch_all(query).await?)
     }
 
     async fn newest_by_names(
@@ -85,12 +79,7 @@ impl CredentialRepository for SqliteCredentialRepository {
             .fold(sqlx::query(sql).persistent(false), |query, name| {
                 query.bind(name.folded())
             });
-        versions(
-            &query
-                .fetch_all(&self.pools.reader)
-                .await
-                .map_err(repository_failure)?,
-        )
+        versions(&self.pools.reader.fetch_all(query).await?)
     }
 
     async fn find(&self, find: &Find) -> Result<Vec<FoundCredential>, RepositoryFailure> {
@@ -112,21 +101,13 @@ impl CredentialRepository for SqliteCredentialRepository {
     }
 
     async fn delete(&self, name: &LookupName) -> Result<bool, RepositoryFailure> {
-        let deleted = sqlx::query(statements::DELETE_CREDENTIAL)
-            .bind(name.folded())
-            .execute(&self.pools.writer)
-            .await
-            .map_err(repository_failure)?;
-        Ok(deleted.rows_affected() > 0)
+        let query = sqlx::query(statements::DELETE_CREDENTIAL).bind(name.folded());
+        Ok(self.pools.writer.execute(query).await? > 0)
     }
 
     async fn ping(&self) -> Result<(), RepositoryFailure> {
-        sqlx::query(statements::PING)
-            .bind(Uuid::nil())
-            .fetch_one(&self.pools.reader)
-            .await
-            .map(drop)
-            .map_err(repository_failure)
+        let query = sqlx::query(statements::PING).bind(Uuid::nil());
+        self.pools.reader.fetch_all(query).await.map(drop)
     }
 }
 
