@@ -11,11 +11,13 @@ use crate::{SqliteDatabase, SqliteOptions, credential::statements as credential,
 /// Statements that read with an index, however much is stored.
 fn indexed_statements() -> Vec<String> {
     let newest_by_names = credential::newest_by_names(3);
+    let newest_signed_by = credential::newest_signed_by(3);
     [
         credential::VERSION_BY_ID,
         credential::VERSIONS_NEWEST_FIRST,
         credential::VERSIONS_CURRENT,
         &newest_by_names,
+        &newest_signed_by,
         credential::FIND_BELOW,
         credential::FIND_EXPIRING,
         credential::FIND_EXPIRING_BELOW,

@@ -16,8 +16,8 @@ pub use plugins::{
     Generator, Generators, PluginFailure, PluginFault, Recovered, Reference, Resolver, Violation,
 };
 pub use storage::{
-    AppendCondition, Appended, CredentialRepository, NewVersion, RepositoryFailure,
-    VersionSelection,
+    AppendCondition, Appended, CredentialRepository, CurrentVersions, NewVersion,
+    RepositoryFailure, VersionSelection,
 };
 
 /// The time, as a parameter.

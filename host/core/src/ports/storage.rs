@@ -42,6 +42,17 @@ pub trait CredentialRepository: Send + Sync {
         names: &[LookupName],
     ) -> Result<Vec<StoredVersion>, RepositoryFailure>;
 
+    /// The newest version of each certificate that has any version signed by one of these credentials, at most so many,
+    /// in the order in which the certificates were made, by one query.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn newest_signed_by(
+        &self,
+        signers: &[LookupName],
+        count_max: u32,
+    ) -> Result<Vec<StoredVersion>, RepositoryFailure>;
+
     /// The credentials that a search asks for, newest first.
     ///
     /// # Errors
@@ -59,6 +70,19 @@ pub trait CredentialRepository: Send + Sync {
         version: NewVersion,
         condition: AppendCondition,
     ) -> Result<Appended, RepositoryFailure>;
+
+    /// Adds versions, all of them or none, in one transaction that looks at the state once more: every condition must
+    /// hold, and `unchanged` must still be what is read.
+    ///
+    /// True: all of them are on disk. False: something is not any more as it was, and nothing was written.
+    ///
+    /// # Errors
+    /// When the database can't answer; then nothing was written.
+    async fn append_all(
+        &self,
+        versions: Vec<(NewVersion, AppendCondition)>,
+        unchanged: &[CurrentVersions],
+    ) -> Result<bool, RepositoryFailure>;
 
     /// Deletes a credential with all its versions; false when there was none.
     ///
@@ -82,6 +106,15 @@ pub enum VersionSelection {
     Current,
     /// At most this many, newest first.
     Newest(u32),
+}
+
+/// The versions of one credential that [`VersionSelection::Current`] chose when they were read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CurrentVersions {
+    /// The credential's name.
+    pub name: LookupName,
+    /// The ids of the versions, in the order of the selection.
+    pub ids: Vec<Uuid>,
 }
 
 /// A version that is to be added.

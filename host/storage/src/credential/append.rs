@@ -13,7 +13,7 @@ use super::{row, statements};
 use crate::failure::{column, repository_failure};
 
 /// Takes the lock for writing at once, so that nothing changes between looking and inserting.
-const BEGIN: &str = "begin immediate";
+pub(super) const BEGIN: &str = "begin immediate";
 
 pub(super) async fn append(
     writer: &SqlitePool,
@@ -22,7 +22,21 @@ pub(super) async fn append(
     condition: AppendCondition,
 ) -> Result<Appended, RepositoryFailure> {
     let mut transaction = writer.begin_with(BEGIN).await.map_err(repository_failure)?;
-    let credential = match find_credential(&mut transaction, &version.name).await? {
+    let appended = append_within(&mut transaction, identifiers, version, condition).await?;
+    if matches!(appended, Appended::Written(_)) {
+        transaction.commit().await.map_err(repository_failure)?;
+    }
+    Ok(appended)
+}
+
+/// Adds a version within a transaction, which the caller commits when the version is written, and only then.
+pub(super) async fn append_within(
+    connection: &mut SqliteConnection,
+    identifiers: &dyn Identifiers,
+    version: NewVersion,
+    condition: AppendCondition,
+) -> Result<Appended, RepositoryFailure> {
+    let credential = match find_credential(connection, &version.name).await? {
         Some(existing) => {
             if existing.credential_type != version.credential_type {
                 return Ok(Appended::TypeDiffers(existing.credential_type));
@@ -33,10 +47,9 @@ pub(super) async fn append(
             existing
         }
         None if !holds(condition, None) => return Ok(Appended::Changed),
-        None => insert_credential(&mut transaction, identifiers.fresh(), &version).await?,
+        None => insert_credential(connection, identifiers.fresh(), &version).await?,
     };
-    let sequence = insert_version(&mut transaction, credential.sequence, &version).await?;
-    transaction.commit().await.map_err(repository_failure)?;
+    let sequence = insert_version(connection, credential.sequence, &version).await?;
     Ok(Appended::Written(Box::new(stored(
         version, sequence, credential,
     ))))

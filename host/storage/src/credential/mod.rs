@@ -1,6 +1,7 @@
 //! Credentials and their versions.
 
 mod append;
+mod append_all;
 mod find;
 mod row;
 pub(crate) mod statements;
@@ -9,9 +10,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use keywright_core::{
-    credential::{Find, FoundCredential, LookupName, StoredVersion},
+    credential::{CredentialType, Find, FoundCredential, LookupName, StoredVersion},
     ports::{
-        AppendCondition, Appended, CredentialRepository, Identifiers, NewVersion,
+        AppendCondition, Appended, CredentialRepository, CurrentVersions, Identifiers, NewVersion,
         RepositoryFailure, VersionSelection,
     },
 };
@@ -93,6 +94,31 @@ impl CredentialRepository for SqliteCredentialRepository {
         )
     }
 
+    async fn newest_signed_by(
+        &self,
+        signers: &[LookupName],
+        count_max: u32,
+    ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
+        if signers.is_empty() {
+            return Ok(Vec::new());
+        }
+        // As above: nothing but the places of the parameters.
+        let sql = AssertSqlSafe(statements::newest_signed_by(signers.len()));
+        let query = sqlx::query(sql)
+            .persistent(false)
+            .bind(CredentialType::CERTIFICATE)
+            .bind(i64::from(count_max));
+        let query = signers
+            .iter()
+            .fold(query, |query, signer| query.bind(signer.folded()));
+        versions(
+            &query
+                .fetch_all(&self.pools.reader)
+                .await
+                .map_err(repository_failure)?,
+        )
+    }
+
     async fn find(&self, find: &Find) -> Result<Vec<FoundCredential>, RepositoryFailure> {
         find::find(&self.pools.reader, find).await
     }
@@ -107,6 +133,20 @@ impl CredentialRepository for SqliteCredentialRepository {
             self.identifiers.as_ref(),
             version,
             condition,
+        )
+        .await
+    }
+
+    async fn append_all(
+        &self,
+        versions: Vec<(NewVersion, AppendCondition)>,
+        unchanged: &[CurrentVersions],
+    ) -> Result<bool, RepositoryFailure> {
+        append_all::append_all(
+            &self.pools.writer,
+            self.identifiers.as_ref(),
+            versions,
+            unchanged,
         )
         .await
     }

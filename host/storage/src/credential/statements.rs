@@ -65,6 +65,23 @@ pub(crate) fn newest_by_names(count: usize) -> String {
     format!("{select} ({})", places.join(", "))
 }
 
+/// The newest version of each credential of a type of which any version was signed by one of `count` names. The parameters
+/// are the type, the most rows, and the names.
+pub(crate) fn newest_signed_by(count: usize) -> String {
+    let places: Vec<String> = (3..count + 3)
+        .map(|position| format!("${position}"))
+        .collect();
+    let select = select_version!(
+        "from credential c join credential_version v on v.sequence = c.newest_sequence
+         where c.credential_type = $1 and c.sequence in (
+             select s.credential_sequence from credential_version s where s.signed_by_folded in"
+    );
+    format!(
+        "{select} ({})) order by c.sequence limit $2",
+        places.join(", ")
+    )
+}
+
 // ---- Finding ----------------------------------------------------------------------------------------------------------
 
 pub(crate) const FIND_BELOW: &str = select_found!("c.name_folded >= $1 and c.name_folded < $2");

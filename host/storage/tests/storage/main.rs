@@ -5,7 +5,9 @@
     reason = "these are tests; helper functions outside of #[test] count as production code for the lints"
 )]
 
+mod append_all;
 mod credentials;
 mod encryption_keys;
 mod find;
+mod signed_by;
 mod support;
