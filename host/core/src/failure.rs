@@ -60,6 +60,9 @@ pub enum Failure {
     /// What was decrypted is not what is ever stored.
     #[error("the stored value is malformed")]
     StoredValueMalformed,
+    /// A second version of one credential was to carry the transitional flag.
+    #[error("the certificate has a transitional version already, and may have only one")]
+    TransitionalExists,
     /// The credential exists with another type.
     #[error(
         "the credential exists with the type {0}, and the type of a credential can't be changed"

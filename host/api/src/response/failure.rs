@@ -220,6 +220,7 @@ fn status(failure: &Failure, endpoint: Endpoint) -> StatusCode {
         | Failure::ReferenceNotJson(_)
         | Failure::TypeDiffers(_)
         | Failure::TypeNotGeneratable(_)
+        | Failure::TransitionalExists
         | Failure::ValueRefused(_) => StatusCode::BAD_REQUEST,
         Failure::MetadataTooLong(_) => endpoint.long_metadata_status(),
         Failure::TypeUnknown { .. } => endpoint.unknown_type_status(),

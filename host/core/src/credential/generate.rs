@@ -8,7 +8,7 @@ use crate::{
         CredentialName, CredentialType, CredentialVersion, Credentials, Issuance, LookupName,
         Metadata, Parameters, StoredVersion, Written,
         service::{Draft, OpenVersion},
-        set_certificate::StoredCertificate,
+        stored_certificate::StoredCertificate,
     },
     ports::{AppendCondition, Appended, Generator, NewVersion, PluginFailure, VersionSelection},
 };
@@ -91,6 +91,7 @@ impl Credentials {
                     return Ok(written_answer(version, &parameters));
                 }
                 Appended::TypeDiffers(existing) => return Err(Failure::TypeDiffers(existing)),
+                Appended::TransitionalExists => return Err(Failure::TransitionalExists),
                 Appended::Changed => made = Some((draft, version)),
             }
         }

@@ -1,5 +1,6 @@
 //! Credentials: their names, types and versions, and one file for each thing that can be done with them.
 
+mod authority;
 mod content;
 mod delete;
 mod find;
@@ -13,6 +14,7 @@ mod regenerate;
 mod service;
 mod set;
 mod set_certificate;
+mod stored_certificate;
 mod r#type;
 mod value;
 mod version;

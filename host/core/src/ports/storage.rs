@@ -147,6 +147,8 @@ pub struct NewVersion {
 pub enum AppendCondition {
     /// Nothing but the type.
     Always,
+    /// The credential exists, and has still this id: it was not deleted, nor made anew under its name.
+    CredentialIs(Uuid),
     /// The newest version of the credential, by sequence, is still this one; `None`: the credential has none.
     NewestIs(Option<Uuid>),
 }
@@ -156,6 +158,8 @@ pub enum AppendCondition {
 pub enum Appended {
     /// The condition does not hold any more; nothing was written.
     Changed,
+    /// The version is transitional, and so is another one of the credential; nothing was written.
+    TransitionalExists,
     /// The credential exists with this other type; nothing was written.
     TypeDiffers(CredentialType),
     /// It is written.
