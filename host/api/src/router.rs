@@ -53,6 +53,10 @@ fn authenticated(api: Arc<Api>) -> Router {
         .route("/api/v1/data/{id}", get(credentials::get_by_id::handler))
         .route("/api/v1/regenerate", post(credentials::regenerate::handler))
         .route(
+            "/api/v1/bulk-regenerate",
+            post(credentials::bulk_regenerate::handler),
+        )
+        .route(
             "/api/v1/interpolate",
             post(interpolation::interpolate::handler),
         )

@@ -30,6 +30,15 @@ pub enum Failure {
     /// The name breaks a rule.
     #[error(transparent)]
     NameMalformed(#[from] NameMalformed),
+    /// One of many credentials that are regenerated together could not be, for this reason; so none was.
+    #[error("nothing was regenerated, because {name} could not be")]
+    NotAllRegenerated {
+        /// The credential.
+        name: CredentialName,
+        /// Why it could not be.
+        #[source]
+        reason: Box<Failure>,
+    },
     /// There is no such credential.
     #[error("the credential does not exist or the caller may not access it")]
     NotFound,
@@ -63,6 +72,12 @@ pub enum Failure {
     /// A second version of one credential was to carry the transitional flag.
     #[error("the certificate has a transitional version already, and may have only one")]
     TransitionalExists,
+    /// An authority has signed more certificates than are regenerated together.
+    #[error("the authority and those below it have signed more than {limit}, which is the most that are regenerated together")]
+    TooManySigned {
+        /// The limit, with its unit.
+        limit: &'static str,
+    },
     /// The credential exists with another type.
     #[error(
         "the credential exists with the type {0}, and the type of a credential can't be changed"

@@ -222,13 +222,14 @@ fn status(failure: &Failure, endpoint: Endpoint) -> StatusCode {
         | Failure::TypeNotGeneratable(_)
         | Failure::TransitionalExists
         | Failure::ValueRefused(_) => StatusCode::BAD_REQUEST,
+        Failure::NotAllRegenerated { reason, .. } => status(reason, endpoint),
         Failure::MetadataTooLong(_) => endpoint.long_metadata_status(),
         Failure::TypeUnknown { .. } => endpoint.unknown_type_status(),
         Failure::ValueMemberUnknown(_) => endpoint.unknown_field_status(),
         Failure::IssuerNotFound | Failure::NotFound => StatusCode::NOT_FOUND,
-        Failure::ReferencesTooLarge { .. } | Failure::ValueTooLarge { .. } => {
-            StatusCode::PAYLOAD_TOO_LARGE
-        }
+        Failure::ReferencesTooLarge { .. }
+        | Failure::TooManySigned { .. }
+        | Failure::ValueTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         Failure::Contended | Failure::Repository(RepositoryFailure::Unavailable(_)) => {
             StatusCode::SERVICE_UNAVAILABLE
         }
@@ -260,6 +261,7 @@ fn words(failure: &Failure) -> String {
         Failure::Plugin(PluginFailure::ValueMemberUnknown(member)) => {
             format!("the value has the unknown field {member}")
         }
+        Failure::NotAllRegenerated { reason, .. } => format!("{failure}: {}", words(reason)),
         failure => failure.to_string(),
     }
 }
@@ -267,6 +269,7 @@ fn words(failure: &Failure) -> String {
 fn retry_after(failure: &Failure) -> Option<Duration> {
     match failure {
         Failure::Plugin(PluginFailure::QueueFull { retry_after }) => Some(*retry_after),
+        Failure::NotAllRegenerated { reason, .. } => retry_after(reason),
         Failure::Contended => Some(CONTENDED_RETRY_AFTER),
         Failure::Repository(RepositoryFailure::Unavailable(_)) => Some(DATABASE_RETRY_AFTER),
         _ => None,

@@ -1,6 +1,7 @@
 //! Ports that keep everything in memory.
 
 use std::{
+    collections::HashSet,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicI64, Ordering},
@@ -14,14 +15,14 @@ use keywright_core::{
     Secret,
     certificate::{CertificateFacts, IssuanceRules},
     credential::{
-        CredentialType, Find, FindNames, FoundCredential, LookupName, Parameters, PluginIdentity,
+        CredentialName, CredentialType, Find, FindNames, FoundCredential, LookupName, Parameters, PluginIdentity,
         StoredVersion,
     },
     ports::{
         AppendCondition, Appended, CertificateIssuer, CertificateMembers, CertificateRefused,
-        Certificates, Clock, CredentialRepository, Envelope, Generator, Generators, Identifiers,
+        Certificates, Clock, CredentialRepository, CurrentVersions, Envelope, Generator, Generators, Identifiers,
         NewVersion, PluginFailure, PluginFault, Recovered, Reference, RepositoryFailure, Resolver,
-        SealFailure, SealedPlace, Sealer, VersionSelection, Violation,
+        SealFailure, SealedPlace, Sealer, SigningRefused, VersionSelection, Violation,
     },
 };
 use serde_json::{Value, json};
@@ -49,9 +50,40 @@ pub(crate) struct Memory {
     versions: Mutex<Vec<StoredVersion>>,
     /// Whether it answers nothing.
     pub(crate) is_away: AtomicBool,
+    /// Whether others always come first when many versions are added.
+    pub(crate) is_contended: AtomicBool,
 }
 
 impl Memory {
+    /// Stores a certificate as if this authority had signed it.
+    pub(crate) fn store_signed(&self, name: &str, signed_by: &str) {
+        let mut versions = self.versions.lock().unwrap();
+        let sequence = i64::try_from(versions.len()).unwrap();
+        let content = json!({"value": {"certificate": "c", "private_key": "k"}, "parameters": {}});
+        versions.push(StoredVersion {
+            id: Uuid::new_v4(),
+            sequence,
+            credential_id: Uuid::nil(),
+            name: CredentialName::parse(name).unwrap(),
+            credential_type: CredentialType::parse("certificate").unwrap(),
+            created_at: DateTime::UNIX_EPOCH,
+            is_transitional: false,
+            is_generated: Some(true),
+            certificate: Some(facts()),
+            signed_by: Some(CredentialName::parse(signed_by).unwrap()),
+            provenance: None,
+            envelope: Envelope {
+                key_id: Uuid::nil(),
+                nonce: Vec::new(),
+                ciphertext: content.to_string().into_bytes(),
+            },
+        });
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.versions.lock().unwrap().len()
+    }
+
     fn newest_first(&self) -> Result<Vec<StoredVersion>, RepositoryFailure> {
         if self.is_away.load(Ordering::SeqCst) {
             return Err(RepositoryFailure::Unavailable("cause-of-the-outage".into()));
@@ -105,6 +137,26 @@ impl CredentialRepository for Memory {
         Ok(newest)
     }
 
+    async fn newest_signed_by(
+        &self,
+        signers: &[LookupName],
+        count_max: u32,
+    ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
+        let signers: HashSet<&str> = signers.iter().map(LookupName::folded).collect();
+        let mut seen = HashSet::new();
+        let is_signed = |stored: &StoredVersion| {
+            let signer = stored.signed_by.as_ref().map(CredentialName::lookup);
+            signer.is_some_and(|signer| signers.contains(signer.folded()))
+        };
+        Ok(self
+            .newest_first()?
+            .into_iter()
+            .filter(|stored| seen.insert(stored.name.lookup().folded().to_owned()))
+            .filter(is_signed)
+            .take(count_max as usize)
+            .collect())
+    }
+
     async fn find(&self, find: &Find) -> Result<Vec<FoundCredential>, RepositoryFailure> {
         let is_found = |stored: &StoredVersion| {
             let lookup = stored.name.lookup();
@@ -139,22 +191,25 @@ impl CredentialRepository for Memory {
             return Ok(Appended::TypeDiffers(existing.credential_type.clone()));
         }
         let mut versions = self.versions.lock().unwrap();
-        let stored = StoredVersion {
-            id: version.id,
-            sequence: i64::try_from(versions.len()).unwrap(),
-            credential_id: Uuid::nil(),
-            name: version.name,
-            credential_type: version.credential_type,
-            created_at: version.created_at,
-            is_transitional: version.is_transitional,
-            is_generated: version.is_generated,
-            certificate: version.certificate,
-            signed_by: version.signed_by,
-            provenance: version.provenance,
-            envelope: version.envelope,
-        };
+        let stored = stored(version, i64::try_from(versions.len()).unwrap());
         versions.push(stored.clone());
         Ok(Appended::Written(Box::new(stored)))
+    }
+
+    async fn append_all(
+        &self,
+        new: Vec<(NewVersion, AppendCondition)>,
+        _: &[CurrentVersions],
+    ) -> Result<bool, RepositoryFailure> {
+        if self.is_contended.load(Ordering::SeqCst) {
+            return Ok(false);
+        }
+        let mut versions = self.versions.lock().unwrap();
+        for (version, _) in new {
+            let sequence = i64::try_from(versions.len()).unwrap();
+            versions.push(stored(version, sequence));
+        }
+        Ok(true)
     }
 
     async fn delete(&self, name: &LookupName) -> Result<bool, RepositoryFailure> {
@@ -166,6 +221,23 @@ impl CredentialRepository for Memory {
 
     async fn ping(&self) -> Result<(), RepositoryFailure> {
         self.newest_first().map(|_| ())
+    }
+}
+
+fn stored(version: NewVersion, sequence: i64) -> StoredVersion {
+    StoredVersion {
+        id: version.id,
+        sequence,
+        credential_id: Uuid::nil(),
+        name: version.name,
+        credential_type: version.credential_type,
+        created_at: version.created_at,
+        is_transitional: version.is_transitional,
+        is_generated: version.is_generated,
+        certificate: version.certificate,
+        signed_by: version.signed_by,
+        provenance: version.provenance,
+        envelope: version.envelope,
     }
 }
 
@@ -225,6 +297,14 @@ impl Generator for EchoGenerator {
 
     fn issuer_parameter(&self) -> Option<&str> {
         None
+    }
+
+    fn generations_at_once(&self) -> usize {
+        4
+    }
+
+    fn in_turn(&self) -> Arc<dyn Generator> {
+        Arc::new(Self(self.0.clone()))
     }
 
     async fn normalize(&self, parameters: &Parameters) -> Result<Parameters, PluginFailure> {
@@ -304,14 +384,36 @@ impl Certificates for CredulousCertificates {
         _: &Secret,
         _: IssuanceRules,
     ) -> Result<Arc<dyn CertificateIssuer>, CertificateRefused> {
-        Err(CertificateRefused {
-            member: "certificate",
-            rule: "is not one that signs",
-        })
+        Ok(Arc::new(IdleIssuer))
     }
 
     fn is_same_certificate(&self, one: &str, other: &str) -> bool {
         one == other
+    }
+}
+
+/// An issuer that nobody asks to sign.
+struct IdleIssuer;
+
+impl CertificateIssuer for IdleIssuer {
+    fn certificate(&self) -> &[u8] {
+        &[]
+    }
+
+    fn subject(&self) -> &[u8] {
+        &[]
+    }
+
+    fn subject_key_identifier(&self) -> Option<&[u8]> {
+        None
+    }
+
+    fn signature_algorithm(&self) -> &[u8] {
+        &[]
+    }
+
+    fn sign_certificate(&self, _: &[u8]) -> Result<Vec<u8>, SigningRefused> {
+        Err(SigningRefused("it signs nothing"))
     }
 }
 

@@ -25,7 +25,10 @@ use keywright_api::{
     },
     router,
 };
-use keywright_core::{Secret, credential::Credentials, interpolation::Interpolation, ports::Clock};
+use keywright_core::{
+    Secret, certificate::CertificateSettings, credential::Credentials,
+    interpolation::Interpolation, ports::Clock,
+};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 use uuid::Uuid;
@@ -154,6 +157,7 @@ impl Service {
             sealer: Arc::new(OpenSealer),
             generators: Arc::new(EchoGenerators),
             certificates: Arc::new(CredulousCertificates),
+            certificate_settings: CertificateSettings::default(),
             clock: Arc::clone(&clock) as _,
             identifiers: Arc::new(RandomIdentifiers),
         };

@@ -22,6 +22,22 @@ pub(super) struct Authority {
     pub(super) trusted_certificate: Option<String>,
 }
 
+impl Authority {
+    /// An authority out of the certificate that signs and of the one that is trusted beside it.
+    pub(super) fn new(
+        name: CredentialName,
+        signing: StoredCertificate,
+        trusted_certificate: Option<String>,
+    ) -> Result<Self, Failure> {
+        Ok(Self {
+            name,
+            certificate: signing.certificate.ok_or(member_absent("certificate"))?,
+            private_key: signing.private_key.ok_or(member_absent("private_key"))?,
+            trusted_certificate,
+        })
+    }
+}
+
 /// Whether the transitional version of an authority may sign when it is newer than the one in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TransitionalParent {
@@ -41,10 +57,20 @@ impl Credentials {
         name: &LookupName,
         transitional_parent: TransitionalParent,
     ) -> Result<Authority, Failure> {
-        let (transitional, in_use): (Vec<_>, Vec<_>) = self
+        let current = self
             .repository
             .versions_by_name(name, VersionSelection::Current)
-            .await?
+            .await?;
+        self.authority_of(current, transitional_parent)
+    }
+
+    /// As [`Credentials::authority_in_use`], out of the versions that [`VersionSelection::Current`] chose.
+    pub(super) fn authority_of(
+        &self,
+        current: Vec<StoredVersion>,
+        transitional_parent: TransitionalParent,
+    ) -> Result<Authority, Failure> {
+        let (transitional, in_use): (Vec<_>, Vec<_>) = current
             .into_iter()
             .filter(|version| version.credential_type.is_certificate())
             .partition(|version| version.is_transitional);
@@ -59,19 +85,15 @@ impl Credentials {
             transitional => (in_use, transitional),
         };
         let name = signing.name.clone();
-        let signing = self.certificate_of(signing)?;
         let trusted = trusted
             .map(|version| self.certificate_of(version))
-            .transpose()?;
-        Ok(Authority {
-            name,
-            certificate: signing.certificate.ok_or(member_absent("certificate"))?,
-            private_key: signing.private_key.ok_or(member_absent("private_key"))?,
-            trusted_certificate: trusted.and_then(|trusted| trusted.certificate),
-        })
+            .transpose()?
+            .and_then(|trusted| trusted.certificate);
+        Authority::new(name, self.certificate_of(signing)?, trusted)
     }
 
-    fn certificate_of(&self, version: StoredVersion) -> Result<StoredCertificate, Failure> {
+    /// The members of a stored certificate, decrypted.
+    pub(super) fn certificate_of(&self, version: StoredVersion) -> Result<StoredCertificate, Failure> {
         StoredCertificate::parse(&self.open(version)?.content.value)
     }
 }

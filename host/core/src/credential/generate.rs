@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::{
     Failure,
+    certificate::EffectiveParameters,
     credential::{
         CredentialName, CredentialType, CredentialVersion, Credentials, Issuance, LookupName,
         Metadata, Parameters, StoredVersion, Written,
@@ -53,7 +54,11 @@ impl Credentials {
         }
         let generator = self.generator(&generate.credential_type)?;
         let parameters = requested_parameters(&generate, generator.as_ref())?;
-        let parameters = generator.normalize(&parameters).await?;
+        let normalized = generator.normalize(&parameters).await?;
+        let effective = self
+            .certificate_settings
+            .apply(&generate.credential_type, normalized);
+        let parameters = &effective.parameters;
 
         let mut made: Option<(Draft, NewVersion)> = None;
         for _ in 0..ATTEMPTS_MAX {
@@ -61,7 +66,7 @@ impl Credentials {
                 .existing(&generate.name.lookup(), &generate.credential_type)
                 .await?;
             if let Some(kept) = self
-                .kept(&existing, generate.mode, &parameters, generator.as_ref())
+                .kept(&existing, generate.mode, parameters, generator.as_ref())
                 .await?
             {
                 return Ok(kept_answer(kept));
@@ -70,7 +75,7 @@ impl Credentials {
                 made
             } else {
                 let draft = self
-                    .make(&generate, &parameters, generator.as_ref())
+                    .make(&generate, parameters, generator.as_ref())
                     .await?;
                 let version = self.seal(&draft)?;
                 (draft, version)
@@ -88,7 +93,7 @@ impl Credentials {
                         content: draft.content,
                     }
                     .into_version();
-                    return Ok(written_answer(version, &parameters));
+                    return Ok(written_answer(version, &effective));
                 }
                 Appended::TypeDiffers(existing) => return Err(Failure::TypeDiffers(existing)),
                 Appended::TransitionalExists => return Err(Failure::TransitionalExists),
@@ -260,13 +265,17 @@ fn kept_answer(version: CredentialVersion) -> Written {
 }
 
 /// The answer about a version that was made from these parameters.
-pub(super) fn written_answer(version: CredentialVersion, parameters: &Parameters) -> Written {
-    let duration_days = parameters
+pub(super) fn written_answer(
+    version: CredentialVersion,
+    effective: &EffectiveParameters,
+) -> Written {
+    let duration_days = effective
+        .parameters
         .member("duration")
         .and_then(Value::as_u64)
         .unwrap_or(0);
     let issuance = version.certificate.as_ref().map(|marks| Issuance {
-        is_duration_overridden: false,
+        is_duration_overridden: effective.is_duration_overridden,
         duration_used_days: u32::try_from(duration_days).unwrap_or(u32::MAX),
         key_length_bits: marks
             .facts

@@ -6,7 +6,7 @@ use chrono::{DateTime, Timelike, Utc};
 
 use crate::{
     Failure,
-    certificate::CertificateFacts,
+    certificate::{CertificateFacts, CertificateSettings},
     credential::{
         CertificateMarks, CredentialName, CredentialType, CredentialVersion, LookupName,
         PluginIdentity, StoredVersion, content::Content, value,
@@ -28,6 +28,8 @@ pub struct Credentials {
     pub generators: Arc<dyn Generators>,
     /// What reads certificates and lends issuers.
     pub certificates: Arc<dyn Certificates>,
+    /// What holds for all certificates that are made.
+    pub certificate_settings: CertificateSettings,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Fresh ids.

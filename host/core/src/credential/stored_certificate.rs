@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use crate::{Failure, Secret, ports::CertificateMembers};
 
 /// The members of a stored certificate's value.
+#[derive(Clone)]
 pub(super) struct StoredCertificate {
     pub(super) ca: Option<String>,
     pub(super) certificate: Option<String>,
