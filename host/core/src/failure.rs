@@ -73,7 +73,9 @@ pub enum Failure {
     #[error("the certificate has a transitional version already, and may have only one")]
     TransitionalExists,
     /// An authority has signed more certificates than are regenerated together.
-    #[error("the authority and those below it have signed more than {limit}, which is the most that are regenerated together")]
+    #[error(
+        "the authority and those below it have signed more than {limit}, which is the most that are regenerated together"
+    )]
     TooManySigned {
         /// The limit, with its unit.
         limit: &'static str,

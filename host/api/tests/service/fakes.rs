@@ -15,14 +15,15 @@ use keywright_core::{
     Secret,
     certificate::{CertificateFacts, IssuanceRules},
     credential::{
-        CredentialName, CredentialType, Find, FindNames, FoundCredential, LookupName, Parameters, PluginIdentity,
-        StoredVersion,
+        CredentialName, CredentialType, Find, FindNames, FoundCredential, LookupName, Parameters,
+        PluginIdentity, StoredVersion,
     },
     ports::{
         AppendCondition, Appended, CertificateIssuer, CertificateMembers, CertificateRefused,
-        Certificates, Clock, CredentialRepository, CurrentVersions, Envelope, Generator, Generators, Identifiers,
-        NewVersion, PluginFailure, PluginFault, Recovered, Reference, RepositoryFailure, Resolver,
-        SealFailure, SealedPlace, Sealer, SigningRefused, VersionSelection, Violation,
+        Certificates, Clock, CredentialRepository, CurrentVersions, Envelope, Generator,
+        Generators, Identifiers, NewVersion, PluginFailure, PluginFault, Recovered, Reference,
+        RepositoryFailure, Resolver, SealFailure, SealedPlace, Sealer, SigningRefused,
+        VersionSelection, Violation,
     },
 };
 use serde_json::{Value, json};

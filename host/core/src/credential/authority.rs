@@ -93,7 +93,10 @@ impl Credentials {
     }
 
     /// The members of a stored certificate, decrypted.
-    pub(super) fn certificate_of(&self, version: StoredVersion) -> Result<StoredCertificate, Failure> {
+    pub(super) fn certificate_of(
+        &self,
+        version: StoredVersion,
+    ) -> Result<StoredCertificate, Failure> {
         StoredCertificate::parse(&self.open(version)?.content.value)
     }
 }

@@ -74,9 +74,7 @@ impl Credentials {
             let (draft, version) = if let Some(made) = made.take() {
                 made
             } else {
-                let draft = self
-                    .make(&generate, parameters, generator.as_ref())
-                    .await?;
+                let draft = self.make(&generate, parameters, generator.as_ref()).await?;
                 let version = self.seal(&draft)?;
                 (draft, version)
             };

@@ -58,7 +58,10 @@ impl<'a> Signers<'a> {
 
     /// What signs a version anew: the new version of the authority that it names, where there is one, or else the one in
     /// use; nothing for a version that signs itself.
-    pub(super) async fn of(&mut self, base: &StoredVersion) -> Result<Option<Arc<Signer>>, Failure> {
+    pub(super) async fn of(
+        &mut self,
+        base: &StoredVersion,
+    ) -> Result<Option<Arc<Signer>>, Failure> {
         let Some(name) = other_signer(base).map(CredentialName::lookup) else {
             return Ok(None);
         };
