@@ -24,7 +24,7 @@ pub(super) struct Authority {
 
 /// Whether the transitional version of an authority may sign when it is newer than the one in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TransitionalParent {
+pub enum TransitionalParent {
     /// It signs when it is newer.
     MaySign,
     /// The newest version that is not transitional signs.

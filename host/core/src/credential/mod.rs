@@ -1,6 +1,7 @@
 //! Credentials: their names, types and versions, and one file for each thing that can be done with them.
 
 mod authority;
+mod certificates;
 mod content;
 mod delete;
 mod find;
@@ -19,6 +20,11 @@ mod r#type;
 mod value;
 mod version;
 
+pub use authority::TransitionalParent;
+pub use certificates::{
+    CertificateSummary, ListedCertificate, ListedVersion, NewCertificateVersion,
+    RegenerateCertificate,
+};
 pub use find::{Find, FindNames, FoundCredential};
 pub use generate::{Generate, WriteMode};
 pub use metadata::{METADATA_CHARACTERS_MAX, Metadata, MetadataTooLong};

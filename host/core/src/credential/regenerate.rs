@@ -61,7 +61,7 @@ impl Credentials {
 }
 
 /// The canonical parameters with which to make a stored version anew.
-async fn parameters_of(
+pub(super) async fn parameters_of(
     base: &OpenVersion,
     generator: &dyn Generator,
 ) -> Result<Parameters, Failure> {

@@ -17,7 +17,7 @@ pub use plugins::{
 };
 pub use storage::{
     AppendCondition, Appended, CredentialRepository, NewVersion, RepositoryFailure,
-    VersionSelection,
+    TransitionalMoved, TransitionalVersion, VersionDeleted, VersionSelection,
 };
 
 /// The time, as a parameter.

@@ -7,8 +7,8 @@ use uuid::Uuid;
 use crate::{
     certificate::CertificateFacts,
     credential::{
-        CredentialName, CredentialType, Find, FoundCredential, LookupName, PluginIdentity,
-        StoredVersion,
+        CredentialName, CredentialType, Find, FoundCredential, ListedCertificate, LookupName,
+        PluginIdentity, StoredVersion,
     },
     ports::Envelope,
 };
@@ -33,6 +33,17 @@ pub trait CredentialRepository: Send + Sync {
         selection: VersionSelection,
     ) -> Result<Vec<StoredVersion>, RepositoryFailure>;
 
+    /// The chosen versions of the credential with this id, in the order that [`VersionSelection`] says; empty when there is
+    /// no such credential.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn versions_by_credential(
+        &self,
+        credential_id: Uuid,
+        selection: VersionSelection,
+    ) -> Result<Vec<StoredVersion>, RepositoryFailure>;
+
     /// The newest version of each of these credentials that exists, in no order, by one query.
     ///
     /// # Errors
@@ -48,6 +59,30 @@ pub trait CredentialRepository: Send + Sync {
     /// When the database can't answer.
     async fn find(&self, find: &Find) -> Result<Vec<FoundCredential>, RepositoryFailure>;
 
+    /// All certificates, the one with the newest version first, by one query.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn certificates(&self) -> Result<Vec<ListedCertificate>, RepositoryFailure>;
+
+    /// The certificate of this name, if there is one.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn certificate(
+        &self,
+        name: &LookupName,
+    ) -> Result<Option<ListedCertificate>, RepositoryFailure>;
+
+    /// The names of the certificates of which any version was signed by this one, itself left out, each once, in no order.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn certificates_signed_by(
+        &self,
+        signer: &LookupName,
+    ) -> Result<Vec<CredentialName>, RepositoryFailure>;
+
     /// Adds a version, and the credential when it is its first, in one transaction that looks at the state once more.
     ///
     /// When it answers [`Appended::Written`], the version is on disk.
@@ -59,6 +94,26 @@ pub trait CredentialRepository: Send + Sync {
         version: NewVersion,
         condition: AppendCondition,
     ) -> Result<Appended, RepositoryFailure>;
+
+    /// Moves the transitional flag of a credential to a version, or takes it away, in one transaction.
+    ///
+    /// # Errors
+    /// When the database can't answer; then nothing was changed.
+    async fn move_transitional(
+        &self,
+        credential_id: Uuid,
+        to: TransitionalVersion,
+    ) -> Result<TransitionalMoved, RepositoryFailure>;
+
+    /// Deletes one version of a credential that has others, in one transaction.
+    ///
+    /// # Errors
+    /// When the database can't answer; then nothing was deleted.
+    async fn delete_version(
+        &self,
+        credential_id: Uuid,
+        version_id: Uuid,
+    ) -> Result<VersionDeleted, RepositoryFailure>;
 
     /// Deletes a credential with all its versions; false when there was none.
     ///
@@ -131,6 +186,39 @@ pub enum Appended {
     TypeDiffers(CredentialType),
     /// It is written.
     Written(Box<StoredVersion>),
+}
+
+/// Which version of a credential is to carry the transitional flag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransitionalVersion {
+    /// The one with this id.
+    Id(Uuid),
+    /// The newest one that has a certificate.
+    Latest,
+    /// None of them.
+    None,
+}
+
+/// What came of moving the transitional flag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransitionalMoved {
+    /// There is no such credential.
+    CredentialAbsent,
+    /// The flag is where it was to be.
+    Moved,
+    /// The credential has no such version; nothing was changed.
+    VersionAbsent,
+}
+
+/// What came of deleting one version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VersionDeleted {
+    /// The credential has no such version, or does not exist.
+    Absent,
+    /// It is deleted.
+    Deleted,
+    /// The credential has no other version; nothing was deleted.
+    IsOnly,
 }
 
 /// Why a database did not answer.

@@ -13,7 +13,7 @@ use super::{row, statements};
 use crate::failure::{column, repository_failure};
 
 /// Takes the lock for writing at once, so that nothing changes between looking and inserting.
-const BEGIN: &str = "begin immediate";
+pub(super) const BEGIN: &str = "begin immediate";
 
 pub(super) async fn append(
     writer: &SqlitePool,

@@ -1,6 +1,8 @@
 //! Credentials and their versions.
 
 mod append;
+mod certificates;
+mod change_versions;
 mod find;
 mod row;
 pub(crate) mod statements;
@@ -9,10 +11,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use keywright_core::{
-    credential::{Find, FoundCredential, LookupName, StoredVersion},
+    credential::{
+        CredentialName, Find, FoundCredential, ListedCertificate, LookupName, StoredVersion,
+    },
     ports::{
         AppendCondition, Appended, CredentialRepository, Identifiers, NewVersion,
-        RepositoryFailure, VersionSelection,
+        RepositoryFailure, TransitionalMoved, TransitionalVersion, VersionDeleted,
+        VersionSelection,
     },
 };
 use sqlx::{AssertSqlSafe, sqlite::SqliteRow};
@@ -51,16 +56,30 @@ impl CredentialRepository for SqliteCredentialRepository {
         name: &LookupName,
         selection: VersionSelection,
     ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
-        let query = match selection {
-            VersionSelection::All => sqlx::query(statements::VERSIONS_NEWEST_FIRST)
+        let query = match count_max(selection) {
+            Some(count_max) => sqlx::query(statements::VERSIONS_NEWEST_FIRST)
                 .bind(name.folded())
-                .bind(i64::MAX),
-            VersionSelection::Current => {
-                sqlx::query(statements::VERSIONS_CURRENT).bind(name.folded())
-            }
-            VersionSelection::Newest(count) => sqlx::query(statements::VERSIONS_NEWEST_FIRST)
-                .bind(name.folded())
-                .bind(i64::from(count)),
+                .bind(count_max),
+            None => sqlx::query(statements::VERSIONS_CURRENT).bind(name.folded()),
+        };
+        versions(
+            &query
+                .fetch_all(&self.pools.reader)
+                .await
+                .map_err(repository_failure)?,
+        )
+    }
+
+    async fn versions_by_credential(
+        &self,
+        credential_id: Uuid,
+        selection: VersionSelection,
+    ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
+        let query = match count_max(selection) {
+            Some(count_max) => sqlx::query(statements::VERSIONS_OF_CREDENTIAL_NEWEST_FIRST)
+                .bind(credential_id)
+                .bind(count_max),
+            None => sqlx::query(statements::VERSIONS_OF_CREDENTIAL_CURRENT).bind(credential_id),
         };
         versions(
             &query
@@ -97,6 +116,24 @@ impl CredentialRepository for SqliteCredentialRepository {
         find::find(&self.pools.reader, find).await
     }
 
+    async fn certificates(&self) -> Result<Vec<ListedCertificate>, RepositoryFailure> {
+        certificates::all(&self.pools.reader).await
+    }
+
+    async fn certificate(
+        &self,
+        name: &LookupName,
+    ) -> Result<Option<ListedCertificate>, RepositoryFailure> {
+        certificates::by_name(&self.pools.reader, name).await
+    }
+
+    async fn certificates_signed_by(
+        &self,
+        signer: &LookupName,
+    ) -> Result<Vec<CredentialName>, RepositoryFailure> {
+        certificates::signed_by(&self.pools.reader, signer).await
+    }
+
     async fn append(
         &self,
         version: NewVersion,
@@ -109,6 +146,22 @@ impl CredentialRepository for SqliteCredentialRepository {
             condition,
         )
         .await
+    }
+
+    async fn move_transitional(
+        &self,
+        credential_id: Uuid,
+        to: TransitionalVersion,
+    ) -> Result<TransitionalMoved, RepositoryFailure> {
+        change_versions::move_transitional(&self.pools.writer, credential_id, to).await
+    }
+
+    async fn delete_version(
+        &self,
+        credential_id: Uuid,
+        version_id: Uuid,
+    ) -> Result<VersionDeleted, RepositoryFailure> {
+        change_versions::delete_version(&self.pools.writer, credential_id, version_id).await
     }
 
     async fn delete(&self, name: &LookupName) -> Result<bool, RepositoryFailure> {
@@ -127,6 +180,15 @@ impl CredentialRepository for SqliteCredentialRepository {
             .await
             .map(drop)
             .map_err(repository_failure)
+    }
+}
+
+/// The most versions of a selection; none for the current ones, which are chosen in another way.
+fn count_max(selection: VersionSelection) -> Option<i64> {
+    match selection {
+        VersionSelection::All => Some(i64::MAX),
+        VersionSelection::Current => None,
+        VersionSelection::Newest(count) => Some(i64::from(count)),
     }
 }
 

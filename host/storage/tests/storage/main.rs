@@ -5,6 +5,8 @@
     reason = "these are tests; helper functions outside of #[test] count as production code for the lints"
 )]
 
+mod certificates;
+mod change_versions;
 mod credentials;
 mod encryption_keys;
 mod find;
