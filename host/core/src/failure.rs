@@ -45,6 +45,11 @@ pub enum Failure {
     /// The credential can't be regenerated, for this reason.
     #[error("the credential can't be regenerated: {0}")]
     NotRegeneratable(String),
+    /// The version to be deleted is the only one of its certificate.
+    #[error(
+        "the only version of a certificate can't be deleted; the credential can, with all its versions"
+    )]
+    OnlyVersion,
     /// A generate of a certificate came without parameters.
     #[error("parameters are required to generate a credential of type {0}")]
     ParametersMissing(CredentialType),
@@ -80,6 +85,9 @@ pub enum Failure {
         /// The limit, with its unit.
         limit: &'static str,
     },
+    /// The certificate has no such version to carry the transitional flag.
+    #[error("the certificate's transitional version can't be changed: {0}")]
+    TransitionalVersionRefused(&'static str),
     /// The credential exists with another type.
     #[error(
         "the credential exists with the type {0}, and the type of a credential can't be changed"

@@ -95,7 +95,9 @@ impl ApiFailure {
     /// A body that is not what its endpoint takes.
     pub(crate) fn body(refused: &BodyRefused, endpoint: Endpoint) -> Self {
         let status = match refused {
-            BodyRefused::Malformed | BodyRefused::MemberMalformed { .. } => StatusCode::BAD_REQUEST,
+            BodyRefused::Malformed
+            | BodyRefused::MemberMalformed { .. }
+            | BodyRefused::MemberMissing(_) => StatusCode::BAD_REQUEST,
             BodyRefused::UnknownField(_) => endpoint.unknown_field_status(),
         };
         Self::new(status, refused.to_string())
@@ -220,7 +222,9 @@ fn status(failure: &Failure, endpoint: Endpoint) -> StatusCode {
         | Failure::ReferenceNotJson(_)
         | Failure::TypeDiffers(_)
         | Failure::TypeNotGeneratable(_)
+        | Failure::OnlyVersion
         | Failure::TransitionalExists
+        | Failure::TransitionalVersionRefused(_)
         | Failure::ValueRefused(_) => StatusCode::BAD_REQUEST,
         Failure::NotAllRegenerated { reason, .. } => status(reason, endpoint),
         Failure::MetadataTooLong(_) => endpoint.long_metadata_status(),
@@ -337,6 +341,9 @@ mod tests {
             (NameMalformed::TooLong.into(), 400),
             (Failure::NotFound, 404),
             (Failure::IssuerNotFound, 404),
+            (Failure::TransitionalExists, 400),
+            (Failure::TransitionalVersionRefused(""), 400),
+            (Failure::OnlyVersion, 400),
             (Failure::Contended, 503),
             (PluginFailure::ParametersRefused(violation).into(), 400),
             (faulted(PluginFault::Trapped).into(), 500),

@@ -1,10 +1,9 @@
-//! Ports that keep everything in memory.
+//! Ports that do as little as they can.
 
 use std::{
-    collections::HashSet,
     sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, AtomicI64, Ordering},
+        Arc,
+        atomic::{AtomicI64, Ordering},
     },
     time::Duration,
 };
@@ -14,16 +13,11 @@ use chrono::{DateTime, Utc};
 use keywright_core::{
     Secret,
     certificate::{CertificateFacts, IssuanceRules},
-    credential::{
-        CredentialName, CredentialType, Find, FindNames, FoundCredential, LookupName, Parameters,
-        PluginIdentity, StoredVersion,
-    },
+    credential::{CredentialType, Parameters, PluginIdentity},
     ports::{
-        AppendCondition, Appended, CertificateIssuer, CertificateMembers, CertificateRefused,
-        Certificates, Clock, CredentialRepository, CurrentVersions, Envelope, Generator,
-        Generators, Identifiers, NewVersion, PluginFailure, PluginFault, Recovered, Reference,
-        RepositoryFailure, Resolver, SealFailure, SealedPlace, Sealer, SigningRefused,
-        VersionSelection, Violation,
+        CertificateIssuer, CertificateMembers, CertificateRefused, Certificates, Clock, Envelope,
+        Generator, Generators, Identifiers, PluginFailure, PluginFault, Recovered, Reference,
+        Resolver, SealFailure, SealedPlace, Sealer, SigningRefused, Violation,
     },
 };
 use serde_json::{Value, json};
@@ -43,202 +37,6 @@ pub(crate) struct RandomIdentifiers;
 impl Identifiers for RandomIdentifiers {
     fn fresh(&self) -> Uuid {
         Uuid::new_v4()
-    }
-}
-
-#[derive(Default)]
-pub(crate) struct Memory {
-    versions: Mutex<Vec<StoredVersion>>,
-    /// Whether it answers nothing.
-    pub(crate) is_away: AtomicBool,
-    /// Whether others always come first when many versions are added.
-    pub(crate) is_contended: AtomicBool,
-}
-
-impl Memory {
-    /// Stores a certificate as if this authority had signed it.
-    pub(crate) fn store_signed(&self, name: &str, signed_by: &str) {
-        let mut versions = self.versions.lock().unwrap();
-        let sequence = i64::try_from(versions.len()).unwrap();
-        let content = json!({"value": {"certificate": "c", "private_key": "k"}, "parameters": {}});
-        versions.push(StoredVersion {
-            id: Uuid::new_v4(),
-            sequence,
-            credential_id: Uuid::nil(),
-            name: CredentialName::parse(name).unwrap(),
-            credential_type: CredentialType::parse("certificate").unwrap(),
-            created_at: DateTime::UNIX_EPOCH,
-            is_transitional: false,
-            is_generated: Some(true),
-            certificate: Some(facts()),
-            signed_by: Some(CredentialName::parse(signed_by).unwrap()),
-            provenance: None,
-            envelope: Envelope {
-                key_id: Uuid::nil(),
-                nonce: Vec::new(),
-                ciphertext: content.to_string().into_bytes(),
-            },
-        });
-    }
-
-    pub(crate) fn count(&self) -> usize {
-        self.versions.lock().unwrap().len()
-    }
-
-    fn newest_first(&self) -> Result<Vec<StoredVersion>, RepositoryFailure> {
-        if self.is_away.load(Ordering::SeqCst) {
-            return Err(RepositoryFailure::Unavailable("cause-of-the-outage".into()));
-        }
-        Ok(self
-            .versions
-            .lock()
-            .unwrap()
-            .iter()
-            .rev()
-            .cloned()
-            .collect())
-    }
-}
-
-#[async_trait]
-impl CredentialRepository for Memory {
-    async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, RepositoryFailure> {
-        Ok(self
-            .newest_first()?
-            .into_iter()
-            .find(|stored| stored.id == id))
-    }
-
-    async fn versions_by_name(
-        &self,
-        name: &LookupName,
-        selection: VersionSelection,
-    ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
-        let mut versions = self.newest_first()?;
-        versions.retain(|stored| stored.name.lookup() == *name);
-        match selection {
-            VersionSelection::All => {}
-            VersionSelection::Current => versions.truncate(1),
-            VersionSelection::Newest(count) => versions.truncate(count as usize),
-        }
-        Ok(versions)
-    }
-
-    async fn newest_by_names(
-        &self,
-        names: &[LookupName],
-    ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
-        let mut newest = Vec::new();
-        for name in names {
-            newest.extend(
-                self.versions_by_name(name, VersionSelection::Current)
-                    .await?,
-            );
-        }
-        Ok(newest)
-    }
-
-    async fn newest_signed_by(
-        &self,
-        signers: &[LookupName],
-        count_max: u32,
-    ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
-        let signers: HashSet<&str> = signers.iter().map(LookupName::folded).collect();
-        let mut seen = HashSet::new();
-        let is_signed = |stored: &StoredVersion| {
-            let signer = stored.signed_by.as_ref().map(CredentialName::lookup);
-            signer.is_some_and(|signer| signers.contains(signer.folded()))
-        };
-        Ok(self
-            .newest_first()?
-            .into_iter()
-            .filter(|stored| seen.insert(stored.name.lookup().folded().to_owned()))
-            .filter(is_signed)
-            .take(count_max as usize)
-            .collect())
-    }
-
-    async fn find(&self, find: &Find) -> Result<Vec<FoundCredential>, RepositoryFailure> {
-        let is_found = |stored: &StoredVersion| {
-            let lookup = stored.name.lookup();
-            match &find.names {
-                FindNames::Below(prefix) => lookup.folded().starts_with(prefix.as_str()),
-                FindNames::Containing(part) => lookup.folded().contains(part.as_str()),
-            }
-        };
-        Ok(self
-            .newest_first()?
-            .into_iter()
-            .filter(is_found)
-            .map(|stored| FoundCredential {
-                name: stored.name,
-                version_created_at: stored.created_at,
-                expires_at: find.expires_until,
-            })
-            .collect())
-    }
-
-    async fn append(
-        &self,
-        version: NewVersion,
-        _: AppendCondition,
-    ) -> Result<Appended, RepositoryFailure> {
-        let newest = self
-            .versions_by_name(&version.name.lookup(), VersionSelection::Newest(1))
-            .await?;
-        if let Some(existing) = newest.first()
-            && existing.credential_type != version.credential_type
-        {
-            return Ok(Appended::TypeDiffers(existing.credential_type.clone()));
-        }
-        let mut versions = self.versions.lock().unwrap();
-        let stored = stored(version, i64::try_from(versions.len()).unwrap());
-        versions.push(stored.clone());
-        Ok(Appended::Written(Box::new(stored)))
-    }
-
-    async fn append_all(
-        &self,
-        new: Vec<(NewVersion, AppendCondition)>,
-        _: &[CurrentVersions],
-    ) -> Result<bool, RepositoryFailure> {
-        if self.is_contended.load(Ordering::SeqCst) {
-            return Ok(false);
-        }
-        let mut versions = self.versions.lock().unwrap();
-        for (version, _) in new {
-            let sequence = i64::try_from(versions.len()).unwrap();
-            versions.push(stored(version, sequence));
-        }
-        Ok(true)
-    }
-
-    async fn delete(&self, name: &LookupName) -> Result<bool, RepositoryFailure> {
-        let mut versions = self.versions.lock().unwrap();
-        let before = versions.len();
-        versions.retain(|stored| stored.name.lookup() != *name);
-        Ok(versions.len() < before)
-    }
-
-    async fn ping(&self) -> Result<(), RepositoryFailure> {
-        self.newest_first().map(|_| ())
-    }
-}
-
-fn stored(version: NewVersion, sequence: i64) -> StoredVersion {
-    StoredVersion {
-        id: version.id,
-        sequence,
-        credential_id: Uuid::nil(),
-        name: version.name,
-        credential_type: version.credential_type,
-        created_at: version.created_at,
-        is_transitional: version.is_transitional,
-        is_generated: version.is_generated,
-        certificate: version.certificate,
-        signed_by: version.signed_by,
-        provenance: version.provenance,
-        envelope: version.envelope,
     }
 }
 
@@ -297,7 +95,7 @@ impl Generator for EchoGenerator {
     }
 
     fn issuer_parameter(&self) -> Option<&str> {
-        None
+        Some("ca")
     }
 
     fn generations_at_once(&self) -> usize {
@@ -393,7 +191,7 @@ impl Certificates for CredulousCertificates {
     }
 }
 
-/// An issuer that nobody asks to sign.
+/// Never asked to sign.
 struct IdleIssuer;
 
 impl CertificateIssuer for IdleIssuer {
@@ -414,11 +212,11 @@ impl CertificateIssuer for IdleIssuer {
     }
 
     fn sign_certificate(&self, _: &[u8]) -> Result<Vec<u8>, SigningRefused> {
-        Err(SigningRefused("it signs nothing"))
+        Err(SigningRefused("nothing is signed here"))
     }
 }
 
-fn facts() -> CertificateFacts {
+pub(crate) fn facts() -> CertificateFacts {
     CertificateFacts {
         expires_at: "2030-01-01T00:00:00Z".parse().unwrap(),
         is_certificate_authority: true,

@@ -33,9 +33,12 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 use uuid::Uuid;
 
-use crate::fakes::{
-    CredulousCertificates, EchoGenerators, FixedResolver, Memory, OpenSealer, RandomIdentifiers,
-    StandingClock,
+use crate::{
+    fakes::{
+        CredulousCertificates, EchoGenerators, FixedResolver, OpenSealer, RandomIdentifiers,
+        StandingClock,
+    },
+    memory::Memory,
 };
 
 pub(crate) const ISSUER: &str = "https://localhost/identity";
@@ -189,10 +192,15 @@ impl Service {
         self.router.clone()
     }
 
+    /// The value of the header that proves a good identity.
+    pub(crate) fn token(&self) -> String {
+        format!("Bearer {}", self.token)
+    }
+
     /// Sends a request with a good token.
     pub(crate) async fn send(&self, method: &str, path: &str, body: impl Into<String>) -> Answer {
         let headers = [
-            ("authorization", format!("Bearer {}", self.token)),
+            ("authorization", self.token()),
             ("content-type", "application/json".to_owned()),
         ];
         self.send_with(method, path, &headers, body).await

@@ -40,7 +40,7 @@ impl Authority {
 
 /// Whether the transitional version of an authority may sign when it is newer than the one in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TransitionalParent {
+pub enum TransitionalParent {
     /// It signs when it is newer.
     MaySign,
     /// The newest version that is not transitional signs.

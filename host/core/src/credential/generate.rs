@@ -69,7 +69,7 @@ impl Credentials {
                 .kept(&existing, generate.mode, parameters, generator.as_ref())
                 .await?
             {
-                return Ok(kept_answer(kept));
+                return Ok(kept_answer(self.presented(kept)?));
             }
             let (draft, version) = if let Some(made) = made.take() {
                 made
@@ -89,9 +89,8 @@ impl Credentials {
                     let version = OpenVersion {
                         stored: *stored,
                         content: draft.content,
-                    }
-                    .into_version();
-                    return Ok(written_answer(version, &effective));
+                    };
+                    return Ok(written_answer(self.presented(version)?, &effective));
                 }
                 Appended::TypeDiffers(existing) => return Err(Failure::TypeDiffers(existing)),
                 Appended::TransitionalExists => return Err(Failure::TransitionalExists),
@@ -153,7 +152,7 @@ impl Credentials {
         mode: WriteMode,
         parameters: &Parameters,
         generator: &dyn Generator,
-    ) -> Result<Option<CredentialVersion>, Failure> {
+    ) -> Result<Option<OpenVersion>, Failure> {
         let Some(in_use) = existing.in_use.clone() else {
             return Ok(None);
         };
@@ -168,7 +167,7 @@ impl Credentials {
             }
             WriteMode::NoOverwrite | WriteMode::Overwrite => true,
         };
-        Ok(keep.then(|| in_use.into_version()))
+        Ok(keep.then_some(in_use))
     }
 
     /// Whether the authority that signed a certificate has another certificate in use by now.

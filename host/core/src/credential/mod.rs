@@ -2,6 +2,7 @@
 
 mod authority;
 mod bulk_regenerate;
+mod certificates;
 mod content;
 mod delete;
 mod find;
@@ -11,6 +12,7 @@ mod make;
 mod metadata;
 mod name;
 mod parameters;
+mod presented;
 mod regenerate;
 mod service;
 mod set;
@@ -20,7 +22,12 @@ mod r#type;
 mod value;
 mod version;
 
+pub use authority::TransitionalParent;
 pub use bulk_regenerate::BULK_CERTIFICATES_MAX;
+pub use certificates::{
+    CertificateSummary, ListedCertificate, ListedVersion, NewCertificateVersion,
+    RegenerateCertificate,
+};
 pub use find::{Find, FindNames, FoundCredential};
 pub use generate::{Generate, WriteMode};
 pub use metadata::{METADATA_CHARACTERS_MAX, Metadata, MetadataTooLong};

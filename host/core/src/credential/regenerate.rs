@@ -9,7 +9,7 @@ use crate::{
         CredentialName, Credentials, LookupName, Metadata, Parameters, StoredVersion, Written,
         generate::written_answer, service::OpenVersion,
     },
-    ports::{Generator, PluginFailure, VersionSelection},
+    ports::{AppendCondition, Generator, PluginFailure, VersionSelection},
 };
 
 /// A request to regenerate a credential.
@@ -56,7 +56,8 @@ impl Credentials {
             )
             .await?;
         draft.content.metadata = regenerate.metadata;
-        Ok(written_answer(self.append_always(draft).await?, &effective))
+        let version = self.append_open(draft, AppendCondition::Always).await?;
+        Ok(written_answer(self.presented(version)?, &effective))
     }
 
     /// The parameters with which to make a stored version anew: its own, under the settings of today.
@@ -73,7 +74,7 @@ impl Credentials {
 }
 
 /// The canonical parameters with which to make a stored version anew.
-async fn parameters_of(
+pub(super) async fn parameters_of(
     base: &OpenVersion,
     generator: &dyn Generator,
 ) -> Result<Parameters, Failure> {

@@ -153,13 +153,21 @@ impl Credentials {
         draft: Draft,
         condition: AppendCondition,
     ) -> Result<CredentialVersion, Failure> {
+        Ok(self.append_open(draft, condition).await?.into_version())
+    }
+
+    /// The same, with everything that was sealed.
+    pub(super) async fn append_open(
+        &self,
+        draft: Draft,
+        condition: AppendCondition,
+    ) -> Result<OpenVersion, Failure> {
         let version = self.seal(&draft)?;
         match self.repository.append(version, condition).await? {
             Appended::Written(stored) => Ok(OpenVersion {
                 stored: *stored,
                 content: draft.content,
-            }
-            .into_version()),
+            }),
             Appended::TransitionalExists => Err(Failure::TransitionalExists),
             Appended::TypeDiffers(existing) => Err(Failure::TypeDiffers(existing)),
             Appended::Changed => match condition {

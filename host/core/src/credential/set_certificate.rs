@@ -131,6 +131,10 @@ impl Members {
         Ok(parsed)
     }
 
+    pub(super) fn have_certificate(&self) -> bool {
+        self.certificate.is_some()
+    }
+
     fn to_value(&self) -> Secret {
         let private_key = self.private_key.as_ref().map(Secret::expose);
         Secret::new(

@@ -7,8 +7,8 @@ use uuid::Uuid;
 use crate::{
     certificate::CertificateFacts,
     credential::{
-        CredentialName, CredentialType, Find, FoundCredential, LookupName, PluginIdentity,
-        StoredVersion,
+        CredentialName, CredentialType, Find, FoundCredential, ListedCertificate, LookupName,
+        PluginIdentity, StoredVersion,
     },
     ports::Envelope,
 };
@@ -30,6 +30,17 @@ pub trait CredentialRepository: Send + Sync {
     async fn versions_by_name(
         &self,
         name: &LookupName,
+        selection: VersionSelection,
+    ) -> Result<Vec<StoredVersion>, RepositoryFailure>;
+
+    /// The chosen versions of the credential with this id, in the order that [`VersionSelection`] says; empty when there is
+    /// no such credential.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn versions_by_credential(
+        &self,
+        credential_id: Uuid,
         selection: VersionSelection,
     ) -> Result<Vec<StoredVersion>, RepositoryFailure>;
 
@@ -59,6 +70,30 @@ pub trait CredentialRepository: Send + Sync {
     /// When the database can't answer.
     async fn find(&self, find: &Find) -> Result<Vec<FoundCredential>, RepositoryFailure>;
 
+    /// All certificates, the one with the newest version first, by one query.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn certificates(&self) -> Result<Vec<ListedCertificate>, RepositoryFailure>;
+
+    /// The certificate of this name, if there is one.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn certificate(
+        &self,
+        name: &LookupName,
+    ) -> Result<Option<ListedCertificate>, RepositoryFailure>;
+
+    /// The names of the certificates of which any version was signed by this one, itself left out, each once, in no order.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn certificates_signed_by(
+        &self,
+        signer: &LookupName,
+    ) -> Result<Vec<CredentialName>, RepositoryFailure>;
+
     /// Adds a version, and the credential when it is its first, in one transaction that looks at the state once more.
     ///
     /// When it answers [`Appended::Written`], the version is on disk.
@@ -71,18 +106,36 @@ pub trait CredentialRepository: Send + Sync {
         condition: AppendCondition,
     ) -> Result<Appended, RepositoryFailure>;
 
-    /// Adds versions, all of them or none, in one transaction that looks at the state once more: every condition must
-    /// hold, and `unchanged` must still be what is read.
+    /// Adds versions, all of them or none, in one transaction.
     ///
     /// True: all of them are on disk. False: something is not any more as it was, and nothing was written.
     ///
     /// # Errors
     /// When the database can't answer; then nothing was written.
-    async fn append_all(
+    async fn append_all(&self, additions: Additions) -> Result<bool, RepositoryFailure>;
+
+    /// Moves the transitional flag of a credential to a version, or takes it away, and adds versions of others, in one
+    /// transaction.
+    ///
+    /// # Errors
+    /// When the database can't answer; then nothing was changed.
+    async fn move_transitional(
         &self,
-        versions: Vec<(NewVersion, AppendCondition)>,
-        unchanged: &[CurrentVersions],
-    ) -> Result<bool, RepositoryFailure>;
+        credential_id: Uuid,
+        to: TransitionalVersion,
+        additions: Additions,
+    ) -> Result<TransitionalMoved, RepositoryFailure>;
+
+    /// Deletes one version of a credential that has others, and adds versions of others, in one transaction.
+    ///
+    /// # Errors
+    /// When the database can't answer; then nothing was deleted.
+    async fn delete_version(
+        &self,
+        credential_id: Uuid,
+        version_id: Uuid,
+        additions: Additions,
+    ) -> Result<VersionDeleted, RepositoryFailure>;
 
     /// Deletes a credential with all its versions; false when there was none.
     ///
@@ -108,12 +161,23 @@ pub enum VersionSelection {
     Newest(u32),
 }
 
-/// The versions of one credential that [`VersionSelection::Current`] chose when they were read.
+/// Versions of several credentials that are added together, all of them or none, and what must still hold when they are.
+#[derive(Clone, Debug, Default)]
+pub struct Additions {
+    /// The versions, in the order in which they are added, each with what must hold of its credential.
+    pub versions: Vec<(NewVersion, AppendCondition)>,
+    /// What must still be read as it was, before anything is changed.
+    pub unchanged: Vec<ReadVersions>,
+}
+
+/// What was read of one credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CurrentVersions {
+pub struct ReadVersions {
     /// The credential's name.
     pub name: LookupName,
-    /// The ids of the versions, in the order of the selection.
+    /// Which versions were read.
+    pub selection: VersionSelection,
+    /// The ids of those that there were, in the order of the selection.
     pub ids: Vec<Uuid>,
 }
 
@@ -164,6 +228,43 @@ pub enum Appended {
     TypeDiffers(CredentialType),
     /// It is written.
     Written(Box<StoredVersion>),
+}
+
+/// Which version of a credential is to carry the transitional flag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransitionalVersion {
+    /// The one with this id.
+    Id(Uuid),
+    /// The newest one that has a certificate.
+    Latest,
+    /// None of them.
+    None,
+}
+
+/// What came of moving the transitional flag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransitionalMoved {
+    /// Something that should be added does not fit any more; nothing was changed.
+    Changed,
+    /// There is no such credential.
+    CredentialAbsent,
+    /// The flag is where it was to be.
+    Moved,
+    /// The credential has no such version; nothing was changed.
+    VersionAbsent,
+}
+
+/// What came of deleting one version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VersionDeleted {
+    /// The credential has no such version, or does not exist.
+    Absent,
+    /// Something that should be added does not fit any more; nothing was deleted.
+    Changed,
+    /// It is deleted.
+    Deleted,
+    /// The credential has no other version; nothing was deleted.
+    IsOnly,
 }
 
 /// Why a database did not answer.

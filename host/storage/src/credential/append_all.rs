@@ -1,51 +1,68 @@
-//! Adding versions of several credentials, all of them or none, in one transaction.
+//! Adding versions of several credentials, all of them or none, alone or with another change.
 
 use keywright_core::ports::{
-    AppendCondition, Appended, CurrentVersions, Identifiers, NewVersion, RepositoryFailure,
+    Additions, AppendCondition, Appended, Identifiers, NewVersion, ReadVersions, RepositoryFailure,
 };
 use sqlx::{SqliteConnection, SqlitePool};
 use uuid::Uuid;
 
 use super::{
     append::{BEGIN, append_within},
-    statements,
+    count_max, statements,
 };
 use crate::failure::{column, repository_failure};
 
 pub(super) async fn append_all(
     writer: &SqlitePool,
     identifiers: &dyn Identifiers,
-    versions: Vec<(NewVersion, AppendCondition)>,
-    unchanged: &[CurrentVersions],
+    additions: Additions,
 ) -> Result<bool, RepositoryFailure> {
     let mut transaction = writer.begin_with(BEGIN).await.map_err(repository_failure)?;
-    // Before anything is added: what is added may be of the same credentials.
-    for current in unchanged {
-        if !is_unchanged(&mut transaction, current).await? {
+    let is_done = are_unchanged(&mut transaction, &additions.unchanged).await?
+        && append_each(&mut transaction, identifiers, additions.versions).await?;
+    if is_done {
+        transaction.commit().await.map_err(repository_failure)?;
+    }
+    Ok(is_done)
+}
+
+/// Whether all is still read as it was; to be asked before anything is changed.
+pub(super) async fn are_unchanged(
+    connection: &mut SqliteConnection,
+    unchanged: &[ReadVersions],
+) -> Result<bool, RepositoryFailure> {
+    for read in unchanged {
+        let query = match count_max(read.selection) {
+            Some(count_max) => sqlx::query(statements::VERSIONS_NEWEST_FIRST)
+                .bind(read.name.folded())
+                .bind(count_max),
+            None => sqlx::query(statements::VERSIONS_CURRENT).bind(read.name.folded()),
+        };
+        let ids = query
+            .fetch_all(&mut *connection)
+            .await
+            .map_err(repository_failure)?
+            .iter()
+            .map(|row| column!(row, "credential_version", "id"))
+            .collect::<Result<Vec<Uuid>, RepositoryFailure>>()?;
+        if ids != read.ids {
             return Ok(false);
         }
     }
+    Ok(true)
+}
+
+/// Adds versions within a transaction, which the caller commits when all of them are written, and only then.
+pub(super) async fn append_each(
+    connection: &mut SqliteConnection,
+    identifiers: &dyn Identifiers,
+    versions: Vec<(NewVersion, AppendCondition)>,
+) -> Result<bool, RepositoryFailure> {
     for (version, condition) in versions {
-        let appended = append_within(&mut transaction, identifiers, version, condition).await?;
+        let appended = append_within(connection, identifiers, version, condition).await?;
         if !matches!(appended, Appended::Written(_)) {
             return Ok(false);
         }
     }
-    transaction.commit().await.map_err(repository_failure)?;
     Ok(true)
-}
-
-async fn is_unchanged(
-    connection: &mut SqliteConnection,
-    current: &CurrentVersions,
-) -> Result<bool, RepositoryFailure> {
-    let ids = sqlx::query(statements::VERSIONS_CURRENT)
-        .bind(current.name.folded())
-        .fetch_all(connection)
-        .await
-        .map_err(repository_failure)?
-        .iter()
-        .map(|row| column!(row, "credential_version", "id"))
-        .collect::<Result<Vec<Uuid>, RepositoryFailure>>()?;
-    Ok(ids == current.ids)
 }

@@ -2,6 +2,8 @@
 
 mod append;
 mod append_all;
+mod certificates;
+mod change_versions;
 mod find;
 mod row;
 pub(crate) mod statements;
@@ -10,10 +12,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use keywright_core::{
-    credential::{CredentialType, Find, FoundCredential, LookupName, StoredVersion},
+    credential::{
+        CredentialName, CredentialType, Find, FoundCredential, ListedCertificate, LookupName,
+        StoredVersion,
+    },
     ports::{
-        AppendCondition, Appended, CredentialRepository, CurrentVersions, Identifiers, NewVersion,
-        RepositoryFailure, VersionSelection,
+        Additions, AppendCondition, Appended, CredentialRepository, Identifiers, NewVersion,
+        RepositoryFailure, TransitionalMoved, TransitionalVersion, VersionDeleted,
+        VersionSelection,
     },
 };
 use sqlx::{AssertSqlSafe, sqlite::SqliteRow};
@@ -52,16 +58,30 @@ impl CredentialRepository for SqliteCredentialRepository {
         name: &LookupName,
         selection: VersionSelection,
     ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
-        let query = match selection {
-            VersionSelection::All => sqlx::query(statements::VERSIONS_NEWEST_FIRST)
+        let query = match count_max(selection) {
+            Some(count_max) => sqlx::query(statements::VERSIONS_NEWEST_FIRST)
                 .bind(name.folded())
-                .bind(i64::MAX),
-            VersionSelection::Current => {
-                sqlx::query(statements::VERSIONS_CURRENT).bind(name.folded())
-            }
-            VersionSelection::Newest(count) => sqlx::query(statements::VERSIONS_NEWEST_FIRST)
-                .bind(name.folded())
-                .bind(i64::from(count)),
+                .bind(count_max),
+            None => sqlx::query(statements::VERSIONS_CURRENT).bind(name.folded()),
+        };
+        versions(
+            &query
+                .fetch_all(&self.pools.reader)
+                .await
+                .map_err(repository_failure)?,
+        )
+    }
+
+    async fn versions_by_credential(
+        &self,
+        credential_id: Uuid,
+        selection: VersionSelection,
+    ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
+        let query = match count_max(selection) {
+            Some(count_max) => sqlx::query(statements::VERSIONS_OF_CREDENTIAL_NEWEST_FIRST)
+                .bind(credential_id)
+                .bind(count_max),
+            None => sqlx::query(statements::VERSIONS_OF_CREDENTIAL_CURRENT).bind(credential_id),
         };
         versions(
             &query
@@ -123,6 +143,24 @@ impl CredentialRepository for SqliteCredentialRepository {
         find::find(&self.pools.reader, find).await
     }
 
+    async fn certificates(&self) -> Result<Vec<ListedCertificate>, RepositoryFailure> {
+        certificates::all(&self.pools.reader).await
+    }
+
+    async fn certificate(
+        &self,
+        name: &LookupName,
+    ) -> Result<Option<ListedCertificate>, RepositoryFailure> {
+        certificates::by_name(&self.pools.reader, name).await
+    }
+
+    async fn certificates_signed_by(
+        &self,
+        signer: &LookupName,
+    ) -> Result<Vec<CredentialName>, RepositoryFailure> {
+        certificates::signed_by(&self.pools.reader, signer).await
+    }
+
     async fn append(
         &self,
         version: NewVersion,
@@ -137,16 +175,38 @@ impl CredentialRepository for SqliteCredentialRepository {
         .await
     }
 
-    async fn append_all(
+    async fn append_all(&self, additions: Additions) -> Result<bool, RepositoryFailure> {
+        append_all::append_all(&self.pools.writer, self.identifiers.as_ref(), additions).await
+    }
+
+    async fn move_transitional(
         &self,
-        versions: Vec<(NewVersion, AppendCondition)>,
-        unchanged: &[CurrentVersions],
-    ) -> Result<bool, RepositoryFailure> {
-        append_all::append_all(
+        credential_id: Uuid,
+        to: TransitionalVersion,
+        additions: Additions,
+    ) -> Result<TransitionalMoved, RepositoryFailure> {
+        change_versions::move_transitional(
             &self.pools.writer,
             self.identifiers.as_ref(),
-            versions,
-            unchanged,
+            credential_id,
+            to,
+            additions,
+        )
+        .await
+    }
+
+    async fn delete_version(
+        &self,
+        credential_id: Uuid,
+        version_id: Uuid,
+        additions: Additions,
+    ) -> Result<VersionDeleted, RepositoryFailure> {
+        change_versions::delete_version(
+            &self.pools.writer,
+            self.identifiers.as_ref(),
+            credential_id,
+            version_id,
+            additions,
         )
         .await
     }
@@ -167,6 +227,15 @@ impl CredentialRepository for SqliteCredentialRepository {
             .await
             .map(drop)
             .map_err(repository_failure)
+    }
+}
+
+/// The most versions of a selection; none for the current ones, which are chosen in another way.
+fn count_max(selection: VersionSelection) -> Option<i64> {
+    match selection {
+        VersionSelection::All => Some(i64::MAX),
+        VersionSelection::Current => None,
+        VersionSelection::Newest(count) => Some(i64::from(count)),
     }
 }
 

@@ -6,6 +6,8 @@
 )]
 
 mod append_all;
+mod certificates;
+mod change_versions;
 mod credentials;
 mod encryption_keys;
 mod find;

@@ -17,7 +17,7 @@ use crate::{
         CredentialName, Credentials, LookupName, StoredVersion,
         stored_certificate::StoredCertificate,
     },
-    ports::{AppendCondition, Generator, NewVersion},
+    ports::{Additions, AppendCondition, Generator, NewVersion},
 };
 use order::Order;
 use signers::{Signer, SignerVersions, Signers};
@@ -48,9 +48,11 @@ impl Credentials {
                 bases.iter().map(|base| base.name.clone()).collect();
             let mut signers = Signers::new(self);
             let remade = self.remake_all(bases, made_before, &mut signers).await?;
-            let additions = remade.iter().map(Remade::addition).collect();
-            let unchanged = signers.into_current_versions();
-            if self.repository.append_all(additions, &unchanged).await? {
+            let additions = Additions {
+                versions: remade.iter().map(Remade::addition).collect(),
+                unchanged: signers.into_read_versions(),
+            };
+            if self.repository.append_all(additions).await? {
                 names.sort_by_cached_key(|name| name.lookup().folded().to_owned());
                 return Ok(names);
             }

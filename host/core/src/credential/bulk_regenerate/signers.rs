@@ -12,7 +12,7 @@ use crate::{
         regenerate::other_signer,
         stored_certificate::StoredCertificate,
     },
-    ports::{CurrentVersions, NewVersion, VersionSelection},
+    ports::{NewVersion, ReadVersions, VersionSelection},
 };
 
 /// An authority that signs.
@@ -35,7 +35,7 @@ pub(super) struct Signers<'a> {
     credentials: &'a Credentials,
     ready: HashMap<String, Arc<Signer>>,
     remade: HashMap<String, (CredentialName, Uuid, Arc<StoredCertificate>)>,
-    read: Vec<CurrentVersions>,
+    read: Vec<ReadVersions>,
 }
 
 impl<'a> Signers<'a> {
@@ -75,7 +75,7 @@ impl<'a> Signers<'a> {
     }
 
     /// The versions that were read, which must be the same when what they signed is written.
-    pub(super) fn into_current_versions(self) -> Vec<CurrentVersions> {
+    pub(super) fn into_read_versions(self) -> Vec<ReadVersions> {
         self.read
     }
 
@@ -85,8 +85,9 @@ impl<'a> Signers<'a> {
             .repository
             .versions_by_name(name, VersionSelection::Current)
             .await?;
-        self.read.push(CurrentVersions {
+        self.read.push(ReadVersions {
             name: name.clone(),
+            selection: VersionSelection::Current,
             ids: current.iter().map(|version| version.id).collect(),
         });
         let transitional = current.iter().find(|version| version.is_transitional);
