@@ -40,6 +40,15 @@ pub(crate) async fn versions(server: &Server, name: &str) -> Vec<Value> {
     data(&answer.expect(200))
 }
 
+/// All versions of all credentials, the last written name first.
+pub(crate) async fn everything(server: &Server) -> Vec<Value> {
+    let mut all = Vec::new();
+    for name in found(server, "path=").await {
+        all.extend(versions(server, &name).await);
+    }
+    all
+}
+
 /// The versions that a query by name answered.
 pub(crate) fn data(answer: &Answer) -> Vec<Value> {
     answer.json()["data"].as_array().unwrap().clone()

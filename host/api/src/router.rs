@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{
     Router,
     middleware::{from_fn, from_fn_with_state},
-    routing::{get, post},
+    routing::{delete, get, post, put},
 };
 use tower::Layer;
 use tower_http::{catch_panic::CatchPanicLayer, normalize_path::NormalizePathLayer};
@@ -14,7 +14,7 @@ use crate::{
     Api,
     authentication::authenticate,
     routes::{
-        credentials, interpolation,
+        certificates, credentials, interpolation,
         operations::{self, no_such_method, no_such_path},
     },
     telemetry::{observe, panicked},
@@ -52,6 +52,11 @@ fn authenticated(api: Arc<Api>) -> Router {
         .route("/api/v1/data", data)
         .route("/api/v1/data/{id}", get(credentials::get_by_id::handler))
         .route("/api/v1/regenerate", post(credentials::regenerate::handler))
+        .merge(certificate_routes())
+        .route(
+            "/api/v1/bulk-regenerate",
+            post(credentials::bulk_regenerate::handler),
+        )
         .route(
             "/api/v1/interpolate",
             post(interpolation::interpolate::handler),
@@ -61,4 +66,23 @@ fn authenticated(api: Arc<Api>) -> Router {
         .method_not_allowed_fallback(no_such_method)
         .with_state(Arc::clone(&api))
         .layer(from_fn_with_state(api, authenticate))
+}
+
+fn certificate_routes() -> Router<Arc<Api>> {
+    let versions = get(certificates::versions::handler).post(certificates::add_version::handler);
+    Router::new()
+        .route("/api/v1/certificates", get(certificates::list::handler))
+        .route(
+            "/api/v1/certificates/{certificate_id}/regenerate",
+            post(certificates::regenerate::handler),
+        )
+        .route(
+            "/api/v1/certificates/{certificate_id}/update_transitional_version",
+            put(certificates::update_transitional_version::handler),
+        )
+        .route("/api/v1/certificates/{certificate_id}/versions", versions)
+        .route(
+            "/api/v1/certificates/{certificate_id}/versions/{version_id}",
+            delete(certificates::delete_version::handler),
+        )
 }

@@ -30,12 +30,26 @@ pub enum Failure {
     /// The name breaks a rule.
     #[error(transparent)]
     NameMalformed(#[from] NameMalformed),
+    /// One of many credentials that are regenerated together could not be, for this reason; so none was.
+    #[error("nothing was regenerated, because {name} could not be")]
+    NotAllRegenerated {
+        /// The credential.
+        name: CredentialName,
+        /// Why it could not be.
+        #[source]
+        reason: Box<Failure>,
+    },
     /// There is no such credential.
     #[error("the credential does not exist or the caller may not access it")]
     NotFound,
     /// The credential can't be regenerated, for this reason.
     #[error("the credential can't be regenerated: {0}")]
     NotRegeneratable(String),
+    /// The version to be deleted is the only one of its certificate.
+    #[error(
+        "the only version of a certificate can't be deleted; the credential can, with all its versions"
+    )]
+    OnlyVersion,
     /// A generate of a certificate came without parameters.
     #[error("parameters are required to generate a credential of type {0}")]
     ParametersMissing(CredentialType),
@@ -60,6 +74,20 @@ pub enum Failure {
     /// What was decrypted is not what is ever stored.
     #[error("the stored value is malformed")]
     StoredValueMalformed,
+    /// A second version of one credential was to carry the transitional flag.
+    #[error("the certificate has a transitional version already, and may have only one")]
+    TransitionalExists,
+    /// An authority has signed more certificates than are regenerated together.
+    #[error(
+        "the authority and those below it have signed more than {limit}, which is the most that are regenerated together"
+    )]
+    TooManySigned {
+        /// The limit, with its unit.
+        limit: &'static str,
+    },
+    /// The certificate has no such version to carry the transitional flag.
+    #[error("the certificate's transitional version can't be changed: {0}")]
+    TransitionalVersionRefused(&'static str),
     /// The credential exists with another type.
     #[error(
         "the credential exists with the type {0}, and the type of a credential can't be changed"

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use tracing::Span;
 
 use crate::engine::CALLING_THREAD_STACK_BYTES;
@@ -48,6 +48,9 @@ impl Lanes {
 pub(crate) struct Lane {
     queue: flume::Sender<Job>,
     retry_after: Duration,
+    threads: usize,
+    /// As many places as there are threads, for the work that waits for its turn.
+    turns: Semaphore,
 }
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -73,7 +76,12 @@ impl Lane {
                     }
                 })?;
         }
-        Ok(Self { queue, retry_after })
+        Ok(Self {
+            queue,
+            retry_after,
+            threads,
+            turns: Semaphore::new(threads),
+        })
     }
 
     /// Runs work on one of the lane's threads and waits for what it gives.
@@ -86,13 +94,7 @@ impl Lane {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, NotRun> {
-        let (reply, answer) = oneshot::channel();
-        let span = Span::current();
-        let job = Box::new(move || {
-            if !reply.is_closed() {
-                let _ = reply.send(span.in_scope(work));
-            }
-        });
+        let (job, answer) = job(work);
         match self.queue.try_send(job) {
             Ok(()) => answer.await.map_err(|_| NotRun::Panicked),
             Err(_) => Err(NotRun::QueueFull {
@@ -100,6 +102,45 @@ impl Lane {
             }),
         }
     }
+
+    /// As [`Lane::run`], for the parts of something larger: where the queue is full, it waits for a place. All such work
+    /// together never has more places than there are threads, so that it uses them all, and others still find the queue
+    /// as good as empty.
+    ///
+    /// # Errors
+    /// When the work panicked.
+    pub(crate) async fn run_in_turn<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, NotRun> {
+        // Neither is ever closed while the lane is there.
+        let _turn = self.turns.acquire().await.map_err(|_| NotRun::Panicked)?;
+        let (job, answer) = job(work);
+        self.queue
+            .send_async(job)
+            .await
+            .map_err(|_| NotRun::Panicked)?;
+        answer.await.map_err(|_| NotRun::Panicked)
+    }
+
+    /// How many threads there are.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads
+    }
+}
+
+/// Wraps work so that what it gives comes back, unless nobody waits for it any more.
+fn job<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> (Job, oneshot::Receiver<T>) {
+    let (reply, answer) = oneshot::channel();
+    let span = Span::current();
+    let job = Box::new(move || {
+        if !reply.is_closed() {
+            let _ = reply.send(span.in_scope(work));
+        }
+    });
+    (job, answer)
 }
 
 /// Why work gave nothing.
@@ -188,6 +229,28 @@ mod tests {
         );
         drop(release);
         assert_eq!(waiting.await.unwrap(), Ok(1));
+    }
+
+    #[tokio::test]
+    async fn work_in_turn_waits_where_other_work_is_refused_and_takes_one_place_a_thread() {
+        let lane = Arc::new(lane(1));
+        let (release, _task) = occupy(&lane).await;
+        let in_turn: Vec<_> = (0..3)
+            .map(|number| {
+                let lane = Arc::clone(&lane);
+                tokio::spawn(async move { lane.run_in_turn(move || number).await })
+            })
+            .collect();
+        while lane.queue.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(lane.turns.available_permits(), 0);
+        assert!(lane.run(|| 7).await.is_err());
+        drop(release);
+        for (number, waiting) in in_turn.into_iter().enumerate() {
+            assert_eq!(waiting.await.unwrap(), Ok(number));
+        }
+        assert_eq!(lane.turns.available_permits(), 1);
     }
 
     #[tokio::test]

@@ -51,6 +51,7 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
     // Whoever else of this process speaks TLS must use the same provider; a second installation changes nothing.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let tls = tls::server_config(&config.server.tls)?;
+    let certificate_settings = config.certificates.settings()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let development_identity = development_identity(config, &clock)?;
     let token_verifier = match &development_identity {
@@ -77,6 +78,7 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         sealer: Arc::new(key_ring),
         generators: runtime.generators(),
         certificates: Arc::new(X509Certificates),
+        certificate_settings,
         clock,
         identifiers,
     };

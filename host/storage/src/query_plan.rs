@@ -11,11 +11,18 @@ use crate::{SqliteDatabase, SqliteOptions, credential::statements as credential,
 /// Statements that read with an index, however much is stored.
 fn indexed_statements() -> Vec<String> {
     let newest_by_names = credential::newest_by_names(3);
+    let newest_signed_by = credential::newest_signed_by(3);
     [
         credential::VERSION_BY_ID,
         credential::VERSIONS_NEWEST_FIRST,
         credential::VERSIONS_CURRENT,
         &newest_by_names,
+        &newest_signed_by,
+        credential::VERSIONS_OF_CREDENTIAL_NEWEST_FIRST,
+        credential::VERSIONS_OF_CREDENTIAL_CURRENT,
+        credential::CERTIFICATES,
+        credential::CERTIFICATE_BY_NAME,
+        credential::CERTIFICATES_SIGNED_BY,
         credential::FIND_BELOW,
         credential::FIND_EXPIRING,
         credential::FIND_EXPIRING_BELOW,
@@ -27,6 +34,13 @@ fn indexed_statements() -> Vec<String> {
         credential::INSERT_CREDENTIAL,
         credential::INSERT_VERSION,
         credential::POINT_AT_NEW_VERSION,
+        credential::CREDENTIAL_BY_ID,
+        credential::VERSION_OF_CREDENTIAL,
+        credential::LATEST_CERTIFICATE_OF_CREDENTIAL,
+        credential::CLEAR_TRANSITIONAL,
+        credential::SET_TRANSITIONAL,
+        credential::DELETE_VERSION,
+        credential::POINT_AT_VERSIONS,
         credential::DELETE_CREDENTIAL,
         credential::PING,
         encryption_key::statements::INSERT_KEY,

@@ -11,7 +11,7 @@ async fn everything_survives_a_restart() {
     let stored = store_every_type(&server).await;
     let directory = server.stop().await;
     let restarted = Server::start_in(directory, &Options::default()).await;
-    assert_eq!(everything(&restarted).await, stored);
+    assert_eq!(given::everything(&restarted).await, stored);
 }
 
 #[tokio::test]
@@ -24,7 +24,7 @@ async fn what_was_answered_survives_a_kill() {
     }
     let directory = server.kill();
     let restarted = Server::start_in(directory, &Options::default()).await;
-    assert_eq!(everything(&restarted).await, stored);
+    assert_eq!(given::everything(&restarted).await, stored);
 }
 
 #[tokio::test]
@@ -85,14 +85,5 @@ async fn store_every_type(server: &Server) -> Vec<Value> {
         )
         .await;
     }
-    everything(server).await
-}
-
-/// All versions of all credentials, the last written name first.
-async fn everything(server: &Server) -> Vec<Value> {
-    let mut versions = Vec::new();
-    for name in given::found(server, "path=").await {
-        versions.extend(given::versions(server, &name).await);
-    }
-    versions
+    given::everything(server).await
 }

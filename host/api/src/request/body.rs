@@ -18,13 +18,25 @@ pub(crate) async fn read_json_body(
     request: Request,
     limits: &Limits,
 ) -> Result<Zeroizing<Vec<u8>>, ApiFailure> {
-    if !has_media_type(request.headers(), "application/json") {
-        return Err(ApiFailure::new(
-            StatusCode::BAD_REQUEST,
-            "the content type of the request is not supported; it must be application/json",
-        ));
-    }
+    check_is_json(request.headers())?;
     read_body(request.into_body(), limits).await
+}
+
+/// Receives a JSON body that may be left out: an empty one is none, whatever its media type.
+///
+/// # Errors
+/// As [`read_json_body`].
+pub(crate) async fn read_optional_json_body(
+    request: Request,
+    limits: &Limits,
+) -> Result<Option<Zeroizing<Vec<u8>>>, ApiFailure> {
+    let (parts, body) = request.into_parts();
+    let body = read_body(body, limits).await?;
+    if body.is_empty() {
+        return Ok(None);
+    }
+    check_is_json(&parts.headers)?;
+    Ok(Some(body))
 }
 
 /// Receives a body of any kind.
@@ -52,6 +64,16 @@ pub(crate) fn has_media_type(headers: &HeaderMap, media_type: &str) -> bool {
         .and_then(|content_type| content_type.to_str().ok())
         .and_then(|content_type| content_type.split(';').next())
         .is_some_and(|essence| essence.trim().eq_ignore_ascii_case(media_type))
+}
+
+fn check_is_json(headers: &HeaderMap) -> Result<(), ApiFailure> {
+    if has_media_type(headers, "application/json") {
+        return Ok(());
+    }
+    Err(ApiFailure::new(
+        StatusCode::BAD_REQUEST,
+        "the content type of the request is not supported; it must be application/json",
+    ))
 }
 
 async fn receive(mut body: Body, bytes_max: usize) -> Result<Zeroizing<Vec<u8>>, ApiFailure> {

@@ -6,7 +6,7 @@ mod object;
 mod query;
 mod strict;
 
-pub(crate) use body::{has_media_type, read_body, read_json_body};
+pub(crate) use body::{has_media_type, read_body, read_json_body, read_optional_json_body};
 pub(crate) use compact::compact;
 pub(crate) use object::{BodyRefused, RequestObject, parse_document};
 pub(crate) use query::{QueryParameters, QueryRefused};

@@ -95,7 +95,9 @@ impl ApiFailure {
     /// A body that is not what its endpoint takes.
     pub(crate) fn body(refused: &BodyRefused, endpoint: Endpoint) -> Self {
         let status = match refused {
-            BodyRefused::Malformed | BodyRefused::MemberMalformed { .. } => StatusCode::BAD_REQUEST,
+            BodyRefused::Malformed
+            | BodyRefused::MemberMalformed { .. }
+            | BodyRefused::MemberMissing(_) => StatusCode::BAD_REQUEST,
             BodyRefused::UnknownField(_) => endpoint.unknown_field_status(),
         };
         Self::new(status, refused.to_string())
@@ -220,14 +222,18 @@ fn status(failure: &Failure, endpoint: Endpoint) -> StatusCode {
         | Failure::ReferenceNotJson(_)
         | Failure::TypeDiffers(_)
         | Failure::TypeNotGeneratable(_)
+        | Failure::OnlyVersion
+        | Failure::TransitionalExists
+        | Failure::TransitionalVersionRefused(_)
         | Failure::ValueRefused(_) => StatusCode::BAD_REQUEST,
+        Failure::NotAllRegenerated { reason, .. } => status(reason, endpoint),
         Failure::MetadataTooLong(_) => endpoint.long_metadata_status(),
         Failure::TypeUnknown { .. } => endpoint.unknown_type_status(),
         Failure::ValueMemberUnknown(_) => endpoint.unknown_field_status(),
         Failure::IssuerNotFound | Failure::NotFound => StatusCode::NOT_FOUND,
-        Failure::ReferencesTooLarge { .. } | Failure::ValueTooLarge { .. } => {
-            StatusCode::PAYLOAD_TOO_LARGE
-        }
+        Failure::ReferencesTooLarge { .. }
+        | Failure::TooManySigned { .. }
+        | Failure::ValueTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         Failure::Contended | Failure::Repository(RepositoryFailure::Unavailable(_)) => {
             StatusCode::SERVICE_UNAVAILABLE
         }
@@ -259,6 +265,7 @@ fn words(failure: &Failure) -> String {
         Failure::Plugin(PluginFailure::ValueMemberUnknown(member)) => {
             format!("the value has the unknown field {member}")
         }
+        Failure::NotAllRegenerated { reason, .. } => format!("{failure}: {}", words(reason)),
         failure => failure.to_string(),
     }
 }
@@ -266,6 +273,7 @@ fn words(failure: &Failure) -> String {
 fn retry_after(failure: &Failure) -> Option<Duration> {
     match failure {
         Failure::Plugin(PluginFailure::QueueFull { retry_after }) => Some(*retry_after),
+        Failure::NotAllRegenerated { reason, .. } => retry_after(reason),
         Failure::Contended => Some(CONTENDED_RETRY_AFTER),
         Failure::Repository(RepositoryFailure::Unavailable(_)) => Some(DATABASE_RETRY_AFTER),
         _ => None,
@@ -333,6 +341,9 @@ mod tests {
             (NameMalformed::TooLong.into(), 400),
             (Failure::NotFound, 404),
             (Failure::IssuerNotFound, 404),
+            (Failure::TransitionalExists, 400),
+            (Failure::TransitionalVersionRefused(""), 400),
+            (Failure::OnlyVersion, 400),
             (Failure::Contended, 503),
             (PluginFailure::ParametersRefused(violation).into(), 400),
             (faulted(PluginFault::Trapped).into(), 500),

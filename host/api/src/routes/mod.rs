@@ -1,5 +1,6 @@
 //! One folder for each noun, one file for each verb.
 
+pub(crate) mod certificates;
 pub(crate) mod credentials;
 pub(crate) mod interpolation;
 pub(crate) mod operations;

@@ -1,9 +1,9 @@
-//! Ports that keep everything in memory.
+//! Ports that do as little as they can.
 
 use std::{
     sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, AtomicI64, Ordering},
+        Arc,
+        atomic::{AtomicI64, Ordering},
     },
     time::Duration,
 };
@@ -13,15 +13,11 @@ use chrono::{DateTime, Utc};
 use keywright_core::{
     Secret,
     certificate::{CertificateFacts, IssuanceRules},
-    credential::{
-        CredentialType, Find, FindNames, FoundCredential, LookupName, Parameters, PluginIdentity,
-        StoredVersion,
-    },
+    credential::{CredentialType, Parameters, PluginIdentity},
     ports::{
-        AppendCondition, Appended, CertificateIssuer, CertificateMembers, CertificateRefused,
-        Certificates, Clock, CredentialRepository, Envelope, Generator, Generators, Identifiers,
-        NewVersion, PluginFailure, PluginFault, Recovered, Reference, RepositoryFailure, Resolver,
-        SealFailure, SealedPlace, Sealer, VersionSelection, Violation,
+        CertificateIssuer, CertificateMembers, CertificateRefused, Certificates, Clock, Envelope,
+        Generator, Generators, Identifiers, PluginFailure, PluginFault, Recovered, Reference,
+        Resolver, SealFailure, SealedPlace, Sealer, SigningRefused, Violation,
     },
 };
 use serde_json::{Value, json};
@@ -41,131 +37,6 @@ pub(crate) struct RandomIdentifiers;
 impl Identifiers for RandomIdentifiers {
     fn fresh(&self) -> Uuid {
         Uuid::new_v4()
-    }
-}
-
-#[derive(Default)]
-pub(crate) struct Memory {
-    versions: Mutex<Vec<StoredVersion>>,
-    /// Whether it answers nothing.
-    pub(crate) is_away: AtomicBool,
-}
-
-impl Memory {
-    fn newest_first(&self) -> Result<Vec<StoredVersion>, RepositoryFailure> {
-        if self.is_away.load(Ordering::SeqCst) {
-            return Err(RepositoryFailure::Unavailable("cause-of-the-outage".into()));
-        }
-        Ok(self
-            .versions
-            .lock()
-            .unwrap()
-            .iter()
-            .rev()
-            .cloned()
-            .collect())
-    }
-}
-
-#[async_trait]
-impl CredentialRepository for Memory {
-    async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, RepositoryFailure> {
-        Ok(self
-            .newest_first()?
-            .into_iter()
-            .find(|stored| stored.id == id))
-    }
-
-    async fn versions_by_name(
-        &self,
-        name: &LookupName,
-        selection: VersionSelection,
-    ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
-        let mut versions = self.newest_first()?;
-        versions.retain(|stored| stored.name.lookup() == *name);
-        match selection {
-            VersionSelection::All => {}
-            VersionSelection::Current => versions.truncate(1),
-            VersionSelection::Newest(count) => versions.truncate(count as usize),
-        }
-        Ok(versions)
-    }
-
-    async fn newest_by_names(
-        &self,
-        names: &[LookupName],
-    ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
-        let mut newest = Vec::new();
-        for name in names {
-            newest.extend(
-                self.versions_by_name(name, VersionSelection::Current)
-                    .await?,
-            );
-        }
-        Ok(newest)
-    }
-
-    async fn find(&self, find: &Find) -> Result<Vec<FoundCredential>, RepositoryFailure> {
-        let is_found = |stored: &StoredVersion| {
-            let lookup = stored.name.lookup();
-            match &find.names {
-                FindNames::Below(prefix) => lookup.folded().starts_with(prefix.as_str()),
-                FindNames::Containing(part) => lookup.folded().contains(part.as_str()),
-            }
-        };
-        Ok(self
-            .newest_first()?
-            .into_iter()
-            .filter(is_found)
-            .map(|stored| FoundCredential {
-                name: stored.name,
-                version_created_at: stored.created_at,
-                expires_at: find.expires_until,
-            })
-            .collect())
-    }
-
-    async fn append(
-        &self,
-        version: NewVersion,
-        _: AppendCondition,
-    ) -> Result<Appended, RepositoryFailure> {
-        let newest = self
-            .versions_by_name(&version.name.lookup(), VersionSelection::Newest(1))
-            .await?;
-        if let Some(existing) = newest.first()
-            && existing.credential_type != version.credential_type
-        {
-            return Ok(Appended::TypeDiffers(existing.credential_type.clone()));
-        }
-        let mut versions = self.versions.lock().unwrap();
-        let stored = StoredVersion {
-            id: version.id,
-            sequence: i64::try_from(versions.len()).unwrap(),
-            credential_id: Uuid::nil(),
-            name: version.name,
-            credential_type: version.credential_type,
-            created_at: version.created_at,
-            is_transitional: version.is_transitional,
-            is_generated: version.is_generated,
-            certificate: version.certificate,
-            signed_by: version.signed_by,
-            provenance: version.provenance,
-            envelope: version.envelope,
-        };
-        versions.push(stored.clone());
-        Ok(Appended::Written(Box::new(stored)))
-    }
-
-    async fn delete(&self, name: &LookupName) -> Result<bool, RepositoryFailure> {
-        let mut versions = self.versions.lock().unwrap();
-        let before = versions.len();
-        versions.retain(|stored| stored.name.lookup() != *name);
-        Ok(versions.len() < before)
-    }
-
-    async fn ping(&self) -> Result<(), RepositoryFailure> {
-        self.newest_first().map(|_| ())
     }
 }
 
@@ -224,7 +95,15 @@ impl Generator for EchoGenerator {
     }
 
     fn issuer_parameter(&self) -> Option<&str> {
-        None
+        Some("ca")
+    }
+
+    fn generations_at_once(&self) -> usize {
+        4
+    }
+
+    fn in_turn(&self) -> Arc<dyn Generator> {
+        Arc::new(Self(self.0.clone()))
     }
 
     async fn normalize(&self, parameters: &Parameters) -> Result<Parameters, PluginFailure> {
@@ -304,10 +183,7 @@ impl Certificates for CredulousCertificates {
         _: &Secret,
         _: IssuanceRules,
     ) -> Result<Arc<dyn CertificateIssuer>, CertificateRefused> {
-        Err(CertificateRefused {
-            member: "certificate",
-            rule: "is not one that signs",
-        })
+        Ok(Arc::new(IdleIssuer))
     }
 
     fn is_same_certificate(&self, one: &str, other: &str) -> bool {
@@ -315,7 +191,32 @@ impl Certificates for CredulousCertificates {
     }
 }
 
-fn facts() -> CertificateFacts {
+/// Never asked to sign.
+struct IdleIssuer;
+
+impl CertificateIssuer for IdleIssuer {
+    fn certificate(&self) -> &[u8] {
+        &[]
+    }
+
+    fn subject(&self) -> &[u8] {
+        &[]
+    }
+
+    fn subject_key_identifier(&self) -> Option<&[u8]> {
+        None
+    }
+
+    fn signature_algorithm(&self) -> &[u8] {
+        &[]
+    }
+
+    fn sign_certificate(&self, _: &[u8]) -> Result<Vec<u8>, SigningRefused> {
+        Err(SigningRefused("nothing is signed here"))
+    }
+}
+
+pub(crate) fn facts() -> CertificateFacts {
     CertificateFacts {
         expires_at: "2030-01-01T00:00:00Z".parse().unwrap(),
         is_certificate_authority: true,

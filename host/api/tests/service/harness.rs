@@ -25,14 +25,20 @@ use keywright_api::{
     },
     router,
 };
-use keywright_core::{Secret, credential::Credentials, interpolation::Interpolation, ports::Clock};
+use keywright_core::{
+    Secret, certificate::CertificateSettings, credential::Credentials,
+    interpolation::Interpolation, ports::Clock,
+};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 use uuid::Uuid;
 
-use crate::fakes::{
-    CredulousCertificates, EchoGenerators, FixedResolver, Memory, OpenSealer, RandomIdentifiers,
-    StandingClock,
+use crate::{
+    fakes::{
+        CredulousCertificates, EchoGenerators, FixedResolver, OpenSealer, RandomIdentifiers,
+        StandingClock,
+    },
+    memory::Memory,
 };
 
 pub(crate) const ISSUER: &str = "https://localhost/identity";
@@ -154,6 +160,7 @@ impl Service {
             sealer: Arc::new(OpenSealer),
             generators: Arc::new(EchoGenerators),
             certificates: Arc::new(CredulousCertificates),
+            certificate_settings: CertificateSettings::default(),
             clock: Arc::clone(&clock) as _,
             identifiers: Arc::new(RandomIdentifiers),
         };
@@ -185,10 +192,15 @@ impl Service {
         self.router.clone()
     }
 
+    /// The value of the header that proves a good identity.
+    pub(crate) fn token(&self) -> String {
+        format!("Bearer {}", self.token)
+    }
+
     /// Sends a request with a good token.
     pub(crate) async fn send(&self, method: &str, path: &str, body: impl Into<String>) -> Answer {
         let headers = [
-            ("authorization", format!("Bearer {}", self.token)),
+            ("authorization", self.token()),
             ("content-type", "application/json".to_owned()),
         ];
         self.send_with(method, path, &headers, body).await

@@ -6,6 +6,7 @@
     reason = "a test that meets what it does not expect should end there"
 )]
 
+mod certificates;
 mod credentials;
 mod edge;
 mod fakes;
@@ -13,4 +14,5 @@ mod harness;
 mod identity;
 mod identity_provider;
 mod logs;
+mod memory;
 mod tokens;

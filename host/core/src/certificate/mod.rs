@@ -1,6 +1,11 @@
 //! What the host itself knows of certificates. It reads it from the certificate, never from what a guest says.
 
+mod settings;
+
 use chrono::{DateTime, Utc};
+
+pub use settings::CertificateSettings;
+pub(crate) use settings::EffectiveParameters;
 
 /// What a certificate says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,6 @@
-//! What is sealed of a version: its value, its parameters and its metadata, as one JSON text.
+//! What is sealed of a version: its value, its parameters, its metadata and its trusted authority, as one JSON text.
+
+use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
@@ -16,6 +18,9 @@ pub(crate) struct Content {
     pub(crate) parameters: Option<Parameters>,
     /// What the caller keeps beside it.
     pub(crate) metadata: Option<Metadata>,
+    /// The certificate, PEM, that the signing authority had beside the one that signed: its transitional one, or the one
+    /// in use where the transitional one signed. It is kept so that both can be handed out during a rotation.
+    pub(crate) trusted_ca: Option<String>,
 }
 
 impl Content {
@@ -30,6 +35,7 @@ impl Content {
                 .as_ref()
                 .map(|metadata| raw(metadata.json().expose()))
                 .transpose()?,
+            trusted_ca: self.trusted_ca.as_deref().map(Cow::Borrowed),
         };
         serde_json::to_string(&plaintext)
             .map(Secret::new)
@@ -42,6 +48,7 @@ impl Content {
             value,
             parameters,
             metadata,
+            trusted_ca,
         } = serde_json::from_str(plaintext.expose()).map_err(|_| Failure::StoredValueMalformed)?;
         let parameters = parameters
             .map(|text| serde_json::from_str::<Map<String, Value>>(text.get()))
@@ -52,6 +59,7 @@ impl Content {
             parameters: parameters.map(Parameters::new),
             metadata: metadata
                 .map(|text| Metadata::from_stored(Secret::new(text.get().to_owned()))),
+            trusted_ca: trusted_ca.map(Cow::into_owned),
         })
     }
 }
@@ -65,6 +73,8 @@ struct Plaintext<'a> {
     parameters: Option<&'a RawValue>,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a RawValue>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    trusted_ca: Option<Cow<'a, str>>,
 }
 
 fn raw(text: &str) -> Result<&RawValue, Failure> {
@@ -86,10 +96,12 @@ mod tests {
             value: Secret::new(r#"{"b":"ä\n","a":1}"#.to_owned()),
             parameters: Some(Parameters::new(members)),
             metadata: Metadata::parse(&json!({"owner": [1, null]})).unwrap(),
+            trusted_ca: Some("-----BEGIN\nPEM".to_owned()),
         };
         let back = Content::from_plaintext(&content.to_plaintext().unwrap()).unwrap();
         assert!(back.value == content.value);
         assert!(back.parameters == content.parameters);
+        assert_eq!(back.trusted_ca, content.trusted_ca);
         assert_eq!(
             back.metadata.unwrap().json().expose(),
             r#"{"owner":[1,null]}"#

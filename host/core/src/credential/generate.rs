@@ -4,11 +4,12 @@ use serde_json::Value;
 
 use crate::{
     Failure,
+    certificate::EffectiveParameters,
     credential::{
         CredentialName, CredentialType, CredentialVersion, Credentials, Issuance, LookupName,
         Metadata, Parameters, StoredVersion, Written,
         service::{Draft, OpenVersion},
-        set_certificate::StoredCertificate,
+        stored_certificate::StoredCertificate,
     },
     ports::{AppendCondition, Appended, Generator, NewVersion, PluginFailure, VersionSelection},
 };
@@ -53,7 +54,11 @@ impl Credentials {
         }
         let generator = self.generator(&generate.credential_type)?;
         let parameters = requested_parameters(&generate, generator.as_ref())?;
-        let parameters = generator.normalize(&parameters).await?;
+        let normalized = generator.normalize(&parameters).await?;
+        let effective = self
+            .certificate_settings
+            .apply(&generate.credential_type, normalized);
+        let parameters = &effective.parameters;
 
         let mut made: Option<(Draft, NewVersion)> = None;
         for _ in 0..ATTEMPTS_MAX {
@@ -61,17 +66,15 @@ impl Credentials {
                 .existing(&generate.name.lookup(), &generate.credential_type)
                 .await?;
             if let Some(kept) = self
-                .kept(&existing, generate.mode, &parameters, generator.as_ref())
+                .kept(&existing, generate.mode, parameters, generator.as_ref())
                 .await?
             {
-                return Ok(kept_answer(kept));
+                return Ok(kept_answer(self.presented(kept)?));
             }
             let (draft, version) = if let Some(made) = made.take() {
                 made
             } else {
-                let draft = self
-                    .make(&generate, &parameters, generator.as_ref())
-                    .await?;
+                let draft = self.make(&generate, parameters, generator.as_ref()).await?;
                 let version = self.seal(&draft)?;
                 (draft, version)
             };
@@ -86,11 +89,11 @@ impl Credentials {
                     let version = OpenVersion {
                         stored: *stored,
                         content: draft.content,
-                    }
-                    .into_version();
-                    return Ok(written_answer(version, &parameters));
+                    };
+                    return Ok(written_answer(self.presented(version)?, &effective));
                 }
                 Appended::TypeDiffers(existing) => return Err(Failure::TypeDiffers(existing)),
+                Appended::TransitionalExists => return Err(Failure::TransitionalExists),
                 Appended::Changed => made = Some((draft, version)),
             }
         }
@@ -149,7 +152,7 @@ impl Credentials {
         mode: WriteMode,
         parameters: &Parameters,
         generator: &dyn Generator,
-    ) -> Result<Option<CredentialVersion>, Failure> {
+    ) -> Result<Option<OpenVersion>, Failure> {
         let Some(in_use) = existing.in_use.clone() else {
             return Ok(None);
         };
@@ -164,7 +167,7 @@ impl Credentials {
             }
             WriteMode::NoOverwrite | WriteMode::Overwrite => true,
         };
-        Ok(keep.then(|| in_use.into_version()))
+        Ok(keep.then_some(in_use))
     }
 
     /// Whether the authority that signed a certificate has another certificate in use by now.
@@ -259,13 +262,17 @@ fn kept_answer(version: CredentialVersion) -> Written {
 }
 
 /// The answer about a version that was made from these parameters.
-pub(super) fn written_answer(version: CredentialVersion, parameters: &Parameters) -> Written {
-    let duration_days = parameters
+pub(super) fn written_answer(
+    version: CredentialVersion,
+    effective: &EffectiveParameters,
+) -> Written {
+    let duration_days = effective
+        .parameters
         .member("duration")
         .and_then(Value::as_u64)
         .unwrap_or(0);
     let issuance = version.certificate.as_ref().map(|marks| Issuance {
-        is_duration_overridden: false,
+        is_duration_overridden: effective.is_duration_overridden,
         duration_used_days: u32::try_from(duration_days).unwrap_or(u32::MAX),
         key_length_bits: marks
             .facts

@@ -19,7 +19,7 @@ impl Credentials {
             .version_by_id(id)
             .await?
             .ok_or(Failure::NotFound)?;
-        Ok(self.open(stored)?.into_version())
+        self.presented(self.open(stored)?)
     }
 
     /// Versions of one credential, in the order of the selection.
@@ -37,7 +37,7 @@ impl Credentials {
         }
         stored
             .into_iter()
-            .map(|version| Ok(self.open(version)?.into_version()))
+            .map(|version| self.presented(self.open(version)?))
             .collect()
     }
 }

@@ -8,14 +8,18 @@ use crate::{
     Failure, Secret,
     certificate::{CertificateFacts, DURATION_DAYS_MAX, IssuanceRules},
     credential::{
-        CredentialName, CredentialType, Credentials, LookupName, Parameters, content::Content,
-        service::Draft, set_certificate::StoredCertificate,
+        CredentialName, CredentialType, Credentials, LookupName, Parameters,
+        authority::{Authority, TransitionalParent},
+        content::Content,
+        service::Draft,
+        stored_certificate::StoredCertificate,
     },
-    ports::{CertificateIssuer, CertificateRefused, Generator},
+    ports::{CertificateIssuer, Generator},
 };
 
 impl Credentials {
-    /// Makes a value from canonical parameters, with everything that is stored with it but metadata.
+    /// Makes a value from canonical parameters, with everything that is stored with it but metadata. The authority that
+    /// the parameters name is looked up, and signs with its version in use.
     pub(super) async fn make_draft(
         &self,
         name: &CredentialName,
@@ -23,15 +27,51 @@ impl Credentials {
         parameters: &Parameters,
         generator: &dyn Generator,
     ) -> Result<Draft, Failure> {
-        let now = self.now_in_seconds();
-        let issuer = match generator
+        let authority = self
+            .named_authority(parameters, generator, TransitionalParent::MayNotSign)
+            .await?;
+        self.make_draft_signed_by(
+            name,
+            credential_type,
+            parameters,
+            generator,
+            authority.as_ref(),
+        )
+        .await
+    }
+
+    /// The authority that the parameters name, if they name one.
+    pub(super) async fn named_authority(
+        &self,
+        parameters: &Parameters,
+        generator: &dyn Generator,
+        transitional_parent: TransitionalParent,
+    ) -> Result<Option<Authority>, Failure> {
+        let named = generator
             .issuer_parameter()
-            .and_then(|named| parameters.text(named))
-        {
-            Some(issuer_name) => Some(self.lend_issuer(issuer_name, parameters).await?),
-            None => None,
-        };
-        let (issuer_name, issuer) = issuer.unzip();
+            .and_then(|parameter| parameters.text(parameter));
+        match named {
+            Some(name) => self
+                .authority_in_use(&LookupName::new(name), transitional_parent)
+                .await
+                .map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// As [`Credentials::make_draft`], with the authority that the parameters name already looked up.
+    pub(super) async fn make_draft_signed_by(
+        &self,
+        name: &CredentialName,
+        credential_type: &CredentialType,
+        parameters: &Parameters,
+        generator: &dyn Generator,
+        authority: Option<&Authority>,
+    ) -> Result<Draft, Failure> {
+        let now = self.now_in_seconds();
+        let issuer = authority
+            .map(|authority| self.lend_issuer(authority, parameters))
+            .transpose()?;
         let value = generator.generate(parameters, now, issuer.clone()).await?;
         let is_certificate = credential_type.is_certificate();
         let certificate = if is_certificate {
@@ -39,15 +79,19 @@ impl Credentials {
         } else {
             None
         };
-        let signed_by = issuer_name.or_else(|| is_certificate.then(|| name.clone()));
+        let signed_by = authority
+            .map(|authority| authority.name.clone())
+            .or_else(|| is_certificate.then(|| name.clone()));
         Ok(Draft {
             name: name.clone(),
             credential_type: credential_type.clone(),
-            is_generated: true,
+            is_transitional: false,
+            is_generated: Some(true),
             content: Content {
                 value,
                 parameters: Some(parameters.clone()),
                 metadata: None,
+                trusted_ca: authority.and_then(|authority| authority.trusted_certificate.clone()),
             },
             certificate,
             signed_by,
@@ -55,26 +99,19 @@ impl Credentials {
         })
     }
 
-    /// An issuer out of a stored authority: its newest version that is not transitional.
-    async fn lend_issuer(
+    /// An issuer for one call, out of an authority.
+    fn lend_issuer(
         &self,
-        issuer_name: &str,
+        authority: &Authority,
         parameters: &Parameters,
-    ) -> Result<(CredentialName, Arc<dyn CertificateIssuer>), Failure> {
-        let version = self
-            .version_in_use(&LookupName::new(issuer_name))
-            .await?
-            .filter(|version| version.credential_type.is_certificate())
-            .ok_or(Failure::IssuerNotFound)?;
-        let version = self.open(version)?;
-        let authority = StoredCertificate::parse(&version.content.value)?;
-        let certificate = authority.certificate.ok_or(absent("certificate"))?;
-        let private_key = authority.private_key.ok_or(absent("private_key"))?;
-        let issuer = self
-            .certificates
-            .issuer(&certificate, &private_key, self.issuance_rules(parameters))
-            .map_err(Failure::IssuerUnusable)?;
-        Ok((version.stored.name, issuer))
+    ) -> Result<Arc<dyn CertificateIssuer>, Failure> {
+        self.certificates
+            .issuer(
+                &authority.certificate,
+                &authority.private_key,
+                self.issuance_rules(parameters),
+            )
+            .map_err(Failure::IssuerUnusable)
     }
 
     fn issuance_rules(&self, parameters: &Parameters) -> IssuanceRules {
@@ -104,11 +141,4 @@ impl Credentials {
             ..facts
         })
     }
-}
-
-fn absent(member: &'static str) -> Failure {
-    Failure::IssuerUnusable(CertificateRefused {
-        member,
-        rule: "is absent",
-    })
 }

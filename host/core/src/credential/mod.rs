@@ -1,5 +1,8 @@
 //! Credentials: their names, types and versions, and one file for each thing that can be done with them.
 
+mod authority;
+mod bulk_regenerate;
+mod certificates;
 mod content;
 mod delete;
 mod find;
@@ -9,14 +12,22 @@ mod make;
 mod metadata;
 mod name;
 mod parameters;
+mod presented;
 mod regenerate;
 mod service;
 mod set;
 mod set_certificate;
+mod stored_certificate;
 mod r#type;
 mod value;
 mod version;
 
+pub use authority::TransitionalParent;
+pub use bulk_regenerate::BULK_CERTIFICATES_MAX;
+pub use certificates::{
+    CertificateSummary, ListedCertificate, ListedVersion, NewCertificateVersion,
+    RegenerateCertificate,
+};
 pub use find::{Find, FindNames, FoundCredential};
 pub use generate::{Generate, WriteMode};
 pub use metadata::{METADATA_CHARACTERS_MAX, Metadata, MetadataTooLong};

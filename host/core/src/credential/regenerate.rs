@@ -4,11 +4,12 @@ use serde_json::Value;
 
 use crate::{
     Failure,
+    certificate::EffectiveParameters,
     credential::{
-        CredentialName, Credentials, LookupName, Metadata, Parameters, Written,
+        CredentialName, Credentials, LookupName, Metadata, Parameters, StoredVersion, Written,
         generate::written_answer, service::OpenVersion,
     },
-    ports::{Generator, PluginFailure, VersionSelection},
+    ports::{AppendCondition, Generator, PluginFailure, VersionSelection},
 };
 
 /// A request to regenerate a credential.
@@ -43,25 +44,37 @@ impl Credentials {
         }
         let generator = self.generator(&newest.credential_type)?;
         let base = self.open(newest)?;
-        let parameters = parameters_of(&base, generator.as_ref()).await?;
+        let effective = self
+            .effective_parameters_of(&base, generator.as_ref())
+            .await?;
         let mut draft = self
             .make_draft(
                 &base.stored.name,
                 &base.stored.credential_type,
-                &parameters,
+                &effective.parameters,
                 generator.as_ref(),
             )
             .await?;
         draft.content.metadata = regenerate.metadata;
-        Ok(written_answer(
-            self.append_always(draft).await?,
-            &parameters,
-        ))
+        let version = self.append_open(draft, AppendCondition::Always).await?;
+        Ok(written_answer(self.presented(version)?, &effective))
+    }
+
+    /// The parameters with which to make a stored version anew: its own, under the settings of today.
+    pub(super) async fn effective_parameters_of(
+        &self,
+        base: &OpenVersion,
+        generator: &dyn Generator,
+    ) -> Result<EffectiveParameters, Failure> {
+        let parameters = parameters_of(base, generator).await?;
+        Ok(self
+            .certificate_settings
+            .apply(&base.stored.credential_type, parameters))
     }
 }
 
 /// The canonical parameters with which to make a stored version anew.
-async fn parameters_of(
+pub(super) async fn parameters_of(
     base: &OpenVersion,
     generator: &dyn Generator,
 ) -> Result<Parameters, Failure> {
@@ -87,7 +100,7 @@ async fn parameters_of(
         return Ok(recovered);
     }
     let mut parameters = recovered;
-    if let Some(signer) = other_signer(base) {
+    if let Some(signer) = other_signer(&base.stored) {
         parameters.insert(issuer_parameter, Value::String(signer.to_string()));
     } else if !parameters.is_true("self_sign") {
         return Err(Failure::NotRegeneratable(
@@ -98,7 +111,7 @@ async fn parameters_of(
 }
 
 /// The name of the credential that signed a version, when it is not its own.
-fn other_signer(version: &OpenVersion) -> Option<&CredentialName> {
-    let signer = version.stored.signed_by.as_ref()?;
-    (signer.lookup() != version.stored.name.lookup()).then_some(signer)
+pub(super) fn other_signer(version: &StoredVersion) -> Option<&CredentialName> {
+    let signer = version.signed_by.as_ref()?;
+    (signer.lookup() != version.name.lookup()).then_some(signer)
 }

@@ -6,7 +6,7 @@ use chrono::{DateTime, Timelike, Utc};
 
 use crate::{
     Failure,
-    certificate::CertificateFacts,
+    certificate::{CertificateFacts, CertificateSettings},
     credential::{
         CertificateMarks, CredentialName, CredentialType, CredentialVersion, LookupName,
         PluginIdentity, StoredVersion, content::Content, value,
@@ -28,6 +28,8 @@ pub struct Credentials {
     pub generators: Arc<dyn Generators>,
     /// What reads certificates and lends issuers.
     pub certificates: Arc<dyn Certificates>,
+    /// What holds for all certificates that are made.
+    pub certificate_settings: CertificateSettings,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Fresh ids.
@@ -38,7 +40,9 @@ pub struct Credentials {
 pub(super) struct Draft {
     pub(super) name: CredentialName,
     pub(super) credential_type: CredentialType,
-    pub(super) is_generated: bool,
+    pub(super) is_transitional: bool,
+    /// Whether the service made it; unknown for versions that are added as they are.
+    pub(super) is_generated: Option<bool>,
     pub(super) content: Content,
     pub(super) certificate: Option<CertificateFacts>,
     pub(super) signed_by: Option<CredentialName>,
@@ -129,8 +133,8 @@ impl Credentials {
             name: draft.name.clone(),
             credential_type: draft.credential_type.clone(),
             created_at: self.clock.now(),
-            is_transitional: false,
-            is_generated: Some(draft.is_generated),
+            is_transitional: draft.is_transitional,
+            is_generated: draft.is_generated,
             certificate: draft.certificate.clone(),
             signed_by: draft.signed_by.clone(),
             provenance: draft.provenance.clone(),
@@ -140,19 +144,36 @@ impl Credentials {
 
     /// Adds a draft whatever the credential's newest version is.
     pub(super) async fn append_always(&self, draft: Draft) -> Result<CredentialVersion, Failure> {
+        self.append(draft, AppendCondition::Always).await
+    }
+
+    /// Adds a draft if a condition still holds.
+    pub(super) async fn append(
+        &self,
+        draft: Draft,
+        condition: AppendCondition,
+    ) -> Result<CredentialVersion, Failure> {
+        Ok(self.append_open(draft, condition).await?.into_version())
+    }
+
+    /// The same, with everything that was sealed.
+    pub(super) async fn append_open(
+        &self,
+        draft: Draft,
+        condition: AppendCondition,
+    ) -> Result<OpenVersion, Failure> {
         let version = self.seal(&draft)?;
-        match self
-            .repository
-            .append(version, AppendCondition::Always)
-            .await?
-        {
+        match self.repository.append(version, condition).await? {
             Appended::Written(stored) => Ok(OpenVersion {
                 stored: *stored,
                 content: draft.content,
-            }
-            .into_version()),
+            }),
+            Appended::TransitionalExists => Err(Failure::TransitionalExists),
             Appended::TypeDiffers(existing) => Err(Failure::TypeDiffers(existing)),
-            Appended::Changed => Err(Failure::Contended),
+            Appended::Changed => match condition {
+                AppendCondition::CredentialIs(_) => Err(Failure::NotFound),
+                AppendCondition::Always | AppendCondition::NewestIs(_) => Err(Failure::Contended),
+            },
         }
     }
 

@@ -45,11 +45,13 @@ impl Credentials {
         self.append_always(Draft {
             name: set.name,
             credential_type: set.credential_type,
-            is_generated: false,
+            is_generated: Some(false),
+            is_transitional: false,
             content: Content {
                 value,
                 parameters: None,
                 metadata: set.metadata,
+                trusted_ca: None,
             },
             certificate: None,
             signed_by: None,

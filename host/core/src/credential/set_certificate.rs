@@ -1,15 +1,18 @@
 //! Setting a certificate. The host checks it itself: it must read certificates anyway, and the private key of an
 //! authority must not enter a guest.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::{
     Failure, Secret,
     credential::{
-        CredentialName, CredentialVersion, Credentials, LookupName, Set, content::Content,
+        CredentialName, CredentialType, CredentialVersion, Credentials, LookupName, Set,
+        authority::member_absent,
+        content::Content,
         service::Draft,
+        stored_certificate::{StoredCertificate, take_text},
     },
-    ports::{CertificateMembers, CertificateRefused},
+    ports::CertificateMembers,
 };
 
 /// Members that clients echo back from responses. They say what the host itself knows better, and are ignored.
@@ -23,7 +26,21 @@ const IGNORED_MEMBERS: [&str; 4] = [
 impl Credentials {
     pub(super) async fn set_certificate(&self, set: Set) -> Result<CredentialVersion, Failure> {
         self.generator(&set.credential_type)?;
-        let mut members = Members::parse(&set.value)?;
+        let members = Members::parse(&set.value)?;
+        let mut draft = self
+            .draft_of_members(set.name, set.credential_type, members)
+            .await?;
+        draft.content.metadata = set.metadata;
+        self.append_always(draft).await
+    }
+
+    /// Checks what a caller brings, and completes it with the certificate of the authority that it names.
+    pub(super) async fn draft_of_members(
+        &self,
+        name: CredentialName,
+        credential_type: CredentialType,
+        mut members: Members,
+    ) -> Result<Draft, Failure> {
         let signer = match members.ca_name.take() {
             Some(ca_name) => Some(self.stored_authority(&ca_name).await?),
             None => None,
@@ -38,21 +55,22 @@ impl Credentials {
             ca_is_stored,
         })?;
         let is_self_signed = facts.as_ref().is_some_and(|facts| facts.is_self_signed);
-        let signed_by = signer_name.or_else(|| is_self_signed.then(|| set.name.clone()));
-        self.append_always(Draft {
-            name: set.name,
-            credential_type: set.credential_type,
-            is_generated: false,
+        let signed_by = signer_name.or_else(|| is_self_signed.then(|| name.clone()));
+        Ok(Draft {
+            name,
+            credential_type,
+            is_transitional: false,
+            is_generated: Some(false),
             content: Content {
                 value: members.to_value(),
                 parameters: None,
-                metadata: set.metadata,
+                metadata: None,
+                trusted_ca: None,
             },
             certificate: facts,
             signed_by,
             provenance: None,
         })
-        .await
     }
 
     /// The name and the certificate of a stored authority: of its newest version that is not transitional.
@@ -66,16 +84,13 @@ impl Credentials {
         let name = version.stored.name.clone();
         let certificate = StoredCertificate::parse(&version.content.value)?
             .certificate
-            .ok_or(Failure::IssuerUnusable(CertificateRefused {
-                member: "certificate",
-                rule: "is absent",
-            }))?;
+            .ok_or(member_absent("certificate"))?;
         Ok((name, certificate))
     }
 }
 
 /// What a caller sets, with empty strings already absent.
-struct Members {
+pub(super) struct Members {
     ca: Option<String>,
     ca_name: Option<String>,
     certificate: Option<String>,
@@ -83,7 +98,7 @@ struct Members {
 }
 
 impl Members {
-    fn parse(value: &Secret) -> Result<Self, Failure> {
+    pub(super) fn parse(value: &Secret) -> Result<Self, Failure> {
         let Ok(Value::Object(mut members)) = serde_json::from_str(value.expose()) else {
             return Err(Failure::ValueRefused(
                 "value must be a JSON object".to_owned(),
@@ -116,6 +131,10 @@ impl Members {
         Ok(parsed)
     }
 
+    pub(super) fn have_certificate(&self) -> bool {
+        self.certificate.is_some()
+    }
+
     fn to_value(&self) -> Secret {
         let private_key = self.private_key.as_ref().map(Secret::expose);
         Secret::new(
@@ -126,46 +145,5 @@ impl Members {
             })
             .to_string(),
         )
-    }
-}
-
-/// The members of a stored certificate's value.
-pub(super) struct StoredCertificate {
-    pub(super) ca: Option<String>,
-    pub(super) certificate: Option<String>,
-    pub(super) private_key: Option<Secret>,
-}
-
-impl StoredCertificate {
-    pub(super) fn parse(value: &Secret) -> Result<Self, Failure> {
-        let Ok(Value::Object(mut members)) = serde_json::from_str(value.expose()) else {
-            return Err(Failure::StoredValueMalformed);
-        };
-        let mut take =
-            |name| take_text(&mut members, name).map_err(|_| Failure::StoredValueMalformed);
-        Ok(Self {
-            ca: take("ca")?,
-            certificate: take("certificate")?,
-            private_key: take("private_key")?.map(Secret::new),
-        })
-    }
-
-    /// The members as the checks take them.
-    pub(super) fn members(&self) -> CertificateMembers<'_> {
-        CertificateMembers {
-            ca: self.ca.as_deref(),
-            certificate: self.certificate.as_deref(),
-            private_key: self.private_key.as_ref(),
-            ca_is_stored: false,
-        }
-    }
-}
-
-/// Takes a member that is a text; the empty string and null are absent.
-fn take_text(members: &mut Map<String, Value>, name: &str) -> Result<Option<String>, Failure> {
-    match members.remove(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text).filter(|text| !text.is_empty())),
-        Some(_) => Err(Failure::ValueRefused(format!("{name} must be a string"))),
     }
 }

@@ -16,8 +16,8 @@ pub use plugins::{
     Generator, Generators, PluginFailure, PluginFault, Recovered, Reference, Resolver, Violation,
 };
 pub use storage::{
-    AppendCondition, Appended, CredentialRepository, NewVersion, RepositoryFailure,
-    VersionSelection,
+    Additions, AppendCondition, Appended, CredentialRepository, NewVersion, ReadVersions,
+    RepositoryFailure, TransitionalMoved, TransitionalVersion, VersionDeleted, VersionSelection,
 };
 
 /// The time, as a parameter.

@@ -32,6 +32,13 @@ pub trait Generator: Send + Sync {
     /// The parameter that names the issuer's credential, if the plugin has one.
     fn issuer_parameter(&self) -> Option<&str>;
 
+    /// How many values are made at the same time at the most, at least one: more at once only wait for each other.
+    fn generations_at_once(&self) -> usize;
+
+    /// The same generator for work that has many parts: its calls wait for their turn where those of others are refused
+    /// for a full queue, and all such calls together never take more places than there are threads.
+    fn in_turn(&self) -> Arc<dyn Generator>;
+
     /// The canonical form of what a caller sent.
     ///
     /// # Errors

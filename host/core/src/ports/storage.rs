@@ -7,8 +7,8 @@ use uuid::Uuid;
 use crate::{
     certificate::CertificateFacts,
     credential::{
-        CredentialName, CredentialType, Find, FoundCredential, LookupName, PluginIdentity,
-        StoredVersion,
+        CredentialName, CredentialType, Find, FoundCredential, ListedCertificate, LookupName,
+        PluginIdentity, StoredVersion,
     },
     ports::Envelope,
 };
@@ -33,6 +33,17 @@ pub trait CredentialRepository: Send + Sync {
         selection: VersionSelection,
     ) -> Result<Vec<StoredVersion>, RepositoryFailure>;
 
+    /// The chosen versions of the credential with this id, in the order that [`VersionSelection`] says; empty when there is
+    /// no such credential.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn versions_by_credential(
+        &self,
+        credential_id: Uuid,
+        selection: VersionSelection,
+    ) -> Result<Vec<StoredVersion>, RepositoryFailure>;
+
     /// The newest version of each of these credentials that exists, in no order, by one query.
     ///
     /// # Errors
@@ -42,11 +53,46 @@ pub trait CredentialRepository: Send + Sync {
         names: &[LookupName],
     ) -> Result<Vec<StoredVersion>, RepositoryFailure>;
 
+    /// The newest version of each certificate that has any version signed by one of these credentials, at most so many,
+    /// in the order in which the certificates were made, by one query.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn newest_signed_by(
+        &self,
+        signers: &[LookupName],
+        count_max: u32,
+    ) -> Result<Vec<StoredVersion>, RepositoryFailure>;
+
     /// The credentials that a search asks for, newest first.
     ///
     /// # Errors
     /// When the database can't answer.
     async fn find(&self, find: &Find) -> Result<Vec<FoundCredential>, RepositoryFailure>;
+
+    /// All certificates, the one with the newest version first, by one query.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn certificates(&self) -> Result<Vec<ListedCertificate>, RepositoryFailure>;
+
+    /// The certificate of this name, if there is one.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn certificate(
+        &self,
+        name: &LookupName,
+    ) -> Result<Option<ListedCertificate>, RepositoryFailure>;
+
+    /// The names of the certificates of which any version was signed by this one, itself left out, each once, in no order.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn certificates_signed_by(
+        &self,
+        signer: &LookupName,
+    ) -> Result<Vec<CredentialName>, RepositoryFailure>;
 
     /// Adds a version, and the credential when it is its first, in one transaction that looks at the state once more.
     ///
@@ -59,6 +105,37 @@ pub trait CredentialRepository: Send + Sync {
         version: NewVersion,
         condition: AppendCondition,
     ) -> Result<Appended, RepositoryFailure>;
+
+    /// Adds versions, all of them or none, in one transaction.
+    ///
+    /// True: all of them are on disk. False: something is not any more as it was, and nothing was written.
+    ///
+    /// # Errors
+    /// When the database can't answer; then nothing was written.
+    async fn append_all(&self, additions: Additions) -> Result<bool, RepositoryFailure>;
+
+    /// Moves the transitional flag of a credential to a version, or takes it away, and adds versions of others, in one
+    /// transaction.
+    ///
+    /// # Errors
+    /// When the database can't answer; then nothing was changed.
+    async fn move_transitional(
+        &self,
+        credential_id: Uuid,
+        to: TransitionalVersion,
+        additions: Additions,
+    ) -> Result<TransitionalMoved, RepositoryFailure>;
+
+    /// Deletes one version of a credential that has others, and adds versions of others, in one transaction.
+    ///
+    /// # Errors
+    /// When the database can't answer; then nothing was deleted.
+    async fn delete_version(
+        &self,
+        credential_id: Uuid,
+        version_id: Uuid,
+        additions: Additions,
+    ) -> Result<VersionDeleted, RepositoryFailure>;
 
     /// Deletes a credential with all its versions; false when there was none.
     ///
@@ -82,6 +159,26 @@ pub enum VersionSelection {
     Current,
     /// At most this many, newest first.
     Newest(u32),
+}
+
+/// Versions of several credentials that are added together, all of them or none, and what must still hold when they are.
+#[derive(Clone, Debug, Default)]
+pub struct Additions {
+    /// The versions, in the order in which they are added, each with what must hold of its credential.
+    pub versions: Vec<(NewVersion, AppendCondition)>,
+    /// What must still be read as it was, before anything is changed.
+    pub unchanged: Vec<ReadVersions>,
+}
+
+/// What was read of one credential.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadVersions {
+    /// The credential's name.
+    pub name: LookupName,
+    /// Which versions were read.
+    pub selection: VersionSelection,
+    /// The ids of those that there were, in the order of the selection.
+    pub ids: Vec<Uuid>,
 }
 
 /// A version that is to be added.
@@ -114,6 +211,8 @@ pub struct NewVersion {
 pub enum AppendCondition {
     /// Nothing but the type.
     Always,
+    /// The credential exists, and has still this id: it was not deleted, nor made anew under its name.
+    CredentialIs(Uuid),
     /// The newest version of the credential, by sequence, is still this one; `None`: the credential has none.
     NewestIs(Option<Uuid>),
 }
@@ -123,10 +222,49 @@ pub enum AppendCondition {
 pub enum Appended {
     /// The condition does not hold any more; nothing was written.
     Changed,
+    /// The version is transitional, and so is another one of the credential; nothing was written.
+    TransitionalExists,
     /// The credential exists with this other type; nothing was written.
     TypeDiffers(CredentialType),
     /// It is written.
     Written(Box<StoredVersion>),
+}
+
+/// Which version of a credential is to carry the transitional flag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransitionalVersion {
+    /// The one with this id.
+    Id(Uuid),
+    /// The newest one that has a certificate.
+    Latest,
+    /// None of them.
+    None,
+}
+
+/// What came of moving the transitional flag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransitionalMoved {
+    /// Something that should be added does not fit any more; nothing was changed.
+    Changed,
+    /// There is no such credential.
+    CredentialAbsent,
+    /// The flag is where it was to be.
+    Moved,
+    /// The credential has no such version; nothing was changed.
+    VersionAbsent,
+}
+
+/// What came of deleting one version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VersionDeleted {
+    /// The credential has no such version, or does not exist.
+    Absent,
+    /// Something that should be added does not fit any more; nothing was deleted.
+    Changed,
+    /// It is deleted.
+    Deleted,
+    /// The credential has no other version; nothing was deleted.
+    IsOnly,
 }
 
 /// Why a database did not answer.

@@ -46,6 +46,7 @@ impl Generators for GeneratorSet {
 pub(crate) struct WasmGenerator {
     guest: Arc<GeneratorGuest>,
     lanes: Arc<Lanes>,
+    waits_for_its_turn: bool,
 }
 
 impl WasmGenerator {
@@ -53,6 +54,7 @@ impl WasmGenerator {
         Self {
             guest: Arc::new(guest),
             lanes,
+            waits_for_its_turn: false,
         }
     }
 
@@ -63,7 +65,13 @@ impl WasmGenerator {
         work: impl FnOnce(&GeneratorGuest) -> Result<T, PluginFailure> + Send + 'static,
     ) -> Result<T, PluginFailure> {
         let guest = Arc::clone(&self.guest);
-        match lane.run(move || work(&guest)).await {
+        let run = move || work(&guest);
+        let outcome = if self.waits_for_its_turn {
+            lane.run_in_turn(run).await
+        } else {
+            lane.run(run).await
+        };
+        match outcome {
             Ok(outcome) => outcome,
             Err(not_run) => Err(self.guest.plugin.not_run(not_run)),
         }
@@ -78,6 +86,18 @@ impl Generator for WasmGenerator {
 
     fn issuer_parameter(&self) -> Option<&str> {
         self.guest.description.issuer_parameter.as_deref()
+    }
+
+    fn generations_at_once(&self) -> usize {
+        self.lanes.generate.threads()
+    }
+
+    fn in_turn(&self) -> Arc<dyn Generator> {
+        Arc::new(Self {
+            guest: Arc::clone(&self.guest),
+            lanes: Arc::clone(&self.lanes),
+            waits_for_its_turn: true,
+        })
     }
 
     async fn normalize(&self, parameters: &Parameters) -> Result<Parameters, PluginFailure> {

@@ -3,6 +3,7 @@
 //! Relative paths are relative to the file's folder. `KEYWRIGHT_SECTION__NAME` in the environment overrides a setting.
 //! A secret never stands in the configuration: a section names the file or the variable that holds it.
 
+mod certificates;
 mod encryption;
 mod identity;
 
@@ -19,6 +20,7 @@ use figment::{
 use keywright_runtime::{PluginConfig, SandboxConfig};
 use serde::Deserialize;
 
+pub(crate) use certificates::CertificatesConfig;
 pub(crate) use encryption::{EncryptionConfig, KeyConfig, KeyProvider};
 pub(crate) use identity::{AuthenticationConfig, DevelopmentConfig};
 
@@ -43,6 +45,9 @@ pub(crate) struct Config {
     pub(crate) generators: BTreeMap<String, PluginConfig>,
     /// What finds references for interpolation. Without it, `/api/v1/interpolate` is not served.
     pub(crate) resolver: Option<PluginConfig>,
+    /// What holds for all certificates that the server makes.
+    #[serde(default)]
+    pub(crate) certificates: CertificatesConfig,
     /// What `/info` and `/version` say.
     #[serde(default)]
     pub(crate) info: InfoConfig,

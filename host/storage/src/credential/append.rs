@@ -23,21 +23,37 @@ pub(super) async fn append(
 ) -> Result<Appended, RepositoryFailure> {
     let mut connection = writer.lend().await?;
     let mut transaction = connection.begin().await?;
-    let credential = match find_credential(&mut transaction, &version.name).await? {
+    let appended = append_within(&mut transaction, identifiers, version, condition).await?;
+    if matches!(appended, Appended::Written(_)) {
+        transaction.commit().await.map_err(repository_failure)?;
+    }
+    Ok(appended)
+}
+
+/// Adds a version within a transaction, which the caller commits when the version is written, and only then.
+pub(super) async fn append_within(
+    connection: &mut SqliteConnection,
+    identifiers: &dyn Identifiers,
+    version: NewVersion,
+    condition: AppendCondition,
+) -> Result<Appended, RepositoryFailure> {
+    let credential = match find_credential(connection, &version.name).await? {
         Some(existing) => {
             if existing.credential_type != version.credential_type {
                 return Ok(Appended::TypeDiffers(existing.credential_type));
             }
-            if !holds(condition, existing.newest_version_id) {
+            if !holds(condition, Some(&existing)) {
                 return Ok(Appended::Changed);
             }
             existing
         }
         None if !holds(condition, None) => return Ok(Appended::Changed),
-        None => insert_credential(&mut transaction, identifiers.fresh(), &version).await?,
+        None => insert_credential(connection, identifiers.fresh(), &version).await?,
     };
-    let sequence = insert_version(&mut transaction, credential.sequence, &version).await?;
-    transaction.commit().await.map_err(repository_failure)?;
+    let inserted = insert_version(connection, credential.sequence, &version).await?;
+    let Some(sequence) = inserted else {
+        return Ok(Appended::TransitionalExists);
+    };
     Ok(Appended::Written(Box::new(stored(
         version, sequence, credential,
     ))))
@@ -52,10 +68,15 @@ struct Owner {
     newest_version_id: Option<Uuid>,
 }
 
-fn holds(condition: AppendCondition, newest_version_id: Option<Uuid>) -> bool {
+fn holds(condition: AppendCondition, credential: Option<&Owner>) -> bool {
     match condition {
         AppendCondition::Always => true,
-        AppendCondition::NewestIs(expected) => newest_version_id == expected,
+        AppendCondition::CredentialIs(expected) => {
+            credential.is_some_and(|credential| credential.id == expected)
+        }
+        AppendCondition::NewestIs(expected) => {
+            credential.and_then(|credential| credential.newest_version_id) == expected
+        }
     }
 }
 
@@ -103,17 +124,18 @@ async fn insert_credential(
     })
 }
 
-/// Inserts the version, points the credential at it, and returns its sequence.
+/// Inserts the version, points the credential at it, and returns its sequence; none when the version is transitional and
+/// the credential has such a version already.
 async fn insert_version(
     connection: &mut SqliteConnection,
     credential_sequence: i64,
     version: &NewVersion,
-) -> Result<i64, RepositoryFailure> {
+) -> Result<Option<i64>, RepositoryFailure> {
     let certificate = version.certificate.as_ref();
     let expires_at = certificate.map(|facts| facts.expires_at.timestamp_millis());
     let signed_by = version.signed_by.as_ref();
     let provenance = version.provenance.as_ref();
-    let sequence: i64 = sqlx::query_scalar(statements::INSERT_VERSION)
+    let inserted = sqlx::query_scalar(statements::INSERT_VERSION)
         .bind(version.id)
         .bind(credential_sequence)
         .bind(version.created_at.timestamp_millis())
@@ -133,8 +155,11 @@ async fn insert_version(
         .bind(&version.envelope.nonce)
         .bind(&version.envelope.ciphertext)
         .fetch_one(&mut *connection)
-        .await
-        .map_err(repository_failure)?;
+        .await;
+    let sequence: i64 = match inserted {
+        Err(error) if version.is_transitional && is_second_transitional(&error) => return Ok(None),
+        inserted => inserted.map_err(repository_failure)?,
+    };
     sqlx::query(statements::POINT_AT_NEW_VERSION)
         .bind(credential_sequence)
         .bind(sequence)
@@ -144,8 +169,18 @@ async fn insert_version(
         .execute(connection)
         .await
         .map_err(repository_failure)?;
-    Ok(sequence)
+    Ok(Some(sequence))
 }
+
+/// Whether the index that allows one transitional version refused another.
+fn is_second_transitional(error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some_and(|error| {
+        error.is_unique_violation() && error.message().ends_with(TRANSITIONAL_COLUMN)
+    })
+}
+
+/// The column of the unique index `credential_version_transitional`, by which SQLite names it.
+const TRANSITIONAL_COLUMN: &str = "credential_version.credential_sequence";
 
 /// The version as it would be read back.
 fn stored(version: NewVersion, sequence: i64, credential: Owner) -> StoredVersion {

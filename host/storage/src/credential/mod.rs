@@ -1,6 +1,9 @@
 //! Credentials and their versions.
 
 mod append;
+mod append_all;
+mod certificates;
+mod change_versions;
 mod find;
 mod row;
 pub(crate) mod statements;
@@ -9,10 +12,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use keywright_core::{
-    credential::{Find, FoundCredential, LookupName, StoredVersion},
+    credential::{
+        CredentialName, CredentialType, Find, FoundCredential, ListedCertificate, LookupName,
+        StoredVersion,
+    },
     ports::{
-        AppendCondition, Appended, CredentialRepository, Identifiers, NewVersion,
-        RepositoryFailure, VersionSelection,
+        Additions, AppendCondition, Appended, CredentialRepository, Identifiers, NewVersion,
+        RepositoryFailure, TransitionalMoved, TransitionalVersion, VersionDeleted,
+        VersionSelection,
     },
 };
 use sqlx::{AssertSqlSafe, sqlite::SqliteRow};
@@ -50,16 +57,25 @@ impl CredentialRepository for SqliteCredentialRepository {
         name: &LookupName,
         selection: VersionSelection,
     ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
-        let query = match selection {
-            VersionSelection::All => sqlx::query(statements::VERSIONS_NEWEST_FIRST)
+        let query = match count_max(selection) {
+            Some(count_max) => sqlx::query(statements::VERSIONS_NEWEST_FIRST)
                 .bind(name.folded())
-                .bind(i64::MAX),
-            VersionSelection::Current => {
-                sqlx::query(statements::VERSIONS_CURRENT).bind(name.folded())
-            }
-            VersionSelection::Newest(count) => sqlx::query(statements::VERSIONS_NEWEST_FIRST)
-                .bind(name.folded())
-                .bind(i64::from(count)),
+                .bind(count_max),
+            None => sqlx::query(statements::VERSIONS_CURRENT).bind(name.folded()),
+        };
+        versions(&self.pools.reader.fetch_all(query).await?)
+    }
+
+    async fn versions_by_credential(
+        &self,
+        credential_id: Uuid,
+        selection: VersionSelection,
+    ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
+        let query = match count_max(selection) {
+            Some(count_max) => sqlx::query(statements::VERSIONS_OF_CREDENTIAL_NEWEST_FIRST)
+                .bind(credential_id)
+                .bind(count_max),
+            None => sqlx::query(statements::VERSIONS_OF_CREDENTIAL_CURRENT).bind(credential_id),
         };
         versions(&self.pools.reader.fetch_all(query).await?)
     }
@@ -82,8 +98,46 @@ impl CredentialRepository for SqliteCredentialRepository {
         versions(&self.pools.reader.fetch_all(query).await?)
     }
 
+    async fn newest_signed_by(
+        &self,
+        signers: &[LookupName],
+        count_max: u32,
+    ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
+        if signers.is_empty() {
+            return Ok(Vec::new());
+        }
+        // As above: nothing but the places of the parameters.
+        let sql = AssertSqlSafe(statements::newest_signed_by(signers.len()));
+        let query = sqlx::query(sql)
+            .persistent(false)
+            .bind(CredentialType::CERTIFICATE)
+            .bind(i64::from(count_max));
+        let query = signers
+            .iter()
+            .fold(query, |query, signer| query.bind(signer.folded()));
+        versions(&self.pools.reader.fetch_all(query).await?)
+    }
+
     async fn find(&self, find: &Find) -> Result<Vec<FoundCredential>, RepositoryFailure> {
         find::find(&self.pools.reader, find).await
+    }
+
+    async fn certificates(&self) -> Result<Vec<ListedCertificate>, RepositoryFailure> {
+        certificates::all(&self.pools.reader).await
+    }
+
+    async fn certificate(
+        &self,
+        name: &LookupName,
+    ) -> Result<Option<ListedCertificate>, RepositoryFailure> {
+        certificates::by_name(&self.pools.reader, name).await
+    }
+
+    async fn certificates_signed_by(
+        &self,
+        signer: &LookupName,
+    ) -> Result<Vec<CredentialName>, RepositoryFailure> {
+        certificates::signed_by(&self.pools.reader, signer).await
     }
 
     async fn append(
@@ -100,6 +154,42 @@ impl CredentialRepository for SqliteCredentialRepository {
         .await
     }
 
+    async fn append_all(&self, additions: Additions) -> Result<bool, RepositoryFailure> {
+        append_all::append_all(&self.pools.writer, self.identifiers.as_ref(), additions).await
+    }
+
+    async fn move_transitional(
+        &self,
+        credential_id: Uuid,
+        to: TransitionalVersion,
+        additions: Additions,
+    ) -> Result<TransitionalMoved, RepositoryFailure> {
+        change_versions::move_transitional(
+            &self.pools.writer,
+            self.identifiers.as_ref(),
+            credential_id,
+            to,
+            additions,
+        )
+        .await
+    }
+
+    async fn delete_version(
+        &self,
+        credential_id: Uuid,
+        version_id: Uuid,
+        additions: Additions,
+    ) -> Result<VersionDeleted, RepositoryFailure> {
+        change_versions::delete_version(
+            &self.pools.writer,
+            self.identifiers.as_ref(),
+            credential_id,
+            version_id,
+            additions,
+        )
+        .await
+    }
+
     async fn delete(&self, name: &LookupName) -> Result<bool, RepositoryFailure> {
         let query = sqlx::query(statements::DELETE_CREDENTIAL).bind(name.folded());
         Ok(self.pools.writer.execute(query).await? > 0)
@@ -108,6 +198,15 @@ impl CredentialRepository for SqliteCredentialRepository {
     async fn ping(&self) -> Result<(), RepositoryFailure> {
         let query = sqlx::query(statements::PING).bind(Uuid::nil());
         self.pools.reader.fetch_all(query).await.map(drop)
+    }
+}
+
+/// The most versions of a selection; none for the current ones, which are chosen in another way.
+fn count_max(selection: VersionSelection) -> Option<i64> {
+    match selection {
+        VersionSelection::All => Some(i64::MAX),
+        VersionSelection::Current => None,
+        VersionSelection::Newest(count) => Some(i64::from(count)),
     }
 }
 

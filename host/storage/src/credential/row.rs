@@ -3,7 +3,10 @@
 use chrono::{DateTime, Utc};
 use keywright_core::{
     certificate::CertificateFacts,
-    credential::{CredentialName, CredentialType, FoundCredential, PluginIdentity, StoredVersion},
+    credential::{
+        CredentialName, CredentialType, FoundCredential, ListedVersion, PluginIdentity,
+        StoredVersion,
+    },
     ports::{Envelope, RepositoryFailure},
 };
 use sqlx::sqlite::SqliteRow;
@@ -48,6 +51,18 @@ pub(super) fn found_credential(row: &SqliteRow) -> Result<FoundCredential, Repos
         expires_at: expires_at
             .map(|milliseconds| time(milliseconds, "credential.newest_expires_at"))
             .transpose()?,
+    })
+}
+
+/// Decodes a version of those that `select_certificates!` selects.
+pub(super) fn listed_version(row: &SqliteRow) -> Result<ListedVersion, RepositoryFailure> {
+    let signed_by: Option<String> = column!(row, "credential_version", "signed_by")?;
+    Ok(ListedVersion {
+        id: column!(row, "credential_version", "id")?,
+        is_transitional: column!(row, "credential_version", "is_transitional")?,
+        is_generated: column!(row, "credential_version", "is_generated")?,
+        facts: certificate(row)?,
+        signed_by: signed_by.map(CredentialName::from_stored),
     })
 }
 

@@ -65,6 +65,61 @@ pub(crate) fn newest_by_names(count: usize) -> String {
     format!("{select} ({})", places.join(", "))
 }
 
+/// The newest version of each credential of a type of which any version was signed by one of `count` names. The parameters
+/// are the type, the most rows, and the names.
+pub(crate) fn newest_signed_by(count: usize) -> String {
+    let places: Vec<String> = (3..count + 3)
+        .map(|position| format!("${position}"))
+        .collect();
+    let select = select_version!(
+        "from credential c join credential_version v on v.sequence = c.newest_sequence
+         where c.credential_type = $1 and c.sequence in (
+             select s.credential_sequence from credential_version s where s.signed_by_folded in"
+    );
+    format!(
+        "{select} ({})) order by c.sequence limit $2",
+        places.join(", ")
+    )
+}
+
+pub(crate) const VERSIONS_OF_CREDENTIAL_NEWEST_FIRST: &str = select_version!(
+    "from credential c join credential_version v on v.credential_sequence = c.sequence
+     where c.id = $1 order by v.sequence desc limit $2"
+);
+
+pub(crate) const VERSIONS_OF_CREDENTIAL_CURRENT: &str = select_version!(
+    "from credential c join credential_version v on v.sequence in (
+         c.current_sequence,
+         (select t.sequence from credential_version t where t.credential_sequence = c.sequence and t.is_transitional)
+     )
+     where c.id = $1 order by v.is_transitional"
+);
+
+// ---- Listing certificates ---------------------------------------------------------------------------------------------
+
+/// The type is written out, as in the index of certificates, which is found by it.
+macro_rules! select_certificates {
+    ($($rest:literal),*) => {
+        concat!(
+            "select c.id as credential_id, c.name, v.id, v.is_transitional, v.is_generated, v.expires_at,
+                v.is_certificate_authority, v.is_self_signed, v.key_length_bits, v.signed_by
+             from credential c join credential_version v on v.credential_sequence = c.sequence
+             where c.credential_type = 'certificate' ",
+            $($rest,)*
+            " order by c.newest_sequence desc, v.sequence desc"
+        )
+    };
+}
+
+pub(crate) const CERTIFICATES: &str = select_certificates!();
+
+pub(crate) const CERTIFICATE_BY_NAME: &str = select_certificates!("and c.name_folded = $1");
+
+pub(crate) const CERTIFICATES_SIGNED_BY: &str = "
+    select distinct c.name
+    from credential_version v join credential c on c.sequence = v.credential_sequence
+    where v.signed_by_folded = $1 and c.credential_type = 'certificate' and c.name_folded <> $1";
+
 // ---- Finding ----------------------------------------------------------------------------------------------------------
 
 pub(crate) const FIND_BELOW: &str = select_found!("c.name_folded >= $1 and c.name_folded < $2");
@@ -118,6 +173,39 @@ pub(crate) const POINT_AT_NEW_VERSION: &str = "
     update credential set newest_sequence = $2, newest_created_at = $3, newest_expires_at = $4,
         current_sequence = case when $5 then current_sequence else $2 end,
         current_created_at = case when $5 then current_created_at else $3 end
+    where sequence = $1";
+
+pub(crate) const CREDENTIAL_BY_ID: &str = "select sequence from credential where id = $1";
+
+pub(crate) const VERSION_OF_CREDENTIAL: &str = "
+    select v.sequence, exists (
+        select 1 from credential_version o where o.credential_sequence = $2 and o.sequence <> v.sequence
+    ) as has_others
+    from credential_version v where v.id = $1 and v.credential_sequence = $2";
+
+pub(crate) const LATEST_CERTIFICATE_OF_CREDENTIAL: &str = "
+    select sequence from credential_version where credential_sequence = $1 and expires_at is not null
+    order by sequence desc limit 1";
+
+pub(crate) const CLEAR_TRANSITIONAL: &str = "
+    update credential_version set is_transitional = $2 where credential_sequence = $1 and is_transitional";
+
+pub(crate) const SET_TRANSITIONAL: &str =
+    "update credential_version set is_transitional = $2 where sequence = $1";
+
+pub(crate) const DELETE_VERSION: &str = "delete from credential_version where sequence = $1";
+
+/// Makes the repeated columns of a credential say again what its versions say.
+pub(crate) const POINT_AT_VERSIONS: &str = "
+    update credential set
+        (newest_sequence, newest_created_at, newest_expires_at) = (
+            select v.sequence, v.created_at, v.expires_at from credential_version v
+            where v.credential_sequence = $1 order by v.sequence desc limit 1
+        ),
+        (current_sequence, current_created_at) = (
+            select v.sequence, v.created_at from credential_version v
+            where v.credential_sequence = $1 and not v.is_transitional order by v.sequence desc limit 1
+        )
     where sequence = $1";
 
 pub(crate) const DELETE_CREDENTIAL: &str = "delete from credential where name_folded = $1";

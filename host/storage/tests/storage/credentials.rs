@@ -149,11 +149,51 @@ async fn the_database_itself_keeps_a_second_transitional_version_out() {
     let outcome = fixture
         .credentials
         .append(second, AppendCondition::Always)
+        .await
+        .unwrap();
+    assert!(
+        matches!(outcome, Appended::TransitionalExists),
+        "{outcome:?}"
+    );
+    assert_eq!(fixture.all("/c").await.len(), 1);
+}
+
+#[tokio::test]
+async fn an_id_that_is_taken_is_not_mistaken_for_a_second_transitional_version() {
+    let fixture = Fixture::new().await;
+    let taken = fixture.append("/c", "certificate", 1).await;
+    let second = NewVersion {
+        id: taken,
+        is_transitional: true,
+        ..version(&fixture, "/c", "certificate", 2)
+    };
+    let outcome = fixture
+        .credentials
+        .append(second, AppendCondition::Always)
         .await;
     assert!(
         matches!(outcome, Err(RepositoryFailure::Query(_))),
         "{outcome:?}"
     );
+}
+
+#[tokio::test]
+async fn a_version_for_a_credential_that_was_made_anew_is_not_added() {
+    let fixture = Fixture::new().await;
+    fixture.append("/c", "certificate", 1).await;
+    let credential_id = fixture.all("/c").await[0].credential_id;
+    let condition = AppendCondition::CredentialIs(credential_id);
+    let append = |milliseconds| {
+        let new = version(&fixture, "/c", "certificate", milliseconds);
+        fixture.credentials.append(new, condition)
+    };
+    assert!(matches!(append(2).await, Ok(Appended::Written(_))));
+    let name = LookupName::new("/c");
+    assert!(fixture.credentials.delete(&name).await.unwrap());
+    assert!(matches!(append(3).await, Ok(Appended::Changed)));
+    assert!(fixture.all("/c").await.is_empty());
+    fixture.append("/c", "certificate", 4).await;
+    assert!(matches!(append(5).await, Ok(Appended::Changed)));
     assert_eq!(fixture.all("/c").await.len(), 1);
 }
 
@@ -228,7 +268,7 @@ async fn of_64_writers_of_a_new_name_one_writes() {
         match writer.await.unwrap().unwrap() {
             Appended::Written(_) => written += 1,
             Appended::Changed => {}
-            Appended::TypeDiffers(_) => panic!("the type is the same"),
+            other => panic!("{other:?}"),
         }
     }
     assert_eq!((written, fixture.all("/new").await.len()), (1, 1));

@@ -5,7 +5,11 @@
     reason = "these are tests; helper functions outside of #[test] count as production code for the lints"
 )]
 
+mod append_all;
+mod certificates;
+mod change_versions;
 mod credentials;
 mod encryption_keys;
 mod find;
+mod signed_by;
 mod support;

@@ -1,5 +1,6 @@
-//! `/api/v1/data` and `/api/v1/regenerate`.
+//! `/api/v1/data`, `/api/v1/regenerate` and `/api/v1/bulk-regenerate`.
 
+pub(crate) mod bulk_regenerate;
 pub(crate) mod delete;
 mod find;
 pub(crate) mod generate;

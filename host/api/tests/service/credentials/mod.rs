@@ -1,5 +1,6 @@
 //! Credentials: the statuses and the bodies of each verb.
 
+mod bulk_regenerate;
 mod delete;
 mod find;
 mod generate;

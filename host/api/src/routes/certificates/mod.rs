@@ -1,0 +1,41 @@
+//! `/api/v1/certificates`.
+
+pub(crate) mod add_version;
+pub(crate) mod delete_version;
+pub(crate) mod list;
+pub(crate) mod regenerate;
+pub(crate) mod update_transitional_version;
+pub(crate) mod versions;
+
+use axum::{
+    extract::{Path, rejection::PathRejection},
+    response::Response,
+};
+use keywright_core::{Failure, credential::CredentialVersion};
+
+use crate::response::{ApiFailure, Endpoint, VersionBody, rendered};
+
+/// The ids of a path. What is no UUID is an id that nothing has.
+fn ids<T>(ids: Result<Path<T>, PathRejection>) -> Result<T, ApiFailure> {
+    let Path(ids) = ids.map_err(|_| ApiFailure::of(Failure::NotFound, Endpoint::Other))?;
+    Ok(ids)
+}
+
+/// A response with one version.
+fn one(version: &CredentialVersion) -> Result<Response, ApiFailure> {
+    rendered(&VersionBody::of(version).map_err(failed)?)
+}
+
+/// A response with an array of versions.
+fn many(versions: &[CredentialVersion]) -> Result<Response, ApiFailure> {
+    let bodies: Vec<_> = versions
+        .iter()
+        .map(VersionBody::of)
+        .collect::<Result<_, _>>()
+        .map_err(failed)?;
+    rendered(&bodies)
+}
+
+fn failed(failure: Failure) -> ApiFailure {
+    ApiFailure::of(failure, Endpoint::Other)
+}

@@ -1,0 +1,223 @@
+//! `/api/v1/certificates`: what can't be seen, or not be brought about, from outside.
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::harness::{Answer, Service};
+
+const CERTIFICATES: &str = "/api/v1/certificates";
+const DATA: &str = "/api/v1/data";
+
+#[tokio::test]
+async fn the_other_version_in_rotation_is_kept_as_trusted_with_what_is_signed() {
+    let service = Service::new();
+    let root = Certificate::set(
+        &service,
+        "/root",
+        &json!({"certificate": "one", "private_key": "k"}),
+    )
+    .await;
+    root.generate_leaf("/before").await;
+    assert_eq!(
+        service.memory.newest_plaintext("/before").get("trusted_ca"),
+        None
+    );
+
+    let second = json!({
+        "value": {"certificate": "two", "private_key": "k"}, "transitional": true,
+    });
+    expect(root.send("POST", "versions", &second).await, 200);
+    let leaf = root.generate_leaf("/leaf").await;
+    assert_eq!(
+        service.memory.newest_plaintext("/leaf")["trusted_ca"],
+        "two"
+    );
+
+    let signed_by_transitional = json!({"allow_transitional_parent_to_sign": true});
+    expect(
+        leaf.send("POST", "regenerate", &signed_by_transitional)
+            .await,
+        200,
+    );
+    assert_eq!(
+        service.memory.newest_plaintext("/leaf")["trusted_ca"],
+        "one"
+    );
+
+    let first = json!({"version": root.version_ids().await[1]});
+    expect(
+        root.send("PUT", "update_transitional_version", &first)
+            .await,
+        200,
+    );
+    for body in [json!({}), signed_by_transitional] {
+        expect(leaf.send("POST", "regenerate", &body).await, 200);
+        assert_eq!(
+            service.memory.newest_plaintext("/leaf")["trusted_ca"],
+            "one",
+            "{body}"
+        );
+    }
+
+    let none = json!({"version": null});
+    expect(
+        root.send("PUT", "update_transitional_version", &none).await,
+        200,
+    );
+    expect(leaf.send("POST", "regenerate", &json!({})).await, 200);
+    assert_eq!(
+        service.memory.newest_plaintext("/leaf").get("trusted_ca"),
+        None
+    );
+}
+
+#[tokio::test]
+async fn the_id_of_a_credential_of_another_type_is_that_of_no_certificate() {
+    let service = Service::new();
+    let set = json!({"name": "/p", "type": "password", "value": "x"});
+    for _ in 0..2 {
+        expect(service.send_json("PUT", DATA, &set).await, 200);
+    }
+    let password = Certificate {
+        service: &service,
+        id: service.memory.credential_id("/p"),
+    };
+    let versions = service.get("/api/v1/data?name=/p").await.json();
+    let version = versions["data"][0]["id"].as_str().unwrap().to_owned();
+    let new = json!({"value": {"certificate": "x"}});
+    for (method, below, body) in [
+        ("GET", "versions".to_owned(), Value::Null),
+        ("POST", "versions".to_owned(), new),
+        ("DELETE", format!("versions/{version}"), Value::Null),
+        ("POST", "regenerate".to_owned(), json!({})),
+        (
+            "PUT",
+            "update_transitional_version".to_owned(),
+            json!({"version": version}),
+        ),
+        (
+            "PUT",
+            "update_transitional_version".to_owned(),
+            json!({"version": null}),
+        ),
+    ] {
+        let answer = password.send(method, &below, &body).await;
+        assert_eq!(
+            answer.status.as_u16(),
+            404,
+            "{method} {below}: {}",
+            answer.text
+        );
+        answer.error();
+    }
+    assert_eq!(service.get("/api/v1/data?name=/p").await.json(), versions);
+}
+
+#[tokio::test]
+async fn a_database_that_is_away_is_503_everywhere() {
+    let service = Service::new();
+    let root = Certificate::set(&service, "/root", &json!({"certificate": "one"})).await;
+    service
+        .memory
+        .is_away
+        .store(true, std::sync::atomic::Ordering::SeqCst);
+    let new = json!({"value": {"certificate": "x"}});
+    for (method, below, body) in [
+        ("GET", "versions", Value::Null),
+        ("POST", "versions", new),
+        (
+            "DELETE",
+            "versions/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9",
+            Value::Null,
+        ),
+        ("POST", "regenerate", json!({})),
+        (
+            "PUT",
+            "update_transitional_version",
+            json!({"version": null}),
+        ),
+    ] {
+        expect(root.send(method, below, &body).await, 503);
+    }
+    expect(service.get(CERTIFICATES).await, 503);
+    expect(service.get("/api/v1/certificates?name=/root").await, 503);
+}
+
+#[tokio::test]
+async fn a_regeneration_needs_no_body_and_then_no_media_type_either() {
+    let service = Service::new();
+    let generate = json!({"name": "/c", "type": "certificate", "parameters": {"duration": 9}});
+    expect(service.send_json("POST", DATA, &generate).await, 200);
+    let path = format!(
+        "{CERTIFICATES}/{}/regenerate",
+        service.memory.credential_id("/c")
+    );
+    for (media_type, body, status) in [
+        ("application/json", "", 200),
+        ("text/plain", "", 200),
+        ("application/json", "{}", 200),
+        ("text/plain", "{}", 400),
+        ("application/json", " ", 400),
+        ("application/json", "null", 400),
+        ("application/json", "[]", 400),
+    ] {
+        let token = service.token();
+        let headers = [
+            ("authorization", token),
+            ("content-type", media_type.to_owned()),
+        ];
+        let answer = service.send_with("POST", &path, &headers, body).await;
+        assert_eq!(
+            answer.status.as_u16(),
+            status,
+            "{media_type} {body:?}: {}",
+            answer.text
+        );
+    }
+}
+
+/// A certificate of a service, by the id of its credential.
+struct Certificate<'a> {
+    service: &'a Service,
+    id: Uuid,
+}
+
+impl<'a> Certificate<'a> {
+    async fn set(service: &'a Service, name: &str, value: &Value) -> Self {
+        let set = json!({"name": name, "type": "certificate", "value": value});
+        expect(service.send_json("PUT", DATA, &set).await, 200);
+        Self {
+            service,
+            id: service.memory.credential_id(name),
+        }
+    }
+
+    /// Generates a certificate that this one, which is called `/root`, signs.
+    async fn generate_leaf(&self, name: &str) -> Self {
+        let parameters = json!({"ca": "/root"});
+        let generate = json!({"name": name, "type": "certificate", "parameters": parameters});
+        expect(self.service.send_json("POST", DATA, &generate).await, 200);
+        Self {
+            service: self.service,
+            id: self.service.memory.credential_id(name),
+        }
+    }
+
+    async fn send(&self, method: &str, below: &str, body: &Value) -> Answer {
+        let path = format!("{CERTIFICATES}/{}/{below}", self.id);
+        self.service.send_json(method, &path, body).await
+    }
+
+    /// The ids of its versions, newest first.
+    async fn version_ids(&self) -> Vec<String> {
+        let path = format!("{CERTIFICATES}/{}/versions", self.id);
+        let versions = self.service.get(&path).await.json();
+        let ids = versions.as_array().unwrap().iter();
+        ids.map(|version| version["id"].as_str().unwrap().to_owned())
+            .collect()
+    }
+}
+
+fn expect(answer: Answer, status: u16) {
+    assert_eq!(answer.status.as_u16(), status, "{}", answer.text);
+}

@@ -1,0 +1,100 @@
+//! `POST /api/v1/bulk-regenerate`.
+
+use std::sync::atomic::Ordering;
+
+use axum::http::StatusCode;
+use keywright_core::credential::BULK_CERTIFICATES_MAX;
+use serde_json::json;
+
+use super::check;
+use crate::harness::{Answer, Service};
+
+const BULK_REGENERATE: &str = "/api/v1/bulk-regenerate";
+
+async fn bulk_regenerate(service: &Service) -> Answer {
+    let body = json!({"signed_by": "/root"});
+    service.send_json("POST", BULK_REGENERATE, &body).await
+}
+
+#[tokio::test]
+async fn everything_below_the_authority_is_named_once_in_alphabetical_order() {
+    let service = Service::new();
+    for (name, signed_by) in [
+        ("/root", "/root"),
+        ("/b", "/root"),
+        ("/C", "/B"),
+        ("/a", "/C"),
+        ("/other", "/elsewhere"),
+    ] {
+        service.memory.store_signed(name, signed_by);
+    }
+    let answer = bulk_regenerate(&service).await;
+    assert_eq!(answer.status, StatusCode::OK);
+    assert_eq!(
+        answer.text,
+        r#"{"regenerated_credentials":["/a","/b","/C"]}"#
+    );
+    assert_eq!(service.memory.count(), 8);
+}
+
+#[tokio::test]
+async fn each_mistake_has_its_status() {
+    let service = Service::new();
+    for (body, status) in [
+        (json!({}), 400),
+        (json!({"signed_by": null}), 400),
+        (json!({"signed_by": ""}), 400),
+        (json!({"signed_by": "/"}), 400),
+        (json!({"signed_by": ["/root"]}), 400),
+        (json!({"signed_by": "/root", "bogus": 1}), 422),
+        (json!({"bogus": 1}), 422),
+        (json!({"signed_by": "no name!"}), 200),
+        (json!({"signed_by": "/nowhere"}), 200),
+    ] {
+        check(&service, "POST", BULK_REGENERATE, body, status).await;
+    }
+}
+
+#[tokio::test]
+async fn as_many_as_the_limit_are_regenerated_and_one_more_are_refused() {
+    let service = Service::new();
+    service.memory.store_signed("/root", "/root");
+    let count = BULK_CERTIFICATES_MAX as usize;
+    for number in 0..count {
+        service
+            .memory
+            .store_signed(&format!("/leaf/{number}"), "/root");
+    }
+    let answer = bulk_regenerate(&service).await;
+    assert_eq!(answer.status, StatusCode::OK);
+    let names = answer.json()["regenerated_credentials"].take();
+    assert_eq!(names.as_array().unwrap().len(), count);
+    assert_eq!(service.memory.count(), 1 + 2 * count);
+    service.memory.store_signed("/one-more", "/leaf/7");
+    let answer = bulk_regenerate(&service).await;
+    assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert!(answer.error().contains("10,000"), "{}", answer.text);
+    assert_eq!(service.memory.count(), 2 + 2 * count);
+}
+
+#[tokio::test]
+async fn when_others_keep_changing_them_the_caller_is_asked_to_try_again() {
+    let service = Service::new();
+    service.memory.store_signed("/root", "/root");
+    service.memory.store_signed("/leaf", "/root");
+    service.memory.is_contended.store(true, Ordering::SeqCst);
+    let answer = bulk_regenerate(&service).await;
+    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(answer.headers.contains_key("retry-after"));
+    assert_eq!(service.memory.count(), 2);
+}
+
+#[tokio::test]
+async fn one_that_can_not_be_regenerated_is_named_and_nothing_is_written() {
+    let service = Service::new();
+    service.memory.store_signed("/leaf", "/root");
+    let answer = bulk_regenerate(&service).await;
+    assert_eq!(answer.status, StatusCode::NOT_FOUND);
+    assert!(answer.error().contains("/leaf"), "{}", answer.text);
+    assert_eq!(service.memory.count(), 1);
+}

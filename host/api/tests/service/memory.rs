@@ -1,0 +1,354 @@
+//! A repository that keeps everything in memory.
+
+use std::{
+    collections::HashSet,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use async_trait::async_trait;
+use chrono::DateTime;
+use keywright_core::{
+    credential::{
+        CredentialName, CredentialType, Find, FindNames, FoundCredential, ListedCertificate,
+        ListedVersion, LookupName, StoredVersion,
+    },
+    ports::{
+        Additions, AppendCondition, Appended, CredentialRepository, Envelope, NewVersion,
+        RepositoryFailure, TransitionalMoved, TransitionalVersion, VersionDeleted,
+        VersionSelection,
+    },
+};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::fakes::facts;
+
+#[derive(Default)]
+pub(crate) struct Memory {
+    versions: Mutex<Vec<StoredVersion>>,
+    /// Whether it answers nothing.
+    pub(crate) is_away: AtomicBool,
+    /// Whether others always come first when many versions are added.
+    pub(crate) is_contended: AtomicBool,
+}
+
+impl Memory {
+    /// The id of a credential that is there.
+    pub(crate) fn credential_id(&self, name: &str) -> Uuid {
+        let versions = self.newest_first().unwrap();
+        let mut ids = versions
+            .iter()
+            .filter(|stored| stored.name.as_str() == name)
+            .map(|stored| stored.credential_id);
+        ids.next().unwrap()
+    }
+
+    /// What was sealed of the newest version of a credential; nothing is encrypted here.
+    pub(crate) fn newest_plaintext(&self, name: &str) -> Value {
+        let versions = self.newest_first().unwrap();
+        let newest = versions
+            .iter()
+            .find(|stored| stored.name.as_str() == name)
+            .unwrap();
+        serde_json::from_slice(&newest.envelope.ciphertext).unwrap()
+    }
+
+    /// Stores a certificate as if this authority had signed it.
+    pub(crate) fn store_signed(&self, name: &str, signed_by: &str) {
+        let mut versions = self.versions.lock().unwrap();
+        let members = json!({"certificate": "c", "private_key": "k"});
+        let content = json!({"value": members, "parameters": members});
+        let sequence = i64::try_from(versions.len()).unwrap();
+        versions.push(StoredVersion {
+            id: Uuid::new_v4(),
+            sequence,
+            credential_id: Uuid::new_v4(),
+            name: CredentialName::parse(name).unwrap(),
+            credential_type: CredentialType::parse("certificate").unwrap(),
+            created_at: DateTime::UNIX_EPOCH,
+            is_transitional: false,
+            is_generated: Some(true),
+            certificate: Some(facts()),
+            signed_by: Some(CredentialName::parse(signed_by).unwrap()),
+            provenance: None,
+            envelope: Envelope {
+                key_id: Uuid::nil(),
+                nonce: Vec::new(),
+                ciphertext: content.to_string().into_bytes(),
+            },
+        });
+    }
+
+    /// How many versions there are.
+    pub(crate) fn count(&self) -> usize {
+        self.versions.lock().unwrap().len()
+    }
+
+    fn newest_first(&self) -> Result<Vec<StoredVersion>, RepositoryFailure> {
+        if self.is_away.load(Ordering::SeqCst) {
+            return Err(RepositoryFailure::Unavailable("cause-of-the-outage".into()));
+        }
+        Ok(self
+            .versions
+            .lock()
+            .unwrap()
+            .iter()
+            .rev()
+            .cloned()
+            .collect())
+    }
+}
+
+#[async_trait]
+impl CredentialRepository for Memory {
+    async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, RepositoryFailure> {
+        Ok(self
+            .newest_first()?
+            .into_iter()
+            .find(|stored| stored.id == id))
+    }
+
+    async fn versions_by_name(
+        &self,
+        name: &LookupName,
+        selection: VersionSelection,
+    ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
+        let mut versions = self.newest_first()?;
+        versions.retain(|stored| stored.name.lookup() == *name);
+        Ok(selected(versions, selection))
+    }
+
+    async fn versions_by_credential(
+        &self,
+        credential_id: Uuid,
+        selection: VersionSelection,
+    ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
+        let mut versions = self.newest_first()?;
+        versions.retain(|stored| stored.credential_id == credential_id);
+        Ok(selected(versions, selection))
+    }
+
+    async fn newest_by_names(
+        &self,
+        names: &[LookupName],
+    ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
+        let mut newest = Vec::new();
+        for name in names {
+            newest.extend(
+                self.versions_by_name(name, VersionSelection::Current)
+                    .await?,
+            );
+        }
+        Ok(newest)
+    }
+
+    async fn newest_signed_by(
+        &self,
+        signers: &[LookupName],
+        count_max: u32,
+    ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
+        let signers: HashSet<&str> = signers.iter().map(LookupName::folded).collect();
+        let mut seen = HashSet::new();
+        let is_signed = |stored: &StoredVersion| {
+            let signer = stored.signed_by.as_ref().map(CredentialName::lookup);
+            signer.is_some_and(|signer| signers.contains(signer.folded()))
+        };
+        Ok(self
+            .newest_first()?
+            .into_iter()
+            .filter(|stored| seen.insert(stored.name.lookup().folded().to_owned()))
+            .filter(is_signed)
+            .take(count_max as usize)
+            .collect())
+    }
+
+    async fn find(&self, find: &Find) -> Result<Vec<FoundCredential>, RepositoryFailure> {
+        let is_found = |stored: &StoredVersion| {
+            let lookup = stored.name.lookup();
+            match &find.names {
+                FindNames::Below(prefix) => lookup.folded().starts_with(prefix.as_str()),
+                FindNames::Containing(part) => lookup.folded().contains(part.as_str()),
+            }
+        };
+        Ok(self
+            .newest_first()?
+            .into_iter()
+            .filter(is_found)
+            .map(|stored| FoundCredential {
+                name: stored.name,
+                version_created_at: stored.created_at,
+                expires_at: find.expires_until,
+            })
+            .collect())
+    }
+
+    async fn append(
+        &self,
+        version: NewVersion,
+        _: AppendCondition,
+    ) -> Result<Appended, RepositoryFailure> {
+        let existing = self
+            .versions_by_name(&version.name.lookup(), VersionSelection::All)
+            .await?;
+        if let Some(existing) = existing.first()
+            && existing.credential_type != version.credential_type
+        {
+            return Ok(Appended::TypeDiffers(existing.credential_type.clone()));
+        }
+        if version.is_transitional && existing.iter().any(|existing| existing.is_transitional) {
+            return Ok(Appended::TransitionalExists);
+        }
+        let credential_id = existing
+            .first()
+            .map_or_else(Uuid::new_v4, |existing| existing.credential_id);
+        let mut versions = self.versions.lock().unwrap();
+        let sequence = i64::try_from(versions.len()).unwrap();
+        let stored = stored(version, sequence, credential_id);
+        versions.push(stored.clone());
+        Ok(Appended::Written(Box::new(stored)))
+    }
+
+    async fn append_all(&self, additions: Additions) -> Result<bool, RepositoryFailure> {
+        if self.is_contended.load(Ordering::SeqCst) {
+            return Ok(false);
+        }
+        let mut versions = self.versions.lock().unwrap();
+        for (version, _) in additions.versions {
+            let sequence = i64::try_from(versions.len()).unwrap();
+            versions.push(stored(version, sequence, Uuid::nil()));
+        }
+        Ok(true)
+    }
+
+    async fn certificates(&self) -> Result<Vec<ListedCertificate>, RepositoryFailure> {
+        let mut certificates: Vec<ListedCertificate> = Vec::new();
+        for stored in self.newest_first()? {
+            if !stored.credential_type.is_certificate() {
+                continue;
+            }
+            let version = ListedVersion {
+                id: stored.id,
+                is_transitional: stored.is_transitional,
+                is_generated: stored.is_generated,
+                facts: stored.certificate,
+                signed_by: stored.signed_by,
+            };
+            let listed = certificates
+                .iter_mut()
+                .find(|certificate| certificate.id == stored.credential_id);
+            match listed {
+                Some(certificate) => certificate.versions.push(version),
+                None => certificates.push(ListedCertificate {
+                    id: stored.credential_id,
+                    name: stored.name,
+                    versions: vec![version],
+                }),
+            }
+        }
+        Ok(certificates)
+    }
+
+    async fn certificate(
+        &self,
+        name: &LookupName,
+    ) -> Result<Option<ListedCertificate>, RepositoryFailure> {
+        let certificates = self.certificates().await?;
+        Ok(certificates
+            .into_iter()
+            .find(|certificate| certificate.name.lookup() == *name))
+    }
+
+    async fn certificates_signed_by(
+        &self,
+        _: &LookupName,
+    ) -> Result<Vec<CredentialName>, RepositoryFailure> {
+        Ok(Vec::new())
+    }
+
+    async fn move_transitional(
+        &self,
+        credential_id: Uuid,
+        to: TransitionalVersion,
+        _: Additions,
+    ) -> Result<TransitionalMoved, RepositoryFailure> {
+        let mut versions = self.versions.lock().unwrap();
+        let own = |stored: &&mut StoredVersion| stored.credential_id == credential_id;
+        let chosen = match to {
+            TransitionalVersion::Id(id) => Some(id),
+            TransitionalVersion::Latest => versions.iter_mut().rev().find(own).map(|own| own.id),
+            TransitionalVersion::None => None,
+        };
+        if chosen.is_some_and(|id| versions.iter_mut().filter(own).all(|own| own.id != id)) {
+            return Ok(TransitionalMoved::VersionAbsent);
+        }
+        for version in versions.iter_mut().filter(own) {
+            version.is_transitional = Some(version.id) == chosen;
+        }
+        Ok(TransitionalMoved::Moved)
+    }
+
+    async fn delete_version(
+        &self,
+        credential_id: Uuid,
+        version_id: Uuid,
+        _: Additions,
+    ) -> Result<VersionDeleted, RepositoryFailure> {
+        let mut versions = self.versions.lock().unwrap();
+        let count = versions
+            .iter()
+            .filter(|stored| stored.credential_id == credential_id)
+            .count();
+        if count == 1 {
+            return Ok(VersionDeleted::IsOnly);
+        }
+        versions.retain(|stored| stored.id != version_id);
+        Ok(VersionDeleted::Deleted)
+    }
+
+    async fn delete(&self, name: &LookupName) -> Result<bool, RepositoryFailure> {
+        let mut versions = self.versions.lock().unwrap();
+        let before = versions.len();
+        versions.retain(|stored| stored.name.lookup() != *name);
+        Ok(versions.len() < before)
+    }
+
+    async fn ping(&self) -> Result<(), RepositoryFailure> {
+        self.newest_first().map(|_| ())
+    }
+}
+
+fn stored(version: NewVersion, sequence: i64, credential_id: Uuid) -> StoredVersion {
+    StoredVersion {
+        id: version.id,
+        sequence,
+        credential_id,
+        name: version.name,
+        credential_type: version.credential_type,
+        created_at: version.created_at,
+        is_transitional: version.is_transitional,
+        is_generated: version.is_generated,
+        certificate: version.certificate,
+        signed_by: version.signed_by,
+        provenance: version.provenance,
+        envelope: version.envelope,
+    }
+}
+
+/// What a selection leaves of versions, newest first.
+fn selected(mut versions: Vec<StoredVersion>, selection: VersionSelection) -> Vec<StoredVersion> {
+    match selection {
+        VersionSelection::All => {}
+        VersionSelection::Current => {
+            let (transitional, mut in_use): (Vec<_>, Vec<_>) = versions
+                .into_iter()
+                .partition(|version| version.is_transitional);
+            in_use.truncate(1);
+            versions = [in_use, transitional].concat();
+        }
+        VersionSelection::Newest(count) => versions.truncate(count as usize),
+    }
+    versions
+}

@@ -1,0 +1,223 @@
+//! Regenerating everything that an authority signed, down to the leaves: all of it, or nothing.
+
+mod order;
+mod signers;
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use uuid::Uuid;
+
+use crate::{
+    Failure,
+    credential::{
+        CredentialName, Credentials, LookupName, StoredVersion,
+        stored_certificate::StoredCertificate,
+    },
+    ports::{Additions, AppendCondition, Generator, NewVersion},
+};
+use order::Order;
+use signers::{Signer, SignerVersions, Signers};
+
+/// The most certificates that are regenerated together.
+pub const BULK_CERTIFICATES_MAX: u32 = 10_000;
+
+impl Credentials {
+    /// Regenerates every certificate of which any version was signed by this authority, and everything below those that
+    /// are authorities themselves; not the authority itself. Returns their names, in alphabetical order without case.
+    ///
+    /// Each is made from the parameters of its newest version, and signed by the authority that this version names: by the
+    /// new version of that authority where it is regenerated too. What is made is written in one transaction, which looks
+    /// at all the versions once more that it was made from and signed by. Where one of them has changed, everything is
+    /// decided anew, and only what is touched by the change is made anew.
+    ///
+    /// # Errors
+    /// [`Failure::NotAllRegenerated`] with the first that could not be regenerated; [`Failure::TooManySigned`];
+    /// [`Failure::Contended`] when others kept changing them. Nothing was written then.
+    pub async fn bulk_regenerate(
+        &self,
+        signed_by: &LookupName,
+    ) -> Result<Vec<CredentialName>, Failure> {
+        let mut made_before = HashMap::new();
+        for _ in 0..ATTEMPTS_MAX {
+            let bases = self.all_signed_by(signed_by).await?;
+            let mut names: Vec<CredentialName> =
+                bases.iter().map(|base| base.name.clone()).collect();
+            let mut signers = Signers::new(self);
+            let remade = self.remake_all(bases, made_before, &mut signers).await?;
+            let additions = Additions {
+                versions: remade.iter().map(Remade::addition).collect(),
+                unchanged: signers.into_read_versions(),
+            };
+            if self.repository.append_all(additions).await? {
+                names.sort_by_cached_key(|name| name.lookup().folded().to_owned());
+                return Ok(names);
+            }
+            made_before = remade
+                .into_iter()
+                .map(|remade| (remade.base_id, remade))
+                .collect();
+        }
+        Err(Failure::Contended)
+    }
+
+    /// The newest version of each certificate below an authority, one query a level, each certificate once.
+    async fn all_signed_by(&self, signed_by: &LookupName) -> Result<Vec<StoredVersion>, Failure> {
+        let mut seen = HashSet::from([signed_by.folded().to_owned()]);
+        let mut found = Vec::new();
+        let mut signers = vec![signed_by.clone()];
+        while !signers.is_empty() {
+            // One past the limit, and the authority itself.
+            let level = self
+                .repository
+                .newest_signed_by(&signers, BULK_CERTIFICATES_MAX + 2)
+                .await?;
+            let level: Vec<_> = level
+                .into_iter()
+                .filter(|version| seen.insert(version.name.lookup().folded().to_owned()))
+                .collect();
+            signers = level
+                .iter()
+                .filter(|version| is_authority(version))
+                .map(|version| version.name.lookup())
+                .collect();
+            found.extend(level);
+            if found.len() > BULK_CERTIFICATES_MAX as usize {
+                return Err(Failure::TooManySigned {
+                    limit: "10,000 certificates",
+                });
+            }
+        }
+        Ok(found)
+    }
+
+    /// Makes all of them anew, as many at a time as the generator can, each after the one that signs it.
+    async fn remake_all(
+        &self,
+        bases: Vec<StoredVersion>,
+        mut made_before: HashMap<Uuid, Remade>,
+        signers: &mut Signers<'_>,
+    ) -> Result<Vec<Remade>, Failure> {
+        let Some(first) = bases.first() else {
+            return Ok(Vec::new());
+        };
+        let generator = self.generator(&first.credential_type)?.in_turn();
+        let mut order = Order::new(bases);
+        let mut under_way = FuturesUnordered::new();
+        let mut all = Vec::new();
+        loop {
+            while under_way.len() < generator.generations_at_once().max(1) {
+                let Some(base) = order.next() else { break };
+                let signer = signers
+                    .of(&base)
+                    .await
+                    .map_err(|failure| not_regenerated(base.name.clone(), failure))?;
+                let before = made_before.remove(&base.id);
+                under_way.push(self.remake(base, signer, before, generator.as_ref()));
+            }
+            let Some(remade) = under_way.next().await else {
+                return Ok(all);
+            };
+            let remade = remade?;
+            let name = remade.version.name.lookup();
+            if let Some(certificate) = &remade.authority {
+                signers.add(&remade.version, Arc::clone(certificate));
+            }
+            order.finish(&name);
+            all.push(remade);
+        }
+    }
+
+    /// Makes one anew, unless that was done before, from the same version and with the same signer.
+    async fn remake(
+        &self,
+        base: StoredVersion,
+        signer: Option<Arc<Signer>>,
+        before: Option<Remade>,
+        generator: &dyn Generator,
+    ) -> Result<Remade, Failure> {
+        let signed_by = signer.as_ref().map(|signer| signer.versions);
+        if let Some(before) = before.filter(|before| before.signed_by == signed_by) {
+            return Ok(before);
+        }
+        let (name, base_id) = (base.name.clone(), base.id);
+        let (version, authority) = self
+            .remake_version(base, signer.as_deref(), generator)
+            .await
+            .map_err(|failure| not_regenerated(name, failure))?;
+        Ok(Remade {
+            base_id,
+            signed_by,
+            version,
+            authority,
+        })
+    }
+
+    async fn remake_version(
+        &self,
+        base: StoredVersion,
+        signer: Option<&Signer>,
+        generator: &dyn Generator,
+    ) -> Result<(NewVersion, Option<Arc<StoredCertificate>>), Failure> {
+        let base = self.open(base)?;
+        let effective = self.effective_parameters_of(&base, generator).await?;
+        let draft = self
+            .make_draft_signed_by(
+                &base.stored.name,
+                &base.stored.credential_type,
+                &effective.parameters,
+                generator,
+                signer.map(|signer| &signer.authority),
+            )
+            .await?;
+        let version = self.seal(&draft)?;
+        let is_authority = version
+            .certificate
+            .as_ref()
+            .is_some_and(|facts| facts.is_certificate_authority);
+        let authority = if is_authority {
+            Some(Arc::new(StoredCertificate::parse(&draft.content.value)?))
+        } else {
+            None
+        };
+        Ok((version, authority))
+    }
+}
+
+/// How often everything is decided anew when others change what is regenerated.
+const ATTEMPTS_MAX: usize = 4;
+
+/// A certificate that was made anew.
+struct Remade {
+    /// The version whose parameters it has.
+    base_id: Uuid,
+    /// What signed it; nothing else did when it signed itself.
+    signed_by: Option<SignerVersions>,
+    version: NewVersion,
+    /// What it signs with, when it is an authority.
+    authority: Option<Arc<StoredCertificate>>,
+}
+
+impl Remade {
+    fn addition(&self) -> (NewVersion, AppendCondition) {
+        let condition = AppendCondition::NewestIs(Some(self.base_id));
+        (self.version.clone(), condition)
+    }
+}
+
+fn is_authority(version: &StoredVersion) -> bool {
+    version
+        .certificate
+        .as_ref()
+        .is_some_and(|facts| facts.is_certificate_authority)
+}
+
+fn not_regenerated(name: CredentialName, reason: Failure) -> Failure {
+    Failure::NotAllRegenerated {
+        name,
+        reason: Box::new(reason),
+    }
+}

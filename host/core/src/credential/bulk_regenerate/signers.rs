@@ -1,0 +1,120 @@
+//! The authorities that sign in a bulk regeneration: stored ones, and those that it has just made.
+
+use std::{collections::HashMap, sync::Arc};
+
+use uuid::Uuid;
+
+use crate::{
+    Failure,
+    credential::{
+        CredentialName, Credentials, LookupName, StoredVersion,
+        authority::{Authority, TransitionalParent},
+        regenerate::other_signer,
+        stored_certificate::StoredCertificate,
+    },
+    ports::{NewVersion, ReadVersions, VersionSelection},
+};
+
+/// An authority that signs.
+pub(super) struct Signer {
+    /// Which versions it consists of.
+    pub(super) versions: SignerVersions,
+    /// What signs.
+    pub(super) authority: Authority,
+}
+
+/// The versions of an authority that made a difference to what it signed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct SignerVersions {
+    signing_id: Uuid,
+    transitional_id: Option<Uuid>,
+}
+
+/// The authorities that have signed so far, and those that are made and ready to sign, by folded name.
+pub(super) struct Signers<'a> {
+    credentials: &'a Credentials,
+    ready: HashMap<String, Arc<Signer>>,
+    remade: HashMap<String, (CredentialName, Uuid, Arc<StoredCertificate>)>,
+    read: Vec<ReadVersions>,
+}
+
+impl<'a> Signers<'a> {
+    pub(super) fn new(credentials: &'a Credentials) -> Self {
+        Self {
+            credentials,
+            ready: HashMap::new(),
+            remade: HashMap::new(),
+            read: Vec::new(),
+        }
+    }
+
+    /// Lets the new version of an authority sign from now on.
+    pub(super) fn add(&mut self, version: &NewVersion, certificate: Arc<StoredCertificate>) {
+        let folded = version.name.lookup().folded().to_owned();
+        self.ready.remove(&folded);
+        let remade = (version.name.clone(), version.id, certificate);
+        self.remade.insert(folded, remade);
+    }
+
+    /// What signs a version anew: the new version of the authority that it names, where there is one, or else the one in
+    /// use; nothing for a version that signs itself.
+    pub(super) async fn of(
+        &mut self,
+        base: &StoredVersion,
+    ) -> Result<Option<Arc<Signer>>, Failure> {
+        let Some(name) = other_signer(base).map(CredentialName::lookup) else {
+            return Ok(None);
+        };
+        if let Some(signer) = self.ready.get(name.folded()) {
+            return Ok(Some(Arc::clone(signer)));
+        }
+        let signer = Arc::new(self.look_up(&name).await?);
+        let folded = name.folded().to_owned();
+        self.ready.insert(folded, Arc::clone(&signer));
+        Ok(Some(signer))
+    }
+
+    /// The versions that were read, which must be the same when what they signed is written.
+    pub(super) fn into_read_versions(self) -> Vec<ReadVersions> {
+        self.read
+    }
+
+    async fn look_up(&mut self, name: &LookupName) -> Result<Signer, Failure> {
+        let current = self
+            .credentials
+            .repository
+            .versions_by_name(name, VersionSelection::Current)
+            .await?;
+        self.read.push(ReadVersions {
+            name: name.clone(),
+            selection: VersionSelection::Current,
+            ids: current.iter().map(|version| version.id).collect(),
+        });
+        let transitional = current.iter().find(|version| version.is_transitional);
+        let transitional_id = transitional.map(|version| version.id);
+        let Some((name, signing_id, certificate)) = self.remade.get(name.folded()) else {
+            let in_use = current.iter().find(|version| !version.is_transitional);
+            let signing_id = in_use.ok_or(Failure::IssuerNotFound)?.id;
+            return Ok(Signer {
+                versions: SignerVersions {
+                    signing_id,
+                    transitional_id,
+                },
+                authority: self
+                    .credentials
+                    .authority_of(current, TransitionalParent::MayNotSign)?,
+            });
+        };
+        let trusted = match transitional.cloned() {
+            Some(version) => self.credentials.certificate_of(version)?.certificate,
+            None => None,
+        };
+        Ok(Signer {
+            versions: SignerVersions {
+                signing_id: *signing_id,
+                transitional_id,
+            },
+            authority: Authority::new(name.clone(), certificate.as_ref().clone(), trusted)?,
+        })
+    }
+}

@@ -1,0 +1,230 @@
+//! The versions that certificates get when the rotation of their authority goes a step further.
+//!
+//! While an authority is being replaced, those who check certificates must trust both of its certificates. With
+//! `concatenates_authorities`, each step therefore adds a version to every certificate that the authority signed: the same
+//! certificate and key, with the authority's other certificate beside the one that signed. Step and versions are one
+//! transaction.
+
+use uuid::Uuid;
+
+use crate::{
+    Failure,
+    credential::{
+        BULK_CERTIFICATES_MAX, CredentialName, Credentials, LookupName, StoredVersion,
+        content::Content,
+        service::{Draft, OpenVersion},
+        stored_certificate::StoredCertificate,
+    },
+    ports::{
+        Additions, AppendCondition, NewVersion, ReadVersions, TransitionalVersion, VersionSelection,
+    },
+};
+
+/// What is about to happen to the versions of a certificate.
+#[derive(Clone, Copy)]
+pub(super) enum RotationStep<'a> {
+    /// A version is added.
+    Add(&'a Draft),
+    /// A version is deleted.
+    Delete(Uuid),
+    /// The transitional flag is moved.
+    Move(TransitionalVersion),
+}
+
+/// How often a step is decided anew when others change what it touches.
+pub(super) const ATTEMPTS_MAX: usize = 4;
+
+impl Credentials {
+    /// Adds a version to the certificate with this id and, when it is transitional, to those that the certificate signed.
+    pub(super) async fn append_to_certificate(
+        &self,
+        draft: Draft,
+        certificate_id: Uuid,
+    ) -> Result<OpenVersion, Failure> {
+        let condition = AppendCondition::CredentialIs(certificate_id);
+        if !self.brings_children(RotationStep::Add(&draft)) {
+            return self.append_open(draft, condition).await;
+        }
+        let version = self.seal(&draft)?;
+        for _ in 0..ATTEMPTS_MAX {
+            let mut additions = self
+                .child_versions(certificate_id, RotationStep::Add(&draft))
+                .await?;
+            additions.versions.insert(0, (version.clone(), condition));
+            if self.repository.append_all(additions).await? {
+                let stored = self.repository.version_by_id(version.id).await?;
+                return Ok(OpenVersion {
+                    stored: stored.ok_or(Failure::NotFound)?,
+                    content: draft.content,
+                });
+            }
+        }
+        Err(Failure::Contended)
+    }
+
+    /// The versions to add with a step, and what they were made from; nothing where the settings do not ask for them.
+    pub(super) async fn child_versions(
+        &self,
+        certificate_id: Uuid,
+        step: RotationStep<'_>,
+    ) -> Result<Additions, Failure> {
+        if !self.brings_children(step) {
+            return Ok(Additions::default());
+        }
+        let versions = self
+            .stored_certificate_versions(certificate_id, VersionSelection::All)
+            .await?;
+        let Some(name) = versions.first().map(|version| version.name.clone()) else {
+            return Ok(Additions::default());
+        };
+        let mut additions = Additions::default();
+        additions.unchanged.push(ReadVersions {
+            name: name.lookup(),
+            selection: VersionSelection::All,
+            ids: versions.iter().map(|version| version.id).collect(),
+        });
+        let Some(after) = self.after(versions, step)? else {
+            return Ok(additions);
+        };
+        for child in self.children_of(&name.lookup()).await? {
+            let condition = AppendCondition::NewestIs(Some(child.id));
+            let Some(in_use) = self.child_in_use(child, &name, &mut additions).await? else {
+                continue;
+            };
+            let version = self.child_version(in_use, &after)?;
+            additions.versions.push((version, condition));
+        }
+        Ok(additions)
+    }
+
+    fn brings_children(&self, step: RotationStep<'_>) -> bool {
+        let may_bring = match step {
+            RotationStep::Add(draft) => draft.is_transitional,
+            RotationStep::Delete(_) | RotationStep::Move(_) => true,
+        };
+        may_bring && self.certificate_settings.concatenates_authorities
+    }
+
+    /// The certificates of the authority after the step; none when the step changes nothing for those it signed.
+    fn after(
+        &self,
+        versions: Vec<StoredVersion>,
+        step: RotationStep<'_>,
+    ) -> Result<Option<CurrentCertificates>, Failure> {
+        let flagged = versions.iter().find(|version| version.is_transitional);
+        let flagged = flagged.map(|version| version.id);
+        let transitional_id = match step {
+            RotationStep::Add(_) if flagged.is_some() => return Err(Failure::TransitionalExists),
+            RotationStep::Delete(id) if flagged != Some(id) => return Ok(None),
+            RotationStep::Add(_) | RotationStep::Delete(_) => None,
+            RotationStep::Move(TransitionalVersion::Id(id)) => Some(id),
+            RotationStep::Move(TransitionalVersion::Latest) => versions
+                .iter()
+                .find(|version| version.certificate.is_some())
+                .map(|version| version.id),
+            RotationStep::Move(TransitionalVersion::None) => None,
+        };
+        let mut transitional = match step {
+            RotationStep::Add(draft) => StoredCertificate::parse(&draft.content.value)?.certificate,
+            RotationStep::Delete(_) | RotationStep::Move(_) => None,
+        };
+        let mut in_use = None;
+        for version in versions {
+            let is_deleted = matches!(step, RotationStep::Delete(id) if id == version.id);
+            if transitional_id == Some(version.id) {
+                transitional = self.certificate_of(version)?.certificate;
+            } else if in_use.is_none() && !is_deleted {
+                in_use = Some(self.certificate_of(version)?.certificate);
+            }
+        }
+        Ok(Some(CurrentCertificates {
+            in_use: in_use.flatten(),
+            transitional,
+        }))
+    }
+
+    /// The newest version of every certificate that an authority has ever signed, itself left out.
+    async fn children_of(&self, authority: &LookupName) -> Result<Vec<StoredVersion>, Failure> {
+        // One past the limit, and the authority itself.
+        let mut children = self
+            .repository
+            .newest_signed_by(std::slice::from_ref(authority), BULK_CERTIFICATES_MAX + 2)
+            .await?;
+        children.retain(|child| child.name.lookup() != *authority);
+        if children.len() > BULK_CERTIFICATES_MAX as usize {
+            return Err(Failure::TooManySigned {
+                limit: "10,000 certificates",
+            });
+        }
+        Ok(children)
+    }
+
+    /// The version of a child that is in use, when the authority signed it.
+    async fn child_in_use(
+        &self,
+        newest: StoredVersion,
+        authority: &CredentialName,
+        additions: &mut Additions,
+    ) -> Result<Option<StoredVersion>, Failure> {
+        let in_use = if newest.is_transitional {
+            let name = newest.name.lookup();
+            let current = self
+                .repository
+                .versions_by_name(&name, VersionSelection::Current)
+                .await?;
+            additions.unchanged.push(ReadVersions {
+                name,
+                selection: VersionSelection::Current,
+                ids: current.iter().map(|version| version.id).collect(),
+            });
+            current.into_iter().find(|version| !version.is_transitional)
+        } else {
+            Some(newest)
+        };
+        Ok(in_use.filter(|version| {
+            let signer = version.signed_by.as_ref().map(CredentialName::lookup);
+            signer == Some(authority.lookup())
+        }))
+    }
+
+    fn child_version(
+        &self,
+        in_use: StoredVersion,
+        after: &CurrentCertificates,
+    ) -> Result<NewVersion, Failure> {
+        let OpenVersion { stored, content } = self.open(in_use)?;
+        let ca = StoredCertificate::parse(&content.value)?.ca;
+        let trusted_ca = ca.and_then(|ca| self.trusted_beside(&ca, after));
+        self.seal(&Draft {
+            name: stored.name,
+            credential_type: stored.credential_type,
+            is_transitional: false,
+            is_generated: stored.is_generated,
+            content: Content {
+                metadata: None,
+                trusted_ca,
+                ..content
+            },
+            certificate: stored.certificate,
+            signed_by: stored.signed_by,
+            provenance: stored.provenance,
+        })
+    }
+
+    /// Of an authority's two certificates, the one that did not sign; none when it has but one.
+    fn trusted_beside(&self, ca: &str, after: &CurrentCertificates) -> Option<String> {
+        let (in_use, transitional) = (after.in_use.as_ref()?, after.transitional.as_ref()?);
+        let trusted = if self.certificates.is_same_certificate(ca, in_use) {
+            transitional
+        } else {
+            in_use
+        };
+        Some(trusted.clone())
+    }
+}
+
+/// The certificates of an authority, PEM: of its newest version that is not transitional, and of the transitional one.
+struct CurrentCertificates {
+    in_use: Option<String>,
+    transitional: Option<String>,
+}

@@ -1,0 +1,48 @@
+//! Deleting one version of a certificate.
+
+use uuid::Uuid;
+
+use super::child_versions::{ATTEMPTS_MAX, RotationStep};
+use crate::{
+    Failure,
+    credential::{CredentialVersion, Credentials},
+    ports::VersionDeleted,
+};
+
+impl Credentials {
+    /// Deletes one version of a certificate and answers with it.
+    ///
+    /// # Errors
+    /// [`Failure::NotFound`] when the certificate has no such version; [`Failure::OnlyVersion`] when it has no other; or
+    /// when the version can't be decrypted: then it is not deleted.
+    pub async fn delete_certificate_version(
+        &self,
+        certificate_id: Uuid,
+        version_id: Uuid,
+    ) -> Result<CredentialVersion, Failure> {
+        let version = self
+            .repository
+            .version_by_id(version_id)
+            .await?
+            .filter(|version| version.credential_id == certificate_id)
+            .filter(|version| version.credential_type.is_certificate())
+            .ok_or(Failure::NotFound)?;
+        let version = self.open(version)?.into_version();
+        for _ in 0..ATTEMPTS_MAX {
+            let additions = self
+                .child_versions(certificate_id, RotationStep::Delete(version_id))
+                .await?;
+            let deleted = self
+                .repository
+                .delete_version(certificate_id, version_id, additions)
+                .await?;
+            match deleted {
+                VersionDeleted::Absent => return Err(Failure::NotFound),
+                VersionDeleted::Changed => {}
+                VersionDeleted::Deleted => return Ok(version),
+                VersionDeleted::IsOnly => return Err(Failure::OnlyVersion),
+            }
+        }
+        Err(Failure::Contended)
+    }
+}

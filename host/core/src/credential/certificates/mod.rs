@@ -1,0 +1,17 @@
+//! What can be done with certificates alone: listing them with who signed whom, and handling their versions one by one, so
+//! that an authority can be replaced while its certificates stay in use.
+//!
+//! A certificate is named by the id of its credential here. That id ends with the credential: one that is made anew under
+//! the same name has another.
+
+mod add_version;
+mod child_versions;
+mod delete_version;
+mod list;
+mod regenerate;
+mod transitional;
+mod versions;
+
+pub use add_version::NewCertificateVersion;
+pub use list::{CertificateSummary, ListedCertificate, ListedVersion};
+pub use regenerate::RegenerateCertificate;

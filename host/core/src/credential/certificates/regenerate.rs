@@ -1,0 +1,115 @@
+//! Regenerating a certificate by its id: with the transitional flag, signed by a transitional authority, or with another key
+//! length or duration.
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::{
+    Failure,
+    credential::{
+        Credentials, Metadata, Parameters, TransitionalParent, Written, generate::written_answer,
+        regenerate::parameters_of,
+    },
+    ports::{Generator, VersionSelection},
+};
+
+/// A request to regenerate a certificate.
+#[derive(Debug)]
+pub struct RegenerateCertificate {
+    /// The id of its credential.
+    pub certificate_id: Uuid,
+    /// Whether the new version carries the transitional flag.
+    pub is_transitional: bool,
+    /// Whether a transitional version of its authority may sign.
+    pub transitional_parent: TransitionalParent,
+    /// Another length for its key, as the caller sent it.
+    pub key_length: Option<Value>,
+    /// Another duration, as the caller sent it.
+    pub duration: Option<Value>,
+    /// What to keep beside the new version; nothing is inherited.
+    pub metadata: Option<Metadata>,
+}
+
+impl Credentials {
+    /// Regenerates a certificate: adds a version made from the parameters of the newest one that is not transitional.
+    ///
+    /// # Errors
+    /// [`Failure::NotFound`]; [`Failure::NotRegeneratable`] when its only version is transitional, or was set and says too
+    /// little; [`Failure::TransitionalExists`]; or when the plugin refuses what the caller changes, or fails.
+    pub async fn regenerate_certificate(
+        &self,
+        regenerate: RegenerateCertificate,
+    ) -> Result<Written, Failure> {
+        let certificate_id = regenerate.certificate_id;
+        let (transitional, in_use): (Vec<_>, Vec<_>) = self
+            .stored_certificate_versions(certificate_id, VersionSelection::Current)
+            .await?
+            .into_iter()
+            .partition(|version| version.is_transitional);
+        let base = in_use.into_iter().next().ok_or_else(|| {
+            Failure::NotRegeneratable("its only version is transitional".to_owned())
+        })?;
+        // Looked at here, so that no key is made in vain, and again when the version is added.
+        if regenerate.is_transitional && !transitional.is_empty() {
+            return Err(Failure::TransitionalExists);
+        }
+        let generator = self.generator(&base.credential_type)?;
+        let base = self.open(base)?;
+        let parameters = parameters_of(&base, generator.as_ref()).await?;
+        let parameters = changed(parameters, &regenerate, generator.as_ref()).await?;
+        let effective = self
+            .certificate_settings
+            .apply(&base.stored.credential_type, parameters);
+        let authority = self
+            .named_authority(
+                &effective.parameters,
+                generator.as_ref(),
+                regenerate.transitional_parent,
+            )
+            .await?;
+        let mut draft = self
+            .make_draft_signed_by(
+                &base.stored.name,
+                &base.stored.credential_type,
+                &effective.parameters,
+                generator.as_ref(),
+                authority.as_ref(),
+            )
+            .await?;
+        draft.is_transitional = regenerate.is_transitional;
+        draft.content.metadata = regenerate.metadata;
+        let version = self.append_to_certificate(draft, certificate_id).await?;
+        Ok(written_answer(self.presented(version)?, &effective))
+    }
+}
+
+/// The parameters with what the caller changes. The plugin judges the changes, as it does when generating.
+async fn changed(
+    mut parameters: Parameters,
+    regenerate: &RegenerateCertificate,
+    generator: &dyn Generator,
+) -> Result<Parameters, Failure> {
+    if regenerate.key_length.is_none() && regenerate.duration.is_none() {
+        return Ok(parameters);
+    }
+    if let Some(key_length) = &regenerate.key_length {
+        parameters.insert(KEY_LENGTH, key_length.clone());
+    }
+    // A certificate that was set may have a duration that nobody may ask for. It keeps it, so the plugin must not see it.
+    let kept_duration = match &regenerate.duration {
+        Some(duration) => {
+            parameters.insert(DURATION, duration.clone());
+            None
+        }
+        None => parameters.remove(DURATION),
+    };
+    let mut parameters = generator.normalize(&parameters).await?;
+    if let Some(duration) = kept_duration {
+        parameters.insert(DURATION, duration);
+    }
+    Ok(parameters)
+}
+
+const KEY_LENGTH: &str = "key_length";
+
+const DURATION: &str = "duration";

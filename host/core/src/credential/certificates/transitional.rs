@@ -1,0 +1,63 @@
+//! Moving the transitional flag of a certificate from version to version.
+
+use uuid::Uuid;
+
+use super::child_versions::{ATTEMPTS_MAX, RotationStep};
+use crate::{
+    Failure,
+    credential::{CredentialVersion, Credentials},
+    ports::{TransitionalMoved, TransitionalVersion, VersionSelection},
+};
+
+impl Credentials {
+    /// Moves the transitional flag of a certificate to a version, or takes it away, and answers with its newest version that
+    /// is not transitional and the transitional one; either may be absent.
+    ///
+    /// # Errors
+    /// [`Failure::NotFound`]; [`Failure::TransitionalVersionRefused`] when the certificate has no such version: then
+    /// nothing is changed.
+    pub async fn move_transitional_version(
+        &self,
+        certificate_id: Uuid,
+        to: TransitionalVersion,
+    ) -> Result<Vec<CredentialVersion>, Failure> {
+        self.stored_certificate_versions(certificate_id, VersionSelection::Newest(1))
+            .await?;
+        self.move_with_children(certificate_id, to).await?;
+        self.stored_certificate_versions(certificate_id, VersionSelection::Current)
+            .await?
+            .into_iter()
+            .map(|version| Ok(self.open(version)?.into_version()))
+            .collect()
+    }
+
+    async fn move_with_children(
+        &self,
+        certificate_id: Uuid,
+        to: TransitionalVersion,
+    ) -> Result<(), Failure> {
+        for _ in 0..ATTEMPTS_MAX {
+            let additions = self
+                .child_versions(certificate_id, RotationStep::Move(to))
+                .await?;
+            let moved = self
+                .repository
+                .move_transitional(certificate_id, to, additions)
+                .await?;
+            let reason = match (moved, to) {
+                (TransitionalMoved::Changed, _) => continue,
+                (TransitionalMoved::CredentialAbsent, _) => return Err(Failure::NotFound),
+                (TransitionalMoved::Moved, _) => return Ok(()),
+                (TransitionalMoved::VersionAbsent, TransitionalVersion::Latest) => {
+                    "no version of it has a certificate"
+                }
+                (
+                    TransitionalMoved::VersionAbsent,
+                    TransitionalVersion::Id(_) | TransitionalVersion::None,
+                ) => "version must be the id of one of its own versions",
+            };
+            return Err(Failure::TransitionalVersionRefused(reason));
+        }
+        Err(Failure::Contended)
+    }
+}

@@ -1,0 +1,60 @@
+//! Listing certificates with their versions. Each list is one query.
+
+use keywright_core::{
+    credential::{CredentialName, ListedCertificate, LookupName},
+    ports::RepositoryFailure,
+};
+use sqlx::sqlite::SqliteRow;
+
+use super::{row, statements};
+use crate::{connections::Connections, failure::column};
+
+pub(super) async fn all(reader: &Connections) -> Result<Vec<ListedCertificate>, RepositoryFailure> {
+    let query = sqlx::query(statements::CERTIFICATES);
+    grouped(&reader.fetch_all(query).await?)
+}
+
+pub(super) async fn by_name(
+    reader: &Connections,
+    name: &LookupName,
+) -> Result<Option<ListedCertificate>, RepositoryFailure> {
+    let query = sqlx::query(statements::CERTIFICATE_BY_NAME).bind(name.folded());
+    Ok(grouped(&reader.fetch_all(query).await?)?.into_iter().next())
+}
+
+pub(super) async fn signed_by(
+    reader: &Connections,
+    signer: &LookupName,
+) -> Result<Vec<CredentialName>, RepositoryFailure> {
+    let query = sqlx::query(statements::CERTIFICATES_SIGNED_BY).bind(signer.folded());
+    reader
+        .fetch_all(query)
+        .await?
+        .iter()
+        .map(|row| {
+            Ok(CredentialName::from_stored(column!(
+                row,
+                "credential",
+                "name"
+            )?))
+        })
+        .collect()
+}
+
+/// Gathers the versions, one in each row, of each certificate. Those of one certificate stand together.
+fn grouped(rows: &[SqliteRow]) -> Result<Vec<ListedCertificate>, RepositoryFailure> {
+    let mut certificates: Vec<ListedCertificate> = Vec::new();
+    for row in rows {
+        let id = column!(row, "credential", "credential_id")?;
+        let version = row::listed_version(row)?;
+        match certificates.last_mut() {
+            Some(certificate) if certificate.id == id => certificate.versions.push(version),
+            _ => certificates.push(ListedCertificate {
+                id,
+                name: CredentialName::from_stored(column!(row, "credential", "name")?),
+                versions: vec![version],
+            }),
+        }
+    }
+    Ok(certificates)
+}

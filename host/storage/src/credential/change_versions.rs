@@ -1,0 +1,176 @@
+//! Changing which versions a credential has, and which of them is transitional, each in one transaction.
+
+use keywright_core::ports::{
+    Additions, Identifiers, RepositoryFailure, TransitionalMoved, TransitionalVersion,
+    VersionDeleted,
+};
+use sqlx::SqliteConnection;
+use uuid::Uuid;
+
+use super::{
+    append_all::{append_each, are_unchanged},
+    statements,
+};
+use crate::{
+    connections::Connections,
+    failure::{column, repository_failure},
+};
+
+pub(super) async fn move_transitional(
+    writer: &Connections,
+    identifiers: &dyn Identifiers,
+    credential_id: Uuid,
+    to: TransitionalVersion,
+    additions: Additions,
+) -> Result<TransitionalMoved, RepositoryFailure> {
+    let mut connection = writer.lend().await?;
+    let mut transaction = connection.begin().await?;
+    if !are_unchanged(&mut transaction, &additions.unchanged).await? {
+        return Ok(TransitionalMoved::Changed);
+    }
+    let Some(credential) = find_credential(&mut transaction, credential_id).await? else {
+        return Ok(TransitionalMoved::CredentialAbsent);
+    };
+    let version = match to {
+        TransitionalVersion::Id(id) => find_version(&mut transaction, credential, id)
+            .await?
+            .map(|found| found.sequence),
+        TransitionalVersion::Latest => latest_certificate(&mut transaction, credential).await?,
+        TransitionalVersion::None => None,
+    };
+    if version.is_none() && to != TransitionalVersion::None {
+        return Ok(TransitionalMoved::VersionAbsent);
+    }
+    mark(
+        &mut transaction,
+        statements::CLEAR_TRANSITIONAL,
+        credential,
+        false,
+    )
+    .await?;
+    if let Some(version) = version {
+        mark(
+            &mut transaction,
+            statements::SET_TRANSITIONAL,
+            version,
+            true,
+        )
+        .await?;
+    }
+    point_at_versions(&mut transaction, credential).await?;
+    if !append_each(&mut transaction, identifiers, additions.versions).await? {
+        return Ok(TransitionalMoved::Changed);
+    }
+    transaction.commit().await.map_err(repository_failure)?;
+    Ok(TransitionalMoved::Moved)
+}
+
+pub(super) async fn delete_version(
+    writer: &Connections,
+    identifiers: &dyn Identifiers,
+    credential_id: Uuid,
+    version_id: Uuid,
+    additions: Additions,
+) -> Result<VersionDeleted, RepositoryFailure> {
+    let mut connection = writer.lend().await?;
+    let mut transaction = connection.begin().await?;
+    if !are_unchanged(&mut transaction, &additions.unchanged).await? {
+        return Ok(VersionDeleted::Changed);
+    }
+    let Some(credential) = find_credential(&mut transaction, credential_id).await? else {
+        return Ok(VersionDeleted::Absent);
+    };
+    let Some(version) = find_version(&mut transaction, credential, version_id).await? else {
+        return Ok(VersionDeleted::Absent);
+    };
+    if !version.has_others {
+        return Ok(VersionDeleted::IsOnly);
+    }
+    sqlx::query(statements::DELETE_VERSION)
+        .bind(version.sequence)
+        .execute(&mut *transaction)
+        .await
+        .map_err(repository_failure)?;
+    point_at_versions(&mut transaction, credential).await?;
+    if !append_each(&mut transaction, identifiers, additions.versions).await? {
+        return Ok(VersionDeleted::Changed);
+    }
+    transaction.commit().await.map_err(repository_failure)?;
+    Ok(VersionDeleted::Deleted)
+}
+
+/// A version of the credential that was asked about.
+struct OwnVersion {
+    sequence: i64,
+    has_others: bool,
+}
+
+/// The sequence of a credential.
+async fn find_credential(
+    connection: &mut SqliteConnection,
+    id: Uuid,
+) -> Result<Option<i64>, RepositoryFailure> {
+    sqlx::query_scalar(statements::CREDENTIAL_BY_ID)
+        .bind(id)
+        .fetch_optional(connection)
+        .await
+        .map_err(repository_failure)
+}
+
+async fn find_version(
+    connection: &mut SqliteConnection,
+    credential: i64,
+    id: Uuid,
+) -> Result<Option<OwnVersion>, RepositoryFailure> {
+    let row = sqlx::query(statements::VERSION_OF_CREDENTIAL)
+        .bind(id)
+        .bind(credential)
+        .fetch_optional(connection)
+        .await
+        .map_err(repository_failure)?;
+    let Some(row) = row.as_ref() else {
+        return Ok(None);
+    };
+    Ok(Some(OwnVersion {
+        sequence: column!(row, "credential_version", "sequence")?,
+        has_others: column!(row, "credential_version", "has_others")?,
+    }))
+}
+
+async fn latest_certificate(
+    connection: &mut SqliteConnection,
+    credential: i64,
+) -> Result<Option<i64>, RepositoryFailure> {
+    sqlx::query_scalar(statements::LATEST_CERTIFICATE_OF_CREDENTIAL)
+        .bind(credential)
+        .fetch_optional(connection)
+        .await
+        .map_err(repository_failure)
+}
+
+async fn mark(
+    connection: &mut SqliteConnection,
+    statement: &'static str,
+    sequence: i64,
+    is_transitional: bool,
+) -> Result<(), RepositoryFailure> {
+    sqlx::query(statement)
+        .bind(sequence)
+        .bind(is_transitional)
+        .execute(connection)
+        .await
+        .map(drop)
+        .map_err(repository_failure)
+}
+
+async fn point_at_versions(
+    connection: &mut SqliteConnection,
+    credential: i64,
+) -> Result<(), RepositoryFailure> {
+    sqlx::query(statements::POINT_AT_VERSIONS)
+        .bind(credential)
+        .execute(connection)
+        .await
+        .map(drop)
+        .map_err(repository_failure)
+}

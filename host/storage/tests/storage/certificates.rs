@@ -1,0 +1,137 @@
+//! Listing certificates.
+
+use keywright_core::{
+    credential::{CredentialName, ListedCertificate, LookupName},
+    ports::{CredentialRepository, NewVersion, VersionSelection},
+};
+use uuid::Uuid;
+
+use crate::support::{Fixture, at, facts, version};
+
+#[tokio::test]
+async fn all_are_listed_by_their_newest_versions_and_their_versions_newest_first() {
+    let fixture = Fixture::new().await;
+    let a1 = fixture.append("/a", "certificate", 9).await;
+    let b1 = fixture.append("/B", "certificate", 8).await;
+    fixture.append("/p", "password", 7).await;
+    let a2 = fixture.append_transitional("/A", 1).await;
+    let listed = fixture.credentials.certificates().await.unwrap();
+    let ids: Vec<(&str, Vec<Uuid>)> = listed
+        .iter()
+        .map(|certificate| (certificate.name.as_str(), version_ids(certificate)))
+        .collect();
+    assert_eq!(ids, [("/a", vec![a2, a1]), ("/B", vec![b1])]);
+    assert_eq!(listed[0].id, fixture.all("/a").await[0].credential_id);
+    let by_name = fixture.credentials.certificate(&LookupName::new("A")).await;
+    assert_eq!(by_name.unwrap().as_ref(), Some(&listed[0]));
+    for name in ["/p", "/absent"] {
+        let found = fixture
+            .credentials
+            .certificate(&LookupName::new(name))
+            .await;
+        assert_eq!(found.unwrap(), None, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_listed_version_says_what_the_row_says() {
+    let fixture = Fixture::new().await;
+    let new = version(&fixture, "/a", "certificate", 1);
+    fixture
+        .write(NewVersion {
+            is_transitional: true,
+            is_generated: Some(true),
+            certificate: Some(facts(5)),
+            signed_by: Some(CredentialName::parse("/Root").unwrap()),
+            ..new
+        })
+        .await;
+    fixture.append("/a", "certificate", 2).await;
+    let listed = fixture.credentials.certificates().await.unwrap();
+    let [unknown, known] = listed[0].versions.as_slice() else {
+        panic!("{listed:?}")
+    };
+    assert_eq!(
+        (known.is_transitional, known.is_generated),
+        (true, Some(true))
+    );
+    assert_eq!(known.facts.as_ref().unwrap().expires_at, at(5));
+    assert_eq!(known.signed_by.as_ref().unwrap().as_str(), "/Root");
+    assert_eq!(
+        (unknown.is_transitional, unknown.is_generated),
+        (false, None)
+    );
+    assert_eq!((&unknown.facts, &unknown.signed_by), (&None, &None));
+}
+
+#[tokio::test]
+async fn signed_are_all_certificates_with_any_version_that_names_the_signer_but_itself() {
+    let fixture = Fixture::new().await;
+    for (name, credential_type, signer) in [
+        ("/root", "certificate", "/root"),
+        ("/leaf", "certificate", "/Root"),
+        ("/leaf", "certificate", "/ROOT"),
+        ("/leaf", "certificate", "/other"),
+        ("/another", "certificate", "/root"),
+        ("/else", "certificate", "/root2"),
+        ("/key", "wireguard", "/root"),
+    ] {
+        let new = version(&fixture, name, credential_type, 1);
+        let signed_by = Some(CredentialName::parse(signer).unwrap());
+        fixture.write(NewVersion { signed_by, ..new }).await;
+    }
+    for (signer, expected) in [
+        ("ROOT", vec!["/another", "/leaf"]),
+        ("/other", vec!["/leaf"]),
+        ("/absent", vec![]),
+    ] {
+        let signer = LookupName::new(signer);
+        let mut names: Vec<String> = fixture
+            .credentials
+            .certificates_signed_by(&signer)
+            .await
+            .unwrap()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        names.sort();
+        assert_eq!(names, expected, "{signer:?}");
+    }
+}
+
+#[tokio::test]
+async fn versions_by_credential_are_those_by_name() {
+    let fixture = Fixture::new().await;
+    fixture.append("/a", "certificate", 1).await;
+    fixture.append_transitional("/a", 2).await;
+    fixture.append("/a", "certificate", 3).await;
+    fixture.append("/b", "certificate", 4).await;
+    let id = fixture.all("/a").await[0].credential_id;
+    for selection in [
+        VersionSelection::All,
+        VersionSelection::Current,
+        VersionSelection::Newest(1),
+    ] {
+        let ids = |versions: Vec<keywright_core::credential::StoredVersion>| -> Vec<Uuid> {
+            versions.iter().map(|version| version.id).collect()
+        };
+        let name = LookupName::new("/a");
+        let by_name = fixture.credentials.versions_by_name(&name, selection);
+        let by_credential = fixture.credentials.versions_by_credential(id, selection);
+        let expected = ids(by_name.await.unwrap());
+        assert!(!expected.is_empty());
+        assert_eq!(ids(by_credential.await.unwrap()), expected, "{selection:?}");
+    }
+    let nobody = fixture
+        .credentials
+        .versions_by_credential(Uuid::nil(), VersionSelection::All);
+    assert!(nobody.await.unwrap().is_empty());
+}
+
+fn version_ids(certificate: &ListedCertificate) -> Vec<Uuid> {
+    certificate
+        .versions
+        .iter()
+        .map(|version| version.id)
+        .collect()
+}

@@ -1,0 +1,82 @@
+//! Finding what an authority signed.
+
+use crate::support::{Fixture, version};
+use keywright_core::{
+    credential::{CredentialName, LookupName, StoredVersion},
+    ports::{CredentialRepository, NewVersion},
+};
+
+/// Adds a version that this credential signed.
+async fn sign(fixture: &Fixture, name: &str, signer: &str) {
+    sign_as(fixture, name, "certificate", signer).await;
+}
+
+async fn sign_as(fixture: &Fixture, name: &str, credential_type: &str, signer: &str) {
+    fixture
+        .write(NewVersion {
+            signed_by: Some(CredentialName::parse(signer).unwrap()),
+            ..version(fixture, name, credential_type, 1)
+        })
+        .await;
+}
+
+async fn newest_signed_by(
+    fixture: &Fixture,
+    signers: &[&str],
+    count_max: u32,
+) -> Vec<StoredVersion> {
+    let signers: Vec<LookupName> = signers.iter().map(|name| LookupName::new(name)).collect();
+    fixture
+        .credentials
+        .newest_signed_by(&signers, count_max)
+        .await
+        .unwrap()
+}
+
+fn names(versions: &[StoredVersion]) -> Vec<&str> {
+    versions
+        .iter()
+        .map(|version| version.name.as_str())
+        .collect()
+}
+
+#[tokio::test]
+async fn any_version_counts_and_the_newest_is_read() {
+    let fixture = Fixture::new().await;
+    sign(&fixture, "/Old", "/root").await;
+    sign(&fixture, "/Old", "/other").await;
+    sign(&fixture, "/Twice", "/Root").await;
+    sign(&fixture, "/Twice", "/ROOT").await;
+    sign(&fixture, "/elsewhere", "/other").await;
+    fixture.append("/unsigned", "certificate", 1).await;
+    let found = newest_signed_by(&fixture, &["rOOt"], 10).await;
+    assert_eq!(names(&found), ["/Old", "/Twice"]);
+    for version in &found {
+        let newest = fixture.all(version.name.as_str()).await.remove(0);
+        assert_eq!(format!("{version:?}"), format!("{newest:?}"));
+    }
+}
+
+#[tokio::test]
+async fn several_signers_are_asked_for_at_once_and_each_certificate_comes_once() {
+    let fixture = Fixture::new().await;
+    sign(&fixture, "/c", "/one").await;
+    sign(&fixture, "/b", "/two").await;
+    sign(&fixture, "/a", "/one").await;
+    sign(&fixture, "/a", "/two").await;
+    let found = newest_signed_by(&fixture, &["/two", "/none", "/one"], 10).await;
+    assert_eq!(names(&found), ["/c", "/b", "/a"]);
+    assert_eq!(newest_signed_by(&fixture, &[], 10).await.len(), 0);
+    assert_eq!(newest_signed_by(&fixture, &["/none"], 10).await.len(), 0);
+}
+
+#[tokio::test]
+async fn no_more_than_asked_for_come_and_no_other_type() {
+    let fixture = Fixture::new().await;
+    sign_as(&fixture, "/other", "wireguard", "/root").await;
+    for name in ["/a", "/b", "/c"] {
+        sign(&fixture, name, "/root").await;
+    }
+    let found = newest_signed_by(&fixture, &["/root"], 2).await;
+    assert_eq!(names(&found), ["/a", "/b"]);
+}

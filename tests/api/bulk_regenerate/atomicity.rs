@@ -1,0 +1,66 @@
+//! All of them or none.
+
+use keywright_harness::{Options, Server};
+use serde_json::json;
+
+use super::{authority, begin, bulk_regenerate, leaf, leaves, names};
+use crate::{given, made_elsewhere};
+
+#[tokio::test]
+async fn a_server_that_is_killed_in_the_middle_has_changed_nothing() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    let mut expected = Vec::new();
+    for middle in ["/a", "/b", "/c"] {
+        authority(&server, middle, Some("/root")).await;
+        expected.push(middle.to_owned());
+        expected.extend(leaves(&server, middle, 12).await);
+    }
+    expected.sort();
+    let before = given::everything(&server).await;
+    let bulk = begin(&server, "/root", expected.len() / 2).await;
+    let directory = server.kill();
+    assert!(bulk.await.is_ok_and(|answer| answer.is_err()));
+    let server = Server::start_in(directory, &Options::default()).await;
+    assert_eq!(given::everything(&server).await, before);
+    let answer = bulk_regenerate(&server, "/root").await;
+    assert_eq!(names(&answer), expected);
+    let after = given::everything(&server).await;
+    assert_eq!(after.len(), before.len() + expected.len());
+}
+
+#[tokio::test]
+async fn when_one_can_not_be_regenerated_it_is_named_and_nothing_is_written() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    authority(&server, "/middle", Some("/root")).await;
+    for name in ["/a", "/stuck", "/z"] {
+        leaf(&server, name, "/middle").await;
+    }
+    let elsewhere = made_elsewhere::authority("elsewhere");
+    let stuck = elsewhere.sign_leaf("stuck");
+    let value = json!({"certificate": stuck.certificate, "ca": elsewhere.certificate});
+    given::set(&server, "/stuck", "certificate", value).await;
+    let before = given::everything(&server).await;
+    let answer = bulk_regenerate(&server, "/root").await;
+    let error = answer.expect(400).error();
+    assert!(error.contains("/stuck"), "{error}");
+    assert_eq!(given::everything(&server).await, before);
+}
+
+#[tokio::test]
+async fn when_an_authority_can_not_sign_what_it_should_sign_is_named() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    leaf(&server, "/leaf", "/root").await;
+    let without_key = json!({"certificate": made_elsewhere::authority("root").certificate});
+    given::set(&server, "/root", "certificate", without_key).await;
+    let answer = bulk_regenerate(&server, "/root").await;
+    let error = answer.expect(400).error();
+    assert!(error.contains("/leaf"), "{error}");
+    server.delete("/api/v1/data?name=/root").await.expect(204);
+    let answer = bulk_regenerate(&server, "/root").await;
+    let error = answer.expect(404).error();
+    assert!(error.contains("/leaf"), "{error}");
+    assert_eq!(given::versions(&server, "/leaf").await.len(), 1);
+}

@@ -1,0 +1,78 @@
+//! Others who write while a bulk regeneration is under way.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
+use keywright_harness::Server;
+use serde_json::json;
+
+use super::{assert_signed_by, authority, begin, leaf, leaves, newest};
+use crate::{given, made_elsewhere};
+
+const LEAVES: usize = 24;
+
+#[tokio::test]
+async fn a_certificate_that_is_set_meanwhile_is_regenerated_from_what_was_set() {
+    let server = Server::start().await;
+    let root = made_elsewhere::authority("root");
+    let value = json!({"certificate": root.certificate, "private_key": root.private_key});
+    given::set(&server, "/root", "certificate", value).await;
+    leaf(&server, "/changed", "/root").await;
+    let others = leaves(&server, "/root", LEAVES).await;
+    let bulk = begin(&server, "/root", 2).await;
+    let replacement = root.sign_leaf("replacement");
+    let value = json!({"certificate": replacement.certificate, "ca_name": "/root"});
+    let set = given::set(&server, "/changed", "certificate", value).await;
+    assert_eq!(bulk.await.unwrap().unwrap().status(), 200);
+    let versions = given::versions(&server, "/changed").await;
+    assert_eq!(versions.len(), 3);
+    assert_eq!(versions[1]["id"], set["id"]);
+    for name in &others {
+        assert_eq!(given::versions(&server, name).await.len(), 2, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn an_authority_that_is_set_meanwhile_signs_everything() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    authority(&server, "/middle", Some("/root")).await;
+    leaves(&server, "/middle", 2).await;
+    let others = leaves(&server, "/root", LEAVES).await;
+    let bulk = begin(&server, "/root", 2).await;
+    let root = made_elsewhere::authority("root");
+    let value = json!({"certificate": root.certificate, "private_key": root.private_key});
+    let renewed = given::set(&server, "/root", "certificate", value).await;
+    assert_eq!(bulk.await.unwrap().unwrap().status(), 200);
+    let middle = newest(&server, "/middle").await;
+    assert_signed_by(&middle, &renewed);
+    for name in &others {
+        assert_eq!(given::versions(&server, name).await.len(), 2, "{name}");
+        assert_signed_by(&newest(&server, name).await, &renewed);
+    }
+    for name in ["/middle/leaf/0", "/middle/leaf/1"] {
+        assert_signed_by(&newest(&server, name).await, &middle);
+    }
+}
+
+#[tokio::test]
+async fn one_that_is_deleted_meanwhile_is_left_out() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    leaf(&server, "/deleted", "/root").await;
+    let others = leaves(&server, "/root", LEAVES).await;
+    let bulk = begin(&server, "/root", 2).await;
+    server
+        .delete("/api/v1/data?name=/deleted")
+        .await
+        .expect(204);
+    let answer = bulk.await.unwrap().unwrap();
+    assert_eq!(answer.status(), 200);
+    let text = answer.text().await.unwrap();
+    assert!(!text.contains("/deleted"), "{text}");
+    assert!(others.iter().all(|name| text.contains(name)), "{text}");
+    server.get("/api/v1/data?name=/deleted").await.expect(404);
+}

@@ -1,0 +1,44 @@
+//! The queue of guest calls: a bulk regeneration waits in it like everybody else, and does not fill it.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
+use keywright_harness::{Options, Server};
+use serde_json::json;
+
+use super::{authority, begin, bulk_regenerate, leaf, names};
+use crate::given;
+
+#[tokio::test]
+async fn more_certificates_than_may_wait_are_regenerated() {
+    let options = Options::default()
+        .environment("KEYWRIGHT_PLUGINS__QUEUE_LENGTH", "1")
+        .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", "2");
+    let server = Server::start_with(&options).await;
+    authority(&server, "/root", None).await;
+    for name in ["/a", "/b", "/c", "/d", "/e", "/f"] {
+        leaf(&server, name, "/root").await;
+    }
+    let answer = bulk_regenerate(&server, "/root").await;
+    assert_eq!(names(&answer).len(), 6);
+}
+
+#[tokio::test]
+async fn others_are_served_meanwhile() {
+    let options = Options::default()
+        .environment("KEYWRIGHT_PLUGINS__QUEUE_LENGTH", "2")
+        .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", "2");
+    let server = Server::start_with(&options).await;
+    authority(&server, "/root", None).await;
+    for number in 0..24 {
+        leaf(&server, &format!("/leaf/{number}"), "/root").await;
+    }
+    let bulk = begin(&server, "/root", 2).await;
+    for number in 0..3 {
+        let name = format!("/password/{number}");
+        given::generate(&server, &name, "password", json!({})).await;
+    }
+    assert_eq!(bulk.await.unwrap().unwrap().status(), 200);
+}

@@ -1,0 +1,66 @@
+//! The request itself.
+
+use keywright_harness::Server;
+use serde_json::json;
+
+use super::{BULK_REGENERATE, authority, bulk_regenerate, leaf, names};
+use crate::given;
+
+#[tokio::test]
+async fn an_authority_that_signed_nothing_and_an_unknown_one_give_an_empty_list() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    for name in ["/root", "/nowhere", "nowhere", "/not a name", "//"] {
+        let answer = bulk_regenerate(&server, name).await.expect(200);
+        assert_eq!(answer.json(), json!({"regenerated_credentials": []}));
+    }
+    assert_eq!(given::versions(&server, "/root").await.len(), 1);
+}
+
+#[tokio::test]
+async fn the_name_needs_no_slash_and_no_casing() {
+    let server = Server::start().await;
+    authority(&server, "/Path/Root", None).await;
+    leaf(&server, "/Leaf", "/path/root").await;
+    for name in ["/Path/Root", "Path/Root", "path/root", "/PATH/ROOT"] {
+        let answer = bulk_regenerate(&server, name).await;
+        assert_eq!(names(&answer), ["/Leaf"], "{name}");
+    }
+    assert_eq!(given::versions(&server, "/leaf").await.len(), 5);
+}
+
+#[tokio::test]
+async fn a_missing_name_is_400() {
+    let server = Server::start().await;
+    for body in [
+        json!({}),
+        json!({"signed_by": null}),
+        json!({"signed_by": ""}),
+        json!({"signed_by": "/"}),
+        json!({"signed_by": 7}),
+        json!({"signed_by": ["/root"]}),
+    ] {
+        let answer = server.post(BULK_REGENERATE, body).await;
+        let error = answer.expect(400).error();
+        assert!(error.contains("signed_by"), "{error}");
+    }
+    for body in [json!([]), json!("/root")] {
+        let answer = server.post(BULK_REGENERATE, body).await;
+        answer.expect(400).error();
+    }
+}
+
+#[tokio::test]
+async fn other_fields_are_422_and_named() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    leaf(&server, "/leaf", "/root").await;
+    for field in ["name", "metadata", "regenerate", "set_as_transitional"] {
+        let mut body = json!({"signed_by": "/root"});
+        body[field] = json!("x");
+        let answer = server.post(BULK_REGENERATE, body).await;
+        let error = answer.expect(422).error();
+        assert!(error.contains(field), "{error}");
+    }
+    assert_eq!(given::versions(&server, "/leaf").await.len(), 1);
+}

@@ -1,0 +1,136 @@
+//! Which certificates are regenerated, and what their new versions are.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
+use keywright_harness::Server;
+use serde_json::{Value, json};
+
+use super::{authority, bulk_regenerate, leaf, names, newest};
+use crate::{given, keys::with_certificate, made_elsewhere};
+
+#[tokio::test]
+async fn everything_below_the_authority_is_regenerated_once_and_nothing_else() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    authority(&server, "/Middle", Some("/root")).await;
+    authority(&server, "/lower", Some("/middle")).await;
+    authority(&server, "/other", None).await;
+    leaf(&server, "/z", "/root").await;
+    leaf(&server, "/B", "/lower").await;
+    leaf(&server, "/a", "/Middle").await;
+    leaf(&server, "/elsewhere", "/other").await;
+    let answer = bulk_regenerate(&server, "/root").await;
+    assert_eq!(names(&answer), ["/a", "/B", "/lower", "/Middle", "/z"]);
+    for (name, count) in [
+        ("/root", 1),
+        ("/other", 1),
+        ("/elsewhere", 1),
+        ("/a", 2),
+        ("/b", 2),
+        ("/lower", 2),
+        ("/middle", 2),
+        ("/z", 2),
+    ] {
+        let versions = given::versions(&server, name).await;
+        assert_eq!(versions.len(), count, "{name}");
+    }
+    let answer = bulk_regenerate(&server, "/lower").await;
+    assert_eq!(names(&answer), ["/B"]);
+}
+
+#[tokio::test]
+async fn one_that_any_version_ties_to_the_authority_is_regenerated_from_its_newest() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    let other = authority(&server, "/other", None).await;
+    leaf(&server, "/moved", "/root").await;
+    leaf(&server, "/moved", "/other").await;
+    leaf(&server, "/own", "/root").await;
+    let own = json!({"common_name": "own", "self_sign": true, "duration": 7});
+    given::generate(&server, "/own", "certificate", own).await;
+    let answer = bulk_regenerate(&server, "/root").await;
+    assert_eq!(names(&answer), ["/moved", "/own"]);
+    super::assert_signed_by(&newest(&server, "/moved").await, &other);
+    let own = newest(&server, "/own").await;
+    super::assert_signed_by(&own, &own);
+    assert_eq!(days(&own), 7);
+}
+
+#[tokio::test]
+async fn the_new_versions_keep_their_parameters_and_drop_their_metadata() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    let body = json!({
+        "name": "/leaf", "type": "certificate", "metadata": {"kept": false},
+        "parameters": {
+            "common_name": "leaf", "ca": "/root", "duration": 17, "key_length": 3072,
+            "alternative_names": ["leaf.example"], "key_usage": ["digital_signature"],
+        },
+    });
+    let before = server.post("/api/v1/data", body).await.expect(200).json();
+    let answer = bulk_regenerate(&server, "/root").await;
+    assert_eq!(names(&answer), ["/leaf"]);
+    let after = newest(&server, "/leaf").await;
+    assert_eq!(after["metadata"], Value::Null);
+    assert_eq!(after["transitional"], false);
+    assert_eq!(after["generated"], true);
+    assert_eq!(days(&after), 17);
+    for member in ["certificate", "private_key"] {
+        assert_ne!(after["value"][member], before["value"][member]);
+    }
+    assert_eq!(subject_and_names(&after), subject_and_names(&before));
+    let versions = given::versions(&server, "/leaf").await;
+    assert_eq!(versions[1]["metadata"], json!({"kept": false}));
+}
+
+#[tokio::test]
+async fn a_certificate_that_was_set_under_the_authority_is_regenerated_from_itself() {
+    let server = Server::start().await;
+    let root = made_elsewhere::authority("root");
+    let leaf = root.sign_leaf("leaf of another tool");
+    for (name, value) in [
+        (
+            "/root",
+            json!({"certificate": root.certificate, "private_key": root.private_key}),
+        ),
+        (
+            "/leaf",
+            json!({"certificate": leaf.certificate, "ca_name": "/root"}),
+        ),
+    ] {
+        given::set(&server, name, "certificate", value).await;
+    }
+    let answer = bulk_regenerate(&server, "/root").await;
+    assert_eq!(names(&answer), ["/leaf"]);
+    let after = newest(&server, "/leaf").await;
+    assert_eq!(after["generated"], true);
+    assert_eq!(days(&after), 400);
+    super::assert_signed_by(&after, &newest(&server, "/root").await);
+}
+
+fn days(version: &Value) -> i64 {
+    with_certificate(
+        version["value"]["certificate"].as_str().unwrap(),
+        |certificate| {
+            let validity = certificate.validity();
+            (validity.not_after.timestamp() - validity.not_before.timestamp()) / 86_400
+        },
+    )
+}
+
+fn subject_and_names(version: &Value) -> (String, String) {
+    with_certificate(
+        version["value"]["certificate"].as_str().unwrap(),
+        |certificate| {
+            let names = certificate.subject_alternative_name().unwrap().unwrap();
+            (
+                certificate.subject().to_string(),
+                format!("{:?}", names.value),
+            )
+        },
+    )
+}

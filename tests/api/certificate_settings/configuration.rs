@@ -1,0 +1,36 @@
+//! What the section takes.
+
+use keywright_harness::Server;
+use serde_json::json;
+
+use super::{options, server};
+use crate::given;
+
+#[tokio::test]
+async fn the_longest_minimum_is_3650_days_and_one_more_refuses_the_start() {
+    for name in [
+        "ca_minimum_duration_in_days",
+        "leaf_minimum_duration_in_days",
+    ] {
+        let log = Server::refusal(&options(&format!("{name} = 3651")));
+        assert!(log.contains(name) && log.contains("3650"), "{log}");
+    }
+    let lines = "ca_minimum_duration_in_days = 3650\nleaf_minimum_duration_in_days = 3650";
+    let server = server(lines).await;
+    let parameters = json!({"common_name": "own", "self_sign": true});
+    let own = given::generate(&server, "/own", "certificate", parameters).await;
+    assert_eq!(own["duration_used"], 3650);
+}
+
+#[tokio::test]
+async fn what_the_section_does_not_know_refuses_the_start() {
+    for line in [
+        "minimum_duration_in_days = 1",
+        "ca_minimum_duration_in_days = -1",
+        "leaf_minimum_duration_in_days = \"long\"",
+        "concatenate_cas = 7",
+    ] {
+        let log = Server::refusal(&options(line));
+        assert!(log.contains("configuration"), "{line}: {log}");
+    }
+}

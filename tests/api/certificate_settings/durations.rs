@@ -1,0 +1,121 @@
+//! The shortest durations.
+
+#![expect(
+    clippy::indexing_slicing,
+    reason = "a test ends when what it needs is not there"
+)]
+
+use keywright_harness::{Options, Server};
+use serde_json::{Value, json};
+
+use super::{days, server};
+use crate::given;
+
+const MINIMUMS: &str = "ca_minimum_duration_in_days = 1000\nleaf_minimum_duration_in_days = 90";
+
+#[track_caller]
+fn assert_used(version: &Value, used: i64, is_overridden: bool) {
+    assert_eq!(version["duration_used"], used);
+    assert_eq!(version["duration_overridden"], is_overridden);
+    assert_eq!(days(version), used);
+}
+
+#[tokio::test]
+async fn a_shorter_duration_is_raised_on_generate_and_the_answer_says_so() {
+    let server = server(MINIMUMS).await;
+    let root = json!({"common_name": "root", "is_ca": true});
+    let root = given::generate(&server, "/root", "certificate", root).await;
+    assert_used(&root, 1000, true);
+    for (name, parameters, used, is_overridden) in [
+        ("/a", json!({"ca": "/root", "duration": 30}), 90, true),
+        ("/b", json!({"ca": "/root", "duration": 89}), 90, true),
+        ("/c", json!({"ca": "/root", "duration": 90}), 90, false),
+        ("/d", json!({"ca": "/root", "duration": 91}), 91, false),
+        ("/e", json!({"self_sign": true, "duration": 1}), 90, true),
+        ("/f", json!({"self_sign": true}), 365, false),
+        (
+            "/g",
+            json!({"is_ca": true, "ca": "/root", "duration": 999}),
+            1000,
+            true,
+        ),
+        ("/h", json!({"is_ca": true, "duration": 1001}), 1001, false),
+    ] {
+        let mut parameters = parameters;
+        parameters["common_name"] = json!(name);
+        let version = given::generate(&server, name, "certificate", parameters).await;
+        assert_used(&version, used, is_overridden);
+    }
+}
+
+#[tokio::test]
+async fn a_duration_that_may_not_be_asked_for_is_not_made_good_by_the_minimum() {
+    let server = server(MINIMUMS).await;
+    for duration in [0, -1, 3651] {
+        let parameters = json!({"common_name": "own", "self_sign": true, "duration": duration});
+        let answer = server.generate("/own", "certificate", parameters).await;
+        answer.expect(400).error();
+    }
+}
+
+#[tokio::test]
+async fn the_same_short_request_converges() {
+    let server = server(MINIMUMS).await;
+    let parameters = |days: u32| json!({"common_name": "own", "self_sign": true, "duration": days});
+    let first = given::generate(&server, "/own", "certificate", parameters(30)).await;
+    for days in [30, 31, 90] {
+        let kept = given::generate(&server, "/own", "certificate", parameters(days)).await;
+        assert_eq!(kept["id"], first["id"], "{days}");
+        assert_eq!(kept["duration_used"], 0);
+        assert_eq!(kept["duration_overridden"], false);
+    }
+    let longer = given::generate(&server, "/own", "certificate", parameters(91)).await;
+    assert_ne!(longer["id"], first["id"]);
+}
+
+#[tokio::test]
+async fn an_inherited_duration_is_raised_on_every_regenerate() {
+    let server = Server::start().await;
+    for (name, parameters) in [
+        ("/root", json!({"is_ca": true, "duration": 30})),
+        ("/leaf", json!({"ca": "/root", "duration": 30})),
+        ("/through-data", json!({"ca": "/root", "duration": 30})),
+        ("/bulk", json!({"ca": "/other", "duration": 30})),
+        ("/converged", json!({"self_sign": true, "duration": 30})),
+    ] {
+        if name == "/bulk" {
+            let other = json!({"common_name": "other", "is_ca": true});
+            given::generate(&server, "/other", "certificate", other).await;
+        }
+        let mut parameters = parameters;
+        parameters["common_name"] = json!(name);
+        given::generate(&server, name, "certificate", parameters).await;
+    }
+    let options = Options::default().extra(&format!("\n[certificates]\n{MINIMUMS}"));
+    let server = Server::start_in(server.stop().await, &options).await;
+    let root = server.regenerate("/root").await.expect(200).json();
+    assert_used(&root, 1000, true);
+    let leaf = server.regenerate("/leaf").await.expect(200).json();
+    assert_used(&leaf, 90, true);
+    let again = server.regenerate("/leaf").await.expect(200).json();
+    assert_used(&again, 90, false);
+    let body = json!({"name": "/through-data", "regenerate": true});
+    let version = server.post("/api/v1/data", body).await.expect(200).json();
+    assert_used(&version, 90, true);
+    let body = json!({"signed_by": "/other"});
+    let answer = server.post("/api/v1/bulk-regenerate", body).await;
+    answer.expect(200);
+    let bulk = given::versions(&server, "/bulk").await[0].clone();
+    assert_eq!(days(&bulk), 90);
+    let parameters = json!({"common_name": "/converged", "self_sign": true, "duration": 30});
+    let version = given::generate(&server, "/converged", "certificate", parameters).await;
+    assert_used(&version, 90, true);
+}
+
+#[tokio::test]
+async fn without_minimums_nothing_is_raised() {
+    let server = Server::start().await;
+    let parameters = json!({"common_name": "own", "self_sign": true, "duration": 1});
+    let version = given::generate(&server, "/own", "certificate", parameters).await;
+    assert_used(&version, 1, false);
+}

@@ -1,0 +1,90 @@
+//! Default key usages of authorities.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
+use keywright_harness::Server;
+use serde_json::{Value, json};
+
+use super::server;
+use crate::{given, keys::with_certificate, made_elsewhere};
+
+const ON: &str = "enable_default_ca_key_usages = true";
+
+/// The key usage of a version's certificate, as a text; empty when it has none.
+fn usage(version: &Value) -> String {
+    let pem = version.pointer("/value/certificate").unwrap();
+    with_certificate(pem.as_str().unwrap(), |certificate| {
+        let usage = certificate.key_usage().unwrap();
+        usage
+            .map(|usage| usage.value.to_string())
+            .unwrap_or_default()
+    })
+}
+
+const DEFAULT: &str = "Key Cert Sign, CRL Sign";
+
+#[tokio::test]
+async fn an_authority_that_asks_for_none_gets_the_defaults() {
+    let server = server(ON).await;
+    for (name, parameters, expected) in [
+        ("/root", json!({"is_ca": true}), DEFAULT),
+        ("/middle", json!({"is_ca": true, "ca": "/root"}), DEFAULT),
+        ("/empty", json!({"is_ca": true, "key_usage": []}), DEFAULT),
+        (
+            "/asked",
+            json!({"is_ca": true, "key_usage": ["digital_signature"]}),
+            "Digital Signature",
+        ),
+        ("/leaf", json!({"ca": "/root"}), ""),
+    ] {
+        let mut parameters = parameters;
+        parameters["common_name"] = json!(name);
+        let version = given::generate(&server, name, "certificate", parameters).await;
+        assert_eq!(usage(&version), expected, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn the_defaults_are_there_before_converge_compares() {
+    let server = server(ON).await;
+    let without = json!({"common_name": "root", "is_ca": true});
+    let first = given::generate(&server, "/root", "certificate", without.clone()).await;
+    let mut with = without.clone();
+    with["key_usage"] = json!(["crl_sign", "key_cert_sign"]);
+    for parameters in [without, with] {
+        let kept = given::generate(&server, "/root", "certificate", parameters).await;
+        assert_eq!(kept["id"], first["id"]);
+    }
+    let other = json!({"common_name": "root", "is_ca": true, "key_usage": ["crl_sign"]});
+    let written = given::generate(&server, "/root", "certificate", other).await;
+    assert_ne!(written["id"], first["id"]);
+}
+
+#[tokio::test]
+async fn regenerating_adds_the_defaults_also_to_what_was_set() {
+    let off = Server::start().await;
+    let root = json!({"common_name": "root", "is_ca": true});
+    let generated = given::generate(&off, "/generated", "certificate", root).await;
+    assert_eq!(usage(&generated), "");
+    given::set(&off, "/set", "certificate", generated["value"].clone()).await;
+    let elsewhere = made_elsewhere::authority("elsewhere");
+    let value = json!({"certificate": elsewhere.certificate});
+    given::set(&off, "/elsewhere", "certificate", value).await;
+    let server = Server::start_in(off.stop().await, &super::options(ON)).await;
+    for name in ["/generated", "/set", "/elsewhere"] {
+        let version = server.regenerate(name).await.expect(200).json();
+        assert_eq!(usage(&version), DEFAULT, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn without_the_setting_an_authority_has_the_usages_it_asked_for() {
+    let server = Server::start().await;
+    let parameters = json!({"common_name": "root", "is_ca": true});
+    let version = given::generate(&server, "/root", "certificate", parameters).await;
+    assert_eq!(usage(&version), "");
+}
