@@ -30,6 +30,9 @@ fn indexed_statements() -> Vec<String> {
         credential::FIND_EXPIRING_CONTAINING,
         credential::FIND_CONTAINING_SHORT,
         credential::FIND_EXPIRING_CONTAINING_SHORT,
+        credential::EFFECTIVE_EXPIRIES_BELOW,
+        credential::EFFECTIVE_EXPIRIES_CONTAINING,
+        credential::EFFECTIVE_EXPIRIES_CONTAINING_SHORT,
         credential::CREDENTIAL_AND_NEWEST_VERSION,
         credential::INSERT_CREDENTIAL,
         credential::INSERT_VERSION,
@@ -91,8 +94,10 @@ async fn plan(database: &SqliteDatabase, statement: &str) -> Vec<String> {
         .collect()
 }
 
-/// A scan reads everything, unless it is one of a full-text index with a constraint, which stands behind the colon.
+/// A scan reads everything, unless it is one of a full-text index with a constraint, which stands behind the colon, or of
+/// what a recursive query has found so far.
 fn is_whole_scan(step: &str) -> bool {
     let is_constrained = step.contains("VIRTUAL TABLE INDEX") && !step.ends_with("INDEX 0:");
-    step.starts_with("SCAN") && !is_constrained
+    let is_recursion = ["SCAN l", "SCAN chain_link"].contains(&step);
+    step.starts_with("SCAN") && !is_constrained && !is_recursion
 }

@@ -21,6 +21,9 @@ pub(crate) enum QueryRefused {
         /// What it must be, with its article.
         expected: &'static str,
     },
+    /// The first parameter says something about the second, which is not given.
+    #[error("the parameter {0} needs the parameter {1}")]
+    Dependent(&'static str, &'static str),
     /// A required parameter is absent or empty.
     #[error("the parameter {0} is required")]
     Missing(&'static str),

@@ -9,11 +9,11 @@ use std::{
 };
 
 use async_trait::async_trait;
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 use keywright_core::{
     credential::{
-        CredentialName, CredentialType, Find, FindNames, FoundCredential, ListedCertificate,
-        ListedVersion, LookupName, StoredVersion,
+        ChainLink, CredentialName, CredentialType, EffectiveExpiry, Find, FindNames,
+        FoundCredential, ListedCertificate, ListedVersion, LookupName, StoredVersion,
     },
     ports::{
         Additions, AppendCondition, Appended, CredentialRepository, Envelope, NewVersion,
@@ -73,6 +73,7 @@ impl Memory {
             is_generated: Some(true),
             certificate: Some(facts()),
             signed_by: Some(CredentialName::parse(signed_by).unwrap()),
+            issuer: None,
             provenance: None,
             envelope: Envelope {
                 key_id: Uuid::nil(),
@@ -223,6 +224,31 @@ impl CredentialRepository for Memory {
         Ok(true)
     }
 
+    async fn effective_expiries(
+        &self,
+        names: &FindNames,
+        until: DateTime<Utc>,
+    ) -> Result<Vec<EffectiveExpiry>, RepositoryFailure> {
+        let find = Find {
+            names: names.clone(),
+            expires_until: Some(until),
+        };
+        let found = self.find(&find).await?;
+        Ok(found
+            .into_iter()
+            .map(|found| EffectiveExpiry {
+                link: ChainLink {
+                    depth: 1,
+                    name: None,
+                    version_id: None,
+                    expires_at: until,
+                },
+                name: found.name,
+                version_created_at: found.version_created_at,
+            })
+            .collect())
+    }
+
     async fn certificates(&self) -> Result<Vec<ListedCertificate>, RepositoryFailure> {
         let mut certificates: Vec<ListedCertificate> = Vec::new();
         for stored in self.newest_first()? {
@@ -332,6 +358,7 @@ fn stored(version: NewVersion, sequence: i64, credential_id: Uuid) -> StoredVers
         is_generated: version.is_generated,
         certificate: version.certificate,
         signed_by: version.signed_by,
+        issuer: version.issuer,
         provenance: version.provenance,
         envelope: version.envelope,
     }

@@ -3,7 +3,7 @@
 use crate::{
     Failure, Secret,
     credential::{
-        CredentialName, Credentials, LookupName, StoredVersion,
+        CredentialName, Credentials, IssuerVersion, LookupName, StoredVersion,
         stored_certificate::StoredCertificate,
     },
     ports::{CertificateRefused, VersionSelection},
@@ -13,6 +13,8 @@ use crate::{
 pub(super) struct Authority {
     /// The authority's name, in the casing of its first writer.
     pub(super) name: CredentialName,
+    /// The version that signs.
+    pub(super) issuer: Option<IssuerVersion>,
     /// The certificate of the version that signs, PEM.
     pub(super) certificate: String,
     /// Its private key, PEM.
@@ -26,11 +28,13 @@ impl Authority {
     /// An authority out of the certificate that signs and of the one that is trusted beside it.
     pub(super) fn new(
         name: CredentialName,
+        issuer: Option<IssuerVersion>,
         signing: StoredCertificate,
         trusted_certificate: Option<String>,
     ) -> Result<Self, Failure> {
         Ok(Self {
             name,
+            issuer,
             certificate: signing.certificate.ok_or(member_absent("certificate"))?,
             private_key: signing.private_key.ok_or(member_absent("private_key"))?,
             trusted_certificate,
@@ -85,11 +89,12 @@ impl Credentials {
             transitional => (in_use, transitional),
         };
         let name = signing.name.clone();
+        let issuer = signing.as_issuer();
         let trusted = trusted
             .map(|version| self.certificate_of(version))
             .transpose()?
             .and_then(|trusted| trusted.certificate);
-        Authority::new(name, self.certificate_of(signing)?, trusted)
+        Authority::new(name, issuer, self.certificate_of(signing)?, trusted)
     }
 
     /// The members of a stored certificate, decrypted.

@@ -72,7 +72,7 @@ impl Credentials {
     }
 
     /// The time so many days from now; a time out of range becomes the nearest one that is in it.
-    fn time_in_days(&self, days: i64) -> DateTime<Utc> {
+    pub(super) fn time_in_days(&self, days: i64) -> DateTime<Utc> {
         let farthest = if days < 0 {
             DateTime::<Utc>::MIN_UTC
         } else {

@@ -95,6 +95,7 @@ impl Credentials {
             },
             certificate,
             signed_by,
+            issuer: authority.and_then(|authority| authority.issuer),
             provenance: Some(generator.identity().clone()),
         })
     }

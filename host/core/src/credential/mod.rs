@@ -25,8 +25,8 @@ mod version;
 pub use authority::TransitionalParent;
 pub use bulk_regenerate::BULK_CERTIFICATES_MAX;
 pub use certificates::{
-    CertificateSummary, ListedCertificate, ListedVersion, NewCertificateVersion,
-    RegenerateCertificate,
+    CertificateSummary, ChainLink, EffectiveExpiry, ListedCertificate, ListedVersion,
+    NewCertificateVersion, RegenerateCertificate,
 };
 pub use find::{Find, FindNames, FoundCredential};
 pub use generate::{Generate, WriteMode};
@@ -39,5 +39,6 @@ pub use set::Set;
 pub use r#type::{CredentialType, TypeMalformed};
 pub use value::{LONG_MEMBER_CHARACTERS_MAX, VALUE_BYTES_MAX};
 pub use version::{
-    CertificateMarks, CredentialVersion, Issuance, PluginIdentity, StoredVersion, Written,
+    CertificateMarks, CredentialVersion, Issuance, IssuerVersion, PluginIdentity, StoredVersion,
+    Written,
 };

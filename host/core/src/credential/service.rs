@@ -8,8 +8,8 @@ use crate::{
     Failure,
     certificate::{CertificateFacts, CertificateSettings},
     credential::{
-        CertificateMarks, CredentialName, CredentialType, CredentialVersion, LookupName,
-        PluginIdentity, StoredVersion, content::Content, value,
+        CertificateMarks, CredentialName, CredentialType, CredentialVersion, IssuerVersion,
+        LookupName, PluginIdentity, StoredVersion, content::Content, value,
     },
     ports::{
         AppendCondition, Appended, Certificates, Clock, CredentialRepository, Generator,
@@ -46,6 +46,7 @@ pub(super) struct Draft {
     pub(super) content: Content,
     pub(super) certificate: Option<CertificateFacts>,
     pub(super) signed_by: Option<CredentialName>,
+    pub(super) issuer: Option<IssuerVersion>,
     pub(super) provenance: Option<PluginIdentity>,
 }
 
@@ -137,6 +138,7 @@ impl Credentials {
             is_generated: draft.is_generated,
             certificate: draft.certificate.clone(),
             signed_by: draft.signed_by.clone(),
+            issuer: draft.issuer,
             provenance: draft.provenance.clone(),
             envelope: self.sealer.seal(place, &draft.content.to_plaintext()?)?,
         })

@@ -55,6 +55,7 @@ impl Credentials {
             },
             certificate: None,
             signed_by: None,
+            issuer: None,
             provenance: None,
         })
         .await

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use crate::{
     Failure, Secret,
     credential::{
-        CredentialName, CredentialType, CredentialVersion, Credentials, LookupName, Set,
+        CredentialName, CredentialType, CredentialVersion, Credentials, IssuerVersion, LookupName,
+        Set,
         authority::member_absent,
         content::Content,
         service::Draft,
@@ -45,9 +46,14 @@ impl Credentials {
             Some(ca_name) => Some(self.stored_authority(&ca_name).await?),
             None => None,
         };
-        let (signer_name, signer_certificate) = signer.unzip();
-        let ca_is_stored = signer_certificate.is_some();
-        members.ca = signer_certificate.or(members.ca);
+        let ca_is_stored = signer.is_some();
+        let (signer_name, stored_issuer) = match signer {
+            Some(signer) => {
+                members.ca = Some(signer.certificate);
+                (Some(signer.name), signer.issuer)
+            }
+            None => (None, None),
+        };
         let facts = self.certificates.check_members(CertificateMembers {
             ca: members.ca.as_deref(),
             certificate: members.certificate.as_deref(),
@@ -56,6 +62,11 @@ impl Credentials {
         })?;
         let is_self_signed = facts.as_ref().is_some_and(|facts| facts.is_self_signed);
         let signed_by = signer_name.or_else(|| is_self_signed.then(|| name.clone()));
+        let issuer = if ca_is_stored || is_self_signed {
+            stored_issuer
+        } else {
+            self.issuer_of_text(members.ca.as_deref())?
+        };
         Ok(Draft {
             name,
             credential_type,
@@ -69,12 +80,22 @@ impl Credentials {
             },
             certificate: facts,
             signed_by,
+            issuer,
             provenance: None,
         })
     }
 
-    /// The name and the certificate of a stored authority: of its newest version that is not transitional.
-    async fn stored_authority(&self, ca_name: &str) -> Result<(CredentialName, String), Failure> {
+    /// What is known of an issuer of which there is but the certificate.
+    fn issuer_of_text(&self, ca: Option<&str>) -> Result<Option<IssuerVersion>, Failure> {
+        let facts = ca.map(|ca| self.certificates.facts(ca)).transpose()?;
+        Ok(facts.map(|facts| IssuerVersion {
+            version_id: None,
+            expires_at: facts.expires_at,
+        }))
+    }
+
+    /// A stored authority: its newest version that is not transitional.
+    async fn stored_authority(&self, ca_name: &str) -> Result<StoredAuthority, Failure> {
         let version = self
             .version_in_use(&LookupName::new(ca_name))
             .await?
@@ -85,8 +106,19 @@ impl Credentials {
         let certificate = StoredCertificate::parse(&version.content.value)?
             .certificate
             .ok_or(member_absent("certificate"))?;
-        Ok((name, certificate))
+        Ok(StoredAuthority {
+            name,
+            issuer: version.stored.as_issuer(),
+            certificate,
+        })
     }
+}
+
+/// The authority that a caller names as the signer.
+struct StoredAuthority {
+    name: CredentialName,
+    issuer: Option<IssuerVersion>,
+    certificate: String,
 }
 
 /// What a caller sets, with empty strings already absent.

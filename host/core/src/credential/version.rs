@@ -83,10 +83,31 @@ pub struct StoredVersion {
     pub certificate: Option<CertificateFacts>,
     /// The name of the credential whose certificate signed it, as far as that is known. A self-signed one names itself.
     pub signed_by: Option<CredentialName>,
+    /// The version that signed it, when another did and that is known.
+    pub issuer: Option<IssuerVersion>,
     /// Which plugin made it; absent when it was set.
     pub provenance: Option<PluginIdentity>,
     /// Value, parameters and metadata, encrypted.
     pub envelope: Envelope,
+}
+
+impl StoredVersion {
+    /// What it is to those that it signs.
+    pub(super) fn as_issuer(&self) -> Option<IssuerVersion> {
+        self.certificate.as_ref().map(|facts| IssuerVersion {
+            version_id: Some(self.id),
+            expires_at: facts.expires_at,
+        })
+    }
+}
+
+/// What signed a certificate, as it was when the certificate's version was added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IssuerVersion {
+    /// The authority's version, where it was a stored one. It need not exist any more.
+    pub version_id: Option<Uuid>,
+    /// The end of the validity of its certificate.
+    pub expires_at: DateTime<Utc>,
 }
 
 /// Which plugin, exactly, made a value.

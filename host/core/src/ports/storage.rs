@@ -7,8 +7,8 @@ use uuid::Uuid;
 use crate::{
     certificate::CertificateFacts,
     credential::{
-        CredentialName, CredentialType, Find, FoundCredential, ListedCertificate, LookupName,
-        PluginIdentity, StoredVersion,
+        CredentialName, CredentialType, EffectiveExpiry, Find, FindNames, FoundCredential,
+        IssuerVersion, ListedCertificate, LookupName, PluginIdentity, StoredVersion,
     },
     ports::Envelope,
 };
@@ -69,6 +69,17 @@ pub trait CredentialRepository: Send + Sync {
     /// # Errors
     /// When the database can't answer.
     async fn find(&self, find: &Find) -> Result<Vec<FoundCredential>, RepositoryFailure>;
+
+    /// The certificates of these names in whose chain in use a certificate expires at this time or before, the one that
+    /// expires first before the others, by one query.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn effective_expiries(
+        &self,
+        names: &FindNames,
+        until: DateTime<Utc>,
+    ) -> Result<Vec<EffectiveExpiry>, RepositoryFailure>;
 
     /// All certificates, the one with the newest version first, by one query.
     ///
@@ -200,6 +211,8 @@ pub struct NewVersion {
     pub certificate: Option<CertificateFacts>,
     /// The name of the credential whose certificate signed it.
     pub signed_by: Option<CredentialName>,
+    /// The version that signed it, when another did and that is known.
+    pub issuer: Option<IssuerVersion>,
     /// Which plugin made it.
     pub provenance: Option<PluginIdentity>,
     /// Value, parameters and metadata, encrypted.

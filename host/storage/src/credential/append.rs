@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use keywright_core::{
     certificate::CertificateFacts,
-    credential::{CredentialName, CredentialType, StoredVersion},
+    credential::{CredentialName, CredentialType, IssuerVersion, StoredVersion},
     ports::{AppendCondition, Appended, Identifiers, NewVersion, RepositoryFailure},
 };
 use sqlx::SqliteConnection;
@@ -134,6 +134,7 @@ async fn insert_version(
     let certificate = version.certificate.as_ref();
     let expires_at = certificate.map(|facts| facts.expires_at.timestamp_millis());
     let signed_by = version.signed_by.as_ref();
+    let issuer = version.issuer.as_ref();
     let provenance = version.provenance.as_ref();
     let inserted = sqlx::query_scalar(statements::INSERT_VERSION)
         .bind(version.id)
@@ -147,6 +148,8 @@ async fn insert_version(
         .bind(certificate.map(|facts| i64::from(facts.key_length_bits)))
         .bind(signed_by.map(CredentialName::as_str))
         .bind(signed_by.map(|name| name.lookup().folded().to_owned()))
+        .bind(issuer.and_then(|issuer| issuer.version_id))
+        .bind(issuer.map(|issuer| issuer.expires_at.timestamp_millis()))
         .bind(provenance.map(|plugin| plugin.name.as_str()))
         .bind(provenance.map(|plugin| plugin.version.as_str()))
         .bind(provenance.map(|plugin| plugin.digest.as_str()))
@@ -198,6 +201,10 @@ fn stored(version: NewVersion, sequence: i64, credential: Owner) -> StoredVersio
             ..facts
         }),
         signed_by: version.signed_by,
+        issuer: version.issuer.map(|issuer| IssuerVersion {
+            expires_at: in_milliseconds(issuer.expires_at),
+            ..issuer
+        }),
         provenance: version.provenance,
         envelope: version.envelope,
     }

@@ -46,7 +46,7 @@ pub(super) async fn find(
 
 /// How the index is asked for names.
 #[derive(Debug, PartialEq, Eq)]
-enum NameSearch {
+pub(super) enum NameSearch {
     /// Every name.
     All,
     /// The folded names from the first bound up to, and without, the second.
@@ -59,7 +59,7 @@ enum NameSearch {
 
 impl NameSearch {
     /// None when no name can match.
-    fn new(names: &FindNames) -> Option<Self> {
+    pub(super) fn new(names: &FindNames) -> Option<Self> {
         match names {
             FindNames::Below(prefix) if prefix.as_str() == ROOT => Some(Self::All),
             FindNames::Below(prefix) => Self::below(prefix),
@@ -96,8 +96,8 @@ fn successor(text: &str) -> Option<String> {
 }
 
 /// The path of every name, and the first text behind all names.
-const ROOT: &str = "/";
-const AFTER_ROOT: &str = "0";
+pub(super) const ROOT: &str = "/";
+pub(super) const AFTER_ROOT: &str = "0";
 
 const TRIGRAM_CHARACTERS: usize = 3;
 

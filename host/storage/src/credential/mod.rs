@@ -4,6 +4,7 @@ mod append;
 mod append_all;
 mod certificates;
 mod change_versions;
+mod effective_expiry;
 mod find;
 mod row;
 pub(crate) mod statements;
@@ -11,10 +12,11 @@ pub(crate) mod statements;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use keywright_core::{
     credential::{
-        CredentialName, CredentialType, Find, FoundCredential, ListedCertificate, LookupName,
-        StoredVersion,
+        CredentialName, CredentialType, EffectiveExpiry, Find, FindNames, FoundCredential,
+        ListedCertificate, LookupName, StoredVersion,
     },
     ports::{
         Additions, AppendCondition, Appended, CredentialRepository, Identifiers, NewVersion,
@@ -120,6 +122,14 @@ impl CredentialRepository for SqliteCredentialRepository {
 
     async fn find(&self, find: &Find) -> Result<Vec<FoundCredential>, RepositoryFailure> {
         find::find(&self.pools.reader, find).await
+    }
+
+    async fn effective_expiries(
+        &self,
+        names: &FindNames,
+        until: DateTime<Utc>,
+    ) -> Result<Vec<EffectiveExpiry>, RepositoryFailure> {
+        effective_expiry::effective_expiries(&self.pools.reader, names, until).await
     }
 
     async fn certificates(&self) -> Result<Vec<ListedCertificate>, RepositoryFailure> {

@@ -4,8 +4,8 @@ use chrono::{DateTime, Utc};
 use keywright_core::{
     certificate::CertificateFacts,
     credential::{
-        CredentialName, CredentialType, FoundCredential, ListedVersion, PluginIdentity,
-        StoredVersion,
+        CredentialName, CredentialType, FoundCredential, IssuerVersion, ListedVersion,
+        PluginIdentity, StoredVersion,
     },
     ports::{Envelope, RepositoryFailure},
 };
@@ -30,6 +30,7 @@ pub(super) fn stored_version(row: &SqliteRow) -> Result<StoredVersion, Repositor
         is_generated: column!(row, "credential_version", "is_generated")?,
         certificate: certificate(row)?,
         signed_by: signed_by.map(CredentialName::from_stored),
+        issuer: issuer(row)?,
         provenance: provenance(row)?,
         envelope: Envelope {
             key_id: column!(row, "credential_version", "encryption_key_id")?,
@@ -85,6 +86,16 @@ fn certificate(row: &SqliteRow) -> Result<Option<CertificateFacts>, RepositoryFa
     }))
 }
 
+fn issuer(row: &SqliteRow) -> Result<Option<IssuerVersion>, RepositoryFailure> {
+    let Some(expires_at) = column!(row, "credential_version", "issuer_expires_at")? else {
+        return Ok(None);
+    };
+    Ok(Some(IssuerVersion {
+        version_id: column!(row, "credential_version", "issuer_version_id")?,
+        expires_at: time(expires_at, "credential_version.issuer_expires_at")?,
+    }))
+}
+
 fn provenance(row: &SqliteRow) -> Result<Option<PluginIdentity>, RepositoryFailure> {
     let Some(name) = column!(row, "credential_version", "plugin_name")? else {
         return Ok(None);
@@ -97,6 +108,9 @@ fn provenance(row: &SqliteRow) -> Result<Option<PluginIdentity>, RepositoryFailu
     }))
 }
 
-fn time(milliseconds: i64, place: &'static str) -> Result<DateTime<Utc>, RepositoryFailure> {
+pub(super) fn time(
+    milliseconds: i64,
+    place: &'static str,
+) -> Result<DateTime<Utc>, RepositoryFailure> {
     DateTime::from_timestamp_millis(milliseconds).ok_or(RepositoryFailure::Inconsistent(place))
 }

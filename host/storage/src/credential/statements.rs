@@ -6,7 +6,7 @@ macro_rules! select_version {
         concat!(
             "select v.id, v.sequence, c.id as credential_id, c.name, c.credential_type, v.created_at, v.is_transitional,
                 v.is_generated, v.expires_at, v.is_certificate_authority, v.is_self_signed, v.key_length_bits,
-                v.signed_by, v.plugin_name, v.plugin_version, v.plugin_digest, v.interface_version,
+                v.signed_by, v.issuer_version_id, v.issuer_expires_at, v.plugin_name, v.plugin_version, v.plugin_digest, v.interface_version,
                 v.encryption_key_id, v.nonce, v.ciphertext ",
             $($rest),+
         )
@@ -149,6 +149,48 @@ pub(crate) const FIND_EXPIRING_CONTAINING_SHORT: &str = select_found_expiring!(
     "and c.sequence in (select doc from credential_name_trigram where term >= $2 and term < $3)"
 );
 
+// ---- Expiry with the chain --------------------------------------------------------------------------------------------
+
+/// The links of the chains of versions in use that expire until `$1`, the first to expire first. A chain is walked from
+/// each version to the one that signed it; that one is older, so no chain comes back to itself.
+macro_rules! select_effective_expiries {
+    ($($names:literal),+) => {
+        concat!(
+            "with recursive chain_link as (
+                select c.sequence, c.name, c.current_created_at as version_created_at, 0 as depth,
+                    c.name as link_name, v.id as link_id, v.expires_at,
+                    v.signed_by, v.issuer_version_id, v.issuer_expires_at
+                from credential c join credential_version v on v.sequence = c.current_sequence
+                where v.expires_at is not null and ",
+            $($names),+,
+            "
+                union all
+                select l.sequence, l.name, l.version_created_at, l.depth + 1,
+                    coalesce(i.name, l.signed_by), v.id, coalesce(v.expires_at, l.issuer_expires_at),
+                    v.signed_by, v.issuer_version_id, v.issuer_expires_at
+                from chain_link l left join credential_version v on v.id = l.issuer_version_id
+                    left join credential i on i.sequence = v.credential_sequence
+                where l.issuer_expires_at is not null
+            )
+            select sequence, name, version_created_at, depth, link_name, link_id, expires_at
+            from chain_link where expires_at <= $1 order by expires_at, depth, sequence"
+        )
+    };
+}
+
+pub(crate) const EFFECTIVE_EXPIRIES_BELOW: &str =
+    select_effective_expiries!("c.name_folded >= $2 and c.name_folded < $3");
+
+/// SQLite: as [`FIND_CONTAINING`], with the phrase in `$2`.
+pub(crate) const EFFECTIVE_EXPIRIES_CONTAINING: &str = select_effective_expiries!(
+    "c.sequence in (select rowid from credential_name where credential_name match $2)"
+);
+
+/// SQLite: as [`FIND_CONTAINING_SHORT`], with the bounds in `$2` and `$3`.
+pub(crate) const EFFECTIVE_EXPIRIES_CONTAINING_SHORT: &str = select_effective_expiries!(
+    "c.sequence in (select doc from credential_name_trigram where term >= $2 and term < $3)"
+);
+
 // ---- Writing ----------------------------------------------------------------------------------------------------------
 
 pub(crate) const CREDENTIAL_AND_NEWEST_VERSION: &str = "
@@ -163,9 +205,9 @@ pub(crate) const INSERT_CREDENTIAL: &str = "
 pub(crate) const INSERT_VERSION: &str = "
     insert into credential_version (
         id, credential_sequence, created_at, is_transitional, is_generated, expires_at, is_certificate_authority,
-        is_self_signed, key_length_bits, signed_by, signed_by_folded, plugin_name, plugin_version, plugin_digest,
-        interface_version, encryption_key_id, nonce, ciphertext
-    ) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+        is_self_signed, key_length_bits, signed_by, signed_by_folded, issuer_version_id, issuer_expires_at,
+        plugin_name, plugin_version, plugin_digest, interface_version, encryption_key_id, nonce, ciphertext
+    ) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
     returning sequence";
 
 /// The new version is the newest; it is also the current one unless it is transitional.

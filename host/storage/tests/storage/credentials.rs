@@ -4,7 +4,7 @@ use std::{collections::HashSet, os::unix::fs::PermissionsExt};
 
 use crate::support::{Fixture, at, facts, version};
 use keywright_core::{
-    credential::{CredentialName, LookupName, PluginIdentity},
+    credential::{CredentialName, IssuerVersion, LookupName, PluginIdentity},
     ports::{
         AppendCondition, Appended, CredentialRepository, NewVersion, RepositoryFailure,
         VersionSelection,
@@ -19,6 +19,10 @@ async fn a_version_comes_back_as_it_was_appended() {
         is_generated: Some(true),
         certificate: Some(facts(5_000)),
         signed_by: Some(CredentialName::parse("/CA").unwrap()),
+        issuer: Some(IssuerVersion {
+            version_id: Some(Uuid::from_u128(77)),
+            expires_at: at(6_000),
+        }),
         provenance: Some(PluginIdentity {
             name: "certificate".into(),
             version: "1.2.3".into(),

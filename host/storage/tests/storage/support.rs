@@ -158,6 +158,7 @@ pub(crate) fn version(
         is_generated: None,
         certificate: None,
         signed_by: None,
+        issuer: None,
         provenance: None,
         envelope: Envelope {
             key_id: KEY_ID,

@@ -1,8 +1,9 @@
 //! `GET /api/v1/data` with `path` or `name-like`: a search.
 
 use axum::response::Response;
-use keywright_core::credential::{FindNames, FoundCredential};
+use keywright_core::credential::{CredentialName, EffectiveExpiry, FindNames, FoundCredential};
 use serde::Serialize;
+use uuid::Uuid;
 
 use crate::{
     Api,
@@ -13,7 +14,14 @@ use crate::{
 /// What to search for.
 pub(super) struct FindRequest {
     names: FindNames,
-    expires_within_days: Option<i64>,
+    expiry: Option<Expiry>,
+}
+
+/// Which certificates a search by expiry asks for.
+struct Expiry {
+    within_days: i64,
+    /// Whether the whole chain of the version in use counts, instead of the newest version alone.
+    is_effective: bool,
 }
 
 impl FindRequest {
@@ -25,10 +33,20 @@ impl FindRequest {
             (Some(path), None) => FindNames::below(path),
             (None, Some(part)) => FindNames::containing(part),
         };
-        Ok(Some(Self {
-            names,
-            expires_within_days: query.integer("expires-within-days")?,
-        }))
+        let expiry = match (
+            query.integer(EXPIRES_WITHIN_DAYS)?,
+            query.boolean(EFFECTIVE)?,
+        ) {
+            (Some(within_days), is_effective) => Some(Expiry {
+                within_days,
+                is_effective: is_effective.unwrap_or(false),
+            }),
+            (None, Some(true)) => {
+                return Err(QueryRefused::Dependent(EFFECTIVE, EXPIRES_WITHIN_DAYS));
+            }
+            (None, _) => None,
+        };
+        Ok(Some(Self { names, expiry }))
     }
 }
 
@@ -43,6 +61,16 @@ struct FoundBody<'a> {
     version_created_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     expiry_date: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expiring_link: Option<LinkBody<'a>>,
+}
+
+/// The certificate of a chain that expires first.
+#[derive(Serialize)]
+struct LinkBody<'a> {
+    name: Option<&'a str>,
+    version_id: Option<Uuid>,
+    depth: u32,
 }
 
 impl<'a> FoundBody<'a> {
@@ -51,18 +79,53 @@ impl<'a> FoundBody<'a> {
             name: found.name.as_str(),
             version_created_at: timestamp(found.version_created_at),
             expiry_date: found.expires_at.map(timestamp),
+            expiring_link: None,
+        }
+    }
+
+    fn of_effective(expiry: &'a EffectiveExpiry) -> Self {
+        let link = &expiry.link;
+        Self {
+            name: expiry.name.as_str(),
+            version_created_at: timestamp(expiry.version_created_at),
+            expiry_date: Some(timestamp(link.expires_at)),
+            expiring_link: Some(LinkBody {
+                name: link.name.as_ref().map(CredentialName::as_str),
+                version_id: link.version_id,
+                depth: link.depth,
+            }),
         }
     }
 }
 
 /// Answers a search.
 pub(super) async fn answer(api: &Api, request: FindRequest) -> Result<Response, ApiFailure> {
-    let found = api
-        .credentials
-        .find(request.names, request.expires_within_days)
-        .await
-        .map_err(|failure| ApiFailure::of(failure, Endpoint::Other))?;
-    rendered(&FindResponse {
-        credentials: found.iter().map(FoundBody::of).collect(),
-    })
+    match request.expiry {
+        Some(Expiry {
+            within_days,
+            is_effective: true,
+        }) => {
+            let found = api
+                .credentials
+                .effective_expiries(&request.names, within_days)
+                .await
+                .map_err(|failure| ApiFailure::of(failure, Endpoint::Other))?;
+            rendered(&FindResponse {
+                credentials: found.iter().map(FoundBody::of_effective).collect(),
+            })
+        }
+        expiry => {
+            let found = api
+                .credentials
+                .find(request.names, expiry.map(|expiry| expiry.within_days))
+                .await
+                .map_err(|failure| ApiFailure::of(failure, Endpoint::Other))?;
+            rendered(&FindResponse {
+                credentials: found.iter().map(FoundBody::of).collect(),
+            })
+        }
+    }
 }
+
+const EXPIRES_WITHIN_DAYS: &str = "expires-within-days";
+const EFFECTIVE: &str = "effective";

@@ -136,6 +136,7 @@ mod tests {
             is_generated: Some(true),
             certificate: None,
             signed_by: Some(CredentialName::parse(signer).unwrap()),
+            issuer: None,
             provenance: None,
             envelope: Envelope {
                 key_id: Uuid::nil(),

@@ -2,12 +2,13 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use crate::{
     Failure,
     credential::{
-        CredentialName, Credentials, LookupName, StoredVersion,
+        CredentialName, Credentials, IssuerVersion, LookupName, StoredVersion,
         authority::{Authority, TransitionalParent},
         regenerate::other_signer,
         stored_certificate::StoredCertificate,
@@ -30,11 +31,19 @@ pub(super) struct SignerVersions {
     transitional_id: Option<Uuid>,
 }
 
+/// An authority's version that is made, and not written yet.
+struct Remade {
+    name: CredentialName,
+    version_id: Uuid,
+    expires_at: Option<DateTime<Utc>>,
+    certificate: Arc<StoredCertificate>,
+}
+
 /// The authorities that have signed so far, and those that are made and ready to sign, by folded name.
 pub(super) struct Signers<'a> {
     credentials: &'a Credentials,
     ready: HashMap<String, Arc<Signer>>,
-    remade: HashMap<String, (CredentialName, Uuid, Arc<StoredCertificate>)>,
+    remade: HashMap<String, Remade>,
     read: Vec<ReadVersions>,
 }
 
@@ -52,7 +61,12 @@ impl<'a> Signers<'a> {
     pub(super) fn add(&mut self, version: &NewVersion, certificate: Arc<StoredCertificate>) {
         let folded = version.name.lookup().folded().to_owned();
         self.ready.remove(&folded);
-        let remade = (version.name.clone(), version.id, certificate);
+        let remade = Remade {
+            name: version.name.clone(),
+            version_id: version.id,
+            expires_at: version.certificate.as_ref().map(|facts| facts.expires_at),
+            certificate,
+        };
         self.remade.insert(folded, remade);
     }
 
@@ -92,7 +106,7 @@ impl<'a> Signers<'a> {
         });
         let transitional = current.iter().find(|version| version.is_transitional);
         let transitional_id = transitional.map(|version| version.id);
-        let Some((name, signing_id, certificate)) = self.remade.get(name.folded()) else {
+        let Some(remade) = self.remade.get(name.folded()) else {
             let in_use = current.iter().find(|version| !version.is_transitional);
             let signing_id = in_use.ok_or(Failure::IssuerNotFound)?.id;
             return Ok(Signer {
@@ -111,10 +125,18 @@ impl<'a> Signers<'a> {
         };
         Ok(Signer {
             versions: SignerVersions {
-                signing_id: *signing_id,
+                signing_id: remade.version_id,
                 transitional_id,
             },
-            authority: Authority::new(name.clone(), certificate.as_ref().clone(), trusted)?,
+            authority: Authority::new(
+                remade.name.clone(),
+                remade.expires_at.map(|expires_at| IssuerVersion {
+                    version_id: Some(remade.version_id),
+                    expires_at,
+                }),
+                remade.certificate.as_ref().clone(),
+                trusted,
+            )?,
         })
     }
 }

@@ -207,6 +207,7 @@ impl Credentials {
             },
             certificate: stored.certificate,
             signed_by: stored.signed_by,
+            issuer: stored.issuer,
             provenance: stored.provenance,
         })
     }

@@ -7,11 +7,13 @@
 mod add_version;
 mod child_versions;
 mod delete_version;
+mod effective_expiry;
 mod list;
 mod regenerate;
 mod transitional;
 mod versions;
 
 pub use add_version::NewCertificateVersion;
+pub use effective_expiry::{ChainLink, EffectiveExpiry};
 pub use list::{CertificateSummary, ListedCertificate, ListedVersion};
 pub use regenerate::RegenerateCertificate;

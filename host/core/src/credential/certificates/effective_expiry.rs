@@ -1,0 +1,53 @@
+//! Which certificates stop being valid, and because of which certificate in their chain.
+
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+use crate::{
+    Failure,
+    credential::{CredentialName, Credentials, FindNames},
+};
+
+/// When the version in use of a certificate stops being valid: when the first certificate of its chain expires.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EffectiveExpiry {
+    /// The certificate's name, in the casing of its first writer.
+    pub name: CredentialName,
+    /// When its version in use was made: its newest that is not transitional.
+    pub version_created_at: DateTime<Utc>,
+    /// The link of its chain that expires first; of several, the nearest to the certificate.
+    pub link: ChainLink,
+}
+
+/// One certificate of a chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChainLink {
+    /// Its place: 0 is the certificate itself, 1 what signed it, and so on.
+    pub depth: u32,
+    /// The credential that it belongs to, as far as that is known: a certificate may have been set with an issuer that was
+    /// never stored.
+    pub name: Option<CredentialName>,
+    /// The version that it is, as long as that exists.
+    pub version_id: Option<Uuid>,
+    /// The end of its validity.
+    pub expires_at: DateTime<Utc>,
+}
+
+impl Credentials {
+    /// The certificates whose version in use stops being valid within so many times 24 hours, or already has, the first to
+    /// do so before the others.
+    ///
+    /// A version's chain is what actually signed it, link by link, whatever versions those authorities have got since. It
+    /// ends at a self-signed certificate, or where no more is known.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    pub async fn effective_expiries(
+        &self,
+        names: &FindNames,
+        within_days: i64,
+    ) -> Result<Vec<EffectiveExpiry>, Failure> {
+        let until = self.time_in_days(within_days);
+        Ok(self.repository.effective_expiries(names, until).await?)
+    }
+}
