@@ -116,6 +116,27 @@ async fn the_id_of_a_credential_of_another_type_is_that_of_no_certificate() {
 }
 
 #[tokio::test]
+async fn a_credential_that_is_made_anew_meanwhile_gets_no_version_of_the_old_one() {
+    let service = Service::new();
+    let generate = json!({"name": "/c", "type": "certificate", "parameters": {"duration": 9}});
+    assert_status(&service.send_json("POST", DATA, &generate).await, 200);
+    let is_anew = &service.memory.is_anew_before_append;
+    is_anew.store(true, std::sync::atomic::Ordering::SeqCst);
+    let new = json!({"value": {"certificate": "x"}});
+    for (below, body) in [("regenerate", json!({})), ("versions", new)] {
+        let id = service.memory.credential_id("/c");
+        let certificate = Certificate {
+            service: &service,
+            id,
+        };
+        assert_status(&certificate.send("POST", below, &body).await, 404);
+        assert_ne!(service.memory.credential_id("/c"), id, "{below}");
+    }
+    let versions = service.get("/api/v1/data?name=/c").await.json();
+    assert_eq!(versions["data"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn a_database_that_is_away_is_503_everywhere() {
     let service = Service::new();
     let root = Certificate::set(&service, "/root", &json!({"certificate": "one"})).await;
