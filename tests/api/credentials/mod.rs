@@ -1,6 +1,7 @@
 //! Reading, finding and deleting credentials.
 
 mod delete;
+mod effective_expiry;
 mod expiring;
 mod find;
 mod get;

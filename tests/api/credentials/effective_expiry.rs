@@ -1,0 +1,200 @@
+//! GET /api/v1/data with expires-within-days and effective
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
+use keywright_harness::Server;
+use serde_json::{Value, json};
+
+use crate::{certificates::Certificate, given};
+
+#[tokio::test]
+async fn a_leaf_that_outlives_its_authority_expires_with_it() {
+    let server = Server::start().await;
+    let root = generate(&server, "/root", json!({"is_ca": true, "duration": 20})).await;
+    let leaf = generate(&server, "/leaf", json!({"ca": "/root", "duration": 300})).await;
+    assert!(expiring(&server, "/leaf", "").await.is_empty());
+    let item = json!({
+        "name": "/leaf",
+        "version_created_at": leaf["version_created_at"],
+        "expiry_date": root["expiry_date"],
+        "expiring_link": {"name": "/root", "version_id": root["id"], "depth": 1},
+    });
+    assert_eq!(effective(&server, "/leaf").await, [item]);
+}
+
+#[tokio::test]
+async fn an_authority_in_use_is_not_hidden_by_a_newer_transitional_version() {
+    let server = Server::start().await;
+    let active = generate(&server, "/root", json!({"is_ca": true, "duration": 20})).await;
+    let root = Certificate::named(&server, "/root").await;
+    let body = json!({"set_as_transitional": true, "duration": 300});
+    let transitional = root.regenerate(body).await.expect(200).json();
+    assert!(expiring(&server, "/root", "").await.is_empty());
+    let item = json!({
+        "name": "/root",
+        "version_created_at": active["version_created_at"],
+        "expiry_date": active["expiry_date"],
+        "expiring_link": {"name": "/root", "version_id": active["id"], "depth": 0},
+    });
+    assert_eq!(effective(&server, "/root").await, [item]);
+    // The flag moves: the long-lived version is the one in use.
+    let to_active = Value::String(given::id(&active));
+    root.move_transitional(to_active).await.expect(200);
+    assert_ne!(given::id(&transitional), given::id(&active));
+    assert!(effective(&server, "/root").await.is_empty());
+}
+
+#[tokio::test]
+async fn what_signed_counts_and_not_what_would_sign_now() {
+    let server = Server::start().await;
+    let old = generate(&server, "/root", json!({"is_ca": true, "duration": 20})).await;
+    generate(&server, "/leaf", json!({"ca": "/root", "duration": 300})).await;
+    let renewed = json!({"duration": 900});
+    let root = Certificate::named(&server, "/root").await;
+    root.regenerate(renewed).await.expect(200);
+    assert!(effective(&server, "/root").await.is_empty());
+    let [item] = &effective(&server, "/leaf").await[..] else {
+        panic!("the old version of the authority counts")
+    };
+    assert_eq!(item["expiring_link"]["version_id"], old["id"]);
+    let leaf = Certificate::named(&server, "/leaf").await;
+    leaf.regenerate(json!({})).await.expect(200);
+    assert!(effective(&server, "/leaf").await.is_empty());
+}
+
+#[tokio::test]
+async fn the_link_that_expires_first_is_told_however_far_up_it_is() {
+    let server = Server::start().await;
+    generate(&server, "/root", json!({"is_ca": true, "duration": 30})).await;
+    let intermediate = json!({"is_ca": true, "ca": "/root", "duration": 300});
+    generate(&server, "/intermediate", intermediate).await;
+    let leaf = json!({"ca": "/intermediate", "duration": 200});
+    generate(&server, "/path/leaf", leaf).await;
+    let short = json!({"ca": "/intermediate", "duration": 5});
+    generate(&server, "/path/short", short).await;
+    let found: Vec<(String, String, u64)> = effective(&server, "/")
+        .await
+        .iter()
+        .map(|item| {
+            let link = &item["expiring_link"];
+            let name = |item: &Value| item["name"].as_str().unwrap().to_owned();
+            (name(item), name(link), link["depth"].as_u64().unwrap())
+        })
+        .collect();
+    // The first to expire stands first; after it, those with the shorter way to what expires.
+    let expected = [
+        ("/path/short", "/path/short", 0),
+        ("/root", "/root", 0),
+        ("/intermediate", "/root", 1),
+        ("/path/leaf", "/root", 2),
+    ];
+    let expected = expected.map(|(name, link, depth)| (name.to_owned(), link.to_owned(), depth));
+    assert_eq!(found, expected);
+    for (query, names) in [
+        ("path=/path", &["/path/short", "/path/leaf"][..]),
+        ("name-like=LEA", &["/path/leaf"]),
+        ("name-like=r", &["/path/short", "/root", "/intermediate"]),
+        (
+            "name-like=",
+            &["/path/short", "/root", "/intermediate", "/path/leaf"],
+        ),
+        ("path=/elsewhere", &[]),
+        ("name-like=%20", &[]),
+    ] {
+        let query = format!("{query}&expires-within-days=60&effective=true");
+        assert_eq!(given::found(&server, &query).await, names, "{query}");
+    }
+    for (days, count) in [(4, 0), (5, 1), (29, 1), (30, 4), (-1, 0), (i64::MAX, 4)] {
+        let query = format!("path=&expires-within-days={days}&effective=true");
+        assert_eq!(given::found(&server, &query).await.len(), count, "{days}");
+    }
+}
+
+#[tokio::test]
+async fn an_issuer_that_was_never_stored_or_is_gone_counts_too() {
+    let server = Server::start().await;
+    let root = generate(&server, "/root", json!({"is_ca": true, "duration": 20})).await;
+    let leaf = generate(&server, "/leaf", json!({"ca": "/root", "duration": 300})).await;
+    let named = json!({"certificate": leaf["value"]["certificate"], "ca_name": "/root"});
+    given::set(&server, "/set/named", "certificate", named).await;
+    let elsewhere = json!({
+        "certificate": leaf["value"]["certificate"],
+        "ca": root["value"]["certificate"],
+    });
+    given::set(&server, "/set/elsewhere", "certificate", elsewhere).await;
+    server.delete("/api/v1/data?name=/root").await.expect(204);
+    for (name, link) in [
+        (
+            "/leaf",
+            json!({"name": "/root", "version_id": null, "depth": 1}),
+        ),
+        (
+            "/set/named",
+            json!({"name": "/root", "version_id": null, "depth": 1}),
+        ),
+        (
+            "/set/elsewhere",
+            json!({"name": null, "version_id": null, "depth": 1}),
+        ),
+    ] {
+        let found = effective(&server, name).await;
+        assert_eq!(found[0]["expiring_link"], link, "{name}");
+        assert_eq!(found[0]["expiry_date"], root["expiry_date"], "{name}");
+        assert_eq!(found.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn certificates_without_a_version_in_use_and_other_types_are_left_out() {
+    let server = Server::start().await;
+    generate(&server, "/only", json!({"self_sign": true, "duration": 5})).await;
+    given::set_value(&server, "/value", "v").await;
+    let only = Certificate::named(&server, "/only").await;
+    only.move_transitional(json!("latest")).await.expect(200);
+    let all = "path=&expires-within-days=60&effective=true";
+    assert!(given::found(&server, all).await.is_empty());
+    let by_newest = "path=&expires-within-days=60&effective=false";
+    assert_eq!(given::found(&server, by_newest).await, ["/only"]);
+}
+
+#[tokio::test]
+async fn effective_is_a_boolean_and_needs_a_number_of_days() {
+    let server = Server::start().await;
+    for (query, named) in [
+        ("path=&effective=true", "expires-within-days"),
+        ("path=&expires-within-days=1&effective=maybe", "effective"),
+        (
+            "path=&expires-within-days=1&effective=true&effective=true",
+            "effective",
+        ),
+    ] {
+        let answer = server.get(&format!("/api/v1/data?{query}")).await;
+        let answer = answer.expect(400).json();
+        let error = answer["error"].as_str().unwrap();
+        assert!(error.contains(named), "{query}: {error}");
+    }
+    server
+        .get("/api/v1/data?path=&effective=false")
+        .await
+        .expect(200);
+}
+
+async fn generate(server: &Server, name: &str, mut parameters: Value) -> Value {
+    parameters["common_name"] = json!("c");
+    given::generate(server, name, "certificate", parameters).await
+}
+
+/// What expires within 60 days with its chain, of the names that contain a text.
+async fn effective(server: &Server, part: &str) -> Vec<Value> {
+    expiring(server, part, "&effective=true").await
+}
+
+async fn expiring(server: &Server, part: &str, more: &str) -> Vec<Value> {
+    let query = format!("/api/v1/data?name-like={part}&expires-within-days=60{more}");
+    let answer = server.get(&query).await.expect(200).json();
+    answer["credentials"].as_array().unwrap().clone()
+}
