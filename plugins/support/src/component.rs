@@ -2,14 +2,16 @@
 /// `normalizer`, `acceptor`, and `recoverer` where `recover` is given.
 ///
 /// It defines the type `Component`, which the module of the bindings exports; that module stands beside the call, with the
-/// world that it is made of. The schemas and the entropy of the description are the constants `PARAMETERS_SCHEMA`,
-/// `VALUE_SCHEMA` and `ENTROPY_BITS_MIN` of the plugin's crate, the version is that of its package.
+/// world that it is made of. The plugin's version is that of its package.
 #[macro_export]
 macro_rules! generator_component {
     (
         bindings: $bindings:ident,
         credential_type: $credential_type:literal,
         summary: $summary:literal,
+        parameters_schema: $parameters_schema:expr,
+        value_schema: $value_schema:expr,
+        entropy_bits_min: $entropy_bits_min:expr,
         generate: $generate:expr,
         normalize: $normalize:expr,
         accept: $accept:expr,
@@ -30,10 +32,10 @@ macro_rules! generator_component {
                     credential_type: $credential_type.to_owned(),
                     plugin_version: env!("CARGO_PKG_VERSION").to_owned(),
                     summary: $summary.to_owned(),
-                    parameters_schema: crate::PARAMETERS_SCHEMA.to_owned(),
-                    value_schema: crate::VALUE_SCHEMA.to_owned(),
+                    parameters_schema: $parameters_schema.to_owned(),
+                    value_schema: $value_schema.to_owned(),
                     issuer_parameter: None,
-                    entropy_bits_min: Some(crate::ENTROPY_BITS_MIN),
+                    entropy_bits_min: Some($entropy_bits_min),
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 #![expect(
     clippy::indexing_slicing,
+    clippy::panic,
     clippy::unwrap_used,
     reason = "a test ends when what it needs is not there"
 )]
@@ -112,6 +113,24 @@ async fn the_link_that_expires_first_is_told_however_far_up_it_is() {
         let query = format!("path=&expires-within-days={days}&effective=true");
         assert_eq!(given::found(&server, &query).await.len(), count, "{days}");
     }
+}
+
+#[tokio::test]
+async fn after_a_bulk_regeneration_the_new_authorities_count() {
+    let server = Server::start().await;
+    generate(&server, "/root", json!({"is_ca": true, "duration": 900})).await;
+    let intermediate = json!({"is_ca": true, "ca": "/root", "duration": 20});
+    generate(&server, "/intermediate", intermediate).await;
+    let leaf = json!({"ca": "/intermediate", "duration": 300});
+    generate(&server, "/leaf", leaf).await;
+    let body = json!({"signed_by": "/root"});
+    server
+        .post("/api/v1/bulk-regenerate", body)
+        .await
+        .expect(200);
+    let intermediate = given::versions(&server, "/intermediate").await;
+    let link = json!({"name": "/intermediate", "version_id": intermediate[0]["id"], "depth": 1});
+    assert_eq!(effective(&server, "/leaf").await[0]["expiring_link"], link);
 }
 
 #[tokio::test]
