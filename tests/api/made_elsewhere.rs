@@ -30,6 +30,13 @@ pub(crate) fn authority(common_name: &str) -> MadeElsewhere {
     self_signed(as_authority(parameters(common_name)), rsa_key())
 }
 
+/// A certificate authority that signed itself and is valid for so many days.
+pub(crate) fn authority_for_days(common_name: &str, days: u64) -> MadeElsewhere {
+    let mut parameters = as_authority(parameters(common_name));
+    parameters.not_after = parameters.not_before + Duration::from_hours(days * 24);
+    self_signed(parameters, rsa_key())
+}
+
 /// A leaf that signed itself.
 pub(crate) fn self_signed_leaf(common_name: &str) -> MadeElsewhere {
     self_signed(parameters(common_name), rsa_key())

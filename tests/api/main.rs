@@ -3,6 +3,7 @@
 mod authentication;
 mod bulk_regenerate;
 mod certificate_settings;
+mod certificates;
 mod credentials;
 mod generate;
 mod given;

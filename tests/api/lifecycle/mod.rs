@@ -2,4 +2,5 @@
 
 mod concurrency;
 mod restart;
+mod rotation;
 mod shutdown;

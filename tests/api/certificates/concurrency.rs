@@ -1,0 +1,133 @@
+//! Writers of one certificate at the same moment.
+
+use std::sync::Arc;
+
+use keywright_harness::{Answer, Server};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::{sync::Barrier, task::JoinSet};
+
+use super::{Certificate, transitional};
+use crate::{given, made_elsewhere::authority};
+
+/// Sends the same requests at once, each from a task of its own.
+async fn at_once(server: &Arc<Server>, requests: Vec<(Method, String, Value)>) -> Vec<Answer> {
+    let barrier = Arc::new(Barrier::new(requests.len()));
+    let mut calls = JoinSet::new();
+    for (method, path, body) in requests {
+        let (server, barrier) = (Arc::clone(server), Arc::clone(&barrier));
+        calls.spawn(async move {
+            let request = server.authorized(method, &path).body(body.to_string());
+            barrier.wait().await;
+            server.send(request).await
+        });
+    }
+    calls.join_all().await
+}
+
+fn statuses(answers: &[Answer]) -> Vec<u16> {
+    let mut statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
+    statuses.sort_unstable();
+    statuses
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_simultaneous_transitional_regenerations_one_succeeds() {
+    let server = Arc::new(Server::start().await);
+    let certificate = Certificate::generate_root(&server, "/a").await;
+    let body = json!({"set_as_transitional": true});
+    for round in 0..6 {
+        let before = certificate.versions().await.len();
+        let request = (Method::POST, certificate.path("regenerate"), body.clone());
+        let answers = at_once(&server, vec![request.clone(), request]).await;
+        assert_eq!(statuses(&answers), [200, 400], "{round}");
+        let refused = answers.iter().find(|answer| answer.status == 400).unwrap();
+        assert!(refused.error().contains("transitional"), "{refused:?}");
+        let versions = certificate.versions().await;
+        assert_eq!(versions.len(), before + 1);
+        assert_eq!(transitional(&versions).len(), 1);
+        certificate.move_transitional(Value::Null).await.expect(200);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_simultaneous_transitional_versions_one_is_added() {
+    let server = Arc::new(Server::start().await);
+    let value = json!({"certificate": authority("root").certificate});
+    let certificate = Certificate::set(&server, "/a", value.clone()).await;
+    let body = json!({"value": value, "transitional": true});
+    for _ in 0..10 {
+        let request = (Method::POST, certificate.path("versions"), body.clone());
+        let answers = at_once(&server, vec![request; 8]).await;
+        assert_eq!(statuses(&answers), [200, 400, 400, 400, 400, 400, 400, 400]);
+        assert_eq!(transitional(&certificate.versions().await).len(), 1);
+        certificate.move_transitional(Value::Null).await.expect(200);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flag_that_moves_while_versions_are_added_is_on_one_version_at_the_most() {
+    let server = Arc::new(Server::start().await);
+    let value = json!({"certificate": authority("root").certificate});
+    let certificate = Certificate::set(&server, "/a", value.clone()).await;
+    let add = json!({"value": value, "transitional": true});
+    let add = (Method::POST, certificate.path("versions"), add);
+    for _ in 0..10 {
+        let moved = json!({"version": "latest"});
+        let moved = (
+            Method::PUT,
+            certificate.path("update_transitional_version"),
+            moved,
+        );
+        let requests = vec![add.clone(), moved.clone(), add.clone(), moved];
+        for answer in at_once(&server, requests).await {
+            assert!([200, 400].contains(&answer.status), "{answer:?}");
+        }
+        assert_eq!(transitional(&certificate.versions().await).len(), 1);
+        certificate.move_transitional(Value::Null).await.expect(200);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_simultaneous_deletions_of_all_versions_one_version_is_left() {
+    let server = Arc::new(Server::start().await);
+    let value = json!({"certificate": authority("root").certificate});
+    for _ in 0..8 {
+        given::set(&server, "/a", "certificate", value.clone()).await;
+    }
+    let certificate = Certificate::named(&server, "/a").await;
+    let versions = certificate.versions().await;
+    let requests = versions.iter().map(|version| {
+        let path = certificate.path(&format!("versions/{}", given::id(version)));
+        (Method::DELETE, path, Value::Null)
+    });
+    let answers = at_once(&server, requests.collect()).await;
+    assert_eq!(statuses(&answers), [200, 200, 200, 200, 200, 200, 200, 400]);
+    assert_eq!(certificate.versions().await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_certificate_that_is_made_anew_meanwhile_gets_no_version_of_the_old_one() {
+    let server = Arc::new(Server::start().await);
+    let value = json!({"certificate": authority("root").certificate});
+    for round in 0..6 {
+        let old = Certificate::set(&server, "/a", value.clone()).await;
+        let barrier = Arc::new(Barrier::new(2));
+        let regenerating = {
+            let (server, barrier) = (Arc::clone(&server), Arc::clone(&barrier));
+            let path = old.path("regenerate");
+            tokio::spawn(async move {
+                barrier.wait().await;
+                server.post(&path, json!({})).await
+            })
+        };
+        barrier.wait().await;
+        // It goes before, while or after the key is made.
+        server.delete("/api/v1/data?name=/a").await.expect(204);
+        let new = Certificate::set(&server, "/a", value.clone()).await;
+        let answer = regenerating.await.unwrap();
+        assert!([200, 404].contains(&answer.status), "{round}: {answer:?}");
+        assert_eq!(new.versions().await.len(), 1, "{round}");
+        server.delete("/api/v1/data?name=/a").await.expect(204);
+    }
+}

@@ -1,0 +1,96 @@
+//! `DELETE /api/v1/certificates/{certificate_id}/versions/{version_id}`.
+
+use keywright_harness::Server;
+use serde_json::{Value, json};
+
+use super::{Certificate, ids, transitional};
+use crate::{given, made_elsewhere::authority};
+
+async fn with_versions<'a>(server: &'a Server, name: &str, count: usize) -> Certificate<'a> {
+    let root = authority("root");
+    let value = json!({"certificate": root.certificate, "private_key": root.private_key});
+    for _ in 0..count {
+        given::set(server, name, "certificate", value.clone()).await;
+    }
+    Certificate::named(server, name).await
+}
+
+#[tokio::test]
+async fn the_deleted_version_is_answered_and_gone() {
+    let server = Server::start().await;
+    let certificate = with_versions(&server, "/a", 3).await;
+    let [newest, middle, oldest] = certificate.versions().await.try_into().unwrap();
+    let deleted = certificate.delete_version(&given::id(&middle)).await;
+    assert_eq!(deleted.expect(200).json(), middle);
+    assert_eq!(
+        certificate.versions().await,
+        [newest.clone(), oldest.clone()]
+    );
+    let by_id = format!("/api/v1/data/{}", given::id(&middle));
+    server.get(&by_id).await.expect(404);
+
+    let deleted = certificate.delete_version(&given::id(&newest)).await;
+    assert_eq!(deleted.expect(200).json(), newest);
+    assert_eq!(given::versions(&server, "/a").await, [oldest.clone()]);
+    assert_eq!(certificate.current().await, [oldest]);
+}
+
+#[tokio::test]
+async fn the_last_version_stays() {
+    let server = Server::start().await;
+    let certificate = with_versions(&server, "/a", 1).await;
+    let only = certificate.versions().await;
+    for flag in [Value::Null, json!("latest")] {
+        certificate.move_transitional(flag).await.expect(200);
+        let answer = certificate.delete_version(&given::id(&only[0])).await;
+        answer.expect(400).error();
+        assert_eq!(ids(&certificate.versions().await), ids(&only));
+    }
+    server.delete("/api/v1/data?name=/a").await.expect(204);
+}
+
+#[tokio::test]
+async fn a_version_that_is_not_there_and_one_of_another_certificate_are_404() {
+    let server = Server::start().await;
+    let certificate = with_versions(&server, "/a", 3).await;
+    let other = with_versions(&server, "/other", 2).await;
+    let value = given::set_value(&server, "/value", "text").await;
+    let gone = given::id(&certificate.versions().await[0]);
+    certificate.delete_version(&gone).await.expect(200);
+    for version in [
+        gone,
+        given::id(&other.versions().await[0]),
+        given::id(&value),
+        certificate.id.clone(),
+        "8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9".to_owned(),
+        "x".to_owned(),
+    ] {
+        let answer = certificate.delete_version(&version).await;
+        assert_eq!(answer.status, 404, "{version}: {answer:?}");
+        answer.error();
+    }
+    assert_eq!(certificate.versions().await.len(), 2);
+    assert_eq!(other.versions().await.len(), 2);
+    assert_eq!(given::versions(&server, "/value").await, [value]);
+}
+
+#[tokio::test]
+async fn deleting_the_transitional_version_makes_room_for_another() {
+    let server = Server::start().await;
+    let certificate = with_versions(&server, "/a", 1).await;
+    let body = json!({
+        "value": {"certificate": authority("next").certificate}, "transitional": true,
+    });
+    let first = certificate
+        .add_version(body.clone())
+        .await
+        .expect(200)
+        .json();
+    let deleted = certificate.delete_version(&given::id(&first)).await;
+    assert_eq!(deleted.expect(200).json(), first);
+    let second = certificate.add_version(body).await.expect(200).json();
+    assert_eq!(
+        transitional(&certificate.versions().await),
+        [given::id(&second)]
+    );
+}

@@ -1,0 +1,192 @@
+//! `GET /api/v1/certificates`.
+
+use keywright_harness::Server;
+use serde_json::{Value, json};
+
+use super::{CERTIFICATES, Certificate, ids, summary};
+use crate::{given, made_elsewhere::authority};
+
+async fn all(server: &Server) -> Vec<Value> {
+    let answer = server.get(CERTIFICATES).await.expect(200).json();
+    assert_eq!(given::members(&answer), ["certificates"]);
+    answer["certificates"].as_array().unwrap().clone()
+}
+
+fn names(summaries: &[Value]) -> Vec<&str> {
+    summaries
+        .iter()
+        .map(|summary| summary["name"].as_str().unwrap())
+        .collect()
+}
+
+#[tokio::test]
+async fn a_summary_has_the_versions_newest_first_with_their_marks() {
+    let server = Server::start().await;
+    let root = Certificate::generate_root(&server, "/Root").await;
+    let body = json!({"set_as_transitional": true});
+    root.regenerate(body).await.expect(200);
+    let listed = summary(&server, "/Root").await;
+    assert_eq!(
+        given::members(&listed),
+        ["name", "id", "versions", "signed_by", "signs"]
+    );
+    assert_eq!(listed["name"], "/Root");
+    let versions = root.versions().await;
+    assert_eq!(ids(listed["versions"].as_array().unwrap()), ids(&versions));
+    for (listed, version) in listed["versions"].as_array().unwrap().iter().zip(versions) {
+        let marks = [
+            "id",
+            "expiry_date",
+            "transitional",
+            "certificate_authority",
+            "self_signed",
+            "generated",
+        ];
+        assert_eq!(given::members(listed), marks);
+        for mark in marks {
+            assert_eq!(listed[mark], version[mark], "{mark}");
+        }
+    }
+    assert_eq!(all(&server).await, [listed]);
+}
+
+#[tokio::test]
+async fn a_name_is_looked_up_without_case_and_with_its_slash_or_without() {
+    let server = Server::start().await;
+    Certificate::set(
+        &server,
+        "/a/Root",
+        json!({"ca": authority("x").certificate}),
+    )
+    .await;
+    let expected = summary(&server, "/a/Root").await;
+    for name in ["a/Root", "/A/ROOT", "%2Fa%2Froot"] {
+        assert_eq!(summary(&server, name).await, expected, "{name}");
+    }
+    let slashed = server
+        .get("/api/v1/certificates/?name=/a/root")
+        .await
+        .expect(200);
+    assert_eq!(slashed.json()["certificates"], json!([expected]));
+}
+
+#[tokio::test]
+async fn an_absent_name_and_one_of_another_type_are_404() {
+    let server = Server::start().await;
+    given::set_value(&server, "/v", "text").await;
+    for name in ["/v", "/absent", "/a%20b", "/"] {
+        let answer = server.get(&format!("{CERTIFICATES}?name={name}")).await;
+        answer.expect(404).error();
+    }
+}
+
+#[tokio::test]
+async fn an_empty_or_repeated_name_is_400() {
+    let server = Server::start().await;
+    for query in ["name=", "name", "name=/a&name=/a"] {
+        let answer = server.get(&format!("{CERTIFICATES}?{query}")).await;
+        assert!(answer.expect(400).error().contains("name"), "{query}");
+    }
+}
+
+#[tokio::test]
+async fn all_certificates_stand_in_the_order_of_their_newest_versions() {
+    let server = Server::start().await;
+    assert_eq!(all(&server).await, [] as [Value; 0]);
+    let value = json!({"certificate": authority("x").certificate});
+    for name in ["/b", "/a", "/c", "/b"] {
+        Certificate::set(&server, name, value.clone()).await;
+    }
+    given::set_value(&server, "/v", "text").await;
+    assert_eq!(names(&all(&server).await), ["/b", "/c", "/a"]);
+    let transitional = json!({"value": value, "transitional": true});
+    let a = Certificate::named(&server, "/a").await;
+    a.add_version(transitional).await.expect(200);
+    assert_eq!(names(&all(&server).await), ["/a", "/b", "/c"]);
+    let slashed = server.get("/api/v1/certificates/").await.expect(200);
+    assert_eq!(slashed.body, server.get(CERTIFICATES).await.body);
+    server.delete("/api/v1/data?name=/b").await.expect(204);
+    assert_eq!(names(&all(&server).await), ["/a", "/c"]);
+}
+
+#[tokio::test]
+async fn signed_by_is_a_name_wherever_one_is_known() {
+    let server = Server::start().await;
+    let root = authority("root");
+    let leaf = root.sign_leaf("leaf");
+    let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
+    Certificate::set(&server, "/Root", stored.clone()).await;
+    let by_name = json!({"ca_name": "/ROOT", "certificate": leaf.certificate});
+    Certificate::set(&server, "/set-by-name", by_name).await;
+    let by_value = json!({"ca": root.certificate, "certificate": leaf.certificate});
+    Certificate::set(&server, "/set-by-value", by_value.clone()).await;
+    let leaf = json!({"common_name": "leaf", "ca": "root"});
+    Certificate::generate(&server, "/generated", leaf).await;
+    let own = json!({"common_name": "own", "self_sign": true});
+    Certificate::generate(&server, "/own", own).await;
+    for (name, signer) in [
+        ("/Root", "/Root"),
+        ("/set-by-name", "/Root"),
+        ("/set-by-value", ""),
+        ("/generated", "/Root"),
+        ("/own", "/own"),
+    ] {
+        assert_eq!(summary(&server, name).await["signed_by"], signer, "{name}");
+    }
+    // The newest version counts.
+    Certificate::set(&server, "/own", by_value).await;
+    assert_eq!(summary(&server, "/own").await["signed_by"], "");
+    // It also does when the authority is there no more.
+    server.delete("/api/v1/data?name=/root").await.expect(204);
+    assert_eq!(summary(&server, "/generated").await["signed_by"], "/Root");
+}
+
+#[tokio::test]
+async fn all_list_what_signed_the_newest_versions_and_one_alone_what_signed_any() {
+    let server = Server::start().await;
+    let first = authority("first");
+    let second = authority("second");
+    for (name, root) in [("/first", &first), ("/second", &second)] {
+        Certificate::set(&server, name, json!({"certificate": root.certificate})).await;
+    }
+    for (name, ca_name, root) in [
+        ("/b", "/first", &first),
+        ("/b", "/first", &first),
+        ("/A", "/FIRST", &first),
+        ("/b", "/second", &second),
+        ("/c", "/second", &second),
+    ] {
+        let leaf = root.sign_leaf("leaf");
+        let value = json!({"ca_name": ca_name, "certificate": leaf.certificate});
+        Certificate::set(&server, name, value).await;
+    }
+    for (name, among_all, alone) in [
+        ("/first", json!(["/A"]), json!(["/A", "/b"])),
+        ("/second", json!(["/b", "/c"]), json!(["/b", "/c"])),
+        ("/b", json!([]), json!([])),
+    ] {
+        let all = all(&server).await;
+        let listed = all.iter().find(|summary| summary["name"] == name).unwrap();
+        assert_eq!(listed["signs"], among_all, "{name}");
+        assert_eq!(summary(&server, name).await["signs"], alone, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_expiry_is_empty_and_an_unknown_origin_is_left_out() {
+    let server = Server::start().await;
+    let root = authority("root");
+    let value = json!({"private_key": root.private_key});
+    let certificate = Certificate::set(&server, "/a", value).await;
+    let version = summary(&server, "/a").await["versions"][0].clone();
+    assert_eq!(version["expiry_date"], "");
+    assert_eq!(version["generated"], false);
+    assert_eq!(version["certificate_authority"], false);
+
+    let added = json!({"value": {"certificate": root.certificate}});
+    certificate.add_version(added).await.expect(200);
+    let version = summary(&server, "/a").await["versions"][0].clone();
+    assert_eq!(version.get("generated"), None);
+    assert_eq!(version["certificate_authority"], true);
+    assert_eq!(version["self_signed"], true);
+}

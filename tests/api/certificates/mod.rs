@@ -1,0 +1,159 @@
+//! `/api/v1/certificates`.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
+mod add_version;
+mod concurrency;
+mod delete_version;
+mod find;
+mod ids;
+mod list;
+mod regenerate;
+mod regenerate_changes;
+mod signing_version;
+mod update_transitional_version;
+mod versions;
+
+use keywright_harness::{Answer, Server};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::given;
+
+/// The address of certificates.
+const CERTIFICATES: &str = "/api/v1/certificates";
+
+/// A certificate on a server, by the id of its credential.
+pub(crate) struct Certificate<'a> {
+    server: &'a Server,
+    id: String,
+}
+
+impl<'a> Certificate<'a> {
+    /// A certificate that is there.
+    pub(crate) async fn named(server: &'a Server, name: &str) -> Self {
+        let summary = summary(server, name).await;
+        Self {
+            server,
+            id: given::id(&summary),
+        }
+    }
+
+    /// Generates a certificate.
+    pub(crate) async fn generate(server: &'a Server, name: &str, parameters: Value) -> Self {
+        given::generate(server, name, "certificate", parameters).await;
+        Self::named(server, name).await
+    }
+
+    /// Generates an authority that signs itself.
+    pub(crate) async fn generate_root(server: &'a Server, name: &str) -> Self {
+        Self::generate(server, name, json!({"common_name": name, "is_ca": true})).await
+    }
+
+    /// Sets a certificate.
+    pub(crate) async fn set(server: &'a Server, name: &str, value: Value) -> Self {
+        given::set(server, name, "certificate", value).await;
+        Self::named(server, name).await
+    }
+
+    /// Regenerates it through its own endpoint.
+    pub(crate) async fn regenerate(&self, body: Value) -> Answer {
+        self.server.post(&self.path("regenerate"), body).await
+    }
+
+    /// Moves the transitional flag to what the member `version` says.
+    pub(crate) async fn move_transitional(&self, version: Value) -> Answer {
+        self.update_transitional_version(json!({"version": version}))
+            .await
+    }
+
+    async fn update_transitional_version(&self, body: Value) -> Answer {
+        let path = self.path("update_transitional_version");
+        self.server.put(&path, body).await
+    }
+
+    /// All its versions, newest first.
+    pub(crate) async fn versions(&self) -> Vec<Value> {
+        self.versions_where("").await
+    }
+
+    /// Its newest version that is not transitional and its transitional one.
+    pub(crate) async fn current(&self) -> Vec<Value> {
+        self.versions_where("?current=true").await
+    }
+
+    async fn versions_where(&self, query: &str) -> Vec<Value> {
+        let answer = self
+            .server
+            .get(&self.path(&format!("versions{query}")))
+            .await;
+        array(&answer.expect(200))
+    }
+
+    async fn add_version(&self, body: Value) -> Answer {
+        self.server.post(&self.path("versions"), body).await
+    }
+
+    async fn delete_version(&self, version_id: &str) -> Answer {
+        let path = self.path(&format!("versions/{version_id}"));
+        self.server.delete(&path).await
+    }
+
+    /// An address below its own.
+    fn path(&self, below: &str) -> String {
+        format!("{CERTIFICATES}/{}/{below}", self.id)
+    }
+}
+
+/// The summary of one certificate.
+async fn summary(server: &Server, name: &str) -> Value {
+    let answer = server.get(&format!("{CERTIFICATES}?name={name}")).await;
+    let summaries = answer.expect(200).json()["certificates"].clone();
+    assert_eq!(summaries.as_array().unwrap().len(), 1);
+    summaries[0].clone()
+}
+
+/// The versions of an answer that is an array of them.
+fn array(answer: &Answer) -> Vec<Value> {
+    answer.json().as_array().unwrap().clone()
+}
+
+fn ids(versions: &[Value]) -> Vec<String> {
+    versions.iter().map(given::id).collect()
+}
+
+/// The ids of the versions that carry the flag.
+fn transitional(versions: &[Value]) -> Vec<String> {
+    let flagged = versions
+        .iter()
+        .filter(|version| version["transitional"] == true);
+    flagged.map(given::id).collect()
+}
+
+/// Every request to a certificate's own addresses, each with a body that is in order.
+fn requests(certificate_id: &str, version_id: &str) -> Vec<(Method, String, Value)> {
+    let path = |below: &str| format!("{CERTIFICATES}/{certificate_id}/{below}");
+    let new = json!({"value": {"certificate": "x"}});
+    let moved = json!({"version": version_id});
+    vec![
+        (Method::GET, path("versions"), Value::Null),
+        (Method::GET, path("versions?current=true"), Value::Null),
+        (Method::POST, path("versions"), new),
+        (
+            Method::DELETE,
+            path(&format!("versions/{version_id}")),
+            Value::Null,
+        ),
+        (Method::POST, path("regenerate"), json!({})),
+        (Method::PUT, path("update_transitional_version"), moved),
+        (
+            Method::PUT,
+            path("update_transitional_version"),
+            json!({"version": null}),
+        ),
+    ]
+}
