@@ -48,10 +48,10 @@ async fn assert_child(server: &Server, name: &str, count: usize, authorities: &[
     }
     let expected = match authorities {
         [one] => certificate(one),
-        several => several
-            .iter()
-            .map(|authority| format!("{}\n", certificate(authority).trim()))
-            .collect(),
+        several => {
+            let each: Vec<String> = several.iter().map(|one| certificate(one)).collect();
+            each.iter().flat_map(|pem| [pem.trim(), "\n"]).collect()
+        }
     };
     assert_eq!(ca(newest), expected, "{name}");
 }

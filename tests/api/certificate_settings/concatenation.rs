@@ -1,7 +1,6 @@
 //! Both certificates of an authority in `ca`, while it is being replaced.
 
 #![expect(
-    clippy::indexing_slicing,
     clippy::unwrap_used,
     reason = "a test ends when what it needs is not there"
 )]

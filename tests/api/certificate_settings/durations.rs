@@ -1,10 +1,5 @@
 //! The shortest durations.
 
-#![expect(
-    clippy::indexing_slicing,
-    reason = "a test ends when what it needs is not there"
-)]
-
 use keywright_harness::{Options, Server};
 use serde_json::{Value, json};
 
