@@ -9,7 +9,7 @@ use crate::{
     made_elsewhere::{another_private_key, authority, self_signed_leaf},
 };
 
-/// A certificate that was set, with an authority that is stored beside it as `/root`.
+/// A certificate that was set as `/a`.
 async fn given_certificate(server: &Server) -> Certificate<'_> {
     let value = json!({"certificate": authority("first").certificate});
     Certificate::set(server, "/a", value).await

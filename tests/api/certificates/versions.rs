@@ -39,7 +39,7 @@ async fn current_are_the_version_in_use_and_the_transitional_one_in_this_order()
     assert_eq!(root.current().await, given::data(&answer));
 
     root.move_transitional(Value::Null).await.expect(200);
-    assert_eq!(ids(&root.current().await), [newest.clone()]);
+    assert_eq!(ids(&root.current().await), std::slice::from_ref(&newest));
     root.move_transitional(json!(first)).await.expect(200);
     assert_eq!(ids(&root.current().await), [newest, first]);
 }

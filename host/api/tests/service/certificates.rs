@@ -26,7 +26,7 @@ async fn the_other_version_in_rotation_is_kept_as_trusted_with_what_is_signed() 
     let second = json!({
         "value": {"certificate": "two", "private_key": "k"}, "transitional": true,
     });
-    expect(root.send("POST", "versions", &second).await, 200);
+    assert_status(&root.send("POST", "versions", &second).await, 200);
     let leaf = root.generate_leaf("/leaf").await;
     assert_eq!(
         service.memory.newest_plaintext("/leaf")["trusted_ca"],
@@ -34,8 +34,9 @@ async fn the_other_version_in_rotation_is_kept_as_trusted_with_what_is_signed() 
     );
 
     let signed_by_transitional = json!({"allow_transitional_parent_to_sign": true});
-    expect(
-        leaf.send("POST", "regenerate", &signed_by_transitional)
+    assert_status(
+        &leaf
+            .send("POST", "regenerate", &signed_by_transitional)
             .await,
         200,
     );
@@ -45,13 +46,14 @@ async fn the_other_version_in_rotation_is_kept_as_trusted_with_what_is_signed() 
     );
 
     let first = json!({"version": root.version_ids().await[1]});
-    expect(
-        root.send("PUT", "update_transitional_version", &first)
+    assert_status(
+        &root
+            .send("PUT", "update_transitional_version", &first)
             .await,
         200,
     );
     for body in [json!({}), signed_by_transitional] {
-        expect(leaf.send("POST", "regenerate", &body).await, 200);
+        assert_status(&leaf.send("POST", "regenerate", &body).await, 200);
         assert_eq!(
             service.memory.newest_plaintext("/leaf")["trusted_ca"],
             "one",
@@ -60,11 +62,11 @@ async fn the_other_version_in_rotation_is_kept_as_trusted_with_what_is_signed() 
     }
 
     let none = json!({"version": null});
-    expect(
-        root.send("PUT", "update_transitional_version", &none).await,
+    assert_status(
+        &root.send("PUT", "update_transitional_version", &none).await,
         200,
     );
-    expect(leaf.send("POST", "regenerate", &json!({})).await, 200);
+    assert_status(&leaf.send("POST", "regenerate", &json!({})).await, 200);
     assert_eq!(
         service.memory.newest_plaintext("/leaf").get("trusted_ca"),
         None
@@ -76,7 +78,7 @@ async fn the_id_of_a_credential_of_another_type_is_that_of_no_certificate() {
     let service = Service::new();
     let set = json!({"name": "/p", "type": "password", "value": "x"});
     for _ in 0..2 {
-        expect(service.send_json("PUT", DATA, &set).await, 200);
+        assert_status(&service.send_json("PUT", DATA, &set).await, 200);
     }
     let password = Certificate {
         service: &service,
@@ -114,6 +116,27 @@ async fn the_id_of_a_credential_of_another_type_is_that_of_no_certificate() {
 }
 
 #[tokio::test]
+async fn a_credential_that_is_made_anew_meanwhile_gets_no_version_of_the_old_one() {
+    let service = Service::new();
+    let generate = json!({"name": "/c", "type": "certificate", "parameters": {"duration": 9}});
+    assert_status(&service.send_json("POST", DATA, &generate).await, 200);
+    let is_anew = &service.memory.is_anew_before_append;
+    is_anew.store(true, std::sync::atomic::Ordering::SeqCst);
+    let new = json!({"value": {"certificate": "x"}});
+    for (below, body) in [("regenerate", json!({})), ("versions", new)] {
+        let id = service.memory.credential_id("/c");
+        let certificate = Certificate {
+            service: &service,
+            id,
+        };
+        assert_status(&certificate.send("POST", below, &body).await, 404);
+        assert_ne!(service.memory.credential_id("/c"), id, "{below}");
+    }
+    let versions = service.get("/api/v1/data?name=/c").await.json();
+    assert_eq!(versions["data"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn a_database_that_is_away_is_503_everywhere() {
     let service = Service::new();
     let root = Certificate::set(&service, "/root", &json!({"certificate": "one"})).await;
@@ -137,17 +160,17 @@ async fn a_database_that_is_away_is_503_everywhere() {
             json!({"version": null}),
         ),
     ] {
-        expect(root.send(method, below, &body).await, 503);
+        assert_status(&root.send(method, below, &body).await, 503);
     }
-    expect(service.get(CERTIFICATES).await, 503);
-    expect(service.get("/api/v1/certificates?name=/root").await, 503);
+    assert_status(&service.get(CERTIFICATES).await, 503);
+    assert_status(&service.get("/api/v1/certificates?name=/root").await, 503);
 }
 
 #[tokio::test]
 async fn a_regeneration_needs_no_body_and_then_no_media_type_either() {
     let service = Service::new();
     let generate = json!({"name": "/c", "type": "certificate", "parameters": {"duration": 9}});
-    expect(service.send_json("POST", DATA, &generate).await, 200);
+    assert_status(&service.send_json("POST", DATA, &generate).await, 200);
     let path = format!(
         "{CERTIFICATES}/{}/regenerate",
         service.memory.credential_id("/c")
@@ -185,7 +208,7 @@ struct Certificate<'a> {
 impl<'a> Certificate<'a> {
     async fn set(service: &'a Service, name: &str, value: &Value) -> Self {
         let set = json!({"name": name, "type": "certificate", "value": value});
-        expect(service.send_json("PUT", DATA, &set).await, 200);
+        assert_status(&service.send_json("PUT", DATA, &set).await, 200);
         Self {
             service,
             id: service.memory.credential_id(name),
@@ -196,7 +219,7 @@ impl<'a> Certificate<'a> {
     async fn generate_leaf(&self, name: &str) -> Self {
         let parameters = json!({"ca": "/root"});
         let generate = json!({"name": name, "type": "certificate", "parameters": parameters});
-        expect(self.service.send_json("POST", DATA, &generate).await, 200);
+        assert_status(&self.service.send_json("POST", DATA, &generate).await, 200);
         Self {
             service: self.service,
             id: self.service.memory.credential_id(name),
@@ -218,6 +241,6 @@ impl<'a> Certificate<'a> {
     }
 }
 
-fn expect(answer: Answer, status: u16) {
+fn assert_status(answer: &Answer, status: u16) {
     assert_eq!(answer.status.as_u16(), status, "{}", answer.text);
 }

@@ -33,6 +33,8 @@ pub(crate) struct Memory {
     pub(crate) is_away: AtomicBool,
     /// Whether others always come first when many versions are added.
     pub(crate) is_contended: AtomicBool,
+    /// Whether a credential is deleted and made anew just before a version is added to it.
+    pub(crate) is_anew_before_append: AtomicBool,
 }
 
 impl Memory {
@@ -188,8 +190,14 @@ impl CredentialRepository for Memory {
     async fn append(
         &self,
         version: NewVersion,
-        _: AppendCondition,
+        condition: AppendCondition,
     ) -> Result<Appended, RepositoryFailure> {
+        if self.is_anew_before_append.load(Ordering::SeqCst) {
+            let new_id = Uuid::new_v4();
+            for stored in self.versions.lock().unwrap().iter_mut() {
+                stored.credential_id = new_id;
+            }
+        }
         let existing = self
             .versions_by_name(&version.name.lookup(), VersionSelection::All)
             .await?;
@@ -197,6 +205,13 @@ impl CredentialRepository for Memory {
             && existing.credential_type != version.credential_type
         {
             return Ok(Appended::TypeDiffers(existing.credential_type.clone()));
+        }
+        if let AppendCondition::CredentialIs(id) = condition
+            && existing
+                .first()
+                .is_none_or(|existing| existing.credential_id != id)
+        {
+            return Ok(Appended::Changed);
         }
         if version.is_transitional && existing.iter().any(|existing| existing.is_transitional) {
             return Ok(Appended::TransitionalExists);

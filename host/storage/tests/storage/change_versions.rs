@@ -131,7 +131,7 @@ async fn deleting_a_version_leaves_the_row_true_and_the_last_one_stays() {
 
 impl Fixture {
     async fn credential_id(&self, name: &str) -> Uuid {
-        self.all(name).await[0].credential_id
+        self.all(name).await.first().unwrap().credential_id
     }
 
     async fn flagged(&self, name: &str) -> Option<Uuid> {

@@ -54,7 +54,7 @@ impl Credentials {
     /// When the database can't answer.
     pub async fn certificates(&self) -> Result<Vec<CertificateSummary>, Failure> {
         let certificates = self.repository.certificates().await?;
-        let mut signed: HashMap<String, Vec<CredentialName>> = HashMap::new();
+        let mut signs: HashMap<String, Vec<CredentialName>> = HashMap::new();
         for certificate in &certificates {
             let signer = certificate
                 .versions
@@ -63,7 +63,7 @@ impl Credentials {
                 .map(CredentialName::lookup)
                 .filter(|signer| *signer != certificate.name.lookup());
             if let Some(signer) = signer {
-                signed
+                signs
                     .entry(signer.folded().to_owned())
                     .or_default()
                     .push(certificate.name.clone());
@@ -72,8 +72,8 @@ impl Credentials {
         Ok(certificates
             .into_iter()
             .map(|certificate| {
-                let signs = signed.remove(certificate.name.lookup().folded());
-                summary(certificate, signs.unwrap_or_default())
+                let own = signs.remove(certificate.name.lookup().folded());
+                summary(certificate, own.unwrap_or_default())
             })
             .collect())
     }
