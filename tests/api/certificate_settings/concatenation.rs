@@ -80,6 +80,30 @@ async fn a_leaf_of_an_authority_without_a_transitional_version_and_a_root_hold_o
 }
 
 #[tokio::test]
+async fn what_is_regenerated_in_bulk_trusts_the_transitional_version_beside_the_new_one() {
+    let server = server(CONCATENATED).await;
+    for (name, parameters) in [
+        ("/root", json!({"is_ca": true})),
+        ("/middle", json!({"is_ca": true, "ca": "/root"})),
+        ("/leaf", json!({"ca": "/middle"})),
+    ] {
+        let mut parameters = parameters;
+        parameters["common_name"] = json!(name);
+        given::generate(&server, name, "certificate", parameters).await;
+    }
+    let body = json!({"set_as_transitional": true});
+    let transitional = regenerate(&server, "/middle", body).await;
+    let body = json!({"signed_by": "/root"});
+    let answer = server.post("/api/v1/bulk-regenerate", body).await;
+    answer.expect(200);
+    let middle = &given::versions(&server, "/middle").await[0];
+    assert_eq!(middle["transitional"], false);
+    let leaf = &given::versions(&server, "/leaf").await[0];
+    let both = both(&certificate(middle), &certificate(&transitional));
+    assert_eq!(ca(leaf), both);
+}
+
+#[tokio::test]
 async fn answers_to_set_add_move_and_delete_hold_the_one_that_signed() {
     let server = server(CONCATENATED).await;
     let root = made_elsewhere::authority("root");
