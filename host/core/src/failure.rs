@@ -77,9 +77,9 @@ pub enum Failure {
     /// A second version of one credential was to carry the transitional flag.
     #[error("the certificate has a transitional version already, and may have only one")]
     TransitionalExists,
-    /// An authority has signed more certificates than are regenerated together.
+    /// An authority has signed more certificates than are written together.
     #[error(
-        "the authority and those below it have signed more than {limit}, which is the most that are regenerated together"
+        "the authority and those below it have signed more than {limit}, which is the most that are written together"
     )]
     TooManySigned {
         /// The limit, with its unit.

@@ -1,11 +1,5 @@
 //! Others who write while a bulk regeneration is under way.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
-
 use keywright_harness::Server;
 use serde_json::json;
 

@@ -1,10 +1,5 @@
 //! The queue of guest calls: a bulk regeneration waits in it like everybody else, and does not fill it.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
-
 use keywright_harness::{Options, Server};
 use serde_json::json;
 

@@ -1,14 +1,9 @@
 //! The shortest durations.
 
-#![expect(
-    clippy::indexing_slicing,
-    reason = "a test ends when what it needs is not there"
-)]
-
-use keywright_harness::{Options, Server};
+use keywright_harness::Server;
 use serde_json::{Value, json};
 
-use super::{days, server};
+use super::{days, options, rotation::regenerate, server};
 use crate::given;
 
 const MINIMUMS: &str = "ca_minimum_duration_in_days = 1000\nleaf_minimum_duration_in_days = 90";
@@ -91,8 +86,7 @@ async fn an_inherited_duration_is_raised_on_every_regenerate() {
         parameters["common_name"] = json!(name);
         given::generate(&server, name, "certificate", parameters).await;
     }
-    let options = Options::default().extra(&format!("\n[certificates]\n{MINIMUMS}"));
-    let server = Server::start_in(server.stop().await, &options).await;
+    let server = Server::start_in(server.stop().await, &options(MINIMUMS)).await;
     let root = server.regenerate("/root").await.expect(200).json();
     assert_used(&root, 1000, true);
     let leaf = server.regenerate("/leaf").await.expect(200).json();
@@ -109,6 +103,26 @@ async fn an_inherited_duration_is_raised_on_every_regenerate() {
     assert_eq!(days(&bulk), 90);
     let parameters = json!({"common_name": "/converged", "self_sign": true, "duration": 30});
     let version = given::generate(&server, "/converged", "certificate", parameters).await;
+    assert_used(&version, 90, true);
+}
+
+#[tokio::test]
+async fn regenerating_by_id_raises_an_inherited_duration_and_one_that_is_asked_for() {
+    let server = Server::start().await;
+    for name in ["/own", "/other"] {
+        let parameters = json!({"common_name": name, "self_sign": true, "duration": 30});
+        given::generate(&server, name, "certificate", parameters).await;
+    }
+    let server = Server::start_in(server.stop().await, &options(MINIMUMS)).await;
+    for (body, used, is_overridden) in [
+        (json!({"duration": 100}), 100, false),
+        (json!({"duration": 89}), 90, true),
+        (json!({}), 90, false),
+    ] {
+        let version = regenerate(&server, "/own", body).await;
+        assert_used(&version, used, is_overridden);
+    }
+    let version = regenerate(&server, "/other", json!({"set_as_transitional": true})).await;
     assert_used(&version, 90, true);
 }
 

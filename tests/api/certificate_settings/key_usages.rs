@@ -1,7 +1,6 @@
 //! Default key usages of authorities.
 
 #![expect(
-    clippy::indexing_slicing,
     clippy::unwrap_used,
     reason = "a test ends when what it needs is not there"
 )]

@@ -5,9 +5,12 @@
     reason = "a test ends when what it needs is not there"
 )]
 
+mod child_versions;
+mod concatenation;
 mod configuration;
 mod durations;
 mod key_usages;
+mod rotation;
 
 use keywright_harness::{Options, Server};
 use serde_json::Value;

@@ -287,7 +287,7 @@ const DATABASE_RETRY_AFTER: Duration = Duration::from_secs(5);
 #[cfg(test)]
 mod tests {
     use keywright_core::{
-        credential::{MetadataTooLong, NameMalformed},
+        credential::{CredentialName, MetadataTooLong, NameMalformed},
         ports::{SealFailure, Violation},
     };
     use uuid::Uuid;
@@ -345,6 +345,9 @@ mod tests {
             (Failure::TransitionalVersionRefused(""), 400),
             (Failure::OnlyVersion, 400),
             (Failure::Contended, 503),
+            (not_all_regenerated(Failure::IssuerNotFound), 404),
+            (not_all_regenerated(Failure::Contended), 503),
+            (Failure::TooManySigned { limit: "one" }, 413),
             (PluginFailure::ParametersRefused(violation).into(), 400),
             (faulted(PluginFault::Trapped).into(), 500),
             (faulted(PluginFault::InputTooLarge).into(), 413),
@@ -353,6 +356,22 @@ mod tests {
             (SealFailure::KeyUnknown(Uuid::nil()).into(), 500),
         ] {
             assert_eq!(refused(Endpoint::Other, failure), status);
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_regenerated_among_many_is_named_with_the_reason() {
+        let failure = ApiFailure::of(not_all_regenerated(Failure::NotFound), Endpoint::Other);
+        assert!(failure.error.contains("/leaf"), "{}", failure.error);
+        assert!(failure.error.ends_with(&Failure::NotFound.to_string()));
+        let failure = ApiFailure::of(not_all_regenerated(Failure::Contended), Endpoint::Other);
+        assert!(failure.retry_after.is_some());
+    }
+
+    fn not_all_regenerated(reason: Failure) -> Failure {
+        Failure::NotAllRegenerated {
+            name: CredentialName::from_stored("/leaf".to_owned()),
+            reason: Box::new(reason),
         }
     }
 

@@ -138,14 +138,32 @@ impl Service {
             issuer: ISSUER,
         };
         let verifier = TokenVerifier::with_static_key(&key, Arc::clone(&clock) as _).unwrap();
-        Self::build(resolver, limits, verifier, clock)
+        Self::build(
+            resolver,
+            limits,
+            verifier,
+            clock,
+            CertificateSettings::default(),
+        )
+    }
+
+    /// A service with settings for all certificates.
+    pub(crate) fn with_certificate_settings(settings: CertificateSettings) -> Self {
+        let clock = Arc::new(StandingClock(AtomicI64::new(NOW_SECONDS)));
+        let key = StaticKey {
+            public_key_pem: &trusted_key().public_pem,
+            issuer: ISSUER,
+        };
+        let verifier = TokenVerifier::with_static_key(&key, Arc::clone(&clock) as _).unwrap();
+        Self::build(None, Limits::default(), verifier, clock, settings)
     }
 
     /// A service that asks this provider for its keys.
     pub(crate) fn with_identity_provider(provider: HttpsIdentityProvider) -> Self {
         let clock = Arc::new(StandingClock(AtomicI64::new(NOW_SECONDS)));
         let verifier = TokenVerifier::with_identity_provider(provider, Arc::clone(&clock) as _);
-        Self::build(None, Limits::default(), verifier, clock)
+        let settings = CertificateSettings::default();
+        Self::build(None, Limits::default(), verifier, clock, settings)
     }
 
     fn build(
@@ -153,6 +171,7 @@ impl Service {
         limits: Limits,
         token_verifier: TokenVerifier,
         clock: Arc<StandingClock>,
+        certificate_settings: CertificateSettings,
     ) -> Self {
         let memory = Arc::new(Memory::default());
         let credentials = Credentials {
@@ -160,7 +179,7 @@ impl Service {
             sealer: Arc::new(OpenSealer),
             generators: Arc::new(EchoGenerators),
             certificates: Arc::new(CredulousCertificates),
-            certificate_settings: CertificateSettings::default(),
+            certificate_settings,
             clock: Arc::clone(&clock) as _,
             identifiers: Arc::new(RandomIdentifiers),
         };

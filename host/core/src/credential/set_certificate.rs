@@ -7,13 +7,10 @@ use crate::{
     Failure, Secret,
     credential::{
         CredentialName, CredentialType, CredentialVersion, Credentials, IssuerVersion, LookupName,
-        Set,
-        authority::member_absent,
-        content::Content,
-        service::Draft,
-        stored_certificate::{StoredCertificate, take_text},
+        Set, authority::member_absent, content::Content, service::Draft,
+        stored_certificate::take_text,
     },
-    ports::CertificateMembers,
+    ports::{CertificateMembers, VersionSelection},
 };
 
 /// Members that clients echo back from responses. They say what the host itself knows better, and are ignored.
@@ -47,12 +44,12 @@ impl Credentials {
             None => None,
         };
         let ca_is_stored = signer.is_some();
-        let (signer_name, stored_issuer) = match signer {
+        let (signer_name, stored_issuer, trusted_ca) = match signer {
             Some(signer) => {
                 members.ca = Some(signer.certificate);
-                (Some(signer.name), signer.issuer)
+                (Some(signer.name), signer.issuer, signer.trusted_certificate)
             }
-            None => (None, None),
+            None => (None, None, None),
         };
         let facts = self.certificates.check_members(CertificateMembers {
             ca: members.ca.as_deref(),
@@ -76,7 +73,7 @@ impl Credentials {
                 value: members.to_value(),
                 parameters: None,
                 metadata: None,
-                trusted_ca: None,
+                trusted_ca,
             },
             certificate: facts,
             signed_by,
@@ -94,31 +91,42 @@ impl Credentials {
         }))
     }
 
-    /// A stored authority: its newest version that is not transitional.
+    /// A stored authority: its newest version that is not transitional must have signed, and the transitional one is
+    /// trusted beside it. Nothing is signed now, so it needs no private key.
     async fn stored_authority(&self, ca_name: &str) -> Result<StoredAuthority, Failure> {
-        let version = self
-            .version_in_use(&LookupName::new(ca_name))
+        let (transitional, in_use): (Vec<_>, Vec<_>) = self
+            .repository
+            .versions_by_name(&LookupName::new(ca_name), VersionSelection::Current)
             .await?
+            .into_iter()
             .filter(|version| version.credential_type.is_certificate())
-            .ok_or(Failure::IssuerNotFound)?;
-        let version = self.open(version)?;
-        let name = version.stored.name.clone();
-        let certificate = StoredCertificate::parse(&version.content.value)?
-            .certificate
-            .ok_or(member_absent("certificate"))?;
+            .partition(|version| version.is_transitional);
+        let in_use = in_use.into_iter().next().ok_or(Failure::IssuerNotFound)?;
+        let trusted = transitional
+            .into_iter()
+            .next()
+            .map(|version| self.certificate_of(version))
+            .transpose()?;
         Ok(StoredAuthority {
-            name,
-            issuer: version.stored.as_issuer(),
-            certificate,
+            name: in_use.name.clone(),
+            issuer: in_use.as_issuer(),
+            certificate: self
+                .certificate_of(in_use)?
+                .certificate
+                .ok_or(member_absent("certificate"))?,
+            trusted_certificate: trusted.and_then(|trusted| trusted.certificate),
         })
     }
 }
 
-/// The authority that a caller names as the signer.
+/// The authority that `ca_name` names.
 struct StoredAuthority {
     name: CredentialName,
     issuer: Option<IssuerVersion>,
+    /// The certificate of its version in use, PEM.
     certificate: String,
+    /// The certificate of its transitional version, PEM.
+    trusted_certificate: Option<String>,
 }
 
 /// What a caller sets, with empty strings already absent.

@@ -1,5 +1,6 @@
 //! One file for each measurement.
 
+pub(crate) mod bulk;
 pub(crate) mod get;
 pub(crate) mod guest_overhead;
 pub(crate) mod latency;

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use axum::http::StatusCode;
-use keywright_core::credential::BULK_CERTIFICATES_MAX;
+use keywright_core::{certificate::CertificateSettings, credential::BULK_CERTIFICATES_MAX};
 use serde_json::json;
 
 use super::check;
@@ -97,4 +97,31 @@ async fn one_that_can_not_be_regenerated_is_named_and_nothing_is_written() {
     assert_eq!(answer.status, StatusCode::NOT_FOUND);
     assert!(answer.error().contains("/leaf"), "{}", answer.text);
     assert_eq!(service.memory.count(), 1);
+}
+
+#[tokio::test]
+async fn a_step_of_a_rotation_has_the_same_limit() {
+    let service = Service::with_certificate_settings(CertificateSettings {
+        concatenates_authorities: true,
+        ..CertificateSettings::default()
+    });
+    service.memory.store_signed("/root", "/root");
+    let count = BULK_CERTIFICATES_MAX as usize;
+    for number in 0..=count {
+        service
+            .memory
+            .store_signed(&format!("/leaf/{number}"), "/root");
+    }
+    let id = service.memory.credential_id("/root");
+    let path = format!("/api/v1/certificates/{id}/regenerate");
+    let body = json!({"set_as_transitional": true});
+    let answer = service.send_json("POST", &path, &body).await;
+    assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert!(answer.error().contains("10,000"), "{}", answer.text);
+    assert_eq!(service.memory.count(), 2 + count);
+    let delete = format!("/api/v1/data?name=/leaf/{count}");
+    service.send("DELETE", &delete, "").await;
+    let answer = service.send_json("POST", &path, &body).await;
+    assert_eq!(answer.status, StatusCode::OK, "{}", answer.text);
+    assert_eq!(service.memory.count(), 2 + 2 * count);
 }

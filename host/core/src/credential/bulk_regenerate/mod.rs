@@ -22,7 +22,7 @@ use crate::{
 use order::Order;
 use signers::{Signer, SignerVersions, Signers};
 
-/// The most certificates that are regenerated together.
+/// The most certificates that are regenerated together, or get a version with a step of their authority's rotation.
 pub const BULK_CERTIFICATES_MAX: u32 = 10_000;
 
 impl Credentials {
@@ -86,9 +86,7 @@ impl Credentials {
                 .collect();
             found.extend(level);
             if found.len() > BULK_CERTIFICATES_MAX as usize {
-                return Err(Failure::TooManySigned {
-                    limit: "10,000 certificates",
-                });
+                return Err(too_many_signed());
             }
         }
         Ok(found)
@@ -205,6 +203,13 @@ impl Remade {
     fn addition(&self) -> (NewVersion, AppendCondition) {
         let condition = AppendCondition::NewestIs(Some(self.base_id));
         (self.version.clone(), condition)
+    }
+}
+
+/// There are more than [`BULK_CERTIFICATES_MAX`].
+pub(super) fn too_many_signed() -> Failure {
+    Failure::TooManySigned {
+        limit: "10,000 certificates",
     }
 }
 

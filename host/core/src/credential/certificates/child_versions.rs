@@ -11,6 +11,7 @@ use crate::{
     Failure,
     credential::{
         BULK_CERTIFICATES_MAX, CredentialName, Credentials, LookupName, StoredVersion,
+        bulk_regenerate::too_many_signed,
         content::Content,
         service::{Draft, OpenVersion},
         stored_certificate::StoredCertificate,
@@ -116,13 +117,14 @@ impl Credentials {
         let transitional_id = match step {
             RotationStep::Add(_) if flagged.is_some() => return Err(Failure::TransitionalExists),
             RotationStep::Delete(id) if flagged != Some(id) => return Ok(None),
-            RotationStep::Add(_) | RotationStep::Delete(_) => None,
             RotationStep::Move(TransitionalVersion::Id(id)) => Some(id),
             RotationStep::Move(TransitionalVersion::Latest) => versions
                 .iter()
                 .find(|version| version.certificate.is_some())
                 .map(|version| version.id),
-            RotationStep::Move(TransitionalVersion::None) => None,
+            RotationStep::Add(_)
+            | RotationStep::Delete(_)
+            | RotationStep::Move(TransitionalVersion::None) => None,
         };
         let mut transitional = match step {
             RotationStep::Add(draft) => StoredCertificate::parse(&draft.content.value)?.certificate,
@@ -152,9 +154,7 @@ impl Credentials {
             .await?;
         children.retain(|child| child.name.lookup() != *authority);
         if children.len() > BULK_CERTIFICATES_MAX as usize {
-            return Err(Failure::TooManySigned {
-                limit: "10,000 certificates",
-            });
+            return Err(too_many_signed());
         }
         Ok(children)
     }

@@ -1,0 +1,223 @@
+//! The versions that certificates get with each step of replacing their authority.
+
+#![expect(
+    clippy::indexing_slicing,
+    reason = "a test ends when what it needs is not there"
+)]
+
+use keywright_harness::Server;
+use serde_json::{Value, json};
+
+use super::{
+    rotation::{CONCATENATED, ca, certificate, certificate_id, move_flag, regenerate},
+    server,
+};
+use crate::{given, made_elsewhere};
+
+/// Generates an authority and a leaf that it signed, with metadata, and returns the authority's version.
+async fn root_and_leaf(server: &Server) -> Value {
+    let root = json!({"common_name": "root", "is_ca": true});
+    let root = given::generate(server, "/root", "certificate", root).await;
+    let body = json!({
+        "name": "/leaf", "type": "certificate", "metadata": {"of": "the first"},
+        "parameters": {"common_name": "leaf", "ca": "/root"},
+    });
+    server.post("/api/v1/data", body).await.expect(200);
+    root
+}
+
+/// Asserts that a certificate has so many versions, that the newest is the one before with these authorities, and that
+/// it is the one in use.
+async fn assert_child(server: &Server, name: &str, count: usize, authorities: &[&Value]) {
+    let versions = given::versions(server, name).await;
+    assert_eq!(versions.len(), count, "{name}");
+    let (newest, before) = (&versions[0], &versions[1]);
+    for member in ["certificate", "private_key"] {
+        assert_eq!(newest["value"][member], before["value"][member], "{name}");
+    }
+    assert_ne!(newest["id"], before["id"]);
+    assert_eq!(newest["metadata"], Value::Null);
+    assert_eq!(newest["transitional"], false);
+    for mark in [
+        "generated",
+        "certificate_authority",
+        "self_signed",
+        "expiry_date",
+    ] {
+        assert_eq!(newest[mark], before[mark], "{mark}");
+    }
+    let expected = match authorities {
+        [one] => certificate(one),
+        several => {
+            let each: Vec<String> = several.iter().map(|one| certificate(one)).collect();
+            each.iter().flat_map(|pem| [pem.trim(), "\n"]).collect()
+        }
+    };
+    assert_eq!(ca(newest), expected, "{name}");
+}
+
+async fn make_transitional(server: &Server) -> Value {
+    regenerate(server, "/root", json!({"set_as_transitional": true})).await
+}
+
+#[tokio::test]
+async fn a_whole_rotation_tells_at_each_step_whom_to_trust() {
+    let server = server(CONCATENATED).await;
+    let old = root_and_leaf(&server).await;
+    let new = make_transitional(&server).await;
+    assert_child(&server, "/leaf", 2, &[&old, &new]).await;
+    move_flag(&server, "/root", old["id"].clone()).await;
+    assert_child(&server, "/leaf", 3, &[&old, &new]).await;
+    let body = json!({"signed_by": "/root"});
+    let answer = server.post("/api/v1/bulk-regenerate", body).await;
+    answer.expect(200);
+    let regenerated = given::versions(&server, "/leaf").await;
+    assert_eq!(regenerated.len(), 4);
+    let both = format!(
+        "{}\n{}\n",
+        certificate(&new).trim(),
+        certificate(&old).trim()
+    );
+    assert_eq!(ca(&regenerated[0]), both);
+    move_flag(&server, "/root", Value::Null).await;
+    assert_child(&server, "/leaf", 5, &[&new]).await;
+}
+
+#[tokio::test]
+async fn adding_a_transitional_version_adds_one_to_each_child() {
+    let server = server(CONCATENATED).await;
+    let old = root_and_leaf(&server).await;
+    let id = certificate_id(&server, "/root").await;
+    let path = format!("/api/v1/certificates/{id}/versions");
+    let other = made_elsewhere::authority("root");
+    let value = json!({"certificate": other.certificate, "private_key": other.private_key});
+    let body = json!({"value": value, "transitional": true});
+    let added = server.post(&path, body).await.expect(200).json();
+    assert_eq!(added["transitional"], true);
+    assert_child(&server, "/leaf", 2, &[&old, &added]).await;
+    let versions = given::versions(&server, "/root").await;
+    assert_eq!(versions[0]["id"], added["id"]);
+    assert_eq!(versions.len(), 2);
+}
+
+#[tokio::test]
+async fn every_move_of_the_flag_adds_one_to_each_child() {
+    let server = server(CONCATENATED).await;
+    let old = root_and_leaf(&server).await;
+    let new = server.regenerate("/root").await.expect(200).json();
+    for (count, to, authorities) in [
+        (2, json!(new["id"]), vec![&old, &new]),
+        (3, json!(new["id"]), vec![&old, &new]),
+        (4, json!(old["id"]), vec![&old, &new]),
+        (5, json!("latest"), vec![&old, &new]),
+        (6, Value::Null, vec![&old]),
+        (7, Value::Null, vec![&old]),
+    ] {
+        move_flag(&server, "/root", to).await;
+        assert_child(&server, "/leaf", count, &authorities).await;
+    }
+}
+
+#[tokio::test]
+async fn deleting_the_transitional_version_adds_one_to_each_child_and_deleting_another_does_not() {
+    let server = server(CONCATENATED).await;
+    let first = root_and_leaf(&server).await;
+    let in_use = server.regenerate("/root").await.expect(200).json();
+    let transitional = make_transitional(&server).await;
+    assert_child(&server, "/leaf", 2, &[&first, &in_use]).await;
+    let id = certificate_id(&server, "/root").await;
+    for (version, count) in [(&first, 2), (&transitional, 3)] {
+        let path = format!("/api/v1/certificates/{id}/versions/{}", given::id(version));
+        server.delete(&path).await.expect(200);
+        assert_eq!(given::versions(&server, "/leaf").await.len(), count);
+    }
+    assert_child(&server, "/leaf", 3, &[&first]).await;
+}
+
+#[tokio::test]
+async fn only_what_the_authority_itself_signed_gets_a_version() {
+    let server = server(CONCATENATED).await;
+    let old = root_and_leaf(&server).await;
+    for (name, parameters) in [
+        ("/middle", json!({"is_ca": true, "ca": "/root"})),
+        ("/below", json!({"ca": "/middle"})),
+        ("/other", json!({"is_ca": true})),
+        ("/moved", json!({"ca": "/root"})),
+        ("/elsewhere", json!({"ca": "/other"})),
+    ] {
+        let mut parameters = parameters;
+        parameters["common_name"] = json!(name);
+        given::generate(&server, name, "certificate", parameters).await;
+    }
+    let moved = json!({"common_name": "/moved", "ca": "/other"});
+    given::generate(&server, "/moved", "certificate", moved).await;
+    let new = make_transitional(&server).await;
+    assert_child(&server, "/leaf", 2, &[&old, &new]).await;
+    assert_child(&server, "/middle", 2, &[&old, &new]).await;
+    for (name, count) in [
+        ("/root", 2),
+        ("/below", 1),
+        ("/other", 1),
+        ("/elsewhere", 1),
+        ("/moved", 2),
+    ] {
+        let versions = given::versions(&server, name).await;
+        assert_eq!(versions.len(), count, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_child_that_is_being_replaced_itself_keeps_both_of_its_versions_where_they_are() {
+    let server = server(CONCATENATED).await;
+    let old = root_and_leaf(&server).await;
+    let leaf = given::versions(&server, "/leaf").await[0].clone();
+    let transitional = regenerate(&server, "/leaf", json!({"set_as_transitional": true})).await;
+    let new = make_transitional(&server).await;
+    let answer = server.get("/api/v1/data?name=/leaf&current=true").await;
+    let current = given::data(&answer.expect(200));
+    assert_eq!(current.len(), 2);
+    assert_eq!(certificate(&current[0]), certificate(&leaf));
+    let both = format!(
+        "{}\n{}\n",
+        certificate(&old).trim(),
+        certificate(&new).trim()
+    );
+    assert_eq!(ca(&current[0]), both);
+    assert_eq!(current[1]["id"], transitional["id"]);
+}
+
+#[tokio::test]
+async fn a_second_transitional_version_is_400_and_changes_no_child() {
+    let server = server(CONCATENATED).await;
+    root_and_leaf(&server).await;
+    make_transitional(&server).await;
+    let id = certificate_id(&server, "/root").await;
+    let path = format!("/api/v1/certificates/{id}/versions");
+    let other = made_elsewhere::authority("root");
+    let body = json!({"value": {"certificate": other.certificate}, "transitional": true});
+    server.post(&path, body).await.expect(400).error();
+    let path = format!("/api/v1/certificates/{id}/update_transitional_version");
+    let leaf = given::versions(&server, "/leaf").await[0]["id"].clone();
+    server
+        .put(&path, json!({"version": leaf}))
+        .await
+        .expect(400)
+        .error();
+    assert_eq!(given::versions(&server, "/leaf").await.len(), 2);
+}
+
+#[tokio::test]
+async fn steps_that_change_no_trust_and_a_server_without_the_setting_add_nothing() {
+    let on = server(CONCATENATED).await;
+    root_and_leaf(&on).await;
+    regenerate(&on, "/root", json!({})).await;
+    on.regenerate("/root").await.expect(200);
+    assert_eq!(given::versions(&on, "/leaf").await.len(), 1);
+
+    let off = Server::start().await;
+    let old = root_and_leaf(&off).await;
+    make_transitional(&off).await;
+    move_flag(&off, "/root", old["id"].clone()).await;
+    move_flag(&off, "/root", Value::Null).await;
+    assert_eq!(given::versions(&off, "/leaf").await.len(), 1);
+}
