@@ -70,11 +70,12 @@ impl Subject {
 
     /// The fields that a name has, and whether it has nothing else.
     ///
-    /// Order, case of nothing, and string types do not count; an attribute that is no field, or is there twice, does.
+    /// Order, case of nothing, and string types do not count; an attribute that is no field, is there twice, or shares
+    /// its relative distinguished name with another, does.
     #[must_use]
     pub fn of_name(name: &Name) -> (Self, bool) {
         let mut subject = Self::default();
-        let mut is_complete = true;
+        let mut is_complete = name.iter_rdn().all(|relative| relative.len() == 1);
         for attribute in name.iter() {
             let field = FIELDS
                 .iter()

@@ -227,6 +227,10 @@ impl Generator for EchoGenerator {
         None
     }
 
+    fn read_only_parameters(&self) -> &[String] {
+        &[]
+    }
+
     async fn normalize(&self, parameters: &Parameters) -> Result<Parameters, PluginFailure> {
         let faulted = |fault| PluginFailure::Faulted {
             plugin: "echo".to_owned(),

@@ -233,14 +233,19 @@ async fn is_made_from(
     generator: &dyn Generator,
 ) -> Result<bool, Failure> {
     let issuer_parameter = generator.issuer_parameter();
-    if let Some(stored) = &version.content.parameters {
+    let read_only = generator.read_only_parameters();
+    let stored = version.content.parameters.as_ref();
+    if let Some(stored) = stored
+        && read_only.iter().all(|name| stored.member(name).is_none())
+    {
         return Ok(stored.satisfies(parameters, issuer_parameter));
     }
-    match generator.recover(None, &version.content.value).await {
-        Ok(Some(recovered)) => {
-            Ok(recovered.is_complete
-                && recovered.parameters.satisfies(parameters, issuer_parameter))
-        }
+    match generator.recover(stored, &version.content.value).await {
+        Ok(Some(recovered)) => Ok(recovered.is_complete
+            && recovered
+                .parameters
+                .without(read_only)
+                .satisfies(parameters, issuer_parameter)),
         Ok(None) | Err(PluginFailure::ValueRefused(_)) => Ok(false),
         Err(failure) => Err(failure.into()),
     }

@@ -32,7 +32,11 @@ pub trait Generator: Send + Sync {
     /// The parameter that names the issuer's credential, if the plugin has one.
     fn issuer_parameter(&self) -> Option<&str>;
 
-    /// The canonical form of what a caller sent.
+    /// The parameters that no caller may send, since the plugin sets them itself when it recovers parameters. A value made
+    /// with any of them is held against what a caller asks for by what [`Self::recover`] says of it.
+    fn read_only_parameters(&self) -> &[String];
+
+    /// The canonical form of what a caller sent; read-only parameters are refused.
     ///
     /// # Errors
     /// When the parameters break a rule, or the guest fails.

@@ -80,7 +80,16 @@ impl Generator for WasmGenerator {
         self.guest.description.issuer_parameter.as_deref()
     }
 
+    fn read_only_parameters(&self) -> &[String] {
+        self.guest.description.parameters_schema.read_only()
+    }
+
     async fn normalize(&self, parameters: &Parameters) -> Result<Parameters, PluginFailure> {
+        self.guest
+            .description
+            .parameters_schema
+            .check_sent(parameters)
+            .map_err(PluginFailure::ParametersRefused)?;
         let text = parameters.to_json();
         if self.guest.exports.has_normalizer() {
             return self
