@@ -302,7 +302,10 @@ mod tests {
         }
         for (too_long, rule) in [
             (format!("a{local}@example.com"), "`"),
-            (format!("{local}@{0}.{0}.{1}", "b".repeat(63), "c".repeat(62)), "254"),
+            (
+                format!("{local}@{0}.{0}.{1}", "b".repeat(63), "c".repeat(62)),
+                "254",
+            ),
             (format!("{longest}a"), "2048"),
         ] {
             let violation = AlternativeName::parse(&too_long).unwrap_err();

@@ -45,7 +45,9 @@ impl descriptor::Guest for Component {
         descriptor::Description {
             credential_type: "certificate".to_owned(),
             plugin_version: env!("CARGO_PKG_VERSION").to_owned(),
-            summary: "X.509 certificates with RSA, ECDSA and Ed25519 keys, and certificate authorities".to_owned(),
+            summary:
+                "X.509 certificates with RSA, ECDSA and Ed25519 keys, and certificate authorities"
+                    .to_owned(),
             parameters_schema: PARAMETERS_SCHEMA.to_owned(),
             value_schema: VALUE_SCHEMA.to_owned(),
             issuer_parameter: Some(ISSUER_PARAMETER.to_owned()),

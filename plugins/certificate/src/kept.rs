@@ -12,12 +12,8 @@ use serde::{Deserialize, Serialize};
 use x509_cert::{certificate::Raw, certificate::TbsCertificateInner, ext::Extension, name::Name};
 
 use crate::{
-    alternative_name::AlternativeName,
-    canonical_der::is_der,
-    parameters::Parameters,
-    subject::Subject,
-    tbs,
-    usage::ExtendedKeyUsage,
+    alternative_name::AlternativeName, canonical_der::is_der, parameters::Parameters,
+    subject::Subject, tbs, usage::ExtendedKeyUsage,
 };
 
 /// The parts of a certificate that are kept; each is there only when the parameters would write it differently.

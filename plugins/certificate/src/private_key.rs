@@ -94,11 +94,9 @@ impl PrivateKey {
     /// [`Failure::Other`], when the library does not sign.
     pub fn sign(&self, message: &[u8], random: &mut impl CryptoRng) -> Result<Vec<u8>, Failure> {
         match self {
-            Self::Rsa(key) => {
-                pkcs1v15::SigningKey::<Sha256>::new(RsaPrivateKey::clone(key))
-                    .try_sign_with_rng(random, message)
-                    .map(|signature| signature.to_vec())
-            }
+            Self::Rsa(key) => pkcs1v15::SigningKey::<Sha256>::new(RsaPrivateKey::clone(key))
+                .try_sign_with_rng(random, message)
+                .map(|signature| signature.to_vec()),
             Self::EcdsaP256(key) => p256::ecdsa::SigningKey::from(key)
                 .try_sign(message)
                 .map(|signature: p256::ecdsa::DerSignature| signature.as_bytes().to_vec()),
@@ -113,9 +111,7 @@ impl PrivateKey {
     }
 }
 
-fn pkcs8_pem(
-    document: p256::pkcs8::Result<SecretDocument>,
-) -> Result<Zeroizing<String>, Failure> {
+fn pkcs8_pem(document: p256::pkcs8::Result<SecretDocument>) -> Result<Zeroizing<String>, Failure> {
     document
         .map_err(not_encoded)?
         .to_pem(PKCS8_LABEL, LineEnding::LF)

@@ -3,11 +3,7 @@
 use der::asn1::ObjectIdentifier;
 use keywright_plugin_support::KeyLength;
 use rsa::{
-    RsaPublicKey,
-    pkcs1::DecodeRsaPublicKey,
-    pkcs1v15,
-    signature::Verifier,
-    traits::PublicKeyParts,
+    RsaPublicKey, pkcs1::DecodeRsaPublicKey, pkcs1v15, signature::Verifier, traits::PublicKeyParts,
 };
 use sha1::Sha1;
 use sha2::{Sha256, Sha384, Sha512};
@@ -77,7 +73,9 @@ impl PublicKey {
             Self::Rsa(key) => {
                 let bits = key.n().bits();
                 let length = KeyLength::covering(bits).ok_or_else(|| {
-                    format!("has an RSA key of {bits} bits, and none longer than 4096 bits can be made")
+                    format!(
+                        "has an RSA key of {bits} bits, and none longer than 4096 bits can be made"
+                    )
                 })?;
                 (KeyType::Rsa(length), u32::from(length) == bits)
             }

@@ -1,7 +1,9 @@
 //! Finding the parameters of a stored certificate.
 
 use der::Decode;
-use keywright_plugin_support::{Failure, Members, Recovered, Violation, canonical, no_settings, written};
+use keywright_plugin_support::{
+    Failure, Members, Recovered, Violation, canonical, no_settings, written,
+};
 use x509_cert::{
     certificate::{CertificateInner, Raw, TbsCertificateInner},
     ext::pkix::{self, BasicConstraints},
@@ -49,10 +51,9 @@ pub fn recover(
         .map_err(|_| Failure::Other("the stored value is no certificate".to_owned()))?
         .ok_or_else(|| refused("is not there to be made anew"))?;
     let der = pem::first_certificate(&text).ok_or_else(|| refused(UNREADABLE))?;
-    let certificate =
-        CertificateInner::<Raw>::from_der(&der).map_err(|_| refused(UNREADABLE))?;
-    let key = PublicKey::of(certificate.tbs_certificate().subject_public_key_info())
-        .map_err(refused)?;
+    let certificate = CertificateInner::<Raw>::from_der(&der).map_err(|_| refused(UNREADABLE))?;
+    let key =
+        PublicKey::of(certificate.tbs_certificate().subject_public_key_info()).map_err(refused)?;
     let (mut parameters, is_complete) = told(&certificate, &key, &der)?;
     parameters.kept = Kept::beside(&parameters, certificate.tbs_certificate())?;
     Ok(Recovered {

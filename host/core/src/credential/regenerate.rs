@@ -104,8 +104,11 @@ impl Credentials {
     /// Whether the certificate of a version verifies itself, whatever a plugin could tell of it.
     fn signs_itself(&self, version: &OpenVersion) -> Result<bool, Failure> {
         let certificate = StoredCertificate::parse(&version.content.value)?.certificate;
-        Ok(certificate
-            .is_some_and(|pem| self.certificates.facts(&pem).is_ok_and(|facts| facts.is_self_signed)))
+        Ok(certificate.is_some_and(|pem| {
+            self.certificates
+                .facts(&pem)
+                .is_ok_and(|facts| facts.is_self_signed)
+        }))
     }
 }
 
