@@ -63,6 +63,10 @@ openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-384 -nodes -keyout "$k
     -utf8 -multivalue-rdn -config "$key.settings" 2>/dev/null
 rm -f "$key.settings"
 
+# Only the order of its subject is another than that in which parameters are written.
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$key" -days 30 -out reordered.pem \
+    -subj '/L=Berlin/CN=x' 2>/dev/null
+
 # Keys of other types and lengths.
 openssl req -x509 -newkey ed25519 -nodes -keyout "$key" -days 30 -out ed25519.pem -subj '/CN=x' 2>/dev/null
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-521 -nodes -keyout "$key" -days 30 -out p521.pem -subj '/CN=x' 2>/dev/null
