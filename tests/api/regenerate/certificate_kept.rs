@@ -7,11 +7,14 @@
 )]
 
 use keywright_harness::Server;
-use rcgen::{DnType, DnValue, ExtendedKeyUsagePurpose, SanType};
+use rcgen::{DnType, DnValue, ExtendedKeyUsagePurpose, PKCS_ECDSA_P384_SHA384, SanType};
 use serde_json::{Value, json};
 use x509_parser::certificate::X509Certificate;
 
-use crate::{keys::with_certificate, made_elsewhere::authority};
+use crate::{
+    keys::with_certificate,
+    made_elsewhere::{authority, authority_with},
+};
 
 /// A certificate with a subject, names and purposes of every sort.
 const KEPT: &str = include_str!("../../../plugins/certificate/tests/keys/kept.pem");
@@ -133,6 +136,20 @@ async fn one_with_a_ca_name_comes_out_as_it_went_in() {
         );
         assert_eq!(version["value"]["ca"], root.certificate);
     }
+}
+
+#[tokio::test]
+async fn one_with_the_name_of_its_authority_is_not_taken_for_self_signed() {
+    let server = Server::start().await;
+    let root = authority_with("same", &PKCS_ECDSA_P384_SHA384);
+    let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
+    set(&server, "/root", stored).await;
+    let namesake = root.sign_leaf("same");
+    let value = json!({"certificate": namesake.certificate, "ca_name": "/root"});
+    set(&server, "/a", value).await;
+    let version = server.regenerate("/a").await.expect(200).json();
+    assert_eq!(version["value"]["ca"], root.certificate);
+    assert_eq!(version["self_signed"], false);
 }
 
 #[tokio::test]

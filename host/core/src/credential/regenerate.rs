@@ -6,7 +6,7 @@ use crate::{
     Failure,
     credential::{
         CredentialName, Credentials, LookupName, Metadata, Parameters, Written,
-        generate::written_answer, service::OpenVersion, set_certificate::StoredCertificate,
+        generate::written_answer, service::OpenVersion,
     },
     ports::{Generator, PluginFailure, VersionSelection},
 };
@@ -43,7 +43,7 @@ impl Credentials {
         }
         let generator = self.generator(&newest.credential_type)?;
         let base = self.open(newest)?;
-        let parameters = self.parameters_of(&base, generator.as_ref()).await?;
+        let parameters = parameters_of(&base, generator.as_ref()).await?;
         let mut draft = self
             .make_draft(
                 &base.stored.name,
@@ -58,58 +58,47 @@ impl Credentials {
             &parameters,
         ))
     }
+}
 
-    /// The canonical parameters with which to make a stored version anew.
-    async fn parameters_of(
-        &self,
-        base: &OpenVersion,
-        generator: &dyn Generator,
-    ) -> Result<Parameters, Failure> {
-        let recovered = match generator
-            .recover(base.content.parameters.as_ref(), &base.content.value)
-            .await
-        {
-            Ok(Some(recovered)) => recovered.parameters,
-            Ok(None) => {
-                return Err(Failure::NotRegeneratable(
-                    "its value was set, not generated".to_owned(),
-                ));
-            }
-            Err(PluginFailure::ValueRefused(violation)) => {
-                return Err(Failure::NotRegeneratable(violation.to_string()));
-            }
-            Err(failure) => return Err(failure.into()),
-        };
-        let Some(issuer_parameter) = generator.issuer_parameter() else {
-            return Ok(recovered);
-        };
-        if base.content.parameters.is_some() {
-            return Ok(recovered);
-        }
-        let mut parameters = recovered;
-        if let Some(signer) = other_signer(base) {
-            parameters.insert(issuer_parameter, Value::String(signer.to_string()));
-            // A plugin can tell only by the names who signed with an algorithm that it does not know; the host has checked.
-            if parameters.is_true("self_sign") {
-                parameters.insert("self_sign", Value::Bool(false));
-            }
-        } else if !parameters.is_true("self_sign") || !self.signs_itself(base)? {
+/// The canonical parameters with which to make a stored version anew.
+async fn parameters_of(
+    base: &OpenVersion,
+    generator: &dyn Generator,
+) -> Result<Parameters, Failure> {
+    let recovered = match generator
+        .recover(base.content.parameters.as_ref(), &base.content.value)
+        .await
+    {
+        Ok(Some(recovered)) => recovered.parameters,
+        Ok(None) => {
             return Err(Failure::NotRegeneratable(
-                "it was set, and the authority that signed it is not known by name".to_owned(),
+                "its value was set, not generated".to_owned(),
             ));
         }
-        Ok(parameters)
+        Err(PluginFailure::ValueRefused(violation)) => {
+            return Err(Failure::NotRegeneratable(violation.to_string()));
+        }
+        Err(failure) => return Err(failure.into()),
+    };
+    let Some(issuer_parameter) = generator.issuer_parameter() else {
+        return Ok(recovered);
+    };
+    if base.content.parameters.is_some() {
+        return Ok(recovered);
     }
-
-    /// Whether the certificate of a version verifies itself, whatever a plugin could tell of it.
-    fn signs_itself(&self, version: &OpenVersion) -> Result<bool, Failure> {
-        let certificate = StoredCertificate::parse(&version.content.value)?.certificate;
-        Ok(certificate.is_some_and(|pem| {
-            self.certificates
-                .facts(&pem)
-                .is_ok_and(|facts| facts.is_self_signed)
-        }))
+    let mut parameters = recovered;
+    if let Some(signer) = other_signer(base) {
+        parameters.insert(issuer_parameter, Value::String(signer.to_string()));
+        // A plugin can tell only by the names who signed with an algorithm that it does not know; the host has checked.
+        if parameters.is_true("self_sign") {
+            parameters.insert("self_sign", Value::Bool(false));
+        }
+    } else if !parameters.is_true("self_sign") {
+        return Err(Failure::NotRegeneratable(
+            "it was set, and the authority that signed it is not known by name".to_owned(),
+        ));
     }
+    Ok(parameters)
 }
 
 /// The name of the credential that signed a version, when it is not its own.

@@ -82,7 +82,11 @@ async fn a_ca_that_did_not_sign_the_certificate_is_400() {
     let leaf = authority("root").sign_leaf("leaf");
     let namesake = authority("root");
     let value = json!({"ca": namesake.certificate, "certificate": leaf.certificate});
-    refused(&server, value).await;
+    let error = refused(&server, value).await;
+    assert!(
+        error.contains("certificate was not signed by ca"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -152,11 +156,12 @@ async fn a_ca_name_of_a_certificate_that_is_no_authority_is_400() {
     let stored = json!({"certificate": lone.certificate});
     server.set("/lone", "certificate", stored).await.expect(200);
     let leaf = authority("root").sign_leaf("leaf");
-    refused(
-        &server,
-        json!({"ca_name": "/lone", "certificate": leaf.certificate}),
-    )
-    .await;
+    let value = json!({"ca_name": "/lone", "certificate": leaf.certificate});
+    let error = refused(&server, value).await;
+    assert!(
+        error.contains("ca_name is no certificate authority"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
