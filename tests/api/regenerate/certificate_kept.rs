@@ -33,9 +33,12 @@ async fn set(server: &Server, name: &str, value: Value) {
     server.set(name, "certificate", value).await.expect(200);
 }
 
+/// The subject, the extensions with whether each is critical, and the seconds of validity.
+type KeptParts = (Vec<u8>, Vec<(String, bool, Vec<u8>)>, i64);
+
 /// What must be the same afterwards: the subject, the usages, the names and the constraints, each byte for byte with
 /// whether it is critical, and how long the certificate lasts.
-fn kept_parts(certificate: &X509Certificate<'_>) -> (Vec<u8>, Vec<(String, bool, Vec<u8>)>, i64) {
+fn kept_parts(certificate: &X509Certificate<'_>) -> KeptParts {
     let mut extensions: Vec<_> = certificate
         .iter_extensions()
         .map(|extension| {
@@ -104,7 +107,7 @@ async fn one_with_a_ca_name_comes_out_as_it_went_in() {
     let leaf = root.sign_leaf_with("leaf", |parameters| {
         let name = &mut parameters.distinguished_name;
         name.push(
-            DnType::from_oid(&[0, 9, 2342, 19200300, 100, 1, 1]),
+            DnType::from_oid(&[0, 9, 2342, 19_200_300, 100, 1, 1]),
             DnValue::TeletexString("ada".try_into().unwrap()),
         );
         name.push(
