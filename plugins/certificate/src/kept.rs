@@ -18,6 +18,7 @@ use crate::{
 
 /// The parts of a certificate that are kept; each is there only when the parameters would write it differently.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Kept {
     #[serde(skip_serializing_if = "Option::is_none")]
     subject: Option<Encoded>,

@@ -45,7 +45,7 @@ pub struct Parameters {
     pub is_ca: bool,
     /// Whether the certificate is signed with its own key: it was asked for, or it is an authority with none above it.
     pub self_sign: bool,
-    /// What a certificate that was set has and no parameter could ask for; no caller sends it.
+    /// What a certificate that was set has and no parameter could ask for. The host takes it from no caller.
     #[serde(default, skip_serializing_if = "Kept::is_empty")]
     pub kept: Kept,
 }
@@ -72,8 +72,9 @@ impl Parameters {
         let ca = members.take_filled_text(ISSUER_PARAMETER)?;
         let is_ca = members.take_flag("is_ca")?;
         let self_sign = members.take_flag("self_sign")?;
+        let kept: Kept = members.take_shaped("kept")?.unwrap_or_default();
         let parameters = Self {
-            subject: Subject::take(&mut members)?,
+            subject: Subject::take(&mut members, kept.subject().is_some())?,
             alternative_names: take_each(
                 &mut members,
                 "alternative_names",
@@ -92,7 +93,7 @@ impl Parameters {
             self_sign: signs_itself(ca.is_some(), is_ca, self_sign)?,
             ca,
             is_ca,
-            kept: Kept::default(),
+            kept,
         };
         members.finish()?;
         Ok(parameters)
@@ -215,6 +216,17 @@ mod tests {
     }
 
     #[test]
+    fn what_is_kept_stays_and_then_a_subject_needs_no_field() {
+        let parameters = json!({
+            "key_length": 2048, "duration": 30, "is_ca": true, "self_sign": true,
+            "kept": {"subject": "MAA=", "extended_key_usage": "MAA="}
+        });
+        assert_eq!(normalized(&parameters), parameters);
+        let without = json!({"kept": {"extended_key_usage": "MAA="}, "self_sign": true});
+        assert_eq!(violation(&without).member, None);
+    }
+
+    #[test]
     fn two_ways_to_ask_for_the_same_have_one_canonical_form() {
         let one = json!({
             "common_name": "x", "is_ca": true, "duration": "30", "alternative_names": ["::0001"],
@@ -255,7 +267,7 @@ mod tests {
             ("duration", json!(1.5), "whole number"),
             ("key_length", json!(1024), "2048, 3072 or 4096"),
             ("key_type", json!("dsa"), "must be one of rsa"),
-            ("kept", json!({}), "not a known member"),
+            ("kept", json!({"subject": "?"}), "malformed"),
             ("key_usage", json!(["sign_everything"]), "`sign_everything`"),
             (
                 "extended_key_usage",

@@ -32,13 +32,14 @@ impl Subject {
     ///
     /// # Errors
     ///
-    /// The rule that they break: at least one field, each within its length, and no control characters.
-    pub fn take(members: &mut Members) -> Result<Self, Violation> {
+    /// The rule that they break: at least one field, each within its length, and no control characters. A subject that is
+    /// kept as it was found needs no field.
+    pub fn take(members: &mut Members, is_kept: bool) -> Result<Self, Violation> {
         let mut subject = Self::default();
         for field in &FIELDS {
             *(field.place)(&mut subject) = field.take(members)?;
         }
-        if subject == Self::default() {
+        if subject == Self::default() && !is_kept {
             return Err(Violation::of_whole(format!(
                 "needs at least one of {}",
                 FIELDS.each_ref().map(|field| field.parameter).join(", ")
@@ -211,7 +212,7 @@ mod tests {
     use super::*;
 
     fn taken(parameters: &serde_json::Value) -> Result<Subject, Violation> {
-        Subject::take(&mut Members::parse(&parameters.to_string()).unwrap())
+        Subject::take(&mut Members::parse(&parameters.to_string()).unwrap(), false)
     }
 
     #[test]

@@ -193,6 +193,20 @@ fn what_is_kept_is_written_byte_for_byte_however_often() {
 }
 
 #[test]
+fn what_is_told_is_its_own_canonical_form() {
+    for certificate in [
+        include_str!("keys/foreign_names.pem"),
+        include_str!("keys/reordered.pem"),
+        include_str!("keys/ed25519.pem"),
+    ] {
+        let (told, _) = told(certificate);
+        let canonical: Value =
+            serde_json::from_str(&normalize(&told.to_string(), "{}").unwrap()).unwrap();
+        assert_eq!(canonical, told);
+    }
+}
+
+#[test]
 fn stored_parameters_are_complete_when_nothing_but_bytes_is_kept_beside_them() {
     for (certificate, expected) in [
         (include_str!("keys/expressible.pem"), true),

@@ -10,7 +10,10 @@ use crate::{
         service::{Draft, OpenVersion},
         set_certificate::StoredCertificate,
     },
-    ports::{AppendCondition, Appended, Generator, NewVersion, PluginFailure, VersionSelection},
+    ports::{
+        AppendCondition, Appended, Generator, NewVersion, PluginFailure, VersionSelection,
+        Violation,
+    },
 };
 
 /// A request to generate a credential.
@@ -212,6 +215,16 @@ fn requested_parameters(
         }
         None => Parameters::new(serde_json::Map::new()),
     };
+    let read_only = generator.read_only_parameters();
+    if let Some(name) = read_only
+        .iter()
+        .find(|name| parameters.member(name).is_some())
+    {
+        return Err(Failure::from(PluginFailure::ParametersRefused(Violation {
+            member: Some(name.clone()),
+            rule: "can't be asked for".to_owned(),
+        })));
+    }
     if let Some(issuer_parameter) = generator.issuer_parameter() {
         match parameters.remove(issuer_parameter) {
             Some(Value::String(name)) if name.is_empty() => {}

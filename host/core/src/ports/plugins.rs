@@ -36,7 +36,7 @@ pub trait Generator: Send + Sync {
     /// with any of them is held against what a caller asks for by what [`Self::recover`] says of it.
     fn read_only_parameters(&self) -> &[String];
 
-    /// The canonical form of what a caller sent; read-only parameters are refused.
+    /// The canonical form of what a caller sent, or of parameters that were canonical before one of them was changed.
     ///
     /// # Errors
     /// When the parameters break a rule, or the guest fails.

@@ -85,11 +85,6 @@ impl Generator for WasmGenerator {
     }
 
     async fn normalize(&self, parameters: &Parameters) -> Result<Parameters, PluginFailure> {
-        self.guest
-            .description
-            .parameters_schema
-            .check_sent(parameters)
-            .map_err(PluginFailure::ParametersRefused)?;
         let text = parameters.to_json();
         if self.guest.exports.has_normalizer() {
             return self

@@ -5,7 +5,6 @@ use keywright_core::{credential::Parameters, ports::Violation};
 use serde_json::{Map, Value};
 
 use super::{SchemaMalformed, compile, rule};
-use crate::text::violation;
 
 /// The annotation of a parameter that no caller sends: the plugin sets it itself when it recovers parameters.
 const READ_ONLY: &str = "readOnly";
@@ -49,21 +48,6 @@ impl ParametersSchema {
     /// The parameters that the plugin sets itself.
     pub(crate) fn read_only(&self) -> &[String] {
         &self.read_only
-    }
-
-    /// Refuses what a caller may not send.
-    ///
-    /// # Errors
-    /// The first parameter that is read-only.
-    pub(crate) fn check_sent(&self, parameters: &Parameters) -> Result<(), Violation> {
-        let sent = self
-            .read_only
-            .iter()
-            .find(|name| parameters.member(name).is_some());
-        match sent {
-            Some(name) => Err(violation(Some(name), "can't be asked for")),
-            None => Ok(()),
-        }
     }
 
     /// Fills in the defaults of what is absent and holds the result against the schema.
@@ -168,18 +152,8 @@ mod tests {
     }
 
     #[test]
-    fn a_read_only_parameter_is_not_for_callers() {
-        let schema = schema();
-        assert_eq!(schema.read_only(), ["kept"]);
-        let sent = |members: Value| {
-            let Value::Object(members) = members else {
-                panic!("not an object")
-            };
-            schema.check_sent(&Parameters::new(members))
-        };
-        assert_eq!(sent(json!({"length": 3, "kept": null})), Ok(()));
-        let refused = sent(json!({"kept": "hunter2"})).unwrap_err();
-        assert_eq!(refused.to_string(), "kept: can't be asked for");
+    fn read_only_parameters_are_those_that_are_marked_so() {
+        assert_eq!(schema().read_only(), ["kept"]);
     }
 
     #[test]
