@@ -37,6 +37,15 @@ pub(crate) fn authority_for_days(common_name: &str, days: u64) -> MadeElsewhere 
     self_signed(parameters, rsa_key())
 }
 
+/// A certificate authority that signed itself, with a key of this algorithm.
+pub(crate) fn authority_with(
+    common_name: &str,
+    algorithm: &'static SignatureAlgorithm,
+) -> MadeElsewhere {
+    let key = KeyPair::generate_for(algorithm).expect("a key");
+    self_signed(as_authority(parameters(common_name)), key)
+}
+
 /// A leaf that signed itself.
 pub(crate) fn self_signed_leaf(common_name: &str) -> MadeElsewhere {
     self_signed(parameters(common_name), rsa_key())
@@ -60,6 +69,17 @@ impl MadeElsewhere {
     /// A leaf that this one signed.
     pub(crate) fn sign_leaf(&self, common_name: &str) -> Self {
         self.sign(parameters(common_name), rsa_key())
+    }
+
+    /// A leaf that this one signed, with other contents than usual.
+    pub(crate) fn sign_leaf_with(
+        &self,
+        common_name: &str,
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> Self {
+        let mut parameters = parameters(common_name);
+        change(&mut parameters);
+        self.sign(parameters, rsa_key())
     }
 
     /// A certificate authority that this one signed.

@@ -4,6 +4,7 @@ mod ca_key;
 mod canaries;
 mod hexadecimal;
 mod hostile_generator;
+mod hostile_issuer;
 mod hostile_resolver;
 mod imports;
 mod queue;

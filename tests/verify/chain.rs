@@ -12,7 +12,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject};
 use serde_json::{Value, json};
 use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, Error, KeyUsage, anchor_from_trusted_cert};
 
-use crate::files::{Files, certificate, chain};
+use crate::files::{Files, certificate, chain, chain_of};
 
 #[tokio::test]
 async fn openssl_verifies_the_chain_by_its_strictest_rules() {
@@ -36,6 +36,38 @@ async fn openssl_verifies_the_chain_by_its_strictest_rules() {
         &["-verify_hostname", "other.example.org"]
     ));
     assert!(!openssl_verifies(&chain, &["-purpose", "sslclient"]));
+}
+
+/// Chains with keys of one type each, and mixed.
+const KEY_TYPES_OF_CHAINS: [[&str; 3]; 6] = [
+    ["rsa"; 3],
+    ["ecdsa-p256"; 3],
+    ["ecdsa-p384"; 3],
+    ["ed25519"; 3],
+    ["rsa", "ecdsa-p256", "ed25519"],
+    ["ed25519", "ecdsa-p384", "rsa"],
+];
+
+#[tokio::test]
+async fn openssl_and_webpki_verify_chains_of_every_type_of_key_and_mixed_ones() {
+    if !is_available("openssl") {
+        return;
+    }
+    let server = Server::start().await;
+    for key_types in KEY_TYPES_OF_CHAINS {
+        let made = chain_of(&server, key_types).await;
+        let mut regenerated = Vec::new();
+        for name in ["/root", "/intermediate", "/leaf"] {
+            regenerated.push(server.regenerate(name).await.expect(200).json());
+        }
+        for chain in [&made[..], &regenerated] {
+            let options = ["-x509_strict", "-purpose", "sslserver"];
+            assert!(openssl_verifies(chain, &options), "{key_types:?}");
+            webpki_verifies(chain, "leaf.example.org", KeyUsage::server_auth()).unwrap();
+        }
+        let strange = [made[0].clone(), made[1].clone(), regenerated[2].clone()];
+        assert!(!openssl_verifies(&strange, &[]), "{key_types:?}");
+    }
 }
 
 #[tokio::test]

@@ -33,26 +33,22 @@ fn text(version: &Value) -> String {
     openssl(&["x509", "-in", &file, "-noout", "-text"])
 }
 
-/// The SHA-1 of a certificate's public key bits, as OpenSSL prints key identifiers.
-fn key_identifier(version: &Value) -> String {
+/// The SHA-1 of a certificate's public key bits, as OpenSSL prints key identifiers. The bits end the key's DER.
+fn key_identifier(version: &Value, key_bits_bytes: usize) -> String {
     let files = Files::new();
     let certificate = files.write_member("certificate", version, "certificate");
     let spki = openssl(&["x509", "-in", &certificate, "-noout", "-pubkey"]);
     let spki = files.write("spki", &spki);
-    let bits = files.path("bits");
-    let bits = bits.to_str().unwrap();
+    let der = files.path("der");
+    let der = der.to_str().unwrap();
     openssl(&[
-        "rsa",
-        "-pubin",
-        "-in",
-        &spki,
-        "-RSAPublicKey_out",
-        "-outform",
-        "DER",
-        "-out",
-        bits,
+        "pkey", "-pubin", "-in", &spki, "-outform", "DER", "-out", der,
     ]);
-    let digest = openssl(&["dgst", "-sha1", "-c", bits]);
+    let bytes = std::fs::read(der).unwrap();
+    let bits = files.path("bits");
+    let begin = bytes.len().checked_sub(key_bits_bytes).unwrap();
+    std::fs::write(&bits, bytes.get(begin..).unwrap()).unwrap();
+    let digest = openssl(&["dgst", "-sha1", "-c", bits.to_str().unwrap()]);
     digest.trim().rsplit(' ').next().unwrap().to_uppercase()
 }
 
@@ -60,64 +56,116 @@ fn pair(name: &str, value: &str) -> (String, String) {
     (name.to_owned(), value.to_owned())
 }
 
+/// How many bytes a public key of each type has.
+const PUBLIC_KEY_BYTES: [(&str, usize); 4] = [
+    ("rsa", 270),
+    ("ecdsa-p256", 65),
+    ("ecdsa-p384", 97),
+    ("ed25519", 32),
+];
+
 #[tokio::test]
-async fn every_extension_is_what_was_asked_for() {
+async fn every_extension_is_what_was_asked_for_generated_and_regenerated() {
     if !is_available("openssl") {
         return;
     }
     let server = Server::start().await;
-    let root = certificate(
-        &server,
-        "/root",
-        json!({"common_name": "root", "is_ca": true}),
-    )
-    .await;
-    let leaf = certificate(
-        &server,
-        "/leaf",
-        json!({"common_name": "leaf", "ca": "/root"}),
-    )
-    .await;
-    let full = json!({
-        "common_name": "full",
-        "ca": "/root",
-        "alternative_names": ["z.example.org", "10.0.0.1", "*.a.example.org", "2001:db8::1"],
-        "key_usage": ["crl_sign", "digital_signature", "decipher_only", "non_repudiation"],
-        "extended_key_usage": ["timestamping", "server_auth", "email_protection"],
-    });
-    let full = certificate(&server, "/full", full).await;
-
-    let always = |version: &Value, is_authority: bool| {
-        let flag = if is_authority { "CA:TRUE" } else { "CA:FALSE" };
-        vec![
-            pair("X509v3 Authority Key Identifier:", &key_identifier(&root)),
-            pair("X509v3 Basic Constraints: critical", flag),
-            pair("X509v3 Subject Key Identifier:", &key_identifier(version)),
-        ]
-    };
-    let mut of_full = always(&full, false);
-    of_full.extend([
-        pair("X509v3 Extended Key Usage:", "Time Stamping, TLS Web Server Authentication, E-mail Protection"),
-        pair("X509v3 Key Usage: critical", "Digital Signature, Non Repudiation, CRL Sign, Decipher Only"),
-        pair(
-            "X509v3 Subject Alternative Name:",
-            "DNS:z.example.org, IP Address:10.0.0.1, DNS:*.a.example.org, IP Address:2001:DB8:0:0:0:0:0:1",
-        ),
-    ]);
-    for (version, mut expected) in [
-        (&root, always(&root, true)),
-        (&leaf, always(&leaf, false)),
-        (&full, of_full),
-    ] {
-        let mut found = extensions(version);
-        for (_, value) in &mut found {
-            // Older OpenSSL writes this before a key identifier.
-            *value = value.trim_start_matches("keyid:").to_owned();
+    for (key_type, key_bytes) in PUBLIC_KEY_BYTES {
+        let full = json!({
+            "common_name": "full",
+            "ca": "/root",
+            "alternative_names": [
+                "z.example.org", "10.0.0.1", "*.a.example.org", "2001:db8::1",
+                "spiffe://example.org/a", "ada@example.org",
+            ],
+            "key_usage": ["crl_sign", "digital_signature", "decipher_only", "non_repudiation"],
+            "extended_key_usage": ["timestamping", "server_auth", "email_protection"],
+            "key_type": key_type,
+        });
+        let of_full = [
+            pair(
+                "X509v3 Extended Key Usage:",
+                "Time Stamping, TLS Web Server Authentication, E-mail Protection",
+            ),
+            pair(
+                "X509v3 Key Usage: critical",
+                "Digital Signature, Non Repudiation, CRL Sign, Decipher Only",
+            ),
+            pair(
+                "X509v3 Subject Alternative Name:",
+                "DNS:z.example.org, IP Address:10.0.0.1, DNS:*.a.example.org, \
+                 IP Address:2001:DB8:0:0:0:0:0:1, URI:spiffe://example.org/a, email:ada@example.org",
+            ),
+        ];
+        let root = json!({"common_name": "root", "is_ca": true, "key_type": key_type});
+        let leaf = json!({"common_name": "leaf", "ca": "/root", "key_type": key_type});
+        let root = certificate(&server, "/root", root).await;
+        let leaf = certificate(&server, "/leaf", leaf).await;
+        let full = certificate(&server, "/full", full).await;
+        let mut cases = vec![(root.clone(), root.clone(), true, &[][..])];
+        cases.push((leaf, root.clone(), false, &[]));
+        cases.push((full, root, false, &of_full));
+        let root = server.regenerate("/root").await.expect(200).json();
+        cases.push((root.clone(), root.clone(), true, &[]));
+        for (name, requested) in [("/leaf", &[][..]), ("/full", &of_full)] {
+            let version = server.regenerate(name).await.expect(200).json();
+            cases.push((version, root.clone(), false, requested));
         }
-        found.sort();
-        expected.sort();
-        assert_eq!(found, expected);
+        for (version, issuer, is_authority, requested) in cases {
+            let flag = if is_authority { "CA:TRUE" } else { "CA:FALSE" };
+            let mut expected = vec![
+                pair(
+                    "X509v3 Authority Key Identifier:",
+                    &key_identifier(&issuer, key_bytes),
+                ),
+                pair("X509v3 Basic Constraints: critical", flag),
+                pair(
+                    "X509v3 Subject Key Identifier:",
+                    &key_identifier(&version, key_bytes),
+                ),
+            ];
+            expected.extend_from_slice(requested);
+            let mut found = extensions(&version);
+            for (_, value) in &mut found {
+                // Older OpenSSL writes this before a key identifier.
+                *value = value.trim_start_matches("keyid:").to_owned();
+            }
+            found.sort();
+            expected.sort();
+            assert_eq!(found, expected, "{key_type}");
+        }
     }
+}
+
+#[tokio::test]
+async fn what_was_set_has_the_extensions_that_it_had_when_it_is_regenerated() {
+    if !is_available("openssl") {
+        return;
+    }
+    let server = Server::start().await;
+    let set = include_str!("../../plugins/certificate/tests/keys/kept.pem");
+    let value = json!({"certificate": set});
+    let set = server
+        .set("/a", "certificate", value)
+        .await
+        .expect(200)
+        .json();
+    let regenerated = server.regenerate("/a").await.expect(200).json();
+    let of_keys = |(name, _): &(String, String)| name.contains("Key Identifier");
+    let mut before = extensions(&set);
+    let mut after = extensions(&regenerated);
+    let identifiers: Vec<_> = after.iter().filter(|pair| of_keys(pair)).cloned().collect();
+    assert_eq!(
+        identifiers.len(),
+        2,
+        "of the subject and of the authority, which are new"
+    );
+    for pairs in [&mut before, &mut after] {
+        pairs.retain(|pair| !of_keys(pair));
+        pairs.sort();
+    }
+    assert_eq!(before.len(), 4);
+    assert_eq!(after, before);
 }
 
 #[tokio::test]

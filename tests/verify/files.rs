@@ -58,17 +58,29 @@ pub(crate) async fn certificate(server: &Server, name: &str, parameters: Value) 
 
 /// A root, an intermediate authority and a leaf, named so, each with the usages that strict verifiers want.
 pub(crate) async fn chain(server: &Server) -> [Value; 3] {
+    chain_of(server, ["rsa"; 3]).await
+}
+
+/// The same, with keys of these types.
+pub(crate) async fn chain_of(server: &Server, [root, intermediate, leaf]: [&str; 3]) -> [Value; 3] {
     let usages = ["key_cert_sign", "crl_sign"];
-    let root = json!({"common_name": "root", "is_ca": true, "key_usage": usages});
+    let root = json!({
+        "common_name": "root", "is_ca": true, "key_usage": usages, "key_type": root,
+    });
     let intermediate = json!({
-        "common_name": "intermediate", "is_ca": true, "ca": "/root", "key_usage": usages,
+        "common_name": "intermediate",
+        "is_ca": true,
+        "ca": "/root",
+        "key_usage": usages,
+        "key_type": intermediate,
     });
     let leaf = json!({
         "common_name": "leaf",
         "ca": "/intermediate",
-        "alternative_names": ["leaf.example.org", "10.0.0.1"],
+        "alternative_names": ["leaf.example.org", "10.0.0.1", "spiffe://example.org/leaf"],
         "key_usage": ["digital_signature"],
         "extended_key_usage": ["server_auth"],
+        "key_type": leaf,
     });
     [
         certificate(server, "/root", root).await,

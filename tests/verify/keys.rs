@@ -112,3 +112,28 @@ async fn openssh_loads_what_was_regenerated() {
     let line = version["value"]["public_key"].as_str().unwrap();
     assert_eq!(line, format!("{} ada", derived.trim_end()));
 }
+
+#[tokio::test]
+async fn openssl_loads_the_key_of_a_certificate_of_every_type_and_finds_it_in_the_certificate() {
+    if !is_available("openssl") {
+        return;
+    }
+    let server = Server::start().await;
+    for (key_type, words) in [
+        ("rsa", "Private-Key: (2048 bit"),
+        ("ecdsa-p256", "ASN1 OID: prime256v1"),
+        ("ecdsa-p384", "ASN1 OID: secp384r1"),
+        ("ed25519", "ED25519 Private-Key:"),
+    ] {
+        let parameters = json!({"common_name": "own", "self_sign": true, "key_type": key_type});
+        let version = certificate(&server, "/own", parameters).await;
+        let files = Files::new();
+        let key = files.write_member("key", &version, "private_key");
+        let text = openssl(&["pkey", "-in", &key, "-noout", "-text"]);
+        assert!(text.contains(words), "{key_type}: {text}");
+        let of_key = openssl(&["pkey", "-in", &key, "-pubout"]);
+        let file = files.write_member("certificate", &version, "certificate");
+        let of_certificate = openssl(&["x509", "-in", &file, "-noout", "-pubkey"]);
+        assert_eq!(of_key, of_certificate, "{key_type}");
+    }
+}

@@ -105,3 +105,54 @@ async fn special_texts_come_out_as_they_went_in_and_inject_nothing() {
         assert_eq!(attributes(&leaf, "-issuer"), expected);
     }
 }
+
+#[tokio::test]
+async fn a_subject_that_was_set_comes_out_as_it_went_in_with_every_attribute() {
+    if !is_available("openssl") {
+        return;
+    }
+    let server = Server::start().await;
+    let files = Files::new();
+    let longest = "ß".repeat(64);
+    for subject in [
+        "/CN=comma\\, O=Injected/O=plus \\+ O=Injected",
+        "/CN=#0403020101/O=\"quoted\"",
+        "/O=first/OU=one+OU=two+UID=ada/OU=three/DC=org/DC=example/CN=last",
+        "/CN=密钥 ключ 🔑/emailAddress=ada@example.org",
+        &format!("/O={longest}/CN={longest}"),
+    ] {
+        let (key, file) = (files.path("key"), files.path("certificate"));
+        let (key, file) = (key.to_str().unwrap(), file.to_str().unwrap());
+        openssl(&[
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-multivalue-rdn",
+            "-utf8",
+            "-subj",
+            subject,
+            "-keyout",
+            key,
+            "-out",
+            file,
+        ]);
+        let value = json!({"certificate": std::fs::read_to_string(file).unwrap()});
+        let set = server
+            .set("/a", "certificate", value)
+            .await
+            .expect(200)
+            .json();
+        let regenerated = server.regenerate("/a").await.expect(200).json();
+        for which in ["-subject", "-issuer"] {
+            assert_eq!(
+                attributes(&regenerated, which),
+                attributes(&set, "-subject"),
+                "{subject}"
+            );
+        }
+    }
+}

@@ -2,43 +2,69 @@
 
 use std::net::IpAddr;
 
+use der::{Decode, oid::ObjectIdentifier};
+use email_address::{EmailAddress, Options};
+use fluent_uri::Uri;
 use keywright_plugin_support::Violation;
 use rcgen::SanType;
 use serde::{Deserialize, Serialize};
-use x509_cert::ext::pkix::name::GeneralName;
+use x509_cert::ext::{Extension, pkix::name::GeneralName};
 
-/// One alternative name: an IP address, or a DNS name with perhaps a wildcard or a dot before it.
+use crate::tbs;
+
+/// One alternative name (RFC 5280, section 4.2.1.6).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum AlternativeName {
-    /// A DNS name, as it was asked for.
+    /// A DNS name, as it was asked for, with perhaps a wildcard or a dot before it.
     Dns(String),
+    /// An e-mail address, as it was asked for.
+    Email(String),
     /// An IPv4 or IPv6 address.
     Ip(IpAddr),
+    /// A URI, as it was asked for.
+    Uri(String),
 }
 
 impl AlternativeName {
+    /// The identifier of the extension.
+    pub const EXTENSION: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.17");
+
     /// Reads one item of the parameter.
+    ///
+    /// What has `://` in it can only be a URI, and what else has an `@` in it only an e-mail address.
     ///
     /// # Errors
     ///
     /// The rule that it breaks.
     pub fn parse(name: &str) -> Result<Self, Violation> {
-        if name.chars().count() > NAME_CHARACTERS_MAX {
-            return Err(Violation::of(
-                PARAMETER,
-                format!("each must be of at most {NAME_CHARACTERS_MAX} characters"),
-            ));
-        }
         if let Ok(address) = name.parse() {
             return Ok(Self::Ip(address));
         }
-        if is_dns_name(name) {
-            return Ok(Self::Dns(name.to_owned()));
+        let form = if name.contains("://") {
+            &URI
+        } else if name.contains('@') {
+            &EMAIL
+        } else {
+            &DNS
+        };
+        if name.chars().count() > form.characters_max {
+            return Err(Violation::of(
+                PARAMETER,
+                format!(
+                    "each {} must be of at most {} characters",
+                    form.noun, form.characters_max
+                ),
+            ));
+        }
+        if (form.is_valid)(name) {
+            return Ok((form.name)(name.to_owned()));
         }
         Err(Violation::of(
             PARAMETER,
-            format!("each must be a DNS name or an IP address, which `{name}` is not"),
+            format!(
+                "each must be a DNS name, an IP address, an e-mail address or a URI with a host, which `{name}` is not"
+            ),
         ))
     }
 
@@ -46,38 +72,61 @@ impl AlternativeName {
     ///
     /// # Errors
     ///
-    /// [`rcgen::Error`], when a DNS name is not ASCII; such a name does not get here.
+    /// [`rcgen::Error`], when a text is not ASCII; such a name does not get here.
     pub fn general_name(&self) -> Result<SanType, rcgen::Error> {
         Ok(match self {
             Self::Dns(name) => SanType::DnsName(name.as_str().try_into()?),
+            Self::Email(address) => SanType::Rfc822Name(address.as_str().try_into()?),
             Self::Ip(address) => SanType::IpAddress(*address),
+            Self::Uri(uri) => SanType::URI(uri.as_str().try_into()?),
         })
     }
 
-    /// The name that stands in a certificate, if it is one that may be asked for.
-    #[must_use]
-    pub fn of_general_name(name: &GeneralName) -> Option<Self> {
-        match name {
-            GeneralName::DnsName(name) if is_dns_name(name.as_str()) => {
-                Some(Self::Dns(name.as_str().to_owned()))
+    /// The names that an extension has, as far as they may be asked for, and whether that is all of them.
+    ///
+    /// # Errors
+    ///
+    /// [`der::Error`], when it is no list of names.
+    pub fn of_extension(extension: &Extension) -> der::Result<(Vec<Self>, bool)> {
+        let mut found = Vec::new();
+        let mut has_all = true;
+        for name in tbs::fields(extension.extn_value.as_bytes())? {
+            // Names of types that nobody can ask for need not be understood.
+            match GeneralName::from_der(name?).map(|name| Self::of_general_name(&name)) {
+                Ok(Some(name)) => found.push(name),
+                _ => has_all = false,
             }
+        }
+        Ok((found, has_all))
+    }
+
+    /// The name that stands in a certificate, if it is one that may be asked for.
+    fn of_general_name(name: &GeneralName) -> Option<Self> {
+        let (text, form) = match name {
+            GeneralName::DnsName(name) => (name.as_str(), &DNS),
+            GeneralName::Rfc822Name(address) => (address.as_str(), &EMAIL),
+            GeneralName::UniformResourceIdentifier(uri) => (uri.as_str(), &URI),
             GeneralName::IpAddress(octets) => {
                 let octets = octets.as_bytes();
-                <[u8; 4]>::try_from(octets)
+                return <[u8; 4]>::try_from(octets)
                     .map(IpAddr::from)
                     .or_else(|_| <[u8; 16]>::try_from(octets).map(IpAddr::from))
                     .ok()
-                    .map(Self::Ip)
+                    .map(Self::Ip);
             }
-            _ => None,
-        }
+            _ => return None,
+        };
+        (text.len() <= form.characters_max && (form.is_valid)(text))
+            .then(|| (form.name)(text.to_owned()))
     }
 }
 
 impl From<AlternativeName> for String {
     fn from(name: AlternativeName) -> Self {
         match name {
-            AlternativeName::Dns(name) => name,
+            AlternativeName::Dns(text)
+            | AlternativeName::Email(text)
+            | AlternativeName::Uri(text) => text,
             AlternativeName::Ip(address) => address.to_string(),
         }
     }
@@ -91,16 +140,51 @@ impl TryFrom<String> for AlternativeName {
     }
 }
 
+/// One form of a name that is a text.
+struct Form {
+    noun: &'static str,
+    characters_max: usize,
+    is_valid: fn(&str) -> bool,
+    name: fn(String) -> AlternativeName,
+}
+
+const DNS: Form = Form {
+    noun: "DNS name",
+    characters_max: 253,
+    is_valid: is_dns_name,
+    name: AlternativeName::Dns,
+};
+
+/// The length is that of RFC 5321, section 4.5.3.1.3, less the angle brackets.
+const EMAIL: Form = Form {
+    noun: "e-mail address",
+    characters_max: 254,
+    is_valid: is_email_address,
+    name: AlternativeName::Email,
+};
+
+/// The length is that which SPIFFE wants everybody to take, and nobody to exceed.
+const URI: Form = Form {
+    noun: "URI",
+    characters_max: 2048,
+    is_valid: is_uri,
+    name: AlternativeName::Uri,
+};
+
 /// Whether it is a DNS name of letters, digits, hyphens and underscores, with `*.` or `.` before it or not.
-///
-/// The last label must not be a number: then it would be read as an IPv4 address somewhere.
 fn is_dns_name(name: &str) -> bool {
     let name = name
         .strip_prefix('*')
         .filter(|rest| rest.starts_with('.'))
         .unwrap_or(name);
-    let name = name.strip_prefix('.').unwrap_or(name);
-    name.len() <= NAME_CHARACTERS_MAX
+    is_host_name(name.strip_prefix('.').unwrap_or(name))
+}
+
+/// Whether it is a DNS name with nothing before it.
+///
+/// The last label must not be a number: then it would be read as an IPv4 address somewhere.
+fn is_host_name(name: &str) -> bool {
+    name.len() <= DNS.characters_max
         && name.split('.').all(is_label)
         && !name
             .rsplit('.')
@@ -117,8 +201,31 @@ fn is_label(label: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
 }
 
+/// Whether it is an e-mail address of ASCII, with neither a display name nor an address literal (RFC 5321, section 4.1.2).
+fn is_email_address(address: &str) -> bool {
+    let options = Options::default()
+        .without_display_text()
+        .without_domain_literal();
+    address.is_ascii()
+        && !address.contains(|character: char| character.is_ascii_control())
+        && EmailAddress::parse_with_options(address, options)
+            .is_ok_and(|address| is_host_name(address.domain()))
+}
+
+/// Whether it is a URI with a scheme and a host that is an address or a DNS name (RFC 3986; RFC 5280 wants them).
+fn is_uri(uri: &str) -> bool {
+    Uri::parse(uri).is_ok_and(|uri| {
+        uri.authority().is_some_and(|authority| {
+            let host = authority.host();
+            let literal = host
+                .strip_prefix('[')
+                .and_then(|rest| rest.strip_suffix(']'));
+            literal.unwrap_or(host).parse::<IpAddr>().is_ok() || is_host_name(host)
+        })
+    })
+}
+
 const PARAMETER: &str = "alternative_names";
-const NAME_CHARACTERS_MAX: usize = 253;
 const LABEL_CHARACTERS_MAX: usize = 63;
 
 #[cfg(test)]
@@ -161,6 +268,52 @@ mod tests {
     }
 
     #[test]
+    fn addresses_of_mail_and_uris_are_told_apart_and_kept_as_they_are() {
+        let local = "a".repeat(64);
+        let longest = format!("{local}@{0}.{0}.{1}", "b".repeat(63), "c".repeat(61));
+        assert_eq!(longest.len(), 254);
+        for address in [
+            "ada@example.com",
+            "Ada.King+tag@Example.com",
+            "!#$%&'*+-/=?^_`{|}~@x",
+            "\"ada king\"@example.com",
+            &longest,
+        ] {
+            assert_eq!(
+                AlternativeName::parse(address),
+                Ok(AlternativeName::Email(address.to_owned()))
+            );
+        }
+        let longest = format!("spiffe://example.org/{}", "a".repeat(2048 - 21));
+        assert_eq!(longest.len(), 2048);
+        for uri in [
+            "spiffe://example.org/ns/prod/sa/web",
+            "https://example.com",
+            "https://user@example.com:8443/path?query#fragment",
+            "ldap://[2001:db8::7]/c=GB",
+            "http://10.0.0.1/%20",
+            "HTTPS://EXAMPLE.com/",
+            &longest,
+        ] {
+            assert_eq!(
+                AlternativeName::parse(uri),
+                Ok(AlternativeName::Uri(uri.to_owned()))
+            );
+        }
+        for (too_long, rule) in [
+            (format!("a{local}@example.com"), "`"),
+            (
+                format!("{local}@{0}.{0}.{1}", "b".repeat(63), "c".repeat(62)),
+                "254",
+            ),
+            (format!("{longest}a"), "2048"),
+        ] {
+            let violation = AlternativeName::parse(&too_long).unwrap_err();
+            assert!(violation.rule.contains(rule), "{}", violation.rule);
+        }
+    }
+
+    #[test]
     fn an_address_has_one_canonical_form() {
         let name = AlternativeName::parse("2001:DB8:0:0:0:0:0:1").unwrap();
         assert_eq!(String::from(name), "2001:db8::1");
@@ -178,9 +331,33 @@ mod tests {
             "a.",
             "a b",
             " a",
-            "x@example.com",
-            "https://example.com",
             "example.com/path",
+            "localhost:8080",
+            "urn:uuid:f81d4fae-7dec-11d0-a765-00a0c91e6bf6",
+            "@example.com",
+            "x@",
+            "x y@example.com",
+            "a@b@example.com",
+            "ä@example.com",
+            "x@bücher.example",
+            "x@[10.0.0.1]",
+            "x@1.2.3",
+            "x@.example.com",
+            "Ada <ada@example.com>",
+            "x@example.com\n",
+            "://example.com",
+            "//example.com",
+            "https://",
+            "https:///path",
+            "https://:443/",
+            "https://exa mple.com",
+            "https://example.com/ä",
+            "https://example.com/%zz",
+            "https://a..b/",
+            "https://*.example.com/",
+            "https://[fe80::1%25eth0]/",
+            "1https://example.com",
+            "https://example.com:port/",
             "1.2.3.999",
             "1.2.3",
             "256.0.0.1",

@@ -1,14 +1,14 @@
 //! The WIT side of the plugin: nothing but conversions.
 
 use bindings::{
-    exports::keywright::generator::{descriptor, issued_generator, normalizer, recoverer},
+    exports::keywright::generator::{descriptor, issued_generator, normalizer},
     keywright::{
         generator::types::Failure,
         signing::issuer::{Issuer, SigningError},
     },
     wasi::random::random::get_random_bytes,
 };
-use keywright_plugin_support::{HostRandom, wit_failure};
+use keywright_plugin_support::{HostRandom, wit_failure, wit_recoverer};
 
 use crate::{
     ENTROPY_BITS_MIN, ISSUER_PARAMETER, PARAMETERS_SCHEMA, VALUE_SCHEMA, generate, issuer,
@@ -45,7 +45,9 @@ impl descriptor::Guest for Component {
         descriptor::Description {
             credential_type: "certificate".to_owned(),
             plugin_version: env!("CARGO_PKG_VERSION").to_owned(),
-            summary: "X.509 certificates with an RSA key, and certificate authorities".to_owned(),
+            summary:
+                "X.509 certificates with RSA, ECDSA and Ed25519 keys, and certificate authorities"
+                    .to_owned(),
             parameters_schema: PARAMETERS_SCHEMA.to_owned(),
             value_schema: VALUE_SCHEMA.to_owned(),
             issuer_parameter: Some(ISSUER_PARAMETER.to_owned()),
@@ -75,18 +77,7 @@ impl normalizer::Guest for Component {
     }
 }
 
-impl recoverer::Guest for Component {
-    fn recover(
-        stored: recoverer::Stored,
-        settings: String,
-    ) -> Result<recoverer::Recovered, Failure> {
-        let recovered = recover::recover(stored.parameters, &stored.value, &settings)?;
-        Ok(recoverer::Recovered {
-            parameters: recovered.parameters,
-            complete: recovered.is_complete,
-        })
-    }
-}
+wit_recoverer!(bindings, Component, recover::recover);
 
 /// The host's issuer, lent for this call.
 struct LentIssuer<'a>(&'a Issuer);

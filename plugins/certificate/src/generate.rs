@@ -2,19 +2,13 @@
 
 use keywright_plugin_support::{Failure, Violation, canonical, no_settings, written};
 use rand_core::CryptoRng;
-use rsa::{
-    RsaPrivateKey,
-    pkcs1::{EncodeRsaPrivateKey, EncodeRsaPublicKey, LineEnding},
-    pkcs1v15,
-    signature::{RandomizedSigner, SignatureEncoding},
-};
 use serde::Serialize;
-use sha2::Sha256;
 
 use crate::{
     issuer::Issuer,
     parameters::Parameters,
     pem,
+    private_key::PrivateKey,
     tbs::{self, Circumstances, SERIAL_NUMBER_BYTES},
 };
 
@@ -41,12 +35,9 @@ pub fn generate(
             "the parameters and the issuer do not agree".to_owned(),
         ));
     }
-    let key = RsaPrivateKey::new(random, parameters.key_length.bits())
-        .map_err(|error| Failure::Other(format!("no key was made: {error}")))?;
-    let private_key = key
-        .to_pkcs1_pem(LineEnding::LF)
-        .map_err(|_| not_encoded())?;
-    let certificate = certificate(&parameters, now_seconds, issuer, key, random)?;
+    let key = PrivateKey::generate(parameters.key_type, random)?;
+    let private_key = key.to_pem()?;
+    let certificate = certificate(&parameters, now_seconds, issuer, &key, random)?;
     let certificate_pem = pem::written(&certificate)?;
     let ca = match issuer {
         Some(issuer) => pem::written(&issuer.certificate())?,
@@ -70,15 +61,12 @@ fn certificate(
     parameters: &Parameters,
     now_seconds: u64,
     issuer: Option<&impl Issuer>,
-    key: RsaPrivateKey,
+    key: &PrivateKey,
     random: &mut impl CryptoRng,
 ) -> Result<Vec<u8>, Failure> {
-    let public_key = key
-        .to_public_key()
-        .to_pkcs1_der()
-        .map_err(|_| not_encoded())?;
+    let public_key = key.public_key()?;
     let circumstances = Circumstances {
-        public_key: public_key.as_bytes(),
+        public_key: &public_key,
         serial_number: serial_number(random),
         now_seconds,
     };
@@ -93,10 +81,7 @@ fn certificate(
             .sign_certificate(&tbs_certificate)
             .map_err(|reason| Failure::Other(format!("the issuer did not sign: {reason}")));
     }
-    let signature = pkcs1v15::SigningKey::<Sha256>::new(key)
-        .try_sign_with_rng(random, &tbs_certificate)
-        .map_err(|error| Failure::Other(format!("the key did not sign: {error}")))?;
-    tbs::certificate(&tbs_certificate, &signature.to_vec())
+    tbs::certificate(&tbs_certificate, &key.sign(&tbs_certificate, random)?)
 }
 
 /// A random number of 159 bits.
@@ -106,10 +91,6 @@ pub(crate) fn serial_number(random: &mut impl CryptoRng) -> [u8; SERIAL_NUMBER_B
     let [most_significant, ..] = &mut octets;
     *most_significant &= 0x7f;
     octets
-}
-
-fn not_encoded() -> Failure {
-    Failure::Other("the key can't be encoded".to_owned())
 }
 
 /// The largest body that an issuer takes.

@@ -2,19 +2,21 @@
 
 use std::collections::BTreeSet;
 
-use keywright_plugin_support::{Failure, KeyLength, Members, Violation, no_settings, written};
+use keywright_plugin_support::{Failure, Members, Violation, no_settings, written};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     ISSUER_PARAMETER,
     alternative_name::AlternativeName,
+    kept::Kept,
+    key_type::KeyType,
     subject::Subject,
     usage::{ExtendedKeyUsage, KeyUsage},
 };
 
 /// The canonical parameters.
 ///
-/// What was not asked for is left out; the length of the key, the duration and the two flags are always there.
+/// What was not asked for is left out; the key's type or its length, the duration and the two flags are always there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parameters {
     /// The subject.
@@ -29,8 +31,9 @@ pub struct Parameters {
     /// The extended key usage, each purpose once, in the order in which they were asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extended_key_usage: Vec<ExtendedKeyUsage>,
-    /// The length of the RSA key.
-    pub key_length: KeyLength,
+    /// The type of the key: `key_length` for RSA, `key_type` for all others.
+    #[serde(flatten)]
+    pub key_type: KeyType,
     /// The duration in days. A caller may ask for 1 to 3650; a certificate that was set may last longer, and is made
     /// anew with its own.
     #[serde(rename = "duration")]
@@ -42,6 +45,9 @@ pub struct Parameters {
     pub is_ca: bool,
     /// Whether the certificate is signed with its own key: it was asked for, or it is an authority with none above it.
     pub self_sign: bool,
+    /// What a certificate that was set has and no parameter could ask for. The host takes it from no caller.
+    #[serde(default, skip_serializing_if = "Kept::is_empty")]
+    pub kept: Kept,
 }
 
 /// Brings parameters into their canonical form.
@@ -66,8 +72,9 @@ impl Parameters {
         let ca = members.take_filled_text(ISSUER_PARAMETER)?;
         let is_ca = members.take_flag("is_ca")?;
         let self_sign = members.take_flag("self_sign")?;
+        let kept: Kept = members.take_shaped("kept")?.unwrap_or_default();
         let parameters = Self {
-            subject: Subject::take(&mut members)?,
+            subject: Subject::take(&mut members, kept.subject().is_some())?,
             alternative_names: take_each(
                 &mut members,
                 "alternative_names",
@@ -81,11 +88,12 @@ impl Parameters {
                 "extended_key_usage",
                 ExtendedKeyUsage::parse,
             )?),
-            key_length: KeyLength::take(&mut members)?,
+            key_type: KeyType::take(&mut members)?,
             duration_days: take_duration(&mut members)?,
             self_sign: signs_itself(ca.is_some(), is_ca, self_sign)?,
             ca,
             is_ca,
+            kept,
         };
         members.finish()?;
         Ok(parameters)
@@ -196,6 +204,29 @@ mod tests {
     }
 
     #[test]
+    fn a_key_of_another_type_than_rsa_has_no_length_in_its_canonical_form() {
+        let parameters = json!({"common_name": "x", "self_sign": true, "key_type": "ecdsa-p256"});
+        assert_eq!(
+            normalized(&parameters),
+            json!({"common_name": "x", "key_type": "ecdsa-p256", "duration": 365, "is_ca": false, "self_sign": true})
+        );
+        let rsa = json!({"common_name": "x", "self_sign": true, "key_type": "rsa"});
+        let without = json!({"common_name": "x", "self_sign": true});
+        assert_eq!(normalized(&rsa), normalized(&without));
+    }
+
+    #[test]
+    fn what_is_kept_stays_and_then_a_subject_needs_no_field() {
+        let parameters = json!({
+            "key_length": 2048, "duration": 30, "is_ca": true, "self_sign": true,
+            "kept": {"subject": "MAA=", "extended_key_usage": "MAA="}
+        });
+        assert_eq!(normalized(&parameters), parameters);
+        let without = json!({"kept": {"extended_key_usage": "MAA="}, "self_sign": true});
+        assert_eq!(violation(&without).member, None);
+    }
+
+    #[test]
     fn two_ways_to_ask_for_the_same_have_one_canonical_form() {
         let one = json!({
             "common_name": "x", "is_ca": true, "duration": "30", "alternative_names": ["::0001"],
@@ -235,6 +266,8 @@ mod tests {
             ("duration", json!(-1), "1 to 3650"),
             ("duration", json!(1.5), "whole number"),
             ("key_length", json!(1024), "2048, 3072 or 4096"),
+            ("key_type", json!("dsa"), "must be one of rsa"),
+            ("kept", json!({"subject": "?"}), "malformed"),
             ("key_usage", json!(["sign_everything"]), "`sign_everything`"),
             (
                 "extended_key_usage",

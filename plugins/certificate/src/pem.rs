@@ -18,13 +18,21 @@ pub fn written(certificate: &[u8]) -> Result<String, Failure> {
 /// caller set is kept as it was.
 #[must_use]
 pub fn first_certificate(text: &str) -> Option<Vec<u8>> {
-    let (_, rest) = text.split_once("-----BEGIN CERTIFICATE-----")?;
-    let (body, _) = rest.split_once("-----END CERTIFICATE-----")?;
+    let (begin, label) = LABELS
+        .iter()
+        .filter_map(|label| Some((text.find(&format!("-----BEGIN {label}-----"))?, label)))
+        .min()?;
+    let (_, rest) = text.get(begin..)?.split_once(label)?;
+    let rest = rest.strip_prefix("-----")?;
+    let (body, _) = rest.split_once(&format!("-----END {label}-----"))?;
     let body: String = body.split_ascii_whitespace().collect();
     Base64::decode_vec(&body).ok()
 }
 
 const LABEL: &str = "CERTIFICATE";
+
+/// What a block with a certificate may call itself (RFC 7468, section 5).
+const LABELS: [&str; 2] = [LABEL, "X509 CERTIFICATE"];
 
 #[cfg(test)]
 mod tests {
@@ -44,6 +52,8 @@ mod tests {
         let first = "-----BEGIN CERTIFICATE-----\r\nAQ\r\nID\r\n-----END CERTIFICATE-----";
         let text = format!("subject=x\n{first}\r\nnoise\n{}", written(&[9]).unwrap());
         assert_eq!(first_certificate(&text), Some(vec![1, 2, 3]));
+        let older = text.replacen("CERTIFICATE", "X509 CERTIFICATE", 2);
+        assert_eq!(first_certificate(&older), Some(vec![1, 2, 3]));
     }
 
     #[test]

@@ -32,13 +32,14 @@ impl Subject {
     ///
     /// # Errors
     ///
-    /// The rule that they break: at least one field, each within its length, and no control characters.
-    pub fn take(members: &mut Members) -> Result<Self, Violation> {
+    /// The rule that they break: at least one field, each within its length, and no control characters. A subject that is
+    /// kept as it was found needs no field.
+    pub fn take(members: &mut Members, is_kept: bool) -> Result<Self, Violation> {
         let mut subject = Self::default();
         for field in &FIELDS {
             *(field.place)(&mut subject) = field.take(members)?;
         }
-        if subject == Self::default() {
+        if subject == Self::default() && !is_kept {
             return Err(Violation::of_whole(format!(
                 "needs at least one of {}",
                 FIELDS.each_ref().map(|field| field.parameter).join(", ")
@@ -70,11 +71,12 @@ impl Subject {
 
     /// The fields that a name has, and whether it has nothing else.
     ///
-    /// Order, case of nothing, and string types do not count; an attribute that is no field, or is there twice, does.
+    /// Order, case of nothing, and string types do not count; an attribute that is no field, is there twice, or shares
+    /// its relative distinguished name with another, does.
     #[must_use]
     pub fn of_name(name: &Name) -> (Self, bool) {
         let mut subject = Self::default();
-        let mut is_complete = true;
+        let mut is_complete = name.iter_rdn().all(|relative| relative.len() == 1);
         for attribute in name.iter() {
             let field = FIELDS
                 .iter()
@@ -210,7 +212,7 @@ mod tests {
     use super::*;
 
     fn taken(parameters: &serde_json::Value) -> Result<Subject, Violation> {
-        Subject::take(&mut Members::parse(&parameters.to_string()).unwrap())
+        Subject::take(&mut Members::parse(&parameters.to_string()).unwrap(), false)
     }
 
     #[test]

@@ -6,8 +6,8 @@ use der::{
 };
 use keywright_plugin_support::Failure;
 use rcgen::{
-    BasicConstraints, CertificateParams, IsCa, KeyIdMethod, PKCS_RSA_SHA256, PublicKeyData,
-    SerialNumber, SignatureAlgorithm, SigningKey,
+    BasicConstraints, CertificateParams, IsCa, KeyIdMethod, PublicKeyData, SerialNumber,
+    SignatureAlgorithm, SigningKey,
 };
 use sha1::{Digest, Sha1};
 use time::{Duration, OffsetDateTime};
@@ -17,7 +17,7 @@ use crate::{issuer::Issuer, parameters::Parameters};
 /// What stands in a body beside what was asked for.
 #[derive(Clone, Copy)]
 pub struct Circumstances<'a> {
-    /// The certificate's public key: DER, PKCS#1.
+    /// The bits of the certificate's public key.
     pub public_key: &'a [u8],
     /// The serial number; read as a positive number, most significant octet first.
     pub serial_number: [u8; SERIAL_NUMBER_BYTES],
@@ -25,7 +25,7 @@ pub struct Circumstances<'a> {
     pub now_seconds: u64,
 }
 
-/// Writes the body of a certificate; without an issuer, of one that signs itself with SHA-256 and RSA.
+/// Writes the body of a certificate; without an issuer, of one that signs itself with the algorithm of its key.
 ///
 /// # Errors
 ///
@@ -38,10 +38,23 @@ pub fn tbs_certificate(
     let mut wanted = wanted(parameters, circumstances)?;
     let key = Unsigned {
         public_key: circumstances.public_key,
+        algorithm: parameters.key_type.algorithm(),
+    };
+    let subject = parameters.kept.subject();
+    let replaced = |body: Vec<u8>, parts: [(usize, Option<&[u8]>); 3]| {
+        with_fields(&body, &parts).map_err(not_written)
     };
     let Some(issuer) = issuer else {
         wanted.use_authority_key_identifier_extension = true;
-        return body(&wanted, &key, &rcgen::Issuer::from_params(&wanted, &key));
+        let body = body(&wanted, &key, &rcgen::Issuer::from_params(&wanted, &key))?;
+        return replaced(
+            body,
+            [
+                (SIGNATURE_FIELD, None),
+                (ISSUER_FIELD, subject),
+                (SUBJECT_FIELD, subject),
+            ],
+        );
     };
     let mut authority = CertificateParams::default();
     if let Some(identifier) = issuer.subject_key_identifier() {
@@ -49,7 +62,33 @@ pub fn tbs_certificate(
         wanted.use_authority_key_identifier_extension = true;
     }
     let body = body(&wanted, &key, &rcgen::Issuer::from_params(&authority, &key))?;
-    with_issuer(&body, &issuer.signature_algorithm(), &issuer.subject()).map_err(not_written)
+    replaced(
+        body,
+        [
+            (SIGNATURE_FIELD, Some(&issuer.signature_algorithm())),
+            (ISSUER_FIELD, Some(&issuer.subject())),
+            (SUBJECT_FIELD, subject),
+        ],
+    )
+}
+
+/// A body with everything that the parameters say, under a key and a number of no meaning.
+///
+/// # Errors
+///
+/// [`Failure::Other`], when the parameters can't be written.
+pub(crate) fn sample(parameters: &Parameters) -> Result<Vec<u8>, Failure> {
+    let circumstances = Circumstances {
+        public_key: &[0],
+        serial_number: [1; SERIAL_NUMBER_BYTES],
+        now_seconds: 0,
+    };
+    let wanted = wanted(parameters, circumstances)?;
+    let key = Unsigned {
+        public_key: circumstances.public_key,
+        algorithm: parameters.key_type.algorithm(),
+    };
+    body(&wanted, &key, &rcgen::Issuer::from_params(&wanted, &key))
 }
 
 /// Puts a body and the signature over it together into a certificate.
@@ -83,21 +122,26 @@ fn wanted(
         .subject
         .distinguished_name()
         .map_err(not_written)?;
-    wanted.subject_alt_names = parameters
-        .alternative_names
-        .iter()
-        .map(|name| name.general_name().map_err(not_written))
-        .collect::<Result<_, _>>()?;
+    if !parameters.kept.has_alternative_names() {
+        wanted.subject_alt_names = parameters
+            .alternative_names
+            .iter()
+            .map(|name| name.general_name().map_err(not_written))
+            .collect::<Result<_, _>>()?;
+    }
     wanted.key_usages = parameters
         .key_usage
         .iter()
         .map(|usage| usage.purpose())
         .collect();
-    wanted.extended_key_usages = parameters
-        .extended_key_usage
-        .iter()
-        .map(|usage| usage.purpose())
-        .collect();
+    if !parameters.kept.has_extended_key_usage() {
+        wanted.extended_key_usages = parameters
+            .extended_key_usage
+            .iter()
+            .map(|usage| usage.purpose())
+            .collect();
+    }
+    wanted.custom_extensions = parameters.kept.extensions().map_err(not_written)?;
     wanted.is_ca = if parameters.is_ca {
         IsCa::Ca(BasicConstraints::Unconstrained)
     } else {
@@ -108,23 +152,26 @@ fn wanted(
     Ok(wanted)
 }
 
+/// From the time of the call on for so many days, but not beyond the last second that a certificate can name.
 fn validity(
     now_seconds: u64,
     duration_days: u32,
 ) -> Result<(OffsetDateTime, OffsetDateTime), Failure> {
-    let not_before = i64::try_from(now_seconds)
-        .ok()
-        .and_then(|seconds| OffsetDateTime::from_unix_timestamp(seconds).ok());
-    let not_after =
-        not_before.and_then(|time| time.checked_add(Duration::days(duration_days.into())));
+    let at = |seconds| OffsetDateTime::from_unix_timestamp(seconds).ok();
+    let not_before = i64::try_from(now_seconds).ok().and_then(at);
+    let not_after = not_before.and_then(|time| {
+        time.checked_add(Duration::days(duration_days.into()))
+            .or_else(|| at(LAST_SECOND))
+    });
     not_before
         .zip(not_after)
-        .ok_or_else(|| Failure::Other("the certificate would last beyond the year 9999".to_owned()))
+        .ok_or_else(|| Failure::Other("the certificate would begin after the year 9999".to_owned()))
 }
 
 /// A key for rcgen that signs nothing: of the certificate that rcgen makes with it, only the body is used.
 struct Unsigned<'a> {
     public_key: &'a [u8],
+    algorithm: &'static SignatureAlgorithm,
 }
 
 impl PublicKeyData for Unsigned<'_> {
@@ -133,7 +180,7 @@ impl PublicKeyData for Unsigned<'_> {
     }
 
     fn algorithm(&self) -> &'static SignatureAlgorithm {
-        &PKCS_RSA_SHA256
+        self.algorithm
     }
 }
 
@@ -153,11 +200,11 @@ fn body(
     Ok(body.map_err(not_written)?.unwrap_or(&[]).to_vec())
 }
 
-/// Replaces the algorithm and the issuer's name within a body.
-fn with_issuer(body: &[u8], algorithm: &[u8], name: &[u8]) -> der::Result<Vec<u8>> {
+/// Replaces fields of a body with bytes that are written nowhere else, where there are such.
+fn with_fields(body: &[u8], parts: &[(usize, Option<&[u8]>)]) -> der::Result<Vec<u8>> {
     let mut replaced = fields(body)?.collect::<der::Result<Vec<_>>>()?;
-    for (field, bytes) in [(SIGNATURE_FIELD, algorithm), (ISSUER_FIELD, name)] {
-        if let Some(place) = replaced.get_mut(field) {
+    for (field, bytes) in parts {
+        if let (Some(place), Some(bytes)) = (replaced.get_mut(*field), bytes) {
             *place = bytes;
         }
     }
@@ -176,13 +223,17 @@ fn sequence(fields: &[&[u8]]) -> der::Result<Vec<u8>> {
     Any::new(Tag::Sequence, fields.concat())?.to_der()
 }
 
-fn not_written(error: impl std::fmt::Display) -> Failure {
+pub(crate) fn not_written(error: impl std::fmt::Display) -> Failure {
     Failure::Other(format!("the certificate can't be written: {error}"))
 }
 
 /// The octets of a serial number.
 pub const SERIAL_NUMBER_BYTES: usize = 20;
 
-/// The places of two fields within a body: after the version and the serial number.
+/// The places of fields within a body: after the version and the serial number, and behind the validity.
 const SIGNATURE_FIELD: usize = 2;
 const ISSUER_FIELD: usize = 3;
+const SUBJECT_FIELD: usize = 5;
+
+/// 9999-12-31T23:59:59Z, in seconds since 1970: the end of what does not end (RFC 5280, section 4.1.2.5).
+const LAST_SECOND: i64 = 253_402_300_799;

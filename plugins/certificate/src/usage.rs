@@ -1,10 +1,10 @@
 //! For what a certificate's key may be used.
 
-use der::oid::ObjectIdentifier;
+use der::{Decode, oid::ObjectIdentifier};
 use keywright_plugin_support::Violation;
 use rcgen::{ExtendedKeyUsagePurpose, KeyUsagePurpose};
 use serde::{Deserialize, Serialize};
-use x509_cert::ext::pkix;
+use x509_cert::ext::{Extension, pkix};
 
 /// One bit of the key usage, in the order of RFC 5280, section 4.2.1.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -96,9 +96,31 @@ impl ExtendedKeyUsage {
         }
     }
 
+    /// The identifier of the extension.
+    pub const EXTENSION: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.37");
+
+    /// The purposes that an extension has, each once, as far as they may be asked for, and whether that is all of them.
+    ///
+    /// # Errors
+    ///
+    /// [`der::Error`], when it is no list of purposes.
+    pub fn of_extension(extension: &Extension) -> der::Result<(Vec<Self>, bool)> {
+        let pkix::ExtendedKeyUsage(purposes) =
+            pkix::ExtendedKeyUsage::from_der(extension.extn_value.as_bytes())?;
+        let mut found = Vec::new();
+        let mut has_all = true;
+        for purpose in &purposes {
+            match Self::identified(purpose) {
+                Some(purpose) if !found.contains(&purpose) => found.push(purpose),
+                Some(_) => {}
+                None => has_all = false,
+            }
+        }
+        Ok((found, has_all))
+    }
+
     /// The purpose with this identifier, if it is one of those that may be asked for.
-    #[must_use]
-    pub fn identified(identifier: &ObjectIdentifier) -> Option<Self> {
+    fn identified(identifier: &ObjectIdentifier) -> Option<Self> {
         EXTENDED_KEY_USAGES
             .iter()
             .find_map(|(usage, _, its_identifier)| (its_identifier == identifier).then_some(*usage))

@@ -147,11 +147,42 @@ fn a_chain_of_three_verifies_and_each_link_names_the_one_above() {
 }
 
 #[test]
+fn a_certificate_of_every_type_of_key_signs_itself_with_the_algorithm_of_its_key() {
+    for (key_type, algorithm, label, public_key_bytes) in [
+        ("rsa", "1.2.840.113549.1.1.11", "RSA PRIVATE KEY", 270),
+        ("ecdsa-p256", "1.2.840.10045.4.3.2", "PRIVATE KEY", 65),
+        ("ecdsa-p384", "1.2.840.10045.4.3.3", "PRIVATE KEY", 97),
+        ("ed25519", "1.3.101.112", "PRIVATE KEY", 32),
+    ] {
+        let parameters = json!({"common_name": "root", "is_ca": true, "key_type": key_type});
+        let value = made(&parameters, NOW_SECONDS, None, 6).unwrap();
+        let private_key = value["private_key"].as_str().unwrap();
+        assert!(private_key.starts_with(&format!("-----BEGIN {label}-----\n")));
+        assert!(private_key.ends_with(&format!("-----END {label}-----\n")));
+        let der = der(&value, "certificate");
+        let root = parsed(&der);
+        root.verify_signature(None).unwrap();
+        assert_eq!(root.signature_algorithm.algorithm.to_id_string(), algorithm);
+        assert_eq!(root.signature_algorithm, root.tbs_certificate.signature);
+        let bits = &root.public_key().subject_public_key.data;
+        assert_eq!(bits.len(), public_key_bytes, "{key_type}");
+        let identifier = Sha1::digest(bits).to_vec();
+        assert_eq!(
+            key_identifiers(&root),
+            (Some(identifier.clone()), Some(identifier))
+        );
+        let again = made(&parameters, NOW_SECONDS, None, 7).unwrap();
+        assert_ne!(again["private_key"], value["private_key"], "{key_type}");
+    }
+}
+
+#[test]
 fn everything_asked_for_stands_in_the_certificate() {
     let parameters = json!({
         "common_name": "full", "organization": "org", "organization_unit": "unit", "country": "DE",
         "state": "Bayern", "locality": "München", "self_sign": true, "duration": 90,
-        "alternative_names": ["b.example", "10.0.0.1", "*.a.example", "2001:db8::1", ".c_d.example"],
+        "alternative_names": ["b.example", "10.0.0.1", "*.a.example", "2001:db8::1", ".c_d.example",
+            "ada@example.org", "spiffe://example.org/ada"],
         "key_usage": ["decipher_only", "digital_signature", "non_repudiation", "key_encipherment",
             "data_encipherment", "key_agreement", "key_cert_sign", "crl_sign", "encipher_only"],
         "extended_key_usage": ["timestamping", "server_auth", "client_auth", "code_signing", "email_protection"]
@@ -202,6 +233,8 @@ fn everything_asked_for_stands_in_the_certificate() {
             GeneralName::DNSName("*.a.example"),
             GeneralName::IPAddress(&[0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]),
             GeneralName::DNSName(".c_d.example"),
+            GeneralName::RFC822Name("ada@example.org"),
+            GeneralName::URI("spiffe://example.org/ada"),
         ]
     );
 }
@@ -317,7 +350,17 @@ fn dates_from_2050_on_are_generalized_time() {
     );
     assert!(certificate.validity().not_before.is_utctime());
     assert!(certificate.validity().not_after.is_generalizedtime());
-    let beyond = made(&parameters, 253_402_300_799, None, 1);
+}
+
+#[test]
+fn a_validity_ends_with_the_year_9999_at_the_latest() {
+    let last_second: u64 = 253_402_300_799;
+    let parameters = json!({"common_name": "late", "self_sign": true, "duration": 3650});
+    let value = made(&parameters, last_second - 1, None, 1).unwrap();
+    let der = der(&value, "certificate");
+    let last = i64::try_from(last_second).unwrap();
+    assert_eq!(seconds(parsed(&der).validity()), (last - 1, last));
+    let beyond = made(&parameters, last_second + 1, None, 1);
     assert!(matches!(beyond, Err(Failure::Other(_))));
 }
 

@@ -3,10 +3,14 @@
 
 mod common;
 
-use common::{Authority, NOW_SECONDS, made};
-use keywright_plugin_certificate::{parameters::normalize, recover::recover};
-use keywright_plugin_support::Failure;
+use common::{Authority, NOW_SECONDS, der, made};
+use keywright_plugin_certificate::{
+    generate::generate, parameters::normalize, pem, recover::recover,
+};
+use keywright_plugin_support::{Failure, Recovered};
+use rand::{SeedableRng, rngs::ChaCha12Rng};
 use serde_json::{Value, json};
+use x509_parser::prelude::{FromDer, X509Certificate};
 
 /// What the certificate of a value tells, and whether it tells all.
 fn told(certificate: &str) -> (Value, bool) {
@@ -16,6 +20,34 @@ fn told(certificate: &str) -> (Value, bool) {
         serde_json::from_str(&recovered.parameters).unwrap(),
         recovered.is_complete,
     )
+}
+
+/// The same, and which parts of the certificate are kept beside the named parameters.
+fn told_and_kept(certificate: &str) -> (Value, Vec<String>, bool) {
+    let (mut parameters, is_complete) = told(certificate);
+    let kept = parameters.as_object_mut().unwrap().remove("kept");
+    let kept = kept.map_or(Vec::new(), |kept| {
+        kept.as_object().unwrap().keys().cloned().collect()
+    });
+    (parameters, kept, is_complete)
+}
+
+/// The value that is made of what a certificate tells.
+fn made_anew(certificate: &str) -> Value {
+    let (parameters, _) = told(certificate);
+    let random = &mut ChaCha12Rng::seed_from_u64(9);
+    let parameters = parameters.to_string();
+    let value = generate(&parameters, "{}", NOW_SECONDS, None::<&Authority>, random).unwrap();
+    serde_json::from_str(&value).unwrap()
+}
+
+/// An extension, with whether it is critical.
+fn extension(der: &[u8], identifier: &str) -> Option<(bool, Vec<u8>)> {
+    let (_, certificate) = X509Certificate::from_der(der).unwrap();
+    certificate
+        .iter_extensions()
+        .find(|extension| extension.oid.to_id_string() == identifier)
+        .map(|extension| (extension.critical, extension.value.to_vec()))
 }
 
 fn told_of(value: &Value) -> (Value, bool) {
@@ -33,6 +65,12 @@ fn a_generated_certificate_tells_its_canonical_parameters() {
             "key_length": 3072, "alternative_names": ["b.example", "10.0.0.1", "::1", "a.example"],
             "key_usage": ["crl_sign", "key_cert_sign", "decipher_only"],
             "extended_key_usage": ["server_auth", "client_auth"]
+        }),
+        json!({"common_name": "x", "is_ca": true, "key_type": "ecdsa-p256"}),
+        json!({"common_name": "x", "is_ca": true, "key_type": "ecdsa-p384"}),
+        json!({
+            "common_name": "x", "self_sign": true, "key_type": "ed25519",
+            "alternative_names": ["spiffe://example.org/x", "ada@example.org", "x.example"]
         }),
     ] {
         let value = made(&parameters, NOW_SECONDS, None, 1).unwrap();
@@ -72,7 +110,7 @@ fn stored_parameters_are_returned_as_they_are() {
 #[test]
 fn a_certificate_of_another_program_tells_what_parameters_can_express() {
     assert_eq!(
-        told(include_str!("keys/expressible.pem")),
+        told_and_kept(include_str!("keys/expressible.pem")),
         (
             json!({
                 "common_name": "full, example", "organization": "A+B", "locality": "Berlin",
@@ -81,32 +119,169 @@ fn a_certificate_of_another_program_tells_what_parameters_can_express() {
                 "extended_key_usage": ["client_auth", "server_auth"],
                 "key_length": 3072, "duration": 7300, "is_ca": true, "self_sign": true
             }),
+            vec!["subject".to_owned()],
             true
+        ),
+        "its subject has another order"
+    );
+}
+
+#[test]
+fn what_parameters_can_not_express_is_kept_and_makes_the_result_incomplete() {
+    assert_eq!(
+        told_and_kept(include_str!("keys/foreign_names.pem")),
+        (
+            json!({
+                "common_name": "foreign", "organization_unit": "one",
+                "alternative_names": ["ada@example.com", "example.com", "spiffe://example.com/ada"],
+                "key_length": 2048, "duration": 30, "is_ca": true, "self_sign": true
+            }),
+            vec!["subject".to_owned()],
+            false
+        )
+    );
+    assert_eq!(
+        told_and_kept(include_str!("keys/kept.pem")),
+        (
+            json!({
+                "common_name": "#kept \"quoted\"", "organization": "A, B + C", "country": "AT",
+                "alternative_names": ["b.example", "ada@example.com", "spiffe://example.org/ada", "10.0.0.1"],
+                "key_usage": ["digital_signature", "key_agreement"],
+                "extended_key_usage": ["server_auth", "client_auth"],
+                "key_type": "ecdsa-p384", "duration": 5000, "is_ca": false, "self_sign": true
+            }),
+            ["subject", "alternative_names", "extended_key_usage"]
+                .map(str::to_owned)
+                .to_vec(),
+            false
         )
     );
 }
 
 #[test]
-fn what_parameters_can_not_express_makes_the_result_incomplete() {
-    assert_eq!(
-        told(include_str!("keys/foreign_names.pem")),
+fn what_is_kept_is_written_byte_for_byte_however_often() {
+    for original in [
+        include_str!("keys/kept.pem"),
+        include_str!("keys/foreign_names.pem"),
+        include_str!("keys/expressible.pem"),
+    ] {
+        let original_der = pem::first_certificate(original).unwrap();
+        let (_, before) = X509Certificate::from_der(&original_der).unwrap();
+        let once = made_anew(original);
+        let twice = made_anew(once["certificate"].as_str().unwrap());
+        for value in [once, twice] {
+            let made = der(&value, "certificate");
+            let (_, after) = X509Certificate::from_der(&made).unwrap();
+            after.verify_signature(None).unwrap();
+            assert_eq!(after.subject().as_raw(), before.subject().as_raw());
+            assert_eq!(after.issuer().as_raw(), before.subject().as_raw());
+            for identifier in ["2.5.29.15", "2.5.29.17", "2.5.29.19", "2.5.29.37"] {
+                assert_eq!(
+                    extension(&made, identifier),
+                    extension(&original_der, identifier),
+                    "{identifier}"
+                );
+            }
+            assert_eq!(
+                after.public_key().algorithm,
+                before.public_key().algorithm,
+                "the type of the key"
+            );
+            assert_eq!(told_of(&value), told(original));
+        }
+    }
+}
+
+#[test]
+fn what_is_told_is_its_own_canonical_form() {
+    for certificate in [
+        include_str!("keys/foreign_names.pem"),
+        include_str!("keys/reordered.pem"),
+        include_str!("keys/ed25519.pem"),
+    ] {
+        let (told, _) = told(certificate);
+        let canonical: Value =
+            serde_json::from_str(&normalize(&told.to_string(), "{}").unwrap()).unwrap();
+        assert_eq!(canonical, told);
+    }
+}
+
+#[test]
+fn stored_parameters_are_complete_when_nothing_but_bytes_is_kept_beside_them() {
+    for (certificate, expected) in [
+        (include_str!("keys/expressible.pem"), true),
+        (include_str!("keys/kept.pem"), false),
+        (include_str!("keys/foreign_names.pem"), false),
+        (include_str!("keys/ed25519.pem"), true),
+    ] {
+        let (parameters, _) = told(certificate);
+        let stored = parameters.to_string();
+        let recovered = recover(Some(stored.clone()), r#"{"certificate":null}"#, "{}").unwrap();
+        assert_eq!(
+            recovered,
+            Recovered {
+                parameters: stored,
+                is_complete: expected
+            }
+        );
+    }
+}
+
+#[test]
+fn keys_of_every_type_that_can_be_made_are_told() {
+    for (certificate, parameter, expected, is_complete) in [
         (
-            json!({
-                "common_name": "foreign", "organization_unit": "one", "alternative_names": ["example.com"],
-                "key_length": 2048, "duration": 30, "is_ca": true, "self_sign": true
-            }),
-            false
-        )
-    );
-    assert_eq!(
-        told(include_str!("keys/ecdsa.pem")),
+            include_str!("keys/ecdsa.pem"),
+            "key_type",
+            json!("ecdsa-p256"),
+            true,
+        ),
         (
-            json!({
-                "common_name": "ecdsa", "key_length": 2048, "duration": 30, "is_ca": true, "self_sign": true
-            }),
-            false
-        )
-    );
+            include_str!("keys/kept.pem"),
+            "key_type",
+            json!("ecdsa-p384"),
+            false,
+        ),
+        (
+            include_str!("keys/ed25519.pem"),
+            "key_type",
+            json!("ed25519"),
+            true,
+        ),
+        (
+            include_str!("keys/rsa_1024.pem"),
+            "key_length",
+            json!(2048),
+            false,
+        ),
+        (
+            include_str!("keys/rsa_2560.pem"),
+            "key_length",
+            json!(3072),
+            false,
+        ),
+    ] {
+        let (parameters, told_all) = told(certificate);
+        assert_eq!(parameters[parameter], expected);
+        assert_eq!(told_all, is_complete, "{expected}");
+    }
+}
+
+#[test]
+fn a_key_like_which_none_can_be_made_is_refused_by_its_type() {
+    for (certificate, words) in [
+        (include_str!("keys/p521.pem"), "type ecdsa-p521"),
+        (include_str!("keys/secp256k1.pem"), "curve 1.3.132.0.10"),
+        (include_str!("keys/rsa_pss.pem"), "type rsassa-pss"),
+        (include_str!("keys/rsa_5120.pem"), "an RSA key of 5120 bits"),
+    ] {
+        let value = json!({"certificate": certificate, "ca": null}).to_string();
+        let Err(Failure::InvalidValue(violation)) = recover(None, &value, "{}") else {
+            panic!("{words} was taken")
+        };
+        assert_eq!(violation.member.as_deref(), Some("certificate"));
+        assert!(violation.rule.contains(words), "{}", violation.rule);
+    }
 }
 
 #[test]
@@ -118,20 +293,10 @@ fn an_issuer_of_the_same_name_does_not_make_a_certificate_sign_itself() {
 
 #[test]
 fn a_certificate_that_was_set_can_be_made_anew_for_as_long_as_it_lasted() {
-    let (parameters, _) = told(include_str!("keys/expressible.pem"));
-    let random = &mut <rand::rngs::ChaCha12Rng as rand::SeedableRng>::seed_from_u64(9);
-    let value = keywright_plugin_certificate::generate::generate(
-        &parameters.to_string(),
-        "{}",
-        NOW_SECONDS,
-        None::<&Authority>,
-        random,
-    )
-    .unwrap();
-    assert_eq!(
-        told_of(&serde_json::from_str(&value).unwrap()),
-        (parameters, true)
-    );
+    let original = include_str!("keys/expressible.pem");
+    let value = made_anew(original);
+    assert_eq!(told_of(&value), told(original));
+    assert_eq!(told_of(&value).0["duration"], 7300);
 }
 
 #[test]

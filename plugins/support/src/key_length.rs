@@ -39,6 +39,14 @@ impl KeyLength {
         }
     }
 
+    /// The shortest length that is not below so many bits, if there is one.
+    #[must_use]
+    pub fn covering(bits: u32) -> Option<Self> {
+        [Self::Bits2048, Self::Bits3072, Self::Bits4096]
+            .into_iter()
+            .find(|length| u32::from(*length) >= bits)
+    }
+
     /// The length in bits.
     #[must_use]
     pub fn bits(self) -> usize {
@@ -87,6 +95,21 @@ mod tests {
             assert_eq!(length.bits(), bits);
         }
         assert_eq!(taken(r#"{"key_length":"4096"}"#), Ok(KeyLength::Bits4096));
+    }
+
+    #[test]
+    fn a_length_is_covered_by_itself_or_the_next_one() {
+        for (bits, covering) in [
+            (0, Some(KeyLength::Bits2048)),
+            (1024, Some(KeyLength::Bits2048)),
+            (2048, Some(KeyLength::Bits2048)),
+            (2049, Some(KeyLength::Bits3072)),
+            (4095, Some(KeyLength::Bits4096)),
+            (4096, Some(KeyLength::Bits4096)),
+            (4097, None),
+        ] {
+            assert_eq!(KeyLength::covering(bits), covering, "{bits}");
+        }
     }
 
     #[test]

@@ -1,3 +1,4 @@
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::{Failure, Violation};
@@ -102,6 +103,16 @@ impl Members {
         }
     }
 
+    /// Takes a member of any shape; `None` when it is absent or null.
+    ///
+    /// # Errors
+    ///
+    /// The rule, when it is not of that shape.
+    pub fn take_shaped<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>, Violation> {
+        let member = self.0.remove(name).unwrap_or_default();
+        serde_json::from_value(member).map_err(|_| Violation::of(name, "is malformed"))
+    }
+
     /// Drops a member that may be there and means nothing.
     pub fn ignore(&mut self, name: &str) {
         self.0.remove(name);
@@ -179,6 +190,19 @@ mod tests {
         ]
         .map(|violation| violation.member.unwrap());
         assert_eq!(names, ["x", "y", "y", "z", "t", "l", "m"]);
+    }
+
+    #[test]
+    fn a_member_of_any_shape_is_taken_when_it_has_it() {
+        let text = r#"{"pair":[1,"a"],"null":null}"#;
+        assert_eq!(
+            members(text).take_shaped("pair"),
+            Ok(Some((1, "a".to_owned())))
+        );
+        assert_eq!(members(text).take_shaped::<bool>("null"), Ok(None));
+        assert_eq!(members(text).take_shaped::<bool>("absent"), Ok(None));
+        let violation = members(text).take_shaped::<bool>("pair").unwrap_err();
+        assert_eq!(violation, Violation::of("pair", "is malformed"));
     }
 
     #[test]

@@ -106,6 +106,10 @@ impl Generator for EchoGenerator {
         Arc::new(Self(self.0.clone()))
     }
 
+    fn read_only_parameters(&self) -> &[String] {
+        &[]
+    }
+
     async fn normalize(&self, parameters: &Parameters) -> Result<Parameters, PluginFailure> {
         let faulted = |fault| PluginFailure::Faulted {
             plugin: "echo".to_owned(),

@@ -11,7 +11,10 @@ use crate::{
         service::{Draft, OpenVersion},
         stored_certificate::StoredCertificate,
     },
-    ports::{AppendCondition, Appended, Generator, NewVersion, PluginFailure, VersionSelection},
+    ports::{
+        AppendCondition, Appended, Generator, NewVersion, PluginFailure, VersionSelection,
+        Violation,
+    },
 };
 
 /// A request to generate a credential.
@@ -215,6 +218,16 @@ fn requested_parameters(
         }
         None => Parameters::new(serde_json::Map::new()),
     };
+    let read_only = generator.read_only_parameters();
+    if let Some(name) = read_only
+        .iter()
+        .find(|name| parameters.member(name).is_some())
+    {
+        return Err(Failure::from(PluginFailure::ParametersRefused(Violation {
+            member: Some(name.clone()),
+            rule: "can't be asked for".to_owned(),
+        })));
+    }
     if let Some(issuer_parameter) = generator.issuer_parameter() {
         match parameters.remove(issuer_parameter) {
             Some(Value::String(name)) if name.is_empty() => {}
@@ -236,14 +249,19 @@ async fn is_made_from(
     generator: &dyn Generator,
 ) -> Result<bool, Failure> {
     let issuer_parameter = generator.issuer_parameter();
-    if let Some(stored) = &version.content.parameters {
+    let read_only = generator.read_only_parameters();
+    let stored = version.content.parameters.as_ref();
+    if let Some(stored) = stored
+        && read_only.iter().all(|name| stored.member(name).is_none())
+    {
         return Ok(stored.satisfies(parameters, issuer_parameter));
     }
-    match generator.recover(None, &version.content.value).await {
-        Ok(Some(recovered)) => {
-            Ok(recovered.is_complete
-                && recovered.parameters.satisfies(parameters, issuer_parameter))
-        }
+    match generator.recover(stored, &version.content.value).await {
+        Ok(Some(recovered)) => Ok(recovered.is_complete
+            && recovered
+                .parameters
+                .without(read_only)
+                .satisfies(parameters, issuer_parameter)),
         Ok(None) | Err(PluginFailure::ValueRefused(_)) => Ok(false),
         Err(failure) => Err(failure.into()),
     }

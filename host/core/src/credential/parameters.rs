@@ -47,6 +47,12 @@ impl Parameters {
         self.0.remove(name)
     }
 
+    /// The parameters without those of these names.
+    pub(crate) fn without(mut self, names: &[String]) -> Self {
+        self.0.retain(|name, _| !names.contains(name));
+        self
+    }
+
     /// Whether a value made with `self` is what `requested` asks for.
     ///
     /// Members compare by value, and one that is absent is equal to null. The issuer's name compares as names do,

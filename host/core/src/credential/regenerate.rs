@@ -102,6 +102,10 @@ pub(super) async fn parameters_of(
     let mut parameters = recovered;
     if let Some(signer) = other_signer(&base.stored) {
         parameters.insert(issuer_parameter, Value::String(signer.to_string()));
+        // A plugin can tell only by the names who signed with an algorithm that it does not know; the host has checked.
+        if parameters.is_true("self_sign") {
+            parameters.insert("self_sign", Value::Bool(false));
+        }
     } else if !parameters.is_true("self_sign") {
         return Err(Failure::NotRegeneratable(
             "it was set, and the authority that signed it is not known by name".to_owned(),

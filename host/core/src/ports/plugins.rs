@@ -39,7 +39,11 @@ pub trait Generator: Send + Sync {
     /// for a full queue, and all such calls together never take more places than there are threads.
     fn in_turn(&self) -> Arc<dyn Generator>;
 
-    /// The canonical form of what a caller sent.
+    /// The parameters that no caller may send, since the plugin sets them itself when it recovers parameters. A value made
+    /// with any of them is held against what a caller asks for by what [`Self::recover`] says of it.
+    fn read_only_parameters(&self) -> &[String];
+
+    /// The canonical form of what a caller sent, or of parameters that were canonical before one of them was changed.
     ///
     /// # Errors
     /// When the parameters break a rule, or the guest fails.

@@ -190,28 +190,30 @@ fn the_issuers_own_key_and_bytes_around_a_body_are_refused() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
-    let authority = openssl.authority(P256);
-    let good = leaf(&openssl, lend(&authority, false).as_ref());
-    openssl.write("ca.key", authority.private_key.expose());
-    let own = Body {
-        subject_public_key: public_key(&openssl, "ca.key"),
-        ..good.clone()
-    };
-    let trailing = [good.to_der(), vec![0x05, 0x00]].concat();
-    let whole = lend(&authority, false)
-        .sign_certificate(&good.to_der())
-        .unwrap();
-    for (body, words) in [
-        (own.to_der(), "the public key must not be the issuer's own"),
-        (trailing, "the body must be a TBSCertificate"),
-        (whole, "the body must be a TBSCertificate"),
-        (Vec::new(), "the body must be a TBSCertificate"),
-        (b"any message at all".to_vec(), "the body must be DER"),
-    ] {
-        let refused = lend(&authority, false)
-            .sign_certificate(&body)
-            .expect_err(words);
-        assert!(refused.0.contains(words), "{refused}, not: {words}");
+    for (kind, _) in KEY_KINDS {
+        let authority = openssl.authority(kind);
+        let good = leaf(&openssl, lend(&authority, false).as_ref());
+        openssl.write("ca.key", authority.private_key.expose());
+        let own = Body {
+            subject_public_key: public_key(&openssl, "ca.key"),
+            ..good.clone()
+        };
+        let trailing = [good.to_der(), vec![0x05, 0x00]].concat();
+        let whole = lend(&authority, false)
+            .sign_certificate(&good.to_der())
+            .unwrap();
+        for (body, words) in [
+            (own.to_der(), "the public key must not be the issuer's own"),
+            (trailing, "the body must be a TBSCertificate"),
+            (whole, "the body must be a TBSCertificate"),
+            (Vec::new(), "the body must be a TBSCertificate"),
+            (b"any message at all".to_vec(), "the body must be DER"),
+        ] {
+            let refused = lend(&authority, false)
+                .sign_certificate(&body)
+                .expect_err(words);
+            assert!(refused.0.contains(words), "{refused}, not: {words}");
+        }
     }
 }
 

@@ -48,6 +48,33 @@ fn signatures_with_other_hashes_than_the_usual_are_verified() {
 }
 
 #[test]
+fn signatures_of_rsa_with_pss_are_verified() {
+    let Some(openssl) = Openssl::available() else {
+        return;
+    };
+    for hash in ["-sha256", "-sha384", "-sha512"] {
+        openssl.private_key(KEY_KINDS[0].0);
+        let certificate = openssl.run(&[
+            "req",
+            "-x509",
+            "-key",
+            "key.pem",
+            "-subj",
+            "/CN=a",
+            hash,
+            "-sigopt",
+            "rsa_padding_mode:pss",
+            "-sigopt",
+            "rsa_pss_saltlen:digest",
+        ]);
+        assert!(
+            X509Certificates.facts(&certificate).unwrap().is_self_signed,
+            "{hash}"
+        );
+    }
+}
+
+#[test]
 fn any_one_member_is_enough_and_what_is_given_is_checked() {
     let Some(openssl) = Openssl::available() else {
         return;

@@ -100,6 +100,10 @@ impl Generator for WasmGenerator {
         })
     }
 
+    fn read_only_parameters(&self) -> &[String] {
+        self.guest.description.parameters_schema.read_only()
+    }
+
     async fn normalize(&self, parameters: &Parameters) -> Result<Parameters, PluginFailure> {
         let text = parameters.to_json();
         if self.guest.exports.has_normalizer() {

@@ -6,10 +6,14 @@ use serde_json::{Map, Value};
 
 use super::{SchemaMalformed, compile, rule};
 
+/// The annotation of a parameter that no caller sends: the plugin sets it itself when it recovers parameters.
+const READ_ONLY: &str = "readOnly";
+
 /// The schema of a plugin's parameters.
 pub(crate) struct ParametersSchema {
     validator: Validator,
     defaults: Map<String, Value>,
+    read_only: Vec<String>,
 }
 
 impl ParametersSchema {
@@ -28,10 +32,22 @@ impl ParametersSchema {
             .flatten()
             .filter_map(|(name, property)| Some((name.clone(), property.get("default")?.clone())))
             .collect();
+        let read_only = properties
+            .into_iter()
+            .flatten()
+            .filter(|(_, property)| property.get(READ_ONLY) == Some(&Value::Bool(true)))
+            .map(|(name, _)| name.clone())
+            .collect();
         Ok(Self {
             validator,
             defaults,
+            read_only,
         })
+    }
+
+    /// The parameters that the plugin sets itself.
+    pub(crate) fn read_only(&self) -> &[String] {
+        &self.read_only
     }
 
     /// Fills in the defaults of what is absent and holds the result against the schema.
@@ -74,6 +90,7 @@ mod tests {
                 "seed": {"type": "string", "pattern": "^[a-z]+$"},
                 "case": {"enum": ["upper", "lower"]},
                 "labels": {"type": "array", "items": {"type": "string", "maxLength": 3}},
+                "kept": {"type": "string", "readOnly": true},
             },
             "additionalProperties": false,
         });
@@ -132,6 +149,11 @@ mod tests {
                 (member, rule)
             );
         }
+    }
+
+    #[test]
+    fn read_only_parameters_are_those_that_are_marked_so() {
+        assert_eq!(schema().read_only(), ["kept"]);
     }
 
     #[test]

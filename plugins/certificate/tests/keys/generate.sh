@@ -26,3 +26,53 @@ openssl req -new -newkey rsa:2048 -nodes -keyout "$key.own" -out "$key.csr" -sub
 openssl req -x509 -key "$key" -days 30 -out "$key.ca" -subj '/CN=same' 2>/dev/null
 openssl x509 -req -in "$key.csr" -CA "$key.ca" -CAkey "$key" -set_serial 2 -days 30 -out same_name.pem 2>/dev/null
 rm -f "$key.own" "$key.csr" "$key.ca"
+
+# Nearly everything that parameters can't ask for.
+cat >"$key.settings" <<SETTINGS
+[req]
+distinguished_name = subject
+prompt = no
+x509_extensions = extensions
+string_mask = default
+[subject]
+0.DC = org
+1.DC = example
+O = "A, B + C"
+CN = "#kept \"quoted\""
++serialNumber = 7
+0.1.3.6.1.4.1.55555.1 = unknown
+C = AT
+[extensions]
+basicConstraints = critical,CA:FALSE
+keyUsage = critical,digitalSignature,keyAgreement
+extendedKeyUsage = critical,serverAuth,1.3.6.1.4.1.311.20.2.2,clientAuth
+subjectAltName = critical,@names
+[names]
+dirName = directory
+otherName = 1.3.6.1.4.1.311.20.2.3;UTF8:ada@example.com
+DNS.1 = b.example
+RID = 1.2.3.4
+email.1 = ada@example.com
+URI.1 = urn:uuid:f81d4fae-7dec-11d0-a765-00a0c91e6bf6
+URI.2 = spiffe://example.org/ada
+IP.1 = 10.0.0.1
+[directory]
+CN = directory
+SETTINGS
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-384 -nodes -keyout "$key" -days 5000 -out kept.pem \
+    -utf8 -multivalue-rdn -config "$key.settings" 2>/dev/null
+rm -f "$key.settings"
+
+# Only the order of its subject is another than that in which parameters are written.
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$key" -days 30 -out reordered.pem \
+    -subj '/L=Berlin/CN=x' 2>/dev/null
+
+# Keys of other types and lengths.
+openssl req -x509 -newkey ed25519 -nodes -keyout "$key" -days 30 -out ed25519.pem -subj '/CN=x' 2>/dev/null
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-521 -nodes -keyout "$key" -days 30 -out p521.pem -subj '/CN=x' 2>/dev/null
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:secp256k1 -nodes -keyout "$key" -days 30 -out secp256k1.pem \
+    -subj '/CN=x' 2>/dev/null
+openssl req -x509 -newkey rsa-pss -pkeyopt rsa_keygen_bits:2048 -nodes -keyout "$key" -days 30 -out rsa_pss.pem -subj '/CN=x' 2>/dev/null
+openssl req -x509 -newkey rsa:1024 -nodes -keyout "$key" -days 30 -out rsa_1024.pem -subj '/CN=x' 2>/dev/null
+openssl req -x509 -newkey rsa:2560 -nodes -keyout "$key" -days 30 -out rsa_2560.pem -subj '/CN=x' 2>/dev/null
+openssl req -x509 -newkey rsa:5120 -nodes -keyout "$key" -days 30 -out rsa_5120.pem -subj '/CN=x' 2>/dev/null

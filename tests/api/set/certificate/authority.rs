@@ -1,9 +1,13 @@
 //! Who signed the certificate: `ca` and `ca_name`.
 
 use keywright_harness::Server;
+use rcgen::{
+    PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ECDSA_P521_SHA256, PKCS_ECDSA_P521_SHA512,
+    PKCS_ED25519, PKCS_RSA_SHA384, PKCS_RSA_SHA512,
+};
 use serde_json::{Value, json};
 
-use crate::made_elsewhere::{authority, self_signed_leaf};
+use crate::made_elsewhere::{authority, authority_with, self_signed_leaf};
 
 async fn refused(server: &Server, value: Value) -> String {
     server
@@ -30,6 +34,39 @@ async fn a_ca_that_signed_the_certificate_is_kept_as_it_was_sent() {
 }
 
 #[tokio::test]
+async fn an_authority_of_every_kind_checks_what_it_signed_and_what_it_did_not() {
+    let server = Server::start().await;
+    for (what, algorithm) in [
+        ("RSA, SHA-384", &PKCS_RSA_SHA384),
+        ("RSA, SHA-512", &PKCS_RSA_SHA512),
+        ("P-256", &PKCS_ECDSA_P256_SHA256),
+        ("P-384", &PKCS_ECDSA_P384_SHA384),
+        ("P-521, SHA-256", &PKCS_ECDSA_P521_SHA256),
+        ("P-521, SHA-512", &PKCS_ECDSA_P521_SHA512),
+        ("Ed25519", &PKCS_ED25519),
+    ] {
+        let root = authority_with("root", algorithm);
+        let namesake = authority_with("root", algorithm);
+        let leaf = root.sign_leaf("leaf");
+        let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
+        server.set("/root", "certificate", stored).await.expect(200);
+        for value in [
+            json!({"ca": root.certificate, "certificate": leaf.certificate}),
+            json!({"ca_name": "/root", "certificate": leaf.certificate}),
+        ] {
+            let answer = server.set("/a", "certificate", value).await;
+            assert_eq!(answer.status, 200, "{what}: {}", answer.body);
+        }
+        let value = json!({"ca": namesake.certificate, "certificate": leaf.certificate});
+        let error = refused(&server, value).await;
+        assert!(
+            error.contains("certificate was not signed by ca"),
+            "{what}: {error}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn only_the_signature_of_the_ca_counts_not_its_name() {
     let server = Server::start().await;
     let root = authority("root");
@@ -45,7 +82,11 @@ async fn a_ca_that_did_not_sign_the_certificate_is_400() {
     let leaf = authority("root").sign_leaf("leaf");
     let namesake = authority("root");
     let value = json!({"ca": namesake.certificate, "certificate": leaf.certificate});
-    refused(&server, value).await;
+    let error = refused(&server, value).await;
+    assert!(
+        error.contains("certificate was not signed by ca"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -115,11 +156,12 @@ async fn a_ca_name_of_a_certificate_that_is_no_authority_is_400() {
     let stored = json!({"certificate": lone.certificate});
     server.set("/lone", "certificate", stored).await.expect(200);
     let leaf = authority("root").sign_leaf("leaf");
-    refused(
-        &server,
-        json!({"ca_name": "/lone", "certificate": leaf.certificate}),
-    )
-    .await;
+    let value = json!({"ca_name": "/lone", "certificate": leaf.certificate});
+    let error = refused(&server, value).await;
+    assert!(
+        error.contains("ca_name is no certificate authority"),
+        "{error}"
+    );
 }
 
 #[tokio::test]

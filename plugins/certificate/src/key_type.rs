@@ -1,0 +1,204 @@
+//! The types of keys that a certificate may have.
+
+use keywright_plugin_support::{KeyLength, Members, Violation};
+use rcgen::{
+    PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519, PKCS_RSA_SHA256,
+    SignatureAlgorithm,
+};
+use serde::{Deserialize, Serialize};
+
+/// What kind of key a certificate has, and how long it is.
+///
+/// In canonical parameters RSA, the default, is known by its `key_length` alone, as it was before there were others; each
+/// of the others by its `key_type` alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "KeyMembers", try_from = "KeyMembers")]
+pub enum KeyType {
+    /// RSA with a modulus of this length; it signs with PKCS#1 v1.5 and SHA-256 (RFC 8017).
+    Rsa(KeyLength),
+    /// ECDSA on P-256 with SHA-256 (FIPS 186-5).
+    EcdsaP256,
+    /// ECDSA on P-384 with SHA-384 (FIPS 186-5).
+    EcdsaP384,
+    /// Ed25519 (RFC 8032).
+    Ed25519,
+}
+
+impl KeyType {
+    /// Takes the parameters `key_type` and `key_length` out of what the caller sent.
+    ///
+    /// # Errors
+    ///
+    /// The rule that they break.
+    pub fn take(members: &mut Members) -> Result<Self, Violation> {
+        let name = members
+            .take_filled_text(KEY_TYPE)?
+            .unwrap_or_else(|| RSA.to_owned());
+        if name == RSA {
+            return KeyLength::take(members).map(Self::Rsa);
+        }
+        let key_type = Self::named(&name)
+            .ok_or_else(|| Violation::of(KEY_TYPE, format!("must be one of {RSA}, {OTHERS}")))?;
+        if members.has(KEY_LENGTH) {
+            return Err(Violation::of(
+                KEY_LENGTH,
+                format!("is for keys of type {RSA} alone: one of type {name} has only one length"),
+            ));
+        }
+        Ok(key_type)
+    }
+
+    /// How a certificate names the key, and the signatures that it makes.
+    #[must_use]
+    pub fn algorithm(self) -> &'static SignatureAlgorithm {
+        match self {
+            Self::Rsa(_) => &PKCS_RSA_SHA256,
+            Self::EcdsaP256 => &PKCS_ECDSA_P256_SHA256,
+            Self::EcdsaP384 => &PKCS_ECDSA_P384_SHA384,
+            Self::Ed25519 => &PKCS_ED25519,
+        }
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        match name {
+            ECDSA_P256 => Some(Self::EcdsaP256),
+            ECDSA_P384 => Some(Self::EcdsaP384),
+            ED25519 => Some(Self::Ed25519),
+            _ => None,
+        }
+    }
+}
+
+impl Default for KeyType {
+    fn default() -> Self {
+        Self::Rsa(KeyLength::default())
+    }
+}
+
+/// The two parameters; one of them is there.
+#[derive(Default, Serialize, Deserialize)]
+struct KeyMembers {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key_length: Option<KeyLength>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key_type: Option<String>,
+}
+
+impl From<KeyType> for KeyMembers {
+    fn from(key_type: KeyType) -> Self {
+        let of_name = |name: &str| Self {
+            key_length: None,
+            key_type: Some(name.to_owned()),
+        };
+        match key_type {
+            KeyType::Rsa(key_length) => Self {
+                key_length: Some(key_length),
+                key_type: None,
+            },
+            KeyType::EcdsaP256 => of_name(ECDSA_P256),
+            KeyType::EcdsaP384 => of_name(ECDSA_P384),
+            KeyType::Ed25519 => of_name(ED25519),
+        }
+    }
+}
+
+impl TryFrom<KeyMembers> for KeyType {
+    type Error = &'static str;
+
+    fn try_from(members: KeyMembers) -> Result<Self, Self::Error> {
+        match (members.key_length, members.key_type) {
+            (Some(key_length), None) => Some(Self::Rsa(key_length)),
+            (None, Some(name)) => Self::named(&name),
+            _ => None,
+        }
+        .ok_or("one of key_length and key_type must be there")
+    }
+}
+
+const KEY_TYPE: &str = "key_type";
+const KEY_LENGTH: &str = "key_length";
+const RSA: &str = "rsa";
+const ECDSA_P256: &str = "ecdsa-p256";
+const ECDSA_P384: &str = "ecdsa-p384";
+const ED25519: &str = "ed25519";
+const OTHERS: &str = "ecdsa-p256, ecdsa-p384 and ed25519";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(parameters: &str) -> Result<KeyType, Violation> {
+        KeyType::take(&mut Members::parse(parameters)?)
+    }
+
+    #[test]
+    fn each_type_is_taken_and_rsa_is_the_default() {
+        for (parameters, key_type, canonical) in [
+            (
+                "{}",
+                KeyType::Rsa(KeyLength::Bits2048),
+                r#"{"key_length":2048}"#,
+            ),
+            (
+                r#"{"key_type":"","key_length":"3072"}"#,
+                KeyType::Rsa(KeyLength::Bits3072),
+                r#"{"key_length":3072}"#,
+            ),
+            (
+                r#"{"key_type":"rsa","key_length":4096}"#,
+                KeyType::Rsa(KeyLength::Bits4096),
+                r#"{"key_length":4096}"#,
+            ),
+            (
+                r#"{"key_type":"ecdsa-p256"}"#,
+                KeyType::EcdsaP256,
+                r#"{"key_type":"ecdsa-p256"}"#,
+            ),
+            (
+                r#"{"key_type":"ecdsa-p384"}"#,
+                KeyType::EcdsaP384,
+                r#"{"key_type":"ecdsa-p384"}"#,
+            ),
+            (
+                r#"{"key_type":"ed25519"}"#,
+                KeyType::Ed25519,
+                r#"{"key_type":"ed25519"}"#,
+            ),
+        ] {
+            assert_eq!(taken(parameters), Ok(key_type), "{parameters}");
+            assert_eq!(serde_json::to_string(&key_type).unwrap(), canonical);
+            assert_eq!(
+                serde_json::from_str::<KeyType>(canonical).unwrap(),
+                key_type
+            );
+        }
+    }
+
+    #[test]
+    fn another_type_and_a_length_beside_a_type_without_one_are_refused() {
+        for (parameters, member, rule) in [
+            (r#"{"key_type":"RSA"}"#, "key_type", "ecdsa-p384"),
+            (r#"{"key_type":"ecdsa-p521"}"#, "key_type", "must be one of"),
+            (r#"{"key_type":7}"#, "key_type", "must be a string"),
+            (
+                r#"{"key_type":"ed25519","key_length":256}"#,
+                "key_length",
+                "rsa alone",
+            ),
+            (
+                r#"{"key_type":"ecdsa-p256","key_length":null}"#,
+                "key_length",
+                "rsa alone",
+            ),
+            (
+                r#"{"key_type":"rsa","key_length":256}"#,
+                "key_length",
+                "2048",
+            ),
+        ] {
+            let violation = taken(parameters).unwrap_err();
+            assert_eq!(violation.member.as_deref(), Some(member), "{parameters}");
+            assert!(violation.rule.contains(rule), "{}", violation.rule);
+        }
+    }
+}

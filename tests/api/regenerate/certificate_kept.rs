@@ -1,0 +1,230 @@
+//! Certificates that were set and say more than parameters could ask for: it is kept.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
+use keywright_harness::Server;
+use rcgen::{DnType, DnValue, ExtendedKeyUsagePurpose, PKCS_ECDSA_P384_SHA384, SanType};
+use serde_json::{Value, json};
+use x509_parser::certificate::X509Certificate;
+
+use crate::{
+    keys::with_certificate,
+    made_elsewhere::{authority, authority_with},
+};
+
+/// A certificate with a subject, names and purposes of every sort.
+const KEPT: &str = include_str!("../../../plugins/certificate/tests/keys/kept.pem");
+const EXPRESSIBLE: &str = include_str!("../../../plugins/certificate/tests/keys/expressible.pem");
+const FOREIGN: &str = include_str!("../../../plugins/certificate/tests/keys/foreign_names.pem");
+const REORDERED: &str = include_str!("../../../plugins/certificate/tests/keys/reordered.pem");
+const ED25519: &str = include_str!("../../../plugins/certificate/tests/keys/ed25519.pem");
+const P521: &str = include_str!("../../../plugins/certificate/tests/keys/p521.pem");
+const SECP256K1: &str = include_str!("../../../plugins/certificate/tests/keys/secp256k1.pem");
+const RSA_PSS: &str = include_str!("../../../plugins/certificate/tests/keys/rsa_pss.pem");
+const RSA_1024: &str = include_str!("../../../plugins/certificate/tests/keys/rsa_1024.pem");
+const RSA_2560: &str = include_str!("../../../plugins/certificate/tests/keys/rsa_2560.pem");
+const RSA_5120: &str = include_str!("../../../plugins/certificate/tests/keys/rsa_5120.pem");
+
+async fn set(server: &Server, name: &str, value: Value) {
+    server.set(name, "certificate", value).await.expect(200);
+}
+
+/// The subject, the extensions with whether each is critical, and the seconds of validity.
+type KeptParts = (Vec<u8>, Vec<(String, bool, Vec<u8>)>, i64);
+
+/// What must be the same afterwards: the subject, the usages, the names and the constraints, each byte for byte with
+/// whether it is critical, and how long the certificate lasts.
+fn kept_parts(certificate: &X509Certificate<'_>) -> KeptParts {
+    let mut extensions: Vec<_> = certificate
+        .iter_extensions()
+        .map(|extension| {
+            (
+                extension.oid.to_id_string(),
+                extension.critical,
+                extension.value.to_vec(),
+            )
+        })
+        .filter(|(oid, ..)| {
+            ["2.5.29.15", "2.5.29.17", "2.5.29.19", "2.5.29.37"].contains(&oid.as_str())
+        })
+        .collect();
+    extensions.sort();
+    let validity = certificate.validity();
+    (
+        certificate.subject().as_raw().to_vec(),
+        extensions,
+        validity.not_after.timestamp() - validity.not_before.timestamp(),
+    )
+}
+
+#[track_caller]
+fn assert_kept(version: &Value, original: &str) {
+    assert_eq!(version["generated"], true);
+    let made = version["value"]["certificate"].as_str().unwrap();
+    let before = with_certificate(original, kept_parts);
+    assert_eq!(with_certificate(made, kept_parts), before);
+    let of_key = |pem| {
+        with_certificate(pem, |certificate| {
+            let algorithm = &certificate.public_key().algorithm;
+            (
+                algorithm.algorithm.to_id_string(),
+                certificate.public_key().raw.len(),
+            )
+        })
+    };
+    assert_eq!(of_key(made), of_key(original), "the key's type and length");
+}
+
+#[tokio::test]
+async fn a_self_signed_one_comes_out_as_it_went_in_however_often() {
+    let server = Server::start().await;
+    for (original, duration_days) in [
+        (KEPT, 5_000),
+        (EXPRESSIBLE, 7_300),
+        (REORDERED, 30),
+        (ED25519, 30),
+    ] {
+        set(&server, "/a", json!({"certificate": original})).await;
+        for _ in 0..2 {
+            let version = server.regenerate("/a").await.expect(200).json();
+            assert_kept(&version, original);
+            assert_eq!(version["duration_used"], duration_days);
+            assert_eq!(version["value"]["ca"], version["value"]["certificate"]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_with_a_ca_name_comes_out_as_it_went_in() {
+    let server = Server::start().await;
+    let root = authority("root");
+    let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
+    set(&server, "/root", stored).await;
+    let leaf = root.sign_leaf_with("leaf", |parameters| {
+        let name = &mut parameters.distinguished_name;
+        name.push(
+            DnType::from_oid(&[0, 9, 2342, 19_200_300, 100, 1, 1]),
+            DnValue::TeletexString("ada".try_into().unwrap()),
+        );
+        name.push(
+            DnType::OrganizationName,
+            DnValue::BmpString("Ämter, A + B".try_into().unwrap()),
+        );
+        parameters.subject_alt_names = vec![
+            SanType::OtherName((vec![1, 3, 6, 1, 4, 1, 311, 20, 2, 3], "upn".into())),
+            SanType::DnsName("b.example".try_into().unwrap()),
+            SanType::DnsName("a.example".try_into().unwrap()),
+        ];
+        parameters.extended_key_usages = vec![
+            ExtendedKeyUsagePurpose::Other(vec![1, 3, 6, 1, 5, 2, 3, 4]),
+            ExtendedKeyUsagePurpose::ServerAuth,
+        ];
+    });
+    let value = json!({"certificate": leaf.certificate, "ca_name": "/root"});
+    set(&server, "/leaf", value).await;
+    for _ in 0..2 {
+        let version = server.regenerate("/leaf").await.expect(200).json();
+        let made = version["value"]["certificate"].as_str().unwrap();
+        let (subject, extensions, seconds) = with_certificate(&leaf.certificate, kept_parts);
+        let (made_subject, mut made_extensions, made_seconds) = with_certificate(made, kept_parts);
+        // What was set has no basic constraints; what is made always has.
+        made_extensions.retain(|(oid, ..)| oid != "2.5.29.19");
+        assert_eq!(
+            (made_subject, made_extensions, made_seconds),
+            (subject, extensions, seconds)
+        );
+        assert_eq!(version["value"]["ca"], root.certificate);
+    }
+}
+
+#[tokio::test]
+async fn one_with_the_name_of_its_authority_is_not_taken_for_self_signed() {
+    let server = Server::start().await;
+    let root = authority_with("same", &PKCS_ECDSA_P384_SHA384);
+    let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
+    set(&server, "/root", stored).await;
+    let namesake = root.sign_leaf("same");
+    let value = json!({"certificate": namesake.certificate, "ca_name": "/root"});
+    set(&server, "/a", value).await;
+    let version = server.regenerate("/a").await.expect(200).json();
+    assert_eq!(version["value"]["ca"], root.certificate);
+    assert_eq!(version["self_signed"], false);
+}
+
+#[tokio::test]
+async fn an_rsa_key_of_an_unusual_length_becomes_one_of_the_next_greater_length() {
+    let server = Server::start().await;
+    for (original, bits) in [(RSA_1024, 2048), (RSA_2560, 3072)] {
+        set(&server, "/a", json!({"certificate": original})).await;
+        let version = server.regenerate("/a").await.expect(200).json();
+        assert_eq!(version["key_length"], bits);
+    }
+}
+
+#[tokio::test]
+async fn a_key_like_which_none_can_be_made_is_400_by_its_type() {
+    let server = Server::start().await;
+    for (original, part) in [
+        (P521, "ecdsa-p521"),
+        (SECP256K1, "1.3.132.0.10"),
+        (RSA_PSS, "rsassa-pss"),
+        (RSA_5120, "5120"),
+    ] {
+        set(&server, "/a", json!({"certificate": original})).await;
+        let error = server.regenerate("/a").await.expect(400).error();
+        assert!(error.contains(part), "{part} is not in: {error}");
+    }
+}
+
+#[tokio::test]
+async fn no_caller_asks_for_what_is_kept() {
+    let server = Server::start().await;
+    for kept in [json!({}), json!({"subject": "MAA="}), json!("x")] {
+        let parameters = json!({"common_name": "a", "self_sign": true, "kept": kept});
+        let error = server
+            .generate("/a", "certificate", parameters)
+            .await
+            .expect(400)
+            .error();
+        assert!(error.contains("kept"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn what_parameters_can_not_ask_for_differs_before_and_after_and_mere_order_does_not() {
+    let server = Server::start().await;
+    // All that parameters can say of each certificate.
+    let of_foreign = json!({
+        "common_name": "foreign", "organization_unit": "one", "duration": 30, "is_ca": true,
+        "alternative_names": ["ada@example.com", "example.com", "spiffe://example.com/ada"],
+    });
+    let of_reordered = json!({
+        "common_name": "x", "locality": "Berlin", "key_type": "ecdsa-p256", "duration": 30,
+        "is_ca": true,
+    });
+    for (original, parameters, is_the_same) in [
+        (FOREIGN, of_foreign, false),
+        (REORDERED, of_reordered, true),
+    ] {
+        for regenerates in [false, true] {
+            set(&server, "/a", json!({"certificate": original})).await;
+            if regenerates {
+                server.regenerate("/a").await.expect(200);
+            }
+            let before = server.versions("/a").await[0]["id"].clone();
+            let answer = server
+                .generate("/a", "certificate", parameters.clone())
+                .await;
+            let answer = answer.expect(200).json();
+            assert_eq!(
+                answer["id"] == before,
+                is_the_same,
+                "{parameters} {regenerates}"
+            );
+        }
+    }
+}
