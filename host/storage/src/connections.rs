@@ -190,3 +190,72 @@ fn into_sqlx(error: PoolError<sqlx::Error>) -> sqlx::Error {
 
 /// Takes the lock for writing at once, so that nothing changes between looking and inserting.
 const BEGIN: &str = "begin immediate";
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// At most one connection, which nobody waits for.
+    async fn one_connection(folder: &TempDir) -> Connections {
+        let options = SqliteConnectOptions::new()
+            .filename(folder.path().join("test.sqlite"))
+            .create_if_missing(true);
+        Connections::open(options, 1, Duration::from_millis(20))
+            .await
+            .unwrap()
+    }
+
+    fn is_unavailable<T>(outcome: &Result<T, RepositoryFailure>) -> bool {
+        matches!(outcome, Err(RepositoryFailure::Unavailable(_)))
+    }
+
+    #[tokio::test]
+    async fn no_more_than_the_most_are_lent_and_none_after_closing() {
+        let folder = tempfile::tempdir().unwrap();
+        let connections = one_connection(&folder).await;
+        let lent = connections.lend().await.unwrap();
+        assert!(is_unavailable(&connections.lend().await));
+        drop(lent);
+        connections.lend().await.unwrap();
+        connections.close().await;
+        assert!(is_unavailable(&connections.lend().await));
+    }
+
+    #[tokio::test]
+    async fn a_transaction_that_was_dropped_is_rolled_back_before_the_next_borrower_reads() {
+        let folder = tempfile::tempdir().unwrap();
+        let connections = one_connection(&folder).await;
+        let create = sqlx::query("create table t (a integer)");
+        connections.execute(create).await.unwrap();
+        let mut lent = connections.lend().await.unwrap();
+        let mut transaction = lent.begin().await.unwrap();
+        sqlx::query("insert into t values (1)")
+            .execute(&mut *transaction)
+            .await
+            .unwrap();
+        drop(transaction);
+        drop(lent);
+        let read = sqlx::query("select a from t");
+        assert!(connections.fetch_all(read).await.unwrap().is_empty());
+        let mut lent = connections.lend().await.unwrap();
+        assert!(lent.begin().await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_connection_whose_thread_has_ended_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let connections = one_connection(&folder).await;
+        // What is temporary belongs to one connection.
+        let create = sqlx::query("create temporary table t (a integer)");
+        connections.execute(create).await.unwrap();
+        let read = || sqlx::query("select a from t");
+        assert!(connections.fetch_all(read()).await.is_ok());
+        let mut lent = connections.lend().await.unwrap();
+        let ended = lent.checked::<()>(Err(sqlx::Error::WorkerCrashed));
+        assert!(is_unavailable(&ended));
+        drop(lent);
+        assert!(connections.fetch_all(read()).await.is_err());
+    }
+}
