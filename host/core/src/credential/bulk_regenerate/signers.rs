@@ -76,7 +76,7 @@ impl<'a> Signers<'a> {
         &mut self,
         base: &StoredVersion,
     ) -> Result<Option<Arc<Signer>>, Failure> {
-        let Some(name) = other_signer(base).map(CredentialName::lookup) else {
+        let Some(name) = signer_of(base).map(CredentialName::lookup) else {
             return Ok(None);
         };
         if let Some(signer) = self.ready.get(name.folded()) {
@@ -139,4 +139,16 @@ impl<'a> Signers<'a> {
             )?,
         })
     }
+}
+
+/// The name of the credential that is to sign a version anew; none when the version signs itself.
+///
+/// One that was generated names itself also where an older version of it has signed, as it was asked to.
+fn signer_of(version: &StoredVersion) -> Option<&CredentialName> {
+    let signs_itself = version.is_generated != Some(true)
+        || version
+            .certificate
+            .as_ref()
+            .is_none_or(|facts| facts.is_self_signed);
+    other_signer(version).or_else(|| version.signed_by.as_ref().filter(|_| !signs_itself))
 }
