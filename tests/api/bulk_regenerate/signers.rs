@@ -4,7 +4,7 @@ use keywright_harness::Server;
 use serde_json::{Value, json};
 
 use super::{assert_signed_by, authority, bulk_regenerate, leaf, names, newest};
-use crate::{certificates::Certificate, given};
+use crate::{certificates::Certificate, given, made_elsewhere};
 
 #[tokio::test]
 async fn what_is_regenerated_signs_with_its_new_version() {
@@ -111,4 +111,23 @@ async fn an_authority_that_an_older_version_of_itself_signed_is_signed_by_its_ve
     assert_signed_by(&renewed, &in_use);
     assert_eq!(renewed["self_signed"], false);
     assert_signed_by(&newest(&server, "/leaf").await, &renewed);
+}
+
+#[tokio::test]
+async fn an_authority_that_was_set_under_its_own_name_is_signed_by_its_version_in_use() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    authority(&server, "/a", Some("/root")).await;
+    let old = made_elsewhere::authority("a");
+    let new = old.sign_authority("a");
+    for (made, ca_name) in [(&old, ""), (&new, "/a")] {
+        let value = json!({
+            "certificate": made.certificate, "private_key": made.private_key, "ca_name": ca_name,
+        });
+        given::set(&server, "/a", "certificate", value).await;
+    }
+    let in_use = newest(&server, "/a").await;
+    let answer = bulk_regenerate(&server, "/root").await;
+    assert_eq!(names(&answer), ["/a"]);
+    assert_signed_by(&newest(&server, "/a").await, &in_use);
 }

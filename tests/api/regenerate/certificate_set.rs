@@ -142,3 +142,20 @@ async fn the_whole_days_of_its_validity_count() {
         });
     }
 }
+
+#[tokio::test]
+async fn one_that_an_older_version_of_its_own_credential_signed_is_signed_by_the_one_in_use() {
+    let server = Server::start().await;
+    let old = authority("root");
+    let stored = json!({"certificate": old.certificate, "private_key": old.private_key});
+    set(&server, "/root", stored).await;
+    let new = old.sign_authority("root");
+    let value = json!({
+        "certificate": new.certificate, "private_key": new.private_key, "ca_name": "/root",
+    });
+    set(&server, "/root", value).await;
+    let version = server.regenerate("/root").await.expect(200).json();
+    assert_made_like(&version, &new);
+    assert_eq!(version["self_signed"], false);
+    assert_eq!(version["value"]["ca"], new.certificate);
+}

@@ -10,7 +10,7 @@ use crate::{
     credential::{
         CredentialName, Credentials, IssuerVersion, LookupName, StoredVersion,
         authority::{Authority, TransitionalParent},
-        regenerate::other_signer,
+        regenerate::signer_of,
         stored_certificate::StoredCertificate,
     },
     ports::{NewVersion, ReadVersions, VersionSelection},
@@ -139,16 +139,4 @@ impl<'a> Signers<'a> {
             )?,
         })
     }
-}
-
-/// The name of the credential that is to sign a version anew; none when the version signs itself.
-///
-/// One that was generated names itself also where an older version of it has signed, as it was asked to.
-fn signer_of(version: &StoredVersion) -> Option<&CredentialName> {
-    let signs_itself = version.is_generated != Some(true)
-        || version
-            .certificate
-            .as_ref()
-            .is_none_or(|facts| facts.is_self_signed);
-    other_signer(version).or_else(|| version.signed_by.as_ref().filter(|_| !signs_itself))
 }
