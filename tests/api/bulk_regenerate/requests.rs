@@ -1,6 +1,7 @@
 //! The request itself.
 
 use keywright_harness::Server;
+use reqwest::Method;
 use serde_json::json;
 
 use super::{BULK_REGENERATE, authority, bulk_regenerate, leaf, names};
@@ -63,4 +64,22 @@ async fn other_fields_are_422_and_named() {
         assert!(error.contains(field), "{error}");
     }
     assert_eq!(given::versions(&server, "/leaf").await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_trailing_slash_changes_nothing_and_another_method_is_404() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    leaf(&server, "/leaf", "/root").await;
+    let slashed = format!("{BULK_REGENERATE}/");
+    let body = json!({"signed_by": "/root"});
+    let answer = server.post(&slashed, body).await.expect(200);
+    assert_eq!(answer.json(), json!({"regenerated_credentials": ["/leaf"]}));
+    for path in [BULK_REGENERATE, &slashed] {
+        for method in [Method::GET, Method::PUT, Method::PATCH, Method::DELETE] {
+            let answer = server.send(server.authorized(method, path)).await;
+            assert_eq!((answer.status, answer.body.as_str()), (404, ""), "{path}");
+        }
+    }
+    assert_eq!(given::versions(&server, "/leaf").await.len(), 2);
 }

@@ -10,7 +10,7 @@ use keywright_harness::Server;
 use serde_json::{Value, json};
 
 use super::{authority, bulk_regenerate, leaf, names, newest};
-use crate::{given, keys::with_certificate, made_elsewhere};
+use crate::{certificates::Certificate, given, keys::with_certificate, made_elsewhere};
 
 #[tokio::test]
 async fn everything_below_the_authority_is_regenerated_once_and_nothing_else() {
@@ -58,6 +58,25 @@ async fn one_that_any_version_ties_to_the_authority_is_regenerated_from_its_newe
     let own = newest(&server, "/own").await;
     super::assert_signed_by(&own, &own);
     assert_eq!(days(&own), 7);
+}
+
+#[tokio::test]
+async fn the_newest_version_is_made_anew_also_when_it_is_transitional() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    let leaf = json!({"common_name": "leaf", "ca": "/root", "duration": 17});
+    let leaf = Certificate::generate(&server, "/leaf", leaf).await;
+    let body = json!({"set_as_transitional": true, "duration": 30});
+    let transitional = leaf.regenerate(body).await.expect(200).json();
+    assert_eq!(names(&bulk_regenerate(&server, "/root").await), ["/leaf"]);
+    let after = newest(&server, "/leaf").await;
+    assert_eq!(days(&after), 30);
+    let current = leaf.current().await;
+    assert_eq!(
+        current,
+        [after, given::versions(&server, "/leaf").await[1].clone()]
+    );
+    assert_eq!(current[1]["id"], transitional["id"]);
 }
 
 #[tokio::test]

@@ -80,6 +80,19 @@ async fn a_leaf_of_an_authority_without_a_transitional_version_and_a_root_hold_o
 }
 
 #[tokio::test]
+async fn where_the_transitional_version_may_sign_it_comes_first_and_the_other_is_trusted() {
+    let server = server(CONCATENATED).await;
+    let (old, new) = root_in_rotation(&server).await;
+    given::generate(&server, "/leaf", "certificate", leaf_parameters()).await;
+    let allowed = json!({"allow_transitional_parent_to_sign": true});
+    let regenerated = regenerate(&server, "/leaf", allowed).await;
+    assert_eq!(ca(&regenerated), both(&new, &old));
+    let read = &given::versions(&server, "/leaf").await[0];
+    assert_eq!(read["id"], regenerated["id"]);
+    assert_eq!(ca(read), both(&new, &old));
+}
+
+#[tokio::test]
 async fn what_is_regenerated_in_bulk_trusts_the_transitional_version_beside_the_new_one() {
     let server = server(CONCATENATED).await;
     for (name, parameters) in [

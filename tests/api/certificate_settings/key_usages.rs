@@ -8,7 +8,7 @@
 use keywright_harness::Server;
 use serde_json::{Value, json};
 
-use super::server;
+use super::{rotation::regenerate, server};
 use crate::{given, keys::with_certificate, made_elsewhere};
 
 const ON: &str = "enable_default_ca_key_usages = true";
@@ -78,6 +78,29 @@ async fn regenerating_adds_the_defaults_also_to_what_was_set() {
         let version = server.regenerate(name).await.expect(200).json();
         assert_eq!(usage(&version), DEFAULT, "{name}");
     }
+}
+
+#[tokio::test]
+async fn regenerating_by_id_in_bulk_and_through_data_adds_them_too() {
+    let off = Server::start().await;
+    for (name, ca) in [("/root", ""), ("/middle", "/root"), ("/data", "/root")] {
+        let parameters = json!({
+            "common_name": name, "is_ca": true, "ca": ca, "key_type": "ecdsa-p256",
+        });
+        given::generate(&off, name, "certificate", parameters).await;
+    }
+    let server = Server::start_in(off.stop().await, &super::options(ON)).await;
+    let root = regenerate(&server, "/root", json!({"duration": 30})).await;
+    assert_eq!(usage(&root), DEFAULT);
+    let body = json!({"name": "/data", "regenerate": true});
+    let version = server.post("/api/v1/data", body).await.expect(200).json();
+    assert_eq!(usage(&version), DEFAULT);
+    let body = json!({"signed_by": "/root"});
+    let answer = server.post("/api/v1/bulk-regenerate", body).await;
+    answer.expect(200);
+    let versions = given::versions(&server, "/middle").await;
+    let usages: Vec<String> = versions.iter().map(usage).collect();
+    assert_eq!(usages, [DEFAULT, ""]);
 }
 
 #[tokio::test]

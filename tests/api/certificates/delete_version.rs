@@ -65,6 +65,8 @@ async fn a_version_that_is_not_there_and_one_of_another_certificate_are_404() {
         certificate.id.clone(),
         "8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9".to_owned(),
         "x".to_owned(),
+        "%00".to_owned(),
+        "%FF".to_owned(),
     ] {
         let answer = certificate.delete_version(&version).await;
         assert_eq!(answer.status, 404, "{version}: {answer:?}");

@@ -7,6 +7,7 @@
 )]
 
 mod add_version;
+mod bodies;
 mod concurrency;
 mod delete_version;
 mod find;
@@ -104,7 +105,7 @@ impl<'a> Certificate<'a> {
     }
 
     /// An address below its own.
-    fn path(&self, below: &str) -> String {
+    pub(crate) fn path(&self, below: &str) -> String {
         format!("{CERTIFICATES}/{}/{below}", self.id)
     }
 }

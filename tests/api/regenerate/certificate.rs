@@ -9,7 +9,10 @@
 use keywright_harness::Server;
 use serde_json::{Value, json};
 
-use crate::keys::{certificate_key_bits, with_certificate};
+use crate::{
+    certificates::Certificate,
+    keys::{certificate_key_bits, with_certificate},
+};
 
 /// What must not change.
 #[derive(Debug, PartialEq, Eq)]
@@ -144,4 +147,20 @@ async fn without_its_authority_it_is_404() {
     server.delete("/api/v1/data?name=/root").await.expect(204);
     server.regenerate("/leaf").await.expect(404).error();
     assert_eq!(server.versions("/leaf").await.len(), 1);
+}
+
+#[tokio::test]
+async fn the_newest_version_is_made_anew_also_when_it_is_transitional() {
+    let server = Server::start().await;
+    let parameters =
+        json!({"common_name": "a", "is_ca": true, "key_type": "ecdsa-p256", "duration": 17});
+    let certificate = Certificate::generate(&server, "/a", parameters).await;
+    let body = json!({"set_as_transitional": true, "duration": 30});
+    let transitional = certificate.regenerate(body).await.expect(200).json();
+    let version = server.regenerate("/a").await.expect(200).json();
+    assert_eq!(version["duration_used"], 30);
+    assert_eq!(version["transitional"], false);
+    let current = certificate.current().await;
+    assert_eq!(current[0]["id"], version["id"]);
+    assert_eq!(current[1]["id"], transitional["id"]);
 }

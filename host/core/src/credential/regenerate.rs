@@ -100,7 +100,7 @@ pub(super) async fn parameters_of(
         return Ok(recovered);
     }
     let mut parameters = recovered;
-    if let Some(signer) = other_signer(&base.stored) {
+    if let Some(signer) = signer_of(&base.stored) {
         parameters.insert(issuer_parameter, Value::String(signer.to_string()));
         // A plugin can tell only by the names who signed with an algorithm that it does not know; the host has checked.
         if parameters.is_true("self_sign") {
@@ -114,8 +114,15 @@ pub(super) async fn parameters_of(
     Ok(parameters)
 }
 
-/// The name of the credential that signed a version, when it is not its own.
-pub(super) fn other_signer(version: &StoredVersion) -> Option<&CredentialName> {
+/// The name of the credential that signed a version; none for a version that signed itself.
+///
+/// It is the version's own name where an older version of the same credential signed.
+pub(super) fn signer_of(version: &StoredVersion) -> Option<&CredentialName> {
     let signer = version.signed_by.as_ref()?;
-    (signer.lookup() != version.name.lookup()).then_some(signer)
+    let has_signed_itself = version
+        .certificate
+        .as_ref()
+        .is_none_or(|facts| facts.is_self_signed);
+    let is_other = signer.lookup() != version.name.lookup();
+    (is_other || !has_signed_itself).then_some(signer)
 }
