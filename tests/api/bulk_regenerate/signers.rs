@@ -1,10 +1,9 @@
 //! Which version of an authority signs.
 
 use keywright_harness::Server;
-use serde_json::json;
 
-use super::{assert_signed_by, authority, bulk_regenerate, leaf, names, newest};
-use crate::given;
+use super::{authority, leaf, names};
+use crate::{certificates::assert_signed_by, given};
 
 #[tokio::test]
 async fn what_is_regenerated_signs_with_its_new_version() {
@@ -14,11 +13,14 @@ async fn what_is_regenerated_signs_with_its_new_version() {
         authority(&server, name, Some(ca)).await;
     }
     leaf(&server, "/leaf", "/c").await;
-    let answer = bulk_regenerate(&server, "/root").await;
+    let answer = server.bulk_regenerate("/root").await;
     assert_eq!(names(&answer), ["/a", "/b", "/c", "/leaf"]);
-    assert_signed_by(&newest(&server, "/a").await, &root);
+    assert_signed_by(&given::newest(&server, "/a").await, &root);
     for (name, ca) in [("/b", "/a"), ("/c", "/b"), ("/leaf", "/c")] {
-        let (version, ca) = (newest(&server, name).await, newest(&server, ca).await);
+        let (version, ca) = (
+            given::newest(&server, name).await,
+            given::newest(&server, ca).await,
+        );
         assert_signed_by(&version, &ca);
     }
 }
@@ -29,8 +31,8 @@ async fn the_version_in_use_of_the_authority_itself_signs() {
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
     let renewed = server.regenerate("/root").await.expect(200).json();
-    bulk_regenerate(&server, "/root").await.expect(200);
-    assert_signed_by(&newest(&server, "/leaf").await, &renewed);
+    server.bulk_regenerate("/root").await.expect(200);
+    assert_signed_by(&given::newest(&server, "/leaf").await, &renewed);
 }
 
 /// The leaf is found first, because an old version of it was signed by the root; its newest one was signed two levels
@@ -43,10 +45,13 @@ async fn each_waits_for_the_one_that_signs_it_wherever_it_was_found() {
     authority(&server, "/a", Some("/root")).await;
     authority(&server, "/b", Some("/a")).await;
     leaf(&server, "/leaf", "/b").await;
-    let answer = bulk_regenerate(&server, "/root").await;
+    let answer = server.bulk_regenerate("/root").await;
     assert_eq!(names(&answer), ["/a", "/b", "/leaf"]);
     for (name, ca) in [("/leaf", "/b"), ("/b", "/a")] {
-        assert_signed_by(&newest(&server, name).await, &newest(&server, ca).await);
+        assert_signed_by(
+            &given::newest(&server, name).await,
+            &given::newest(&server, ca).await,
+        );
     }
 }
 
@@ -56,13 +61,15 @@ async fn authorities_that_signed_each_other_are_regenerated_once() {
     authority(&server, "/root", None).await;
     authority(&server, "/x", Some("/root")).await;
     let old_y = authority(&server, "/y", Some("/x")).await;
-    let parameters = json!({"common_name": "/x", "is_ca": true, "ca": "/y"});
-    given::generate(&server, "/x", "certificate", parameters).await;
-    let answer = bulk_regenerate(&server, "/root").await;
+    authority(&server, "/x", Some("/y")).await;
+    let answer = server.bulk_regenerate("/root").await;
     assert_eq!(names(&answer), ["/x", "/y"]);
-    let (x, y) = (newest(&server, "/x").await, newest(&server, "/y").await);
+    let (x, y) = (
+        given::newest(&server, "/x").await,
+        given::newest(&server, "/y").await,
+    );
     assert_signed_by(&x, &old_y);
     assert_signed_by(&y, &x);
-    let answer = bulk_regenerate(&server, "/x").await;
+    let answer = server.bulk_regenerate("/x").await;
     assert_eq!(names(&answer), ["/y"]);
 }
