@@ -4,7 +4,7 @@ use keywright_harness::Server;
 use reqwest::Method;
 use serde_json::json;
 
-use super::{BULK_REGENERATE, authority, bulk_regenerate, leaf, names};
+use super::{BULK_REGENERATE, authority, leaf, names};
 use crate::given;
 
 #[tokio::test]
@@ -12,7 +12,7 @@ async fn an_authority_that_signed_nothing_and_an_unknown_one_give_an_empty_list(
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     for name in ["/root", "/nowhere", "nowhere", "/not a name", "//"] {
-        let answer = bulk_regenerate(&server, name).await.expect(200);
+        let answer = server.bulk_regenerate(name).await.expect(200);
         assert_eq!(answer.json(), json!({"regenerated_credentials": []}));
     }
     assert_eq!(given::versions(&server, "/root").await.len(), 1);
@@ -24,7 +24,7 @@ async fn the_name_needs_no_slash_and_no_casing() {
     authority(&server, "/Path/Root", None).await;
     leaf(&server, "/Leaf", "/path/root").await;
     for name in ["/Path/Root", "Path/Root", "path/root", "/PATH/ROOT"] {
-        let answer = bulk_regenerate(&server, name).await;
+        let answer = server.bulk_regenerate(name).await;
         assert_eq!(names(&answer), ["/Leaf"], "{name}");
     }
     assert_eq!(given::versions(&server, "/leaf").await.len(), 5);
