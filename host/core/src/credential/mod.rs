@@ -25,8 +25,8 @@ mod version;
 pub use authority::TransitionalParent;
 pub use bulk_regenerate::BULK_CERTIFICATES_MAX;
 pub use certificates::{
-    CertificateSummary, ChainLink, EffectiveExpiry, ListedCertificate, ListedVersion,
-    NewCertificateVersion, RegenerateCertificate,
+    CHAIN_DEPTH_MAX, CertificateSummary, ChainLink, EffectiveExpiry, ListedCertificate,
+    ListedVersion, NewCertificateVersion, RegenerateCertificate,
 };
 pub use find::{Find, FindNames, FoundCredential};
 pub use generate::{Generate, WriteMode};

@@ -25,7 +25,7 @@ pub(super) async fn append(
     let mut transaction = connection.begin().await?;
     let appended = append_within(&mut transaction, identifiers, version, condition).await?;
     if matches!(appended, Appended::Written(_)) {
-        transaction.commit().await.map_err(repository_failure)?;
+        transaction.commit().await?;
     }
     Ok(appended)
 }

@@ -22,7 +22,7 @@ pub(super) async fn append_all(
     let is_done = are_unchanged(&mut transaction, &additions.unchanged).await?
         && append_each(&mut transaction, identifiers, additions.versions).await?;
     if is_done {
-        transaction.commit().await.map_err(repository_failure)?;
+        transaction.commit().await?;
     }
     Ok(is_done)
 }

@@ -61,7 +61,7 @@ pub(super) async fn move_transitional(
     if !append_each(&mut transaction, identifiers, additions.versions).await? {
         return Ok(TransitionalMoved::Changed);
     }
-    transaction.commit().await.map_err(repository_failure)?;
+    transaction.commit().await?;
     Ok(TransitionalMoved::Moved)
 }
 
@@ -95,7 +95,7 @@ pub(super) async fn delete_version(
     if !append_each(&mut transaction, identifiers, additions.versions).await? {
         return Ok(VersionDeleted::Changed);
     }
-    transaction.commit().await.map_err(repository_failure)?;
+    transaction.commit().await?;
     Ok(VersionDeleted::Deleted)
 }
 
