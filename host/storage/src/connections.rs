@@ -302,19 +302,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_that_was_left_in_the_middle_of_a_query_is_waited_for_or_replaced() {
+    async fn a_connection_that_is_still_busy_for_a_user_that_went_away_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let connections = one_connection(&folder).await;
-        for count in ["1000", "1000000000000"] {
-            let endless = format!(
-                "with recursive n (i) as (select 1 union all select i + 1 from n where i < {count}) select max(i) from n"
-            );
-            let query = sqlx::query(sqlx::AssertSqlSafe(endless));
-            let begun = tokio::time::timeout(Duration::ZERO, connections.fetch_all(query)).await;
-            assert!(begun.is_err());
-            let row = connections.fetch_all(sqlx::query("select 1")).await;
-            assert_eq!(row.unwrap().len(), 1);
-        }
+        let long =
+            "with recursive n (i) as (select 1 union all select i + 1 from n where i < 100000000)
+                    select max(i) from n";
+        let reading = connections.fetch_all(sqlx::query(long));
+        let begun = tokio::time::timeout(Duration::ZERO, reading).await;
+        assert!(begun.is_err());
+        let row = connections.fetch_all(sqlx::query("select 1")).await;
+        assert_eq!(row.unwrap().len(), 1);
     }
 
     #[tokio::test]
