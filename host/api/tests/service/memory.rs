@@ -35,6 +35,8 @@ pub(crate) struct Memory {
     pub(crate) is_contended: AtomicBool,
     /// Whether a credential is deleted and made anew just before a version is added to it.
     pub(crate) is_anew_before_append: AtomicBool,
+    /// Whether everything is deleted just before a version is added.
+    pub(crate) is_deleted_before_append: AtomicBool,
 }
 
 impl Memory {
@@ -60,9 +62,21 @@ impl Memory {
 
     /// Stores a certificate as if this authority had signed it.
     pub(crate) fn store_signed(&self, name: &str, signed_by: &str) {
-        let mut versions = self.versions.lock().unwrap();
         let members = json!({"certificate": "c", "private_key": "k"});
-        let content = json!({"value": members, "parameters": members});
+        self.store(name, signed_by, &members, &members);
+    }
+
+    /// Stores a certificate as if it had been made from these parameters, of which its plugin makes `more` by now.
+    pub(crate) fn store_generated(&self, name: &str, parameters: &Value, more: &Value) {
+        let mut parameters = parameters.clone();
+        parameters["more"] = more.clone();
+        let members = json!({"certificate": "c", "private_key": "k"});
+        self.store(name, name, &members, &parameters);
+    }
+
+    fn store(&self, name: &str, signed_by: &str, value: &Value, parameters: &Value) {
+        let mut versions = self.versions.lock().unwrap();
+        let content = json!({"value": value, "parameters": parameters});
         let sequence = i64::try_from(versions.len()).unwrap();
         versions.push(StoredVersion {
             id: Uuid::new_v4(),
@@ -198,6 +212,9 @@ impl CredentialRepository for Memory {
             for stored in self.versions.lock().unwrap().iter_mut() {
                 stored.credential_id = new_id;
             }
+        }
+        if self.is_deleted_before_append.load(Ordering::SeqCst) {
+            self.versions.lock().unwrap().clear();
         }
         let existing = self
             .versions_by_name(&version.name.lookup(), VersionSelection::All)

@@ -7,7 +7,7 @@ use crate::{
     certificate::EffectiveParameters,
     credential::{
         CredentialName, CredentialType, CredentialVersion, Credentials, Issuance, LookupName,
-        Metadata, Parameters, StoredVersion, Written,
+        Metadata, Parameters, StoredVersion, Written, asked,
         service::{Draft, OpenVersion},
         stored_certificate::StoredCertificate,
     },
@@ -57,7 +57,7 @@ impl Credentials {
         }
         let generator = self.generator(&generate.credential_type)?;
         let parameters = requested_parameters(&generate, generator.as_ref())?;
-        let normalized = generator.normalize(&parameters).await?;
+        let normalized = asked::normalize(generator.as_ref(), &parameters).await?;
         let effective = self
             .certificate_settings
             .apply(&generate.credential_type, normalized);
@@ -184,7 +184,7 @@ impl Credentials {
         let Some(issuer) = self.version_in_use(&signer.lookup()).await? else {
             return Ok(false);
         };
-        let issuer = StoredCertificate::parse(&self.open(issuer)?.content.value)?;
+        let issuer = self.certificate_of(issuer)?;
         let ca = StoredCertificate::parse(&version.content.value)?.ca;
         Ok(match (ca, issuer.certificate) {
             (Some(ca), Some(certificate)) => {

@@ -1,5 +1,6 @@
 //! Credentials: their names, types and versions, and one file for each thing that can be done with them.
 
+mod asked;
 mod authority;
 mod bulk_regenerate;
 mod certificates;

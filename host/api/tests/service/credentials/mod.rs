@@ -1,5 +1,6 @@
 //! Credentials: the statuses and the bodies of each verb.
 
+mod asked;
 mod bulk_regenerate;
 mod delete;
 mod find;

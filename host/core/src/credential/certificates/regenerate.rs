@@ -7,8 +7,9 @@ use uuid::Uuid;
 use crate::{
     Failure,
     credential::{
-        Credentials, Metadata, Parameters, TransitionalParent, Written, generate::written_answer,
-        regenerate::parameters_of,
+        Credentials, Metadata, Parameters, TransitionalParent, Written,
+        asked::{self, DURATION},
+        generate::written_answer,
     },
     ports::{Generator, VersionSelection},
 };
@@ -55,7 +56,7 @@ impl Credentials {
         }
         let generator = self.generator(&base.credential_type)?;
         let base = self.open(base)?;
-        let parameters = parameters_of(&base, generator.as_ref()).await?;
+        let parameters = self.parameters_of(&base, generator.as_ref()).await?;
         let parameters = changed(parameters, &regenerate, generator.as_ref()).await?;
         let effective = self
             .certificate_settings
@@ -103,7 +104,7 @@ async fn changed(
         }
         None => parameters.remove(DURATION),
     };
-    let mut parameters = generator.normalize(&parameters).await?;
+    let mut parameters = asked::normalize(generator, &parameters).await?;
     if let Some(duration) = kept_duration {
         parameters.insert(DURATION, duration);
     }
@@ -111,5 +112,3 @@ async fn changed(
 }
 
 const KEY_LENGTH: &str = "key_length";
-
-const DURATION: &str = "duration";
