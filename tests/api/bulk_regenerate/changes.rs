@@ -70,3 +70,38 @@ async fn one_that_is_deleted_meanwhile_is_left_out() {
     assert!(others.iter().all(|name| text.contains(name)), "{text}");
     server.get("/api/v1/data?name=/deleted").await.expect(404);
 }
+
+#[tokio::test]
+async fn one_that_an_authority_signs_while_it_is_regenerated_is_regenerated_too() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    authority(&server, "/middle", Some("/root")).await;
+    leaves(&server, "/root", LEAVES).await;
+    let bulk = begin(&server, "/root", 2).await;
+    for number in 0..2 {
+        leaf(&server, &format!("/late/{number}"), "/middle").await;
+    }
+    assert_eq!(bulk.await.unwrap().unwrap().status(), 200);
+    let middle = newest(&server, "/middle").await;
+    for number in 0..2 {
+        let late = newest(&server, &format!("/late/{number}")).await;
+        assert_signed_by(&late, &middle);
+    }
+}
+
+#[tokio::test]
+async fn one_that_is_regenerated_alone_meanwhile_has_the_newest_authority() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    authority(&server, "/middle", Some("/root")).await;
+    leaf(&server, "/leaf", "/middle").await;
+    leaves(&server, "/root", LEAVES).await;
+    let bulk = begin(&server, "/root", 2).await;
+    while !bulk.is_finished() {
+        let body = json!({"name": "/leaf"});
+        server.post("/api/v1/regenerate", body).await.expect(200);
+    }
+    bulk.await.unwrap().unwrap();
+    let middle = newest(&server, "/middle").await;
+    assert_signed_by(&newest(&server, "/leaf").await, &middle);
+}

@@ -87,7 +87,11 @@ impl Credentials {
                     AppendCondition::NewestIs(existing.newest.as_ref().map(|newest| newest.id))
                 }
             };
-            match self.repository.append(version.clone(), condition).await? {
+            let appended = self
+                .repository
+                .append(version.clone(), condition, &draft.unchanged)
+                .await?;
+            match appended {
                 Appended::Written(stored) => {
                     let version = OpenVersion {
                         stored: *stored,
@@ -98,6 +102,8 @@ impl Credentials {
                 Appended::TypeDiffers(existing) => return Err(Failure::TypeDiffers(existing)),
                 Appended::TransitionalExists => return Err(Failure::TransitionalExists),
                 Appended::Changed => made = Some((draft, version)),
+                // Others have changed the authority meanwhile: what it signed is made anew.
+                Appended::Outdated => {}
             }
         }
         Err(Failure::Contended)
@@ -181,7 +187,7 @@ impl Credentials {
         if signer.lookup() == version.stored.name.lookup() {
             return Ok(false);
         }
-        let Some(issuer) = self.version_in_use(&signer.lookup()).await? else {
+        let Some(issuer) = self.current_versions(&signer.lookup()).await?.in_use else {
             return Ok(false);
         };
         let issuer = self.certificate_of(issuer)?;
@@ -195,7 +201,7 @@ impl Credentials {
     }
 }
 
-/// How often a write is decided anew when other writers of the same name come first.
+/// How often a write is decided anew when other writers of the same name, or of its authority, come first.
 const ATTEMPTS_MAX: usize = 16;
 
 /// What there is of a credential.

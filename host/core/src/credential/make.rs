@@ -98,6 +98,10 @@ impl Credentials {
             signed_by,
             issuer: authority.and_then(|authority| authority.issuer),
             provenance: Some(generator.identity().clone()),
+            unchanged: authority
+                .map(|authority| authority.read.clone())
+                .into_iter()
+                .collect(),
         })
     }
 

@@ -5,6 +5,7 @@ mod authority;
 mod bulk_regenerate;
 mod certificates;
 mod content;
+mod current;
 mod delete;
 mod find;
 mod generate;
@@ -24,7 +25,7 @@ mod value;
 mod version;
 
 pub use authority::TransitionalParent;
-pub use bulk_regenerate::BULK_CERTIFICATES_MAX;
+pub use bulk_regenerate::{BULK_CERTIFICATES_MAX, BULK_REGENERATIONS_MAX, BulkRegenerations};
 pub use certificates::{
     CertificateSummary, ChainLink, EffectiveExpiry, ListedCertificate, ListedVersion,
     NewCertificateVersion, RegenerateCertificate,

@@ -7,7 +7,7 @@ use crate::{
         CredentialName, Credentials, LookupName, Metadata, Parameters, StoredVersion, Written,
         asked::{self, SetCertificate},
         generate::written_answer,
-        service::OpenVersion,
+        service::{ATTEMPTS_MAX, OpenVersion},
         stored_certificate::StoredCertificate,
     },
     ports::{AppendCondition, Generator, PluginFailure, VersionSelection},
@@ -29,6 +29,16 @@ impl Credentials {
     /// [`Failure::NotFound`]; [`Failure::NotRegeneratable`] when the value was set and says too little, or its type is
     /// set only; or when the plugin fails.
     pub async fn regenerate(&self, regenerate: Regenerate) -> Result<Written, Failure> {
+        for _ in 0..ATTEMPTS_MAX {
+            if let Some(written) = self.try_to_regenerate(&regenerate).await? {
+                return Ok(written);
+            }
+        }
+        Err(Failure::Contended)
+    }
+
+    /// None: others have changed the authority meanwhile.
+    async fn try_to_regenerate(&self, regenerate: &Regenerate) -> Result<Option<Written>, Failure> {
         let newest = self
             .repository
             .versions_by_name(&regenerate.name, VersionSelection::Newest(1))
@@ -56,10 +66,12 @@ impl Credentials {
                 generator.as_ref(),
             )
             .await?;
-        draft.content.metadata = regenerate.metadata;
+        draft.content.metadata.clone_from(&regenerate.metadata);
         let condition = AppendCondition::CredentialIs(base.stored.credential_id);
-        let version = self.append_open(draft, condition).await?;
-        Ok(written_answer(self.presented(version)?, &effective))
+        let appended = self.append(draft, condition).await?;
+        appended
+            .map(|version| Ok(written_answer(self.presented(version)?, &effective)))
+            .transpose()
     }
 
     /// The parameters with which to make a stored version anew: its own, under the settings of today.

@@ -105,7 +105,8 @@ pub trait CredentialRepository: Send + Sync {
         signer: &LookupName,
     ) -> Result<Vec<CredentialName>, RepositoryFailure>;
 
-    /// Adds a version, and the credential when it is its first, in one transaction that looks at the state once more.
+    /// Adds a version, and the credential when it is its first, in one transaction that looks at the state once more, and
+    /// first at what must still be read as it was.
     ///
     /// When it answers [`Appended::Written`], the version is on disk.
     ///
@@ -115,15 +116,20 @@ pub trait CredentialRepository: Send + Sync {
         &self,
         version: NewVersion,
         condition: AppendCondition,
+        unchanged: &[ReadVersions],
     ) -> Result<Appended, RepositoryFailure>;
 
     /// Adds versions, all of them or none, in one transaction.
     ///
-    /// True: all of them are on disk. False: something is not any more as it was, and nothing was written.
+    /// Returns them in their order: all of them are on disk. None: something is not any more as it was, and nothing was
+    /// written.
     ///
     /// # Errors
     /// When the database can't answer; then nothing was written.
-    async fn append_all(&self, additions: Additions) -> Result<bool, RepositoryFailure>;
+    async fn append_all(
+        &self,
+        additions: Additions,
+    ) -> Result<Option<Vec<StoredVersion>>, RepositoryFailure>;
 
     /// Moves the transitional flag of a credential to a version, or takes it away, and adds versions of others, in one
     /// transaction.
@@ -179,6 +185,28 @@ pub struct Additions {
     pub versions: Vec<(NewVersion, AppendCondition)>,
     /// What must still be read as it was, before anything is changed.
     pub unchanged: Vec<ReadVersions>,
+    /// What [`CredentialRepository::newest_signed_by`] must still answer, before anything is changed.
+    pub signed: Vec<ReadSigned>,
+}
+
+/// What was read of all that some credentials had signed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadSigned {
+    /// The names of those that signed.
+    pub signers: Vec<LookupName>,
+    /// The ids of the newest versions that there were, in the order of the answer.
+    pub ids: Vec<Uuid>,
+}
+
+impl ReadSigned {
+    /// What was answered, when it was all that there was.
+    #[must_use]
+    pub fn new(signers: Vec<LookupName>, answer: &[StoredVersion]) -> Self {
+        Self {
+            signers,
+            ids: answer.iter().map(|version| version.id).collect(),
+        }
+    }
 }
 
 /// What was read of one credential.
@@ -235,6 +263,8 @@ pub enum AppendCondition {
 pub enum Appended {
     /// The condition does not hold any more; nothing was written.
     Changed,
+    /// Something that was read is not any more as it was; nothing was written.
+    Outdated,
     /// The version is transitional, and so is another one of the credential; nothing was written.
     TransitionalExists,
     /// The credential exists with this other type; nothing was written.

@@ -4,12 +4,12 @@ use chrono::{DateTime, Utc};
 use keywright_core::{
     certificate::CertificateFacts,
     credential::{CredentialName, CredentialType, IssuerVersion, StoredVersion},
-    ports::{AppendCondition, Appended, Identifiers, NewVersion, RepositoryFailure},
+    ports::{AppendCondition, Appended, Identifiers, NewVersion, ReadVersions, RepositoryFailure},
 };
 use sqlx::SqliteConnection;
 use uuid::Uuid;
 
-use super::{row, statements};
+use super::{append_all::are_unchanged, row, statements};
 use crate::{
     connections::Connections,
     failure::{column, repository_failure},
@@ -20,9 +20,13 @@ pub(super) async fn append(
     identifiers: &dyn Identifiers,
     version: NewVersion,
     condition: AppendCondition,
+    unchanged: &[ReadVersions],
 ) -> Result<Appended, RepositoryFailure> {
     let mut connection = writer.lend().await?;
     let mut transaction = connection.begin().await?;
+    if !are_unchanged(&mut transaction, unchanged).await? {
+        return Ok(Appended::Outdated);
+    }
     let appended = append_within(&mut transaction, identifiers, version, condition).await?;
     if matches!(appended, Appended::Written(_)) {
         transaction.commit().await.map_err(repository_failure)?;

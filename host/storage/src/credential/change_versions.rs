@@ -8,7 +8,7 @@ use sqlx::SqliteConnection;
 use uuid::Uuid;
 
 use super::{
-    append_all::{append_each, are_unchanged},
+    append_all::{append_each, fit},
     statements,
 };
 use crate::{
@@ -25,7 +25,7 @@ pub(super) async fn move_transitional(
 ) -> Result<TransitionalMoved, RepositoryFailure> {
     let mut connection = writer.lend().await?;
     let mut transaction = connection.begin().await?;
-    if !are_unchanged(&mut transaction, &additions.unchanged).await? {
+    if !fit(&mut transaction, &additions).await? {
         return Ok(TransitionalMoved::Changed);
     }
     let Some(credential) = find_credential(&mut transaction, credential_id).await? else {
@@ -58,7 +58,8 @@ pub(super) async fn move_transitional(
         .await?;
     }
     point_at_versions(&mut transaction, credential).await?;
-    if !append_each(&mut transaction, identifiers, additions.versions).await? {
+    let appended = append_each(&mut transaction, identifiers, additions.versions).await?;
+    if appended.is_none() {
         return Ok(TransitionalMoved::Changed);
     }
     transaction.commit().await.map_err(repository_failure)?;
@@ -74,7 +75,7 @@ pub(super) async fn delete_version(
 ) -> Result<VersionDeleted, RepositoryFailure> {
     let mut connection = writer.lend().await?;
     let mut transaction = connection.begin().await?;
-    if !are_unchanged(&mut transaction, &additions.unchanged).await? {
+    if !fit(&mut transaction, &additions).await? {
         return Ok(VersionDeleted::Changed);
     }
     let Some(credential) = find_credential(&mut transaction, credential_id).await? else {
@@ -92,7 +93,8 @@ pub(super) async fn delete_version(
         .await
         .map_err(repository_failure)?;
     point_at_versions(&mut transaction, credential).await?;
-    if !append_each(&mut transaction, identifiers, additions.versions).await? {
+    let appended = append_each(&mut transaction, identifiers, additions.versions).await?;
+    if appended.is_none() {
         return Ok(VersionDeleted::Changed);
     }
     transaction.commit().await.map_err(repository_failure)?;

@@ -20,7 +20,7 @@ use keywright_core::{
     },
     ports::{
         Additions, AppendCondition, Appended, CredentialRepository, Identifiers, NewVersion,
-        RepositoryFailure, TransitionalMoved, TransitionalVersion, VersionDeleted,
+        ReadVersions, RepositoryFailure, TransitionalMoved, TransitionalVersion, VersionDeleted,
         VersionSelection,
     },
 };
@@ -154,17 +154,22 @@ impl CredentialRepository for SqliteCredentialRepository {
         &self,
         version: NewVersion,
         condition: AppendCondition,
+        unchanged: &[ReadVersions],
     ) -> Result<Appended, RepositoryFailure> {
         append::append(
             &self.pools.writer,
             self.identifiers.as_ref(),
             version,
             condition,
+            unchanged,
         )
         .await
     }
 
-    async fn append_all(&self, additions: Additions) -> Result<bool, RepositoryFailure> {
+    async fn append_all(
+        &self,
+        additions: Additions,
+    ) -> Result<Option<Vec<StoredVersion>>, RepositoryFailure> {
         append_all::append_all(&self.pools.writer, self.identifiers.as_ref(), additions).await
     }
 

@@ -2,6 +2,7 @@
 
 mod order;
 mod signers;
+mod under_way;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -13,14 +14,17 @@ use uuid::Uuid;
 
 use crate::{
     Failure,
+    certificate::CertificateFacts,
     credential::{
-        CredentialName, Credentials, LookupName, StoredVersion,
+        CredentialName, Credentials, LookupName, StoredVersion, service::ATTEMPTS_MAX,
         stored_certificate::StoredCertificate,
     },
-    ports::{Additions, AppendCondition, Generator, NewVersion},
+    ports::{Additions, AppendCondition, Generator, NewVersion, ReadSigned},
 };
 use order::Order;
 use signers::{Signer, SignerVersions, Signers};
+
+pub use under_way::{BULK_REGENERATIONS_MAX, BulkRegenerations};
 
 /// The most certificates that are regenerated together, or get a version with a step of their authority's rotation.
 pub const BULK_CERTIFICATES_MAX: u32 = 10_000;
@@ -36,14 +40,19 @@ impl Credentials {
     ///
     /// # Errors
     /// [`Failure::NotAllRegenerated`] with the first that could not be regenerated; [`Failure::TooManySigned`];
-    /// [`Failure::Contended`] when others kept changing them. Nothing was written then.
+    /// [`Failure::Contended`] when others kept changing them; [`Failure::TooManyBulkRegenerations`]. Nothing was written
+    /// then.
     pub async fn bulk_regenerate(
         &self,
         signed_by: &LookupName,
     ) -> Result<Vec<CredentialName>, Failure> {
+        let _under_way = self
+            .bulk_regenerations
+            .begin()
+            .ok_or(Failure::TooManyBulkRegenerations)?;
         let mut made_before = HashMap::new();
         for _ in 0..ATTEMPTS_MAX {
-            let bases = self.all_signed_by(signed_by).await?;
+            let (bases, signed) = self.all_signed_by(signed_by).await?;
             let mut names: Vec<CredentialName> =
                 bases.iter().map(|base| base.name.clone()).collect();
             let mut signers = Signers::new(self);
@@ -51,8 +60,9 @@ impl Credentials {
             let additions = Additions {
                 versions: remade.iter().map(Remade::addition).collect(),
                 unchanged: signers.into_read_versions(),
+                signed,
             };
-            if self.repository.append_all(additions).await? {
+            if self.repository.append_all(additions).await?.is_some() {
                 names.sort_by_cached_key(|name| name.lookup().folded().to_owned());
                 return Ok(names);
             }
@@ -64,10 +74,15 @@ impl Credentials {
         Err(Failure::Contended)
     }
 
-    /// The newest version of each certificate below an authority, one query a level, each certificate once.
-    async fn all_signed_by(&self, signed_by: &LookupName) -> Result<Vec<StoredVersion>, Failure> {
+    /// The newest version of each certificate below an authority, one query a level, each certificate once; and what the
+    /// queries answered.
+    async fn all_signed_by(
+        &self,
+        signed_by: &LookupName,
+    ) -> Result<(Vec<StoredVersion>, Vec<ReadSigned>), Failure> {
         let mut seen = HashSet::from([signed_by.folded().to_owned()]);
         let mut found = Vec::new();
+        let mut read = Vec::new();
         let mut signers = vec![signed_by.clone()];
         while !signers.is_empty() {
             // One past the limit, and the authority itself.
@@ -75,13 +90,14 @@ impl Credentials {
                 .repository
                 .newest_signed_by(&signers, BULK_CERTIFICATES_MAX + 2)
                 .await?;
+            read.push(ReadSigned::new(signers, &level));
             let level: Vec<_> = level
                 .into_iter()
                 .filter(|version| seen.insert(version.name.lookup().folded().to_owned()))
                 .collect();
             signers = level
                 .iter()
-                .filter(|version| is_authority(version))
+                .filter(|version| is_authority(version.certificate.as_ref()))
                 .map(|version| version.name.lookup())
                 .collect();
             found.extend(level);
@@ -89,7 +105,7 @@ impl Credentials {
                 return Err(too_many_signed());
             }
         }
-        Ok(found)
+        Ok((found, read))
     }
 
     /// Makes all of them anew, as many at a time as the generator can, each after the one that signs it.
@@ -172,11 +188,7 @@ impl Credentials {
             )
             .await?;
         let version = self.seal(&draft)?;
-        let is_authority = version
-            .certificate
-            .as_ref()
-            .is_some_and(|facts| facts.is_certificate_authority);
-        let authority = if is_authority {
+        let authority = if is_authority(version.certificate.as_ref()) {
             Some(Arc::new(StoredCertificate::parse(&draft.content.value)?))
         } else {
             None
@@ -184,9 +196,6 @@ impl Credentials {
         Ok((version, authority))
     }
 }
-
-/// How often everything is decided anew when others change what is regenerated.
-const ATTEMPTS_MAX: usize = 4;
 
 /// A certificate that was made anew.
 struct Remade {
@@ -213,11 +222,8 @@ pub(super) fn too_many_signed() -> Failure {
     }
 }
 
-fn is_authority(version: &StoredVersion) -> bool {
-    version
-        .certificate
-        .as_ref()
-        .is_some_and(|facts| facts.is_certificate_authority)
+fn is_authority(facts: Option<&CertificateFacts>) -> bool {
+    facts.is_some_and(|facts| facts.is_certificate_authority)
 }
 
 fn not_regenerated(name: CredentialName, reason: Failure) -> Failure {
