@@ -18,8 +18,8 @@ use keywright_core::{
         ListedCertificate, ListedVersion, LookupName, StoredVersion,
     },
     ports::{
-        Additions, AppendCondition, Appended, CredentialRepository, NewVersion, ReadVersions,
-        RepositoryFailure, TransitionalMoved, TransitionalVersion, VersionDeleted,
+        Additions, AllAppended, AppendCondition, Appended, CredentialRepository, NewVersion,
+        ReadVersions, RepositoryFailure, TransitionalMoved, TransitionalVersion, VersionDeleted,
         VersionSelection,
     },
 };
@@ -200,12 +200,11 @@ impl CredentialRepository for Memory {
         Ok(Appended::Written(Box::new(stored)))
     }
 
-    async fn append_all(
-        &self,
-        additions: Additions,
-    ) -> Result<Option<Vec<StoredVersion>>, RepositoryFailure> {
+    async fn append_all(&self, additions: Additions) -> Result<AllAppended, RepositoryFailure> {
         if self.is_contended.load(Ordering::SeqCst) {
-            return Ok(None);
+            let versions = additions.versions.into_iter();
+            let versions = versions.map(|(version, _)| version).collect();
+            return Ok(AllAppended::Changed(versions));
         }
         let mut versions = self.versions.lock().unwrap();
         let mut written = Vec::new();
@@ -215,7 +214,7 @@ impl CredentialRepository for Memory {
             versions.push(stored.clone());
             written.push(stored);
         }
-        Ok(Some(written))
+        Ok(AllAppended::Written(written))
     }
 
     async fn effective_expiries(
@@ -307,7 +306,11 @@ impl CredentialRepository for Memory {
         for version in versions.iter_mut().filter(own) {
             version.is_transitional = Some(version.id) == chosen;
         }
-        Ok(TransitionalMoved::Moved)
+        let mut own: Vec<StoredVersion> = versions.clone();
+        own.retain(|stored| stored.credential_id == credential_id);
+        own.reverse();
+        let current = selected(own, VersionSelection::Current);
+        Ok(TransitionalMoved::Moved(current))
     }
 
     async fn delete_version(

@@ -121,15 +121,11 @@ pub trait CredentialRepository: Send + Sync {
 
     /// Adds versions, all of them or none, in one transaction.
     ///
-    /// Returns them in their order: all of them are on disk. None: something is not any more as it was, and nothing was
-    /// written.
+    /// When it answers [`AllAppended::Written`], all of them are on disk.
     ///
     /// # Errors
     /// When the database can't answer; then nothing was written.
-    async fn append_all(
-        &self,
-        additions: Additions,
-    ) -> Result<Option<Vec<StoredVersion>>, RepositoryFailure>;
+    async fn append_all(&self, additions: Additions) -> Result<AllAppended, RepositoryFailure>;
 
     /// Moves the transitional flag of a credential to a version, or takes it away, and adds versions of others, in one
     /// transaction.
@@ -273,6 +269,15 @@ pub enum Appended {
     Written(Box<StoredVersion>),
 }
 
+/// What came of adding versions of several credentials.
+#[derive(Debug)]
+pub enum AllAppended {
+    /// Something is not any more as it was, and nothing was written. They are given back, in their order.
+    Changed(Vec<NewVersion>),
+    /// They are written, in their order.
+    Written(Vec<StoredVersion>),
+}
+
 /// Which version of a credential is to carry the transitional flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransitionalVersion {
@@ -285,14 +290,14 @@ pub enum TransitionalVersion {
 }
 
 /// What came of moving the transitional flag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TransitionalMoved {
     /// Something that should be added does not fit any more; nothing was changed.
     Changed,
     /// There is no such credential.
     CredentialAbsent,
-    /// The flag is where it was to be.
-    Moved,
+    /// The flag is where it was to be. These are the versions that [`VersionSelection::Current`] chooses now.
+    Moved(Vec<StoredVersion>),
     /// The credential has no such version; nothing was changed.
     VersionAbsent,
 }

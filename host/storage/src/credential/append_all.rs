@@ -1,16 +1,19 @@
 //! Adding versions of several credentials, all of them or none, alone or with another change.
 
 use keywright_core::{
-    credential::{CredentialType, StoredVersion},
+    credential::CredentialType,
     ports::{
-        Additions, AppendCondition, Appended, Identifiers, NewVersion, ReadSigned, ReadVersions,
+        Additions, AllAppended, AppendCondition, Identifiers, NewVersion, ReadSigned, ReadVersions,
         RepositoryFailure,
     },
 };
 use sqlx::{AssertSqlSafe, SqliteConnection};
 use uuid::Uuid;
 
-use super::{append::append_within, count_max, statements};
+use super::{
+    append::{Place, append_within},
+    count_max, statements,
+};
 use crate::{
     connections::Connections,
     failure::{column, repository_failure},
@@ -20,17 +23,22 @@ pub(super) async fn append_all(
     writer: &Connections,
     identifiers: &dyn Identifiers,
     additions: Additions,
-) -> Result<Option<Vec<StoredVersion>>, RepositoryFailure> {
+) -> Result<AllAppended, RepositoryFailure> {
     let mut connection = writer.lend().await?;
     let mut transaction = connection.begin().await?;
-    if !fit(&mut transaction, &additions).await? {
-        return Ok(None);
-    }
-    let written = append_each(&mut transaction, identifiers, additions.versions).await?;
-    if written.is_some() {
-        transaction.commit().await.map_err(repository_failure)?;
-    }
-    Ok(written)
+    let places = if fit(&mut transaction, &additions).await? {
+        append_each(&mut transaction, identifiers, &additions.versions).await?
+    } else {
+        None
+    };
+    let versions = additions.versions.into_iter().map(|(version, _)| version);
+    let Some(places) = places else {
+        return Ok(AllAppended::Changed(versions.collect()));
+    };
+    transaction.commit().await.map_err(repository_failure)?;
+    let written = versions.zip(places);
+    let written = written.map(|(version, place)| place.stored(version));
+    Ok(AllAppended::Written(written.collect()))
 }
 
 /// Whether all that additions were made from is still as it was; to be asked before anything is changed.
@@ -101,17 +109,14 @@ async fn are_all_signed(
 pub(super) async fn append_each(
     connection: &mut SqliteConnection,
     identifiers: &dyn Identifiers,
-    versions: Vec<(NewVersion, AppendCondition)>,
-) -> Result<Option<Vec<StoredVersion>>, RepositoryFailure> {
-    let mut written = Vec::with_capacity(versions.len());
+    versions: &[(NewVersion, AppendCondition)],
+) -> Result<Option<Vec<Place>>, RepositoryFailure> {
+    let mut places = Vec::with_capacity(versions.len());
     for (version, condition) in versions {
-        match append_within(connection, identifiers, version, condition).await? {
-            Appended::Written(stored) => written.push(*stored),
-            Appended::Changed
-            | Appended::Outdated
-            | Appended::TransitionalExists
-            | Appended::TypeDiffers(_) => return Ok(None),
+        match append_within(connection, identifiers, version, *condition).await? {
+            Ok(place) => places.push(place),
+            Err(_) => return Ok(None),
         }
     }
-    Ok(Some(written))
+    Ok(Some(places))
 }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{
     append_all::{append_each, fit},
-    statements,
+    statements, versions,
 };
 use crate::{
     connections::Connections,
@@ -58,12 +58,18 @@ pub(super) async fn move_transitional(
         .await?;
     }
     point_at_versions(&mut transaction, credential).await?;
-    let appended = append_each(&mut transaction, identifiers, additions.versions).await?;
+    let current = sqlx::query(statements::VERSIONS_OF_CREDENTIAL_CURRENT)
+        .bind(credential_id)
+        .fetch_all(&mut *transaction)
+        .await
+        .map_err(repository_failure)?;
+    let current = versions(&current)?;
+    let appended = append_each(&mut transaction, identifiers, &additions.versions).await?;
     if appended.is_none() {
         return Ok(TransitionalMoved::Changed);
     }
     transaction.commit().await.map_err(repository_failure)?;
-    Ok(TransitionalMoved::Moved)
+    Ok(TransitionalMoved::Moved(current))
 }
 
 pub(super) async fn delete_version(
@@ -93,7 +99,7 @@ pub(super) async fn delete_version(
         .await
         .map_err(repository_failure)?;
     point_at_versions(&mut transaction, credential).await?;
-    let appended = append_each(&mut transaction, identifiers, additions.versions).await?;
+    let appended = append_each(&mut transaction, identifiers, &additions.versions).await?;
     if appended.is_none() {
         return Ok(VersionDeleted::Changed);
     }

@@ -19,9 +19,9 @@ use keywright_core::{
         ListedCertificate, LookupName, StoredVersion,
     },
     ports::{
-        Additions, AppendCondition, Appended, CredentialRepository, Identifiers, NewVersion,
-        ReadVersions, RepositoryFailure, TransitionalMoved, TransitionalVersion, VersionDeleted,
-        VersionSelection,
+        Additions, AllAppended, AppendCondition, Appended, CredentialRepository, Identifiers,
+        NewVersion, ReadVersions, RepositoryFailure, TransitionalMoved, TransitionalVersion,
+        VersionDeleted, VersionSelection,
     },
 };
 use sqlx::{AssertSqlSafe, sqlite::SqliteRow};
@@ -166,10 +166,7 @@ impl CredentialRepository for SqliteCredentialRepository {
         .await
     }
 
-    async fn append_all(
-        &self,
-        additions: Additions,
-    ) -> Result<Option<Vec<StoredVersion>>, RepositoryFailure> {
+    async fn append_all(&self, additions: Additions) -> Result<AllAppended, RepositoryFailure> {
         append_all::append_all(&self.pools.writer, self.identifiers.as_ref(), additions).await
     }
 

@@ -4,8 +4,8 @@ use crate::support::{Fixture, version};
 use keywright_core::{
     credential::{CredentialName, LookupName},
     ports::{
-        Additions, AppendCondition, CredentialRepository, NewVersion, ReadSigned, ReadVersions,
-        RepositoryFailure, TransitionalMoved, TransitionalVersion, VersionDeleted,
+        Additions, AllAppended, AppendCondition, CredentialRepository, NewVersion, ReadSigned,
+        ReadVersions, RepositoryFailure, TransitionalMoved, TransitionalVersion, VersionDeleted,
         VersionSelection,
     },
 };
@@ -42,8 +42,8 @@ async fn append_all(
         unchanged,
         signed: Vec::new(),
     };
-    let written = fixture.credentials.append_all(additions).await?;
-    Ok(written.is_some())
+    let appended = fixture.credentials.append_all(additions).await?;
+    Ok(matches!(appended, AllAppended::Written(_)))
 }
 
 #[tokio::test]
@@ -143,8 +143,8 @@ async fn none_is_added_when_an_authority_has_signed_something_else_meanwhile() {
                 ids: ids.to_vec(),
             }],
         };
-        let written = fixture.credentials.append_all(additions).await.unwrap();
-        written.is_some()
+        let appended = fixture.credentials.append_all(additions).await.unwrap();
+        matches!(appended, AllAppended::Written(_))
     };
     for (signers, ids) in [
         (&["/root"][..], &[][..]),
@@ -183,6 +183,35 @@ async fn one_is_not_added_when_its_authority_is_not_as_it_was_read() {
         assert!(appended.starts_with(expected), "{ids:?}: {appended}");
     }
     assert_eq!(fixture.all("/new").await.len(), 1);
+}
+
+#[tokio::test]
+async fn what_is_written_is_told_as_it_is_read_back_and_what_is_not_comes_back() {
+    let fixture = Fixture::new().await;
+    let versions = vec![first(&fixture, "/b"), first(&fixture, "/a")];
+    let ids: Vec<Uuid> = versions.iter().map(|(version, _)| version.id).collect();
+    let add = async |unchanged: Vec<ReadVersions>| {
+        let additions = Additions {
+            versions: versions.clone(),
+            unchanged,
+            signed: Vec::new(),
+        };
+        fixture.credentials.append_all(additions).await.unwrap()
+    };
+    let changed = current("/nowhere", &[Uuid::nil()]);
+    let AllAppended::Changed(back) = add(vec![changed]).await else {
+        panic!("written")
+    };
+    assert!(back.iter().map(|version| version.id).eq(ids));
+    let AllAppended::Written(written) = add(Vec::new()).await else {
+        panic!("not written")
+    };
+    let stored = [fixture.all("/b").await, fixture.all("/a").await].concat();
+    assert_eq!(written, stored);
+    let AllAppended::Changed(back) = add(Vec::new()).await else {
+        panic!("written twice")
+    };
+    assert_eq!(back.len(), 2);
 }
 
 #[tokio::test]
@@ -246,7 +275,7 @@ async fn moving_the_flag_and_deleting_go_with_what_is_added_or_do_not_happen() {
     }
     let credentials = &fixture.credentials;
     let moved = credentials.move_transitional(root, to, additions(leaf, &[new]));
-    assert_eq!(moved.await.unwrap(), TransitionalMoved::Moved);
+    assert!(matches!(moved.await.unwrap(), TransitionalMoved::Moved(_)));
     let leaf = fixture.all("/leaf").await[0].id;
     let deleted = credentials.delete_version(root, old, additions(leaf, &[new, old]));
     assert_eq!(deleted.await.unwrap(), VersionDeleted::Deleted);

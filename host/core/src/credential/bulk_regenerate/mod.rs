@@ -19,7 +19,7 @@ use crate::{
         CredentialName, Credentials, LookupName, StoredVersion, service::ATTEMPTS_MAX,
         stored_certificate::StoredCertificate,
     },
-    ports::{Additions, AppendCondition, Generator, NewVersion, ReadSigned},
+    ports::{Additions, AllAppended, AppendCondition, Generator, NewVersion, ReadSigned},
 };
 use order::Order;
 use signers::{Signer, SignerVersions, Signers};
@@ -57,19 +57,25 @@ impl Credentials {
                 bases.iter().map(|base| base.name.clone()).collect();
             let mut signers = Signers::new(self);
             let remade = self.remake_all(bases, made_before, &mut signers).await?;
+            let (made, versions): (Vec<_>, Vec<_>) =
+                remade.into_iter().map(Remade::into_addition).unzip();
             let additions = Additions {
-                versions: remade.iter().map(Remade::addition).collect(),
+                versions,
                 unchanged: signers.into_read_versions(),
                 signed,
             };
-            if self.repository.append_all(additions).await?.is_some() {
-                names.sort_by_cached_key(|name| name.lookup().folded().to_owned());
-                return Ok(names);
+            match self.repository.append_all(additions).await? {
+                AllAppended::Written(_) => {
+                    names.sort_by_cached_key(|name| name.lookup().folded().to_owned());
+                    return Ok(names);
+                }
+                AllAppended::Changed(versions) => {
+                    let remade = made.into_iter().zip(versions);
+                    made_before = remade
+                        .map(|(made, version)| (made.base_id, Remade { made, version }))
+                        .collect();
+                }
             }
-            made_before = remade
-                .into_iter()
-                .map(|remade| (remade.base_id, remade))
-                .collect();
         }
         Err(Failure::Contended)
     }
@@ -137,7 +143,7 @@ impl Credentials {
             };
             let remade = remade?;
             let name = remade.version.name.lookup();
-            if let Some(certificate) = &remade.authority {
+            if let Some(certificate) = &remade.made.authority {
                 signers.add(&remade.version, Arc::clone(certificate));
             }
             order.finish(&name);
@@ -154,7 +160,7 @@ impl Credentials {
         generator: &dyn Generator,
     ) -> Result<Remade, Failure> {
         let signed_by = signer.as_ref().map(|signer| signer.versions);
-        if let Some(before) = before.filter(|before| before.signed_by == signed_by) {
+        if let Some(before) = before.filter(|before| before.made.signed_by == signed_by) {
             return Ok(before);
         }
         let (name, base_id) = (base.name.clone(), base.id);
@@ -162,12 +168,12 @@ impl Credentials {
             .remake_version(base, signer.as_deref(), generator)
             .await
             .map_err(|failure| not_regenerated(name, failure))?;
-        Ok(Remade {
+        let made = Made {
             base_id,
             signed_by,
-            version,
             authority,
-        })
+        };
+        Ok(Remade { made, version })
     }
 
     async fn remake_version(
@@ -199,19 +205,24 @@ impl Credentials {
 
 /// A certificate that was made anew.
 struct Remade {
+    made: Made,
+    version: NewVersion,
+}
+
+/// How a certificate was made anew.
+struct Made {
     /// The version whose parameters it has.
     base_id: Uuid,
     /// What signed it; nothing else did when it signed itself.
     signed_by: Option<SignerVersions>,
-    version: NewVersion,
     /// What it signs with, when it is an authority.
     authority: Option<Arc<StoredCertificate>>,
 }
 
 impl Remade {
-    fn addition(&self) -> (NewVersion, AppendCondition) {
-        let condition = AppendCondition::NewestIs(Some(self.base_id));
-        (self.version.clone(), condition)
+    fn into_addition(self) -> (Made, (NewVersion, AppendCondition)) {
+        let condition = AppendCondition::NewestIs(Some(self.made.base_id));
+        (self.made, (self.version, condition))
     }
 }
 

@@ -17,8 +17,8 @@ use crate::{
         stored_certificate::StoredCertificate,
     },
     ports::{
-        Additions, AppendCondition, NewVersion, ReadSigned, ReadVersions, TransitionalVersion,
-        VersionSelection,
+        Additions, AllAppended, AppendCondition, NewVersion, ReadSigned, ReadVersions,
+        TransitionalVersion, VersionSelection,
     },
 };
 
@@ -52,10 +52,10 @@ impl Credentials {
                 .await?;
             additions.versions.insert(0, (version.clone(), condition));
             additions.unchanged.extend(draft.unchanged.iter().cloned());
-            let written = self.repository.append_all(additions).await?;
-            if let Some(stored) = written.and_then(|written| written.into_iter().next()) {
+            if let AllAppended::Written(written) = self.repository.append_all(additions).await? {
                 let content = draft.content;
-                return Ok(Some(OpenVersion { stored, content }));
+                let stored = written.into_iter().next();
+                return Ok(stored.map(|stored| OpenVersion { stored, content }));
             }
             if !self.are_unchanged(&draft.unchanged).await? {
                 return Ok(None);
