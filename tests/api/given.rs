@@ -34,6 +34,25 @@ pub(crate) async fn generate(
     answer.expect(200).json()
 }
 
+/// Generates a certificate and returns its version. Where the parameters do not tell, its common name is its name, and its
+/// key is of a type that is made quickly.
+pub(crate) async fn generate_certificate(
+    server: &Server,
+    name: &str,
+    mut parameters: Value,
+) -> Value {
+    let members = parameters.as_object_mut().unwrap();
+    for (member, value) in [("common_name", name), ("key_type", QUICK_KEY)] {
+        members.entry(member).or_insert_with(|| json!(value));
+    }
+    generate(server, name, "certificate", parameters).await
+}
+
+/// The newest version of a credential.
+pub(crate) async fn newest(server: &Server, name: &str) -> Value {
+    versions(server, name).await[0].clone()
+}
+
 /// All versions of a credential that must be there, newest first.
 pub(crate) async fn versions(server: &Server, name: &str) -> Vec<Value> {
     let answer = server.get(&format!("/api/v1/data?name={name}")).await;
@@ -81,3 +100,6 @@ pub(crate) fn members(json: &Value) -> Vec<&str> {
 pub(crate) fn id(version: &Value) -> String {
     version["id"].as_str().unwrap().to_owned()
 }
+
+/// A type of key that is made quickly: for tests in which the type does not matter.
+pub(crate) const QUICK_KEY: &str = "ecdsa-p256";

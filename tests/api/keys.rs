@@ -43,6 +43,14 @@ pub(crate) fn with_certificate<T>(pem: &str, read: impl FnOnce(&X509Certificate<
     read(&certificate)
 }
 
+/// How long a certificate is valid, in days.
+pub(crate) fn certificate_days(pem: &str) -> i64 {
+    with_certificate(pem, |certificate| {
+        let validity = certificate.validity();
+        (validity.not_after.timestamp() - validity.not_before.timestamp()) / 86_400
+    })
+}
+
 /// The length of a certificate's RSA key, in bits.
 pub(crate) fn certificate_key_bits(pem: &str) -> usize {
     with_certificate(pem, |certificate| rsa_bits(certificate.public_key()))

@@ -32,8 +32,23 @@ pub(crate) fn authority(common_name: &str) -> MadeElsewhere {
 
 /// A certificate authority that signed itself and is valid for so many days.
 pub(crate) fn authority_for_days(common_name: &str, days: u64) -> MadeElsewhere {
+    authority_for_hours(common_name, days * 24)
+}
+
+/// A certificate authority that signed itself and is valid for so many hours.
+pub(crate) fn authority_for_hours(common_name: &str, hours: u64) -> MadeElsewhere {
+    authority_changed(common_name, |parameters| {
+        parameters.not_after = parameters.not_before + Duration::from_hours(hours);
+    })
+}
+
+/// A certificate authority that signed itself, with other contents than usual.
+pub(crate) fn authority_changed(
+    common_name: &str,
+    change: impl FnOnce(&mut CertificateParams),
+) -> MadeElsewhere {
     let mut parameters = as_authority(parameters(common_name));
-    parameters.not_after = parameters.not_before + Duration::from_hours(days * 24);
+    change(&mut parameters);
     self_signed(parameters, rsa_key())
 }
 

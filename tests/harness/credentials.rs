@@ -39,6 +39,12 @@ impl Server {
         self.post("/api/v1/regenerate", json!({"name": name})).await
     }
 
+    /// Regenerates everything that an authority signed.
+    pub async fn bulk_regenerate(&self, signed_by: &str) -> Answer {
+        let body = json!({"signed_by": signed_by});
+        self.post("/api/v1/bulk-regenerate", body).await
+    }
+
     /// All versions of a credential, newest first; none when there is no such credential.
     pub async fn versions(&self, name: &str) -> Vec<Value> {
         let answer = self.get(&format!("{DATA}?name={name}")).await;

@@ -3,7 +3,7 @@
 use keywright_harness::{Options, Server};
 use serde_json::json;
 
-use super::{authority, begin, bulk_regenerate, leaf, leaves, names};
+use super::{SLOW_KEY, authority, begin, leaf, leaves, names};
 use crate::{given, made_elsewhere};
 
 #[tokio::test]
@@ -11,19 +11,26 @@ async fn a_server_that_is_killed_in_the_middle_has_changed_nothing() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     let mut expected = Vec::new();
-    for middle in ["/a", "/b", "/c"] {
+    // What was generated last is regenerated last: it takes so long that the rest never ends before the kill.
+    for (middle, key_type, count) in [
+        ("/a", given::QUICK_KEY, 64),
+        ("/b", given::QUICK_KEY, 64),
+        ("/c", given::QUICK_KEY, 60),
+        ("/d", SLOW_KEY, 8),
+    ] {
         authority(&server, middle, Some("/root")).await;
         expected.push(middle.to_owned());
-        expected.extend(leaves(&server, middle, 12).await);
+        expected.extend(leaves(&server, middle, key_type, count).await);
     }
     expected.sort();
+    assert_eq!(expected.len(), 200);
     let before = given::everything(&server).await;
     let bulk = begin(&server, "/root", expected.len() / 2).await;
     let directory = server.kill();
     assert!(bulk.await.is_ok_and(|answer| answer.is_err()));
     let server = Server::start_in(directory, &Options::default()).await;
     assert_eq!(given::everything(&server).await, before);
-    let answer = bulk_regenerate(&server, "/root").await;
+    let answer = server.bulk_regenerate("/root").await;
     assert_eq!(names(&answer), expected);
     let after = given::everything(&server).await;
     assert_eq!(after.len(), before.len() + expected.len());
@@ -42,7 +49,7 @@ async fn when_one_can_not_be_regenerated_it_is_named_and_nothing_is_written() {
     let value = json!({"certificate": stuck.certificate, "ca": elsewhere.certificate});
     given::set(&server, "/stuck", "certificate", value).await;
     let before = given::everything(&server).await;
-    let answer = bulk_regenerate(&server, "/root").await;
+    let answer = server.bulk_regenerate("/root").await;
     let error = answer.expect(400).error();
     assert!(error.contains("/stuck"), "{error}");
     assert_eq!(given::everything(&server).await, before);
@@ -55,11 +62,11 @@ async fn when_an_authority_can_not_sign_what_it_should_sign_is_named() {
     leaf(&server, "/leaf", "/root").await;
     let without_key = json!({"certificate": made_elsewhere::authority("root").certificate});
     given::set(&server, "/root", "certificate", without_key).await;
-    let answer = bulk_regenerate(&server, "/root").await;
+    let answer = server.bulk_regenerate("/root").await;
     let error = answer.expect(400).error();
     assert!(error.contains("/leaf"), "{error}");
     server.delete("/api/v1/data?name=/root").await.expect(204);
-    let answer = bulk_regenerate(&server, "/root").await;
+    let answer = server.bulk_regenerate("/root").await;
     let error = answer.expect(404).error();
     assert!(error.contains("/leaf"), "{error}");
     assert_eq!(given::versions(&server, "/leaf").await.len(), 1);

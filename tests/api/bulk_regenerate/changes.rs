@@ -3,9 +3,10 @@
 use keywright_harness::Server;
 use serde_json::json;
 
-use super::{assert_signed_by, authority, begin, leaf, leaves, newest};
-use crate::{given, made_elsewhere};
+use super::{SLOW_KEY, authority, begin, leaf, leaves};
+use crate::{certificates::assert_signed_by, given, made_elsewhere};
 
+/// So many that their regeneration goes on while others write.
 const LEAVES: usize = 24;
 
 #[tokio::test]
@@ -15,10 +16,10 @@ async fn a_certificate_that_is_set_meanwhile_is_regenerated_from_what_was_set() 
     let value = json!({"certificate": root.certificate, "private_key": root.private_key});
     given::set(&server, "/root", "certificate", value).await;
     leaf(&server, "/changed", "/root").await;
-    let others = leaves(&server, "/root", LEAVES).await;
-    let bulk = begin(&server, "/root", 2).await;
+    let others = leaves(&server, "/root", SLOW_KEY, LEAVES).await;
     let replacement = root.sign_leaf("replacement");
     let value = json!({"certificate": replacement.certificate, "ca_name": "/root"});
+    let bulk = begin(&server, "/root", 2).await;
     let set = given::set(&server, "/changed", "certificate", value).await;
     assert_eq!(bulk.await.unwrap().unwrap().status(), 200);
     let versions = given::versions(&server, "/changed").await;
@@ -34,21 +35,21 @@ async fn an_authority_that_is_set_meanwhile_signs_everything() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     authority(&server, "/middle", Some("/root")).await;
-    leaves(&server, "/middle", 2).await;
-    let others = leaves(&server, "/root", LEAVES).await;
-    let bulk = begin(&server, "/root", 2).await;
+    leaves(&server, "/middle", given::QUICK_KEY, 2).await;
+    let others = leaves(&server, "/root", SLOW_KEY, LEAVES).await;
     let root = made_elsewhere::authority("root");
     let value = json!({"certificate": root.certificate, "private_key": root.private_key});
+    let bulk = begin(&server, "/root", 2).await;
     let renewed = given::set(&server, "/root", "certificate", value).await;
     assert_eq!(bulk.await.unwrap().unwrap().status(), 200);
-    let middle = newest(&server, "/middle").await;
+    let middle = given::newest(&server, "/middle").await;
     assert_signed_by(&middle, &renewed);
     for name in &others {
         assert_eq!(given::versions(&server, name).await.len(), 2, "{name}");
-        assert_signed_by(&newest(&server, name).await, &renewed);
+        assert_signed_by(&given::newest(&server, name).await, &renewed);
     }
     for name in ["/middle/leaf/0", "/middle/leaf/1"] {
-        assert_signed_by(&newest(&server, name).await, &middle);
+        assert_signed_by(&given::newest(&server, name).await, &middle);
     }
 }
 
@@ -57,7 +58,7 @@ async fn one_that_is_deleted_meanwhile_is_left_out() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/deleted", "/root").await;
-    let others = leaves(&server, "/root", LEAVES).await;
+    let others = leaves(&server, "/root", SLOW_KEY, LEAVES).await;
     let bulk = begin(&server, "/root", 2).await;
     server
         .delete("/api/v1/data?name=/deleted")
@@ -76,32 +77,15 @@ async fn one_that_an_authority_signs_while_it_is_regenerated_is_regenerated_too(
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     authority(&server, "/middle", Some("/root")).await;
-    leaves(&server, "/root", LEAVES).await;
+    leaves(&server, "/root", SLOW_KEY, LEAVES).await;
     let bulk = begin(&server, "/root", 2).await;
     for number in 0..2 {
         leaf(&server, &format!("/late/{number}"), "/middle").await;
     }
     assert_eq!(bulk.await.unwrap().unwrap().status(), 200);
-    let middle = newest(&server, "/middle").await;
+    let middle = given::newest(&server, "/middle").await;
     for number in 0..2 {
-        let late = newest(&server, &format!("/late/{number}")).await;
+        let late = given::newest(&server, &format!("/late/{number}")).await;
         assert_signed_by(&late, &middle);
     }
-}
-
-#[tokio::test]
-async fn one_that_is_regenerated_alone_meanwhile_has_the_newest_authority() {
-    let server = Server::start().await;
-    authority(&server, "/root", None).await;
-    authority(&server, "/middle", Some("/root")).await;
-    leaf(&server, "/leaf", "/middle").await;
-    leaves(&server, "/root", LEAVES).await;
-    let bulk = begin(&server, "/root", 2).await;
-    while !bulk.is_finished() {
-        let body = json!({"name": "/leaf"});
-        server.post("/api/v1/regenerate", body).await.expect(200);
-    }
-    bulk.await.unwrap().unwrap();
-    let middle = newest(&server, "/middle").await;
-    assert_signed_by(&newest(&server, "/leaf").await, &middle);
 }

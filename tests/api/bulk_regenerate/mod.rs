@@ -18,31 +18,30 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::{given, keys::with_certificate};
+use crate::given;
 
 const BULK_REGENERATE: &str = "/api/v1/bulk-regenerate";
 
 /// Generates an authority, signed by another one or by itself.
 async fn authority(server: &Server, name: &str, ca: Option<&str>) -> Value {
-    let parameters = json!({"common_name": name, "is_ca": true, "ca": ca.unwrap_or_default()});
-    given::generate(server, name, "certificate", parameters).await
+    let parameters = json!({"is_ca": true, "ca": ca.unwrap_or_default()});
+    given::generate_certificate(server, name, parameters).await
 }
 
 /// Generates a leaf.
 async fn leaf(server: &Server, name: &str, ca: &str) -> Value {
-    let parameters = json!({"common_name": name, "ca": ca});
-    given::generate(server, name, "certificate", parameters).await
+    given::generate_certificate(server, name, json!({"ca": ca})).await
 }
 
-/// Generates so many leaves at once: `/leaf/0`, `/leaf/1`, and so on.
-async fn leaves(server: &Server, ca: &str, count: usize) -> Vec<String> {
+/// Generates so many leaves at once, with keys of this type: `/leaf/0`, `/leaf/1`, and so on.
+async fn leaves(server: &Server, ca: &str, key_type: &str, count: usize) -> Vec<String> {
     let names: Vec<String> = (0..count)
         .map(|number| format!("{ca}/leaf/{number}"))
         .collect();
     let requests: Vec<_> = names
         .iter()
         .map(|name| {
-            let parameters = json!({"common_name": "leaf", "ca": ca});
+            let parameters = json!({"common_name": "leaf", "ca": ca, "key_type": key_type});
             let body = json!({"name": name, "type": "certificate", "parameters": parameters});
             let request = server.authorized(Method::POST, "/api/v1/data");
             tokio::spawn(request.body(body.to_string()).send())
@@ -52,11 +51,6 @@ async fn leaves(server: &Server, ca: &str, count: usize) -> Vec<String> {
         assert_eq!(request.await.unwrap().unwrap().status(), 200);
     }
     names
-}
-
-async fn bulk_regenerate(server: &Server, signed_by: &str) -> Answer {
-    let body = json!({"signed_by": signed_by});
-    server.post(BULK_REGENERATE, body).await
 }
 
 /// The names in an answer.
@@ -89,24 +83,5 @@ fn generated_count(server: &Server) -> usize {
     server.log().matches(r#""function":"generate""#).count()
 }
 
-/// The newest version of a credential.
-async fn newest(server: &Server, name: &str) -> Value {
-    given::versions(server, name).await[0].clone()
-}
-
-/// Asserts that one version holds the other as its authority, whose key verifies its signature.
-#[track_caller]
-fn assert_signed_by(version: &Value, authority: &Value) {
-    assert_eq!(
-        version["value"]["ca"], authority["value"]["certificate"],
-        "{} is not signed by this version of {}",
-        version["name"], authority["name"]
-    );
-    let pem = |version: &Value| version["value"]["certificate"].as_str().unwrap().to_owned();
-    with_certificate(&pem(authority), |authority| {
-        with_certificate(&pem(version), |certificate| {
-            let key = Some(authority.public_key());
-            assert!(certificate.verify_signature(key).is_ok());
-        });
-    });
-}
+/// A type of key that takes so long to make that others can be served meanwhile.
+const SLOW_KEY: &str = "rsa";

@@ -3,7 +3,7 @@
 use keywright_harness::{Options, Server};
 use serde_json::json;
 
-use super::{authority, begin, bulk_regenerate, leaf, names};
+use super::{SLOW_KEY, authority, begin, leaf, names};
 use crate::given;
 
 #[tokio::test]
@@ -16,7 +16,7 @@ async fn more_certificates_than_may_wait_are_regenerated() {
     for name in ["/a", "/b", "/c", "/d", "/e", "/f"] {
         leaf(&server, name, "/root").await;
     }
-    let answer = bulk_regenerate(&server, "/root").await;
+    let answer = server.bulk_regenerate("/root").await;
     assert_eq!(names(&answer).len(), 6);
 }
 
@@ -27,8 +27,9 @@ async fn others_are_served_meanwhile() {
         .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", "2");
     let server = Server::start_with(&options).await;
     authority(&server, "/root", None).await;
-    for number in 0..24 {
-        leaf(&server, &format!("/leaf/{number}"), "/root").await;
+    for number in 0..12 {
+        let slow = json!({"ca": "/root", "key_type": SLOW_KEY});
+        given::generate_certificate(&server, &format!("/leaf/{number}"), slow).await;
     }
     let bulk = begin(&server, "/root", 2).await;
     for number in 0..3 {

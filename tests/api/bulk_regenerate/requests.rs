@@ -1,9 +1,10 @@
 //! The request itself.
 
 use keywright_harness::Server;
+use reqwest::Method;
 use serde_json::json;
 
-use super::{BULK_REGENERATE, authority, bulk_regenerate, leaf, names};
+use super::{BULK_REGENERATE, authority, leaf, names};
 use crate::given;
 
 #[tokio::test]
@@ -11,7 +12,7 @@ async fn an_authority_that_signed_nothing_and_an_unknown_one_give_an_empty_list(
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     for name in ["/root", "/nowhere", "nowhere", "/not a name", "//"] {
-        let answer = bulk_regenerate(&server, name).await.expect(200);
+        let answer = server.bulk_regenerate(name).await.expect(200);
         assert_eq!(answer.json(), json!({"regenerated_credentials": []}));
     }
     assert_eq!(given::versions(&server, "/root").await.len(), 1);
@@ -23,7 +24,7 @@ async fn the_name_needs_no_slash_and_no_casing() {
     authority(&server, "/Path/Root", None).await;
     leaf(&server, "/Leaf", "/path/root").await;
     for name in ["/Path/Root", "Path/Root", "path/root", "/PATH/ROOT"] {
-        let answer = bulk_regenerate(&server, name).await;
+        let answer = server.bulk_regenerate(name).await;
         assert_eq!(names(&answer), ["/Leaf"], "{name}");
     }
     assert_eq!(given::versions(&server, "/leaf").await.len(), 5);
@@ -63,4 +64,22 @@ async fn other_fields_are_422_and_named() {
         assert!(error.contains(field), "{error}");
     }
     assert_eq!(given::versions(&server, "/leaf").await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_trailing_slash_changes_nothing_and_another_method_is_404() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    leaf(&server, "/leaf", "/root").await;
+    let slashed = format!("{BULK_REGENERATE}/");
+    let body = json!({"signed_by": "/root"});
+    let answer = server.post(&slashed, body).await.expect(200);
+    assert_eq!(answer.json(), json!({"regenerated_credentials": ["/leaf"]}));
+    for path in [BULK_REGENERATE, &slashed] {
+        for method in [Method::GET, Method::PUT, Method::PATCH, Method::DELETE] {
+            let answer = server.send(server.authorized(method, path)).await;
+            assert_eq!((answer.status, answer.body.as_str()), (404, ""), "{path}");
+        }
+    }
+    assert_eq!(given::versions(&server, "/leaf").await.len(), 2);
 }

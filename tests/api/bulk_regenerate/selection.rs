@@ -9,8 +9,13 @@
 use keywright_harness::Server;
 use serde_json::{Value, json};
 
-use super::{authority, bulk_regenerate, leaf, names, newest};
-use crate::{given, keys::with_certificate, made_elsewhere};
+use super::{authority, leaf, names};
+use crate::{
+    certificates::{Certificate, assert_signed_by},
+    given,
+    keys::{certificate_days, with_certificate},
+    made_elsewhere,
+};
 
 #[tokio::test]
 async fn everything_below_the_authority_is_regenerated_once_and_nothing_else() {
@@ -23,7 +28,7 @@ async fn everything_below_the_authority_is_regenerated_once_and_nothing_else() {
     leaf(&server, "/B", "/lower").await;
     leaf(&server, "/a", "/Middle").await;
     leaf(&server, "/elsewhere", "/other").await;
-    let answer = bulk_regenerate(&server, "/root").await;
+    let answer = server.bulk_regenerate("/root").await;
     assert_eq!(names(&answer), ["/a", "/B", "/lower", "/Middle", "/z"]);
     for (name, count) in [
         ("/root", 1),
@@ -38,7 +43,7 @@ async fn everything_below_the_authority_is_regenerated_once_and_nothing_else() {
         let versions = given::versions(&server, name).await;
         assert_eq!(versions.len(), count, "{name}");
     }
-    let answer = bulk_regenerate(&server, "/lower").await;
+    let answer = server.bulk_regenerate("/lower").await;
     assert_eq!(names(&answer), ["/B"]);
 }
 
@@ -50,14 +55,33 @@ async fn one_that_any_version_ties_to_the_authority_is_regenerated_from_its_newe
     leaf(&server, "/moved", "/root").await;
     leaf(&server, "/moved", "/other").await;
     leaf(&server, "/own", "/root").await;
-    let own = json!({"common_name": "own", "self_sign": true, "duration": 7});
-    given::generate(&server, "/own", "certificate", own).await;
-    let answer = bulk_regenerate(&server, "/root").await;
+    let own = json!({"self_sign": true, "duration": 7});
+    given::generate_certificate(&server, "/own", own).await;
+    let answer = server.bulk_regenerate("/root").await;
     assert_eq!(names(&answer), ["/moved", "/own"]);
-    super::assert_signed_by(&newest(&server, "/moved").await, &other);
-    let own = newest(&server, "/own").await;
-    super::assert_signed_by(&own, &own);
+    assert_signed_by(&given::newest(&server, "/moved").await, &other);
+    let own = given::newest(&server, "/own").await;
+    assert_signed_by(&own, &own);
     assert_eq!(days(&own), 7);
+}
+
+#[tokio::test]
+async fn the_newest_version_is_made_anew_also_when_it_is_transitional() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    let leaf = json!({"common_name": "leaf", "ca": "/root", "duration": 17});
+    let leaf = Certificate::generate(&server, "/leaf", leaf).await;
+    let body = json!({"set_as_transitional": true, "duration": 30});
+    let transitional = leaf.regenerate(body).await.expect(200).json();
+    assert_eq!(names(&server.bulk_regenerate("/root").await), ["/leaf"]);
+    let after = given::newest(&server, "/leaf").await;
+    assert_eq!(days(&after), 30);
+    let current = leaf.current().await;
+    assert_eq!(
+        current,
+        [after, given::versions(&server, "/leaf").await[1].clone()]
+    );
+    assert_eq!(current[1]["id"], transitional["id"]);
 }
 
 #[tokio::test]
@@ -72,9 +96,9 @@ async fn the_new_versions_keep_their_parameters_and_drop_their_metadata() {
         },
     });
     let before = server.post("/api/v1/data", body).await.expect(200).json();
-    let answer = bulk_regenerate(&server, "/root").await;
+    let answer = server.bulk_regenerate("/root").await;
     assert_eq!(names(&answer), ["/leaf"]);
-    let after = newest(&server, "/leaf").await;
+    let after = given::newest(&server, "/leaf").await;
     assert_eq!(after["metadata"], Value::Null);
     assert_eq!(after["transitional"], false);
     assert_eq!(after["generated"], true);
@@ -104,22 +128,16 @@ async fn a_certificate_that_was_set_under_the_authority_is_regenerated_from_itse
     ] {
         given::set(&server, name, "certificate", value).await;
     }
-    let answer = bulk_regenerate(&server, "/root").await;
+    let answer = server.bulk_regenerate("/root").await;
     assert_eq!(names(&answer), ["/leaf"]);
-    let after = newest(&server, "/leaf").await;
+    let after = given::newest(&server, "/leaf").await;
     assert_eq!(after["generated"], true);
     assert_eq!(days(&after), 400);
-    super::assert_signed_by(&after, &newest(&server, "/root").await);
+    assert_signed_by(&after, &given::newest(&server, "/root").await);
 }
 
 fn days(version: &Value) -> i64 {
-    with_certificate(
-        version["value"]["certificate"].as_str().unwrap(),
-        |certificate| {
-            let validity = certificate.validity();
-            (validity.not_after.timestamp() - validity.not_before.timestamp()) / 86_400
-        },
-    )
+    certificate_days(version["value"]["certificate"].as_str().unwrap())
 }
 
 fn subject_and_names(version: &Value) -> (String, String) {

@@ -1,10 +1,13 @@
 //! Which version of an authority signs.
 
 use keywright_harness::Server;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{assert_signed_by, authority, bulk_regenerate, leaf, names, newest};
-use crate::given;
+use super::{authority, leaf, names};
+use crate::{
+    certificates::{Certificate, assert_signed_by},
+    given, made_elsewhere,
+};
 
 #[tokio::test]
 async fn what_is_regenerated_signs_with_its_new_version() {
@@ -14,11 +17,14 @@ async fn what_is_regenerated_signs_with_its_new_version() {
         authority(&server, name, Some(ca)).await;
     }
     leaf(&server, "/leaf", "/c").await;
-    let answer = bulk_regenerate(&server, "/root").await;
+    let answer = server.bulk_regenerate("/root").await;
     assert_eq!(names(&answer), ["/a", "/b", "/c", "/leaf"]);
-    assert_signed_by(&newest(&server, "/a").await, &root);
+    assert_signed_by(&given::newest(&server, "/a").await, &root);
     for (name, ca) in [("/b", "/a"), ("/c", "/b"), ("/leaf", "/c")] {
-        let (version, ca) = (newest(&server, name).await, newest(&server, ca).await);
+        let (version, ca) = (
+            given::newest(&server, name).await,
+            given::newest(&server, ca).await,
+        );
         assert_signed_by(&version, &ca);
     }
 }
@@ -29,8 +35,8 @@ async fn the_version_in_use_of_the_authority_itself_signs() {
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
     let renewed = server.regenerate("/root").await.expect(200).json();
-    bulk_regenerate(&server, "/root").await.expect(200);
-    assert_signed_by(&newest(&server, "/leaf").await, &renewed);
+    server.bulk_regenerate("/root").await.expect(200);
+    assert_signed_by(&given::newest(&server, "/leaf").await, &renewed);
 }
 
 /// The leaf is found first, because an old version of it was signed by the root; its newest one was signed two levels
@@ -43,10 +49,13 @@ async fn each_waits_for_the_one_that_signs_it_wherever_it_was_found() {
     authority(&server, "/a", Some("/root")).await;
     authority(&server, "/b", Some("/a")).await;
     leaf(&server, "/leaf", "/b").await;
-    let answer = bulk_regenerate(&server, "/root").await;
+    let answer = server.bulk_regenerate("/root").await;
     assert_eq!(names(&answer), ["/a", "/b", "/leaf"]);
     for (name, ca) in [("/leaf", "/b"), ("/b", "/a")] {
-        assert_signed_by(&newest(&server, name).await, &newest(&server, ca).await);
+        assert_signed_by(
+            &given::newest(&server, name).await,
+            &given::newest(&server, ca).await,
+        );
     }
 }
 
@@ -56,13 +65,80 @@ async fn authorities_that_signed_each_other_are_regenerated_once() {
     authority(&server, "/root", None).await;
     authority(&server, "/x", Some("/root")).await;
     let old_y = authority(&server, "/y", Some("/x")).await;
-    let parameters = json!({"common_name": "/x", "is_ca": true, "ca": "/y"});
-    given::generate(&server, "/x", "certificate", parameters).await;
-    let answer = bulk_regenerate(&server, "/root").await;
+    authority(&server, "/x", Some("/y")).await;
+    let answer = server.bulk_regenerate("/root").await;
     assert_eq!(names(&answer), ["/x", "/y"]);
-    let (x, y) = (newest(&server, "/x").await, newest(&server, "/y").await);
+    let (x, y) = (
+        given::newest(&server, "/x").await,
+        given::newest(&server, "/y").await,
+    );
     assert_signed_by(&x, &old_y);
     assert_signed_by(&y, &x);
-    let answer = bulk_regenerate(&server, "/x").await;
+    let answer = server.bulk_regenerate("/x").await;
     assert_eq!(names(&answer), ["/y"]);
+}
+
+#[tokio::test]
+async fn a_transitional_version_signs_nothing_until_the_flag_has_moved() {
+    let server = Server::start().await;
+    let in_use = authority(&server, "/root", None).await;
+    leaf(&server, "/leaf", "/root").await;
+    let root = Certificate::named(&server, "/root").await;
+    let body = json!({"set_as_transitional": true});
+    let transitional = root.regenerate(body).await.expect(200).json();
+    server.bulk_regenerate("/root").await.expect(200);
+    assert_signed_by(&given::newest(&server, "/leaf").await, &in_use);
+    let to_old = in_use["id"].clone();
+    root.move_transitional(to_old).await.expect(200);
+    server.bulk_regenerate("/root").await.expect(200);
+    assert_signed_by(&given::newest(&server, "/leaf").await, &transitional);
+}
+
+#[tokio::test]
+async fn an_authority_with_nothing_but_a_transitional_version_is_404_and_nothing_is_written() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    leaf(&server, "/leaf", "/root").await;
+    let root = Certificate::named(&server, "/root").await;
+    root.move_transitional(json!("latest")).await.expect(200);
+    let answer = server.bulk_regenerate("/root").await;
+    let error = answer.expect(404).error();
+    assert!(error.contains("/leaf"), "{error}");
+    assert_eq!(given::versions(&server, "/leaf").await.len(), 1);
+    root.move_transitional(Value::Null).await.expect(200);
+    assert_eq!(names(&server.bulk_regenerate("/root").await), ["/leaf"]);
+}
+
+#[tokio::test]
+async fn an_authority_that_an_older_version_of_itself_signed_is_signed_by_its_version_in_use() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    authority(&server, "/a", Some("/root")).await;
+    let in_use = authority(&server, "/a", Some("/a")).await;
+    leaf(&server, "/leaf", "/a").await;
+    let answer = server.bulk_regenerate("/root").await;
+    assert_eq!(names(&answer), ["/a", "/leaf"]);
+    let renewed = given::newest(&server, "/a").await;
+    assert_signed_by(&renewed, &in_use);
+    assert_eq!(renewed["self_signed"], false);
+    assert_signed_by(&given::newest(&server, "/leaf").await, &renewed);
+}
+
+#[tokio::test]
+async fn an_authority_that_was_set_under_its_own_name_is_signed_by_its_version_in_use() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    authority(&server, "/a", Some("/root")).await;
+    let old = made_elsewhere::authority("a");
+    let new = old.sign_authority("a");
+    for (made, ca_name) in [(&old, ""), (&new, "/a")] {
+        let value = json!({
+            "certificate": made.certificate, "private_key": made.private_key, "ca_name": ca_name,
+        });
+        given::set(&server, "/a", "certificate", value).await;
+    }
+    let in_use = given::newest(&server, "/a").await;
+    let answer = server.bulk_regenerate("/root").await;
+    assert_eq!(names(&answer), ["/a"]);
+    assert_signed_by(&given::newest(&server, "/a").await, &in_use);
 }

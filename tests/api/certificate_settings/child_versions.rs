@@ -2,28 +2,30 @@
 
 #![expect(
     clippy::indexing_slicing,
+    clippy::panic,
     reason = "a test ends when what it needs is not there"
 )]
 
 use keywright_harness::Server;
 use serde_json::{Value, json};
 
-use super::{
-    rotation::{CONCATENATED, ca, certificate, certificate_id, move_flag, regenerate},
-    server,
+use super::{CONCATENATED, both, ca, certificate, server};
+use crate::{
+    certificates::Certificate,
+    given::{self, generate_certificate},
+    made_elsewhere,
 };
-use crate::{given, made_elsewhere};
 
-/// Generates an authority and a leaf that it signed, with metadata, and returns the authority's version.
-async fn root_and_leaf(server: &Server) -> Value {
-    let root = json!({"common_name": "root", "is_ca": true});
-    let root = given::generate(server, "/root", "certificate", root).await;
+/// Generates an authority, and a leaf that it signed, with metadata; returns the authority and its version.
+async fn root_and_leaf(server: &Server) -> (Certificate<'_>, Value) {
+    let root = Certificate::generate_root(server, "/root").await;
     let body = json!({
         "name": "/leaf", "type": "certificate", "metadata": {"of": "the first"},
-        "parameters": {"common_name": "leaf", "ca": "/root"},
+        "parameters": {"common_name": "leaf", "ca": "/root", "key_type": given::QUICK_KEY},
     });
     server.post("/api/v1/data", body).await.expect(200);
-    root
+    let version = root.versions().await[0].clone();
+    (root, version)
 }
 
 /// Asserts that a certificate has so many versions, that the newest is the one before with these authorities, and that
@@ -48,51 +50,42 @@ async fn assert_child(server: &Server, name: &str, count: usize, authorities: &[
     }
     let expected = match authorities {
         [one] => certificate(one),
-        several => {
-            let each: Vec<String> = several.iter().map(|one| certificate(one)).collect();
-            each.iter().flat_map(|pem| [pem.trim(), "\n"]).collect()
-        }
+        [signing, trusted] => both(&certificate(signing), &certificate(trusted)),
+        others => panic!("{} authorities", others.len()),
     };
     assert_eq!(ca(newest), expected, "{name}");
 }
 
-async fn make_transitional(server: &Server) -> Value {
-    regenerate(server, "/root", json!({"set_as_transitional": true})).await
+async fn make_transitional(certificate: &Certificate<'_>) -> Value {
+    let body = json!({"set_as_transitional": true});
+    certificate.regenerate(body).await.expect(200).json()
 }
 
 #[tokio::test]
 async fn a_whole_rotation_tells_at_each_step_whom_to_trust() {
     let server = server(CONCATENATED).await;
-    let old = root_and_leaf(&server).await;
-    let new = make_transitional(&server).await;
+    let (root, old) = root_and_leaf(&server).await;
+    let new = make_transitional(&root).await;
     assert_child(&server, "/leaf", 2, &[&old, &new]).await;
-    move_flag(&server, "/root", old["id"].clone()).await;
+    root.move_transitional(old["id"].clone()).await.expect(200);
     assert_child(&server, "/leaf", 3, &[&old, &new]).await;
-    let body = json!({"signed_by": "/root"});
-    let answer = server.post("/api/v1/bulk-regenerate", body).await;
-    answer.expect(200);
+    server.bulk_regenerate("/root").await.expect(200);
     let regenerated = given::versions(&server, "/leaf").await;
     assert_eq!(regenerated.len(), 4);
-    let both = format!(
-        "{}\n{}\n",
-        certificate(&new).trim(),
-        certificate(&old).trim()
-    );
+    let both = both(&certificate(&new), &certificate(&old));
     assert_eq!(ca(&regenerated[0]), both);
-    move_flag(&server, "/root", Value::Null).await;
+    root.move_transitional(Value::Null).await.expect(200);
     assert_child(&server, "/leaf", 5, &[&new]).await;
 }
 
 #[tokio::test]
 async fn adding_a_transitional_version_adds_one_to_each_child() {
     let server = server(CONCATENATED).await;
-    let old = root_and_leaf(&server).await;
-    let id = certificate_id(&server, "/root").await;
-    let path = format!("/api/v1/certificates/{id}/versions");
+    let (root, old) = root_and_leaf(&server).await;
     let other = made_elsewhere::authority("root");
     let value = json!({"certificate": other.certificate, "private_key": other.private_key});
     let body = json!({"value": value, "transitional": true});
-    let added = server.post(&path, body).await.expect(200).json();
+    let added = root.add_version(body).await.expect(200).json();
     assert_eq!(added["transitional"], true);
     assert_child(&server, "/leaf", 2, &[&old, &added]).await;
     let versions = given::versions(&server, "/root").await;
@@ -103,7 +96,7 @@ async fn adding_a_transitional_version_adds_one_to_each_child() {
 #[tokio::test]
 async fn every_move_of_the_flag_adds_one_to_each_child() {
     let server = server(CONCATENATED).await;
-    let old = root_and_leaf(&server).await;
+    let (root, old) = root_and_leaf(&server).await;
     let new = server.regenerate("/root").await.expect(200).json();
     for (count, to, authorities) in [
         (2, json!(new["id"]), vec![&old, &new]),
@@ -113,7 +106,7 @@ async fn every_move_of_the_flag_adds_one_to_each_child() {
         (6, Value::Null, vec![&old]),
         (7, Value::Null, vec![&old]),
     ] {
-        move_flag(&server, "/root", to).await;
+        root.move_transitional(to).await.expect(200);
         assert_child(&server, "/leaf", count, &authorities).await;
     }
 }
@@ -121,14 +114,13 @@ async fn every_move_of_the_flag_adds_one_to_each_child() {
 #[tokio::test]
 async fn deleting_the_transitional_version_adds_one_to_each_child_and_deleting_another_does_not() {
     let server = server(CONCATENATED).await;
-    let first = root_and_leaf(&server).await;
+    let (root, first) = root_and_leaf(&server).await;
     let in_use = server.regenerate("/root").await.expect(200).json();
-    let transitional = make_transitional(&server).await;
+    let transitional = make_transitional(&root).await;
     assert_child(&server, "/leaf", 2, &[&first, &in_use]).await;
-    let id = certificate_id(&server, "/root").await;
     for (version, count) in [(&first, 2), (&transitional, 3)] {
-        let path = format!("/api/v1/certificates/{id}/versions/{}", given::id(version));
-        server.delete(&path).await.expect(200);
+        let deleted = root.delete_version(&given::id(version)).await;
+        deleted.expect(200);
         assert_eq!(given::versions(&server, "/leaf").await.len(), count);
     }
     assert_child(&server, "/leaf", 3, &[&first]).await;
@@ -137,7 +129,7 @@ async fn deleting_the_transitional_version_adds_one_to_each_child_and_deleting_a
 #[tokio::test]
 async fn only_what_the_authority_itself_signed_gets_a_version() {
     let server = server(CONCATENATED).await;
-    let old = root_and_leaf(&server).await;
+    let (root, old) = root_and_leaf(&server).await;
     for (name, parameters) in [
         ("/middle", json!({"is_ca": true, "ca": "/root"})),
         ("/below", json!({"ca": "/middle"})),
@@ -145,13 +137,10 @@ async fn only_what_the_authority_itself_signed_gets_a_version() {
         ("/moved", json!({"ca": "/root"})),
         ("/elsewhere", json!({"ca": "/other"})),
     ] {
-        let mut parameters = parameters;
-        parameters["common_name"] = json!(name);
-        given::generate(&server, name, "certificate", parameters).await;
+        generate_certificate(&server, name, parameters).await;
     }
-    let moved = json!({"common_name": "/moved", "ca": "/other"});
-    given::generate(&server, "/moved", "certificate", moved).await;
-    let new = make_transitional(&server).await;
+    generate_certificate(&server, "/moved", json!({"ca": "/other"})).await;
+    let new = make_transitional(&root).await;
     assert_child(&server, "/leaf", 2, &[&old, &new]).await;
     assert_child(&server, "/middle", 2, &[&old, &new]).await;
     for (name, count) in [
@@ -169,19 +158,15 @@ async fn only_what_the_authority_itself_signed_gets_a_version() {
 #[tokio::test]
 async fn a_child_that_is_being_replaced_itself_keeps_both_of_its_versions_where_they_are() {
     let server = server(CONCATENATED).await;
-    let old = root_and_leaf(&server).await;
-    let leaf = given::versions(&server, "/leaf").await[0].clone();
-    let transitional = regenerate(&server, "/leaf", json!({"set_as_transitional": true})).await;
-    let new = make_transitional(&server).await;
-    let answer = server.get("/api/v1/data?name=/leaf&current=true").await;
-    let current = given::data(&answer.expect(200));
+    let (root, old) = root_and_leaf(&server).await;
+    let leaf = Certificate::named(&server, "/leaf").await;
+    let before = leaf.versions().await[0].clone();
+    let transitional = make_transitional(&leaf).await;
+    let new = make_transitional(&root).await;
+    let current = leaf.current().await;
     assert_eq!(current.len(), 2);
-    assert_eq!(certificate(&current[0]), certificate(&leaf));
-    let both = format!(
-        "{}\n{}\n",
-        certificate(&old).trim(),
-        certificate(&new).trim()
-    );
+    assert_eq!(certificate(&current[0]), certificate(&before));
+    let both = both(&certificate(&old), &certificate(&new));
     assert_eq!(ca(&current[0]), both);
     assert_eq!(current[1]["id"], transitional["id"]);
 }
@@ -189,35 +174,29 @@ async fn a_child_that_is_being_replaced_itself_keeps_both_of_its_versions_where_
 #[tokio::test]
 async fn a_second_transitional_version_is_400_and_changes_no_child() {
     let server = server(CONCATENATED).await;
-    root_and_leaf(&server).await;
-    make_transitional(&server).await;
-    let id = certificate_id(&server, "/root").await;
-    let path = format!("/api/v1/certificates/{id}/versions");
+    let (root, _) = root_and_leaf(&server).await;
+    make_transitional(&root).await;
     let other = made_elsewhere::authority("root");
     let body = json!({"value": {"certificate": other.certificate}, "transitional": true});
-    server.post(&path, body).await.expect(400).error();
-    let path = format!("/api/v1/certificates/{id}/update_transitional_version");
-    let leaf = given::versions(&server, "/leaf").await[0]["id"].clone();
-    server
-        .put(&path, json!({"version": leaf}))
-        .await
-        .expect(400)
-        .error();
+    root.add_version(body).await.expect(400).error();
+    let leaf = given::newest(&server, "/leaf").await["id"].clone();
+    root.move_transitional(leaf).await.expect(400).error();
     assert_eq!(given::versions(&server, "/leaf").await.len(), 2);
 }
 
 #[tokio::test]
 async fn steps_that_change_no_trust_and_a_server_without_the_setting_add_nothing() {
     let on = server(CONCATENATED).await;
-    root_and_leaf(&on).await;
-    regenerate(&on, "/root", json!({})).await;
+    let (root, _) = root_and_leaf(&on).await;
+    root.regenerate(json!({})).await.expect(200);
     on.regenerate("/root").await.expect(200);
     assert_eq!(given::versions(&on, "/leaf").await.len(), 1);
 
     let off = Server::start().await;
-    let old = root_and_leaf(&off).await;
-    make_transitional(&off).await;
-    move_flag(&off, "/root", old["id"].clone()).await;
-    move_flag(&off, "/root", Value::Null).await;
+    let (root, old) = root_and_leaf(&off).await;
+    make_transitional(&root).await;
+    for version in [old["id"].clone(), Value::Null] {
+        root.move_transitional(version).await.expect(200);
+    }
     assert_eq!(given::versions(&off, "/leaf").await.len(), 1);
 }

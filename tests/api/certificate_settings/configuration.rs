@@ -17,8 +17,7 @@ async fn the_longest_minimum_is_3650_days_and_one_more_refuses_the_start() {
     }
     let lines = "ca_minimum_duration_in_days = 3650\nleaf_minimum_duration_in_days = 3650";
     let server = server(lines).await;
-    let parameters = json!({"common_name": "own", "self_sign": true});
-    let own = given::generate(&server, "/own", "certificate", parameters).await;
+    let own = given::generate_certificate(&server, "/own", json!({"self_sign": true})).await;
     assert_eq!(own["duration_used"], 3650);
 }
 

@@ -3,8 +3,11 @@
 use keywright_harness::Server;
 use serde_json::{Value, json};
 
-use super::{days, options, rotation::regenerate, server};
-use crate::given;
+use super::{days, options, server};
+use crate::{
+    certificates::Certificate,
+    given::{self, generate_certificate},
+};
 
 const MINIMUMS: &str = "ca_minimum_duration_in_days = 1000\nleaf_minimum_duration_in_days = 90";
 
@@ -18,8 +21,7 @@ fn assert_used(version: &Value, used: i64, is_overridden: bool) {
 #[tokio::test]
 async fn a_shorter_duration_is_raised_on_generate_and_the_answer_says_so() {
     let server = server(MINIMUMS).await;
-    let root = json!({"common_name": "root", "is_ca": true});
-    let root = given::generate(&server, "/root", "certificate", root).await;
+    let root = generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     assert_used(&root, 1000, true);
     for (name, parameters, used, is_overridden) in [
         ("/a", json!({"ca": "/root", "duration": 30}), 90, true),
@@ -36,9 +38,7 @@ async fn a_shorter_duration_is_raised_on_generate_and_the_answer_says_so() {
         ),
         ("/h", json!({"is_ca": true, "duration": 1001}), 1001, false),
     ] {
-        let mut parameters = parameters;
-        parameters["common_name"] = json!(name);
-        let version = given::generate(&server, name, "certificate", parameters).await;
+        let version = generate_certificate(&server, name, parameters).await;
         assert_used(&version, used, is_overridden);
     }
 }
@@ -56,15 +56,15 @@ async fn a_duration_that_may_not_be_asked_for_is_not_made_good_by_the_minimum() 
 #[tokio::test]
 async fn the_same_short_request_converges() {
     let server = server(MINIMUMS).await;
-    let parameters = |days: u32| json!({"common_name": "own", "self_sign": true, "duration": days});
-    let first = given::generate(&server, "/own", "certificate", parameters(30)).await;
+    let parameters = |days: u32| json!({"self_sign": true, "duration": days});
+    let first = generate_certificate(&server, "/own", parameters(30)).await;
     for days in [30, 31, 90] {
-        let kept = given::generate(&server, "/own", "certificate", parameters(days)).await;
+        let kept = generate_certificate(&server, "/own", parameters(days)).await;
         assert_eq!(kept["id"], first["id"], "{days}");
         assert_eq!(kept["duration_used"], 0);
         assert_eq!(kept["duration_overridden"], false);
     }
-    let longer = given::generate(&server, "/own", "certificate", parameters(91)).await;
+    let longer = generate_certificate(&server, "/own", parameters(91)).await;
     assert_ne!(longer["id"], first["id"]);
 }
 
@@ -75,16 +75,11 @@ async fn an_inherited_duration_is_raised_on_every_regenerate() {
         ("/root", json!({"is_ca": true, "duration": 30})),
         ("/leaf", json!({"ca": "/root", "duration": 30})),
         ("/through-data", json!({"ca": "/root", "duration": 30})),
+        ("/other", json!({"is_ca": true})),
         ("/bulk", json!({"ca": "/other", "duration": 30})),
         ("/converged", json!({"self_sign": true, "duration": 30})),
     ] {
-        if name == "/bulk" {
-            let other = json!({"common_name": "other", "is_ca": true});
-            given::generate(&server, "/other", "certificate", other).await;
-        }
-        let mut parameters = parameters;
-        parameters["common_name"] = json!(name);
-        given::generate(&server, name, "certificate", parameters).await;
+        generate_certificate(&server, name, parameters).await;
     }
     let server = Server::start_in(server.stop().await, &options(MINIMUMS)).await;
     let root = server.regenerate("/root").await.expect(200).json();
@@ -96,13 +91,11 @@ async fn an_inherited_duration_is_raised_on_every_regenerate() {
     let body = json!({"name": "/through-data", "regenerate": true});
     let version = server.post("/api/v1/data", body).await.expect(200).json();
     assert_used(&version, 90, true);
-    let body = json!({"signed_by": "/other"});
-    let answer = server.post("/api/v1/bulk-regenerate", body).await;
-    answer.expect(200);
-    let bulk = given::versions(&server, "/bulk").await[0].clone();
+    server.bulk_regenerate("/other").await.expect(200);
+    let bulk = given::newest(&server, "/bulk").await;
     assert_eq!(days(&bulk), 90);
-    let parameters = json!({"common_name": "/converged", "self_sign": true, "duration": 30});
-    let version = given::generate(&server, "/converged", "certificate", parameters).await;
+    let parameters = json!({"self_sign": true, "duration": 30});
+    let version = generate_certificate(&server, "/converged", parameters).await;
     assert_used(&version, 90, true);
 }
 
@@ -110,26 +103,29 @@ async fn an_inherited_duration_is_raised_on_every_regenerate() {
 async fn regenerating_by_id_raises_an_inherited_duration_and_one_that_is_asked_for() {
     let server = Server::start().await;
     for name in ["/own", "/other"] {
-        let parameters = json!({"common_name": name, "self_sign": true, "duration": 30});
-        given::generate(&server, name, "certificate", parameters).await;
+        let parameters = json!({"self_sign": true, "duration": 30});
+        generate_certificate(&server, name, parameters).await;
     }
     let server = Server::start_in(server.stop().await, &options(MINIMUMS)).await;
+    let own = Certificate::named(&server, "/own").await;
     for (body, used, is_overridden) in [
         (json!({"duration": 100}), 100, false),
         (json!({"duration": 89}), 90, true),
         (json!({}), 90, false),
     ] {
-        let version = regenerate(&server, "/own", body).await;
+        let version = own.regenerate(body).await.expect(200).json();
         assert_used(&version, used, is_overridden);
     }
-    let version = regenerate(&server, "/other", json!({"set_as_transitional": true})).await;
+    let other = Certificate::named(&server, "/other").await;
+    let body = json!({"set_as_transitional": true});
+    let version = other.regenerate(body).await.expect(200).json();
     assert_used(&version, 90, true);
 }
 
 #[tokio::test]
 async fn without_minimums_nothing_is_raised() {
     let server = Server::start().await;
-    let parameters = json!({"common_name": "own", "self_sign": true, "duration": 1});
-    let version = given::generate(&server, "/own", "certificate", parameters).await;
+    let parameters = json!({"self_sign": true, "duration": 1});
+    let version = generate_certificate(&server, "/own", parameters).await;
     assert_used(&version, 1, false);
 }

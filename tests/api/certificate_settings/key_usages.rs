@@ -8,15 +8,19 @@
 use keywright_harness::Server;
 use serde_json::{Value, json};
 
-use super::server;
-use crate::{given, keys::with_certificate, made_elsewhere};
+use super::{certificate, server};
+use crate::{
+    certificates::Certificate,
+    given::{self, generate_certificate},
+    keys::with_certificate,
+    made_elsewhere,
+};
 
 const ON: &str = "enable_default_ca_key_usages = true";
 
 /// The key usage of a version's certificate, as a text; empty when it has none.
 fn usage(version: &Value) -> String {
-    let pem = version.pointer("/value/certificate").unwrap();
-    with_certificate(pem.as_str().unwrap(), |certificate| {
+    with_certificate(&certificate(version), |certificate| {
         let usage = certificate.key_usage().unwrap();
         usage
             .map(|usage| usage.value.to_string())
@@ -40,9 +44,7 @@ async fn an_authority_that_asks_for_none_gets_the_defaults() {
         ),
         ("/leaf", json!({"ca": "/root"}), ""),
     ] {
-        let mut parameters = parameters;
-        parameters["common_name"] = json!(name);
-        let version = given::generate(&server, name, "certificate", parameters).await;
+        let version = generate_certificate(&server, name, parameters).await;
         assert_eq!(usage(&version), expected, "{name}");
     }
 }
@@ -50,24 +52,24 @@ async fn an_authority_that_asks_for_none_gets_the_defaults() {
 #[tokio::test]
 async fn the_defaults_are_there_before_converge_compares() {
     let server = server(ON).await;
-    let without = json!({"common_name": "root", "is_ca": true});
-    let first = given::generate(&server, "/root", "certificate", without.clone()).await;
+    let without = json!({"is_ca": true});
+    let first = generate_certificate(&server, "/root", without.clone()).await;
     let mut with = without.clone();
     with["key_usage"] = json!(["crl_sign", "key_cert_sign"]);
     for parameters in [without, with] {
-        let kept = given::generate(&server, "/root", "certificate", parameters).await;
+        let kept = generate_certificate(&server, "/root", parameters).await;
         assert_eq!(kept["id"], first["id"]);
     }
-    let other = json!({"common_name": "root", "is_ca": true, "key_usage": ["crl_sign"]});
-    let written = given::generate(&server, "/root", "certificate", other).await;
+    let other = json!({"is_ca": true, "key_usage": ["crl_sign"]});
+    let written = generate_certificate(&server, "/root", other).await;
     assert_ne!(written["id"], first["id"]);
 }
 
 #[tokio::test]
 async fn regenerating_adds_the_defaults_also_to_what_was_set() {
     let off = Server::start().await;
-    let root = json!({"common_name": "root", "is_ca": true});
-    let generated = given::generate(&off, "/generated", "certificate", root).await;
+    let root = json!({"is_ca": true});
+    let generated = generate_certificate(&off, "/generated", root).await;
     assert_eq!(usage(&generated), "");
     given::set(&off, "/set", "certificate", generated["value"].clone()).await;
     let elsewhere = made_elsewhere::authority("elsewhere");
@@ -81,9 +83,32 @@ async fn regenerating_adds_the_defaults_also_to_what_was_set() {
 }
 
 #[tokio::test]
+async fn regenerating_by_id_in_bulk_and_through_data_adds_them_too() {
+    let off = Server::start().await;
+    for (name, ca) in [("/root", ""), ("/middle", "/root"), ("/data", "/root")] {
+        let parameters = json!({
+            "common_name": name, "is_ca": true, "ca": ca, "key_type": "ecdsa-p256",
+        });
+        given::generate(&off, name, "certificate", parameters).await;
+    }
+    let server = Server::start_in(off.stop().await, &super::options(ON)).await;
+    let root = Certificate::named(&server, "/root").await;
+    let longer = json!({"duration": 30});
+    let root = root.regenerate(longer).await.expect(200).json();
+    assert_eq!(usage(&root), DEFAULT);
+    let body = json!({"name": "/data", "regenerate": true});
+    let version = server.post("/api/v1/data", body).await.expect(200).json();
+    assert_eq!(usage(&version), DEFAULT);
+    server.bulk_regenerate("/root").await.expect(200);
+    let versions = given::versions(&server, "/middle").await;
+    let usages: Vec<String> = versions.iter().map(usage).collect();
+    assert_eq!(usages, [DEFAULT, ""]);
+}
+
+#[tokio::test]
 async fn without_the_setting_an_authority_has_the_usages_it_asked_for() {
     let server = Server::start().await;
-    let parameters = json!({"common_name": "root", "is_ca": true});
-    let version = given::generate(&server, "/root", "certificate", parameters).await;
+    let parameters = json!({"is_ca": true});
+    let version = generate_certificate(&server, "/root", parameters).await;
     assert_eq!(usage(&version), "");
 }

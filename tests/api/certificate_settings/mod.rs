@@ -10,12 +10,11 @@ mod concatenation;
 mod configuration;
 mod durations;
 mod key_usages;
-mod rotation;
 
 use keywright_harness::{Options, Server};
 use serde_json::Value;
 
-use crate::keys::with_certificate;
+use crate::keys::certificate_days;
 
 /// A server with these lines in the section `certificates`.
 async fn server(lines: &str) -> Server {
@@ -28,9 +27,27 @@ fn options(lines: &str) -> Options {
 
 /// How long a version's certificate is valid, in days.
 fn days(version: &Value) -> i64 {
-    let pem = version.pointer("/value/certificate").unwrap();
-    with_certificate(pem.as_str().unwrap(), |certificate| {
-        let validity = certificate.validity();
-        (validity.not_after.timestamp() - validity.not_before.timestamp()) / 86_400
-    })
+    certificate_days(&certificate(version))
 }
+
+/// The member `ca` of a version's value.
+fn ca(version: &Value) -> String {
+    member(version, "ca")
+}
+
+/// The member `certificate` of a version's value.
+fn certificate(version: &Value) -> String {
+    member(version, "certificate")
+}
+
+fn member(version: &Value, name: &str) -> String {
+    let member = version.pointer(&format!("/value/{name}")).unwrap();
+    member.as_str().unwrap().to_owned()
+}
+
+/// What `ca` holds when the first certificate signed and the second is trusted.
+fn both(signing: &str, trusted: &str) -> String {
+    format!("{}\n{}\n", signing.trim(), trusted.trim())
+}
+
+const CONCATENATED: &str = "concatenate_cas = true";

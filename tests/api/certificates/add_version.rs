@@ -223,3 +223,15 @@ async fn an_added_version_is_made_anew_like_one_that_was_set() {
     certificate.add_version(leaf).await.expect(200);
     certificate.regenerate(json!({})).await.expect(400).error();
 }
+
+#[tokio::test]
+async fn a_value_over_64_kib_is_413() {
+    let server = Server::start().await;
+    let certificate = given_certificate(&server).await;
+    let root = authority("root");
+    let private_key = format!("{}{}", root.private_key, "\n".repeat(65_536));
+    let value = json!({"certificate": root.certificate, "private_key": private_key});
+    let answer = certificate.add_version(json!({"value": value})).await;
+    answer.expect(413).error();
+    assert_eq!(certificate.versions().await.len(), 1);
+}

@@ -6,19 +6,10 @@ use serde_json::{Value, json};
 use super::{Certificate, ids, transitional};
 use crate::{given, made_elsewhere::authority};
 
-async fn with_versions<'a>(server: &'a Server, name: &str, count: usize) -> Certificate<'a> {
-    let root = authority("root");
-    let value = json!({"certificate": root.certificate, "private_key": root.private_key});
-    for _ in 0..count {
-        given::set(server, name, "certificate", value.clone()).await;
-    }
-    Certificate::named(server, name).await
-}
-
 #[tokio::test]
 async fn the_deleted_version_is_answered_and_gone() {
     let server = Server::start().await;
-    let certificate = with_versions(&server, "/a", 3).await;
+    let certificate = Certificate::set_times(&server, "/a", 3).await;
     let [newest, middle, oldest] = certificate.versions().await.try_into().unwrap();
     let deleted = certificate.delete_version(&given::id(&middle)).await;
     assert_eq!(deleted.expect(200).json(), middle);
@@ -39,7 +30,7 @@ async fn the_deleted_version_is_answered_and_gone() {
 #[tokio::test]
 async fn the_last_version_stays() {
     let server = Server::start().await;
-    let certificate = with_versions(&server, "/a", 1).await;
+    let certificate = Certificate::set_times(&server, "/a", 1).await;
     let only = certificate.versions().await;
     for flag in [Value::Null, json!("latest")] {
         certificate.move_transitional(flag).await.expect(200);
@@ -53,8 +44,8 @@ async fn the_last_version_stays() {
 #[tokio::test]
 async fn a_version_that_is_not_there_and_one_of_another_certificate_are_404() {
     let server = Server::start().await;
-    let certificate = with_versions(&server, "/a", 3).await;
-    let other = with_versions(&server, "/other", 2).await;
+    let certificate = Certificate::set_times(&server, "/a", 3).await;
+    let other = Certificate::set_times(&server, "/other", 2).await;
     let value = given::set_value(&server, "/value", "text").await;
     let gone = given::id(&certificate.versions().await[0]);
     certificate.delete_version(&gone).await.expect(200);
@@ -65,6 +56,8 @@ async fn a_version_that_is_not_there_and_one_of_another_certificate_are_404() {
         certificate.id.clone(),
         "8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9".to_owned(),
         "x".to_owned(),
+        "%00".to_owned(),
+        "%FF".to_owned(),
     ] {
         let answer = certificate.delete_version(&version).await;
         assert_eq!(answer.status, 404, "{version}: {answer:?}");
@@ -78,7 +71,7 @@ async fn a_version_that_is_not_there_and_one_of_another_certificate_are_404() {
 #[tokio::test]
 async fn deleting_the_transitional_version_makes_room_for_another() {
     let server = Server::start().await;
-    let certificate = with_versions(&server, "/a", 1).await;
+    let certificate = Certificate::set_times(&server, "/a", 1).await;
     let body = json!({
         "value": {"certificate": authority("next").certificate}, "transitional": true,
     });

@@ -75,7 +75,7 @@ async fn certificates_are_found_in_the_order_of_the_versions_in_use() {
 #[tokio::test]
 async fn an_expiring_certificate_is_found_by_its_newest_version_of_any_kind() {
     let server = Server::start().await;
-    let parameters = json!({"common_name": "a", "self_sign": true, "duration": 400});
+    let parameters = json!({"self_sign": true, "duration": 400});
     let certificate = Certificate::generate(&server, "/a", parameters).await;
     let soon = "path=&expires-within-days=20";
     assert!(given::found(&server, soon).await.is_empty());

@@ -4,8 +4,8 @@ use keywright_harness::{Answer, Server};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{CERTIFICATES, Certificate, ids, requests};
-use crate::made_elsewhere::authority;
+use super::{CERTIFICATES, Certificate, array, ids, requests, transitional};
+use crate::{given, made_elsewhere::authority};
 
 async fn send(server: &Server, (method, path, body): (Method, String, Value)) -> Answer {
     let request = server.authorized(method, &path);
@@ -30,6 +30,11 @@ async fn an_id_that_no_certificate_has_is_404() {
         "00000000-0000-0000-0000-000000000000",
         "no-uuid",
         "%20",
+        "%00",
+        "%FF",
+        "%2Fa",
+        &"f".repeat(2_000),
+        &version[..35],
         &version,
     ] {
         for request in requests(id, &version) {
@@ -78,36 +83,95 @@ async fn a_bad_body_wins_over_an_absent_certificate() {
 #[tokio::test]
 async fn a_trailing_slash_changes_nothing() {
     let server = Server::start().await;
-    let certificate = Certificate::generate_root(&server, "/a").await;
-    let path = certificate.path("versions");
-    let plain = server.get(&path).await.expect(200);
-    let slashed = server.get(&format!("{path}/")).await.expect(200);
-    assert_eq!(slashed.body, plain.body);
+    let parameters = json!({"common_name": "a", "is_ca": true, "key_type": "ecdsa-p256"});
+    let certificate = Certificate::generate(&server, "/a", parameters).await;
+    let first = certificate.versions().await[0].clone();
+    for query in ["", "?current=true"] {
+        let plain = certificate.path(&format!("versions{query}"));
+        let slashed = certificate.path(&format!("versions/{query}"));
+        let plain = server.get(&plain).await.expect(200);
+        let slashed = server.get(&slashed).await.expect(200);
+        assert_eq!(slashed.body, plain.body, "{query}");
+    }
+    let path = certificate.path("versions/");
+    let body = json!({"value": {"certificate": authority("x").certificate}});
+    let added = server.post(&path, body).await.expect(200).json();
+    let path = certificate.path("update_transitional_version/");
+    let body = json!({"version": added["id"]});
+    let moved = server.put(&path, body).await.expect(200);
+    assert_eq!(
+        transitional(&certificate.versions().await),
+        [given::id(&added)]
+    );
+    assert_eq!(array(&moved), certificate.current().await);
+    let path = certificate.path(&format!("versions/{}/", given::id(&added)));
+    server.delete(&path).await.expect(200);
     let path = certificate.path("regenerate/");
-    server.post(&path, json!({})).await.expect(200);
+    let made = server.post(&path, json!({})).await.expect(200).json();
+    let versions = certificate.versions().await;
+    assert_eq!(ids(&versions), [given::id(&made), given::id(&first)]);
 }
 
 #[tokio::test]
 async fn a_wrong_method_is_404_with_an_empty_body() {
     let server = Server::start().await;
-    let certificate = Certificate::generate_root(&server, "/a").await;
-    let version = ids(&certificate.versions().await)[0].clone();
-    for (method, path) in [
-        (Method::POST, CERTIFICATES.to_owned()),
-        (Method::DELETE, CERTIFICATES.to_owned()),
-        (Method::GET, certificate.path("regenerate")),
+    let value = json!({"certificate": authority("root").certificate});
+    let certificate = Certificate::set(&server, "/a", value.clone()).await;
+    Certificate::set(&server, "/a", value).await;
+    let before = certificate.versions().await;
+    let version = ids(&before)[0].clone();
+    for (path, methods) in [
+        (CERTIFICATES.to_owned(), vec![Method::GET]),
+        (certificate.path("regenerate"), vec![Method::POST]),
         (
-            Method::POST,
             certificate.path("update_transitional_version"),
+            vec![Method::PUT],
         ),
-        (Method::DELETE, certificate.path("versions")),
         (
-            Method::GET,
+            certificate.path("versions"),
+            vec![Method::GET, Method::POST],
+        ),
+        (
             certificate.path(&format!("versions/{version}")),
+            vec![Method::DELETE],
         ),
     ] {
-        let answer = server.send(server.authorized(method, &path)).await;
-        assert_eq!((answer.status, answer.body.as_str()), (404, ""), "{path}");
+        for method in [
+            Method::GET,
+            Method::POST,
+            Method::PUT,
+            Method::PATCH,
+            Method::DELETE,
+        ] {
+            if methods.contains(&method) {
+                continue;
+            }
+            for path in [path.clone(), format!("{path}/")] {
+                let request = server.authorized(method.clone(), &path);
+                let answer = server.send(request.body("{}")).await;
+                let answered = (answer.status, answer.body.as_str());
+                assert_eq!(answered, (404, ""), "{method} {path}");
+            }
+        }
+    }
+    assert_eq!(certificate.versions().await, before);
+}
+
+#[tokio::test]
+async fn an_address_that_is_none_is_404_with_an_error() {
+    let server = Server::start().await;
+    let value = json!({"certificate": authority("root").certificate});
+    let certificate = Certificate::set(&server, "/a", value).await;
+    let version = ids(&certificate.versions().await)[0].clone();
+    for path in [
+        format!("{CERTIFICATES}/{}", certificate.id),
+        format!("{CERTIFICATES}/{}/", certificate.id),
+        format!("{CERTIFICATES}//versions"),
+        certificate.path("unheard-of"),
+        certificate.path(&format!("versions/{version}/regenerate")),
+    ] {
+        let answer = server.get(&path).await;
+        assert!(!answer.expect(404).error().is_empty(), "{path}");
     }
 }
 
@@ -120,7 +184,9 @@ async fn without_a_token_nothing_is_answered() {
     all.push((Method::GET, CERTIFICATES.to_owned(), Value::Null));
     for (method, path, body) in all {
         let request = server.request(method, &path).body(body.to_string());
-        assert_eq!(server.send(request).await.status, 401, "{path}");
+        let answer = server.send(request).await;
+        assert_eq!(answer.status, 401, "{path}");
+        assert_eq!(answer.error(), "access_denied", "{path}");
     }
     assert_eq!(certificate.versions().await.len(), 1);
 }

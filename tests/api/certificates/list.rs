@@ -120,9 +120,9 @@ async fn signed_by_is_a_name_wherever_one_is_known() {
     Certificate::set(&server, "/set-by-name", by_name).await;
     let by_value = json!({"ca": root.certificate, "certificate": leaf.certificate});
     Certificate::set(&server, "/set-by-value", by_value.clone()).await;
-    let leaf = json!({"common_name": "leaf", "ca": "root"});
+    let leaf = json!({"ca": "root"});
     Certificate::generate(&server, "/generated", leaf).await;
-    let own = json!({"common_name": "own", "self_sign": true});
+    let own = json!({"self_sign": true});
     Certificate::generate(&server, "/own", own).await;
     for (name, signer) in [
         ("/Root", "/Root"),

@@ -7,6 +7,7 @@
 )]
 
 mod add_version;
+mod bodies;
 mod concurrency;
 mod delete_version;
 mod find;
@@ -22,7 +23,7 @@ use keywright_harness::{Answer, Server};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::given;
+use crate::{given, keys::with_certificate, made_elsewhere};
 
 /// The address of certificates.
 const CERTIFICATES: &str = "/api/v1/certificates";
@@ -43,20 +44,30 @@ impl<'a> Certificate<'a> {
         }
     }
 
-    /// Generates a certificate.
+    /// Generates a certificate, whose common name and key type need not be told.
     pub(crate) async fn generate(server: &'a Server, name: &str, parameters: Value) -> Self {
-        given::generate(server, name, "certificate", parameters).await;
+        given::generate_certificate(server, name, parameters).await;
         Self::named(server, name).await
     }
 
     /// Generates an authority that signs itself.
     pub(crate) async fn generate_root(server: &'a Server, name: &str) -> Self {
-        Self::generate(server, name, json!({"common_name": name, "is_ca": true})).await
+        Self::generate(server, name, json!({"is_ca": true})).await
     }
 
     /// Sets a certificate.
     pub(crate) async fn set(server: &'a Server, name: &str, value: Value) -> Self {
         given::set(server, name, "certificate", value).await;
+        Self::named(server, name).await
+    }
+
+    /// Sets an authority so many times.
+    async fn set_times(server: &'a Server, name: &str, count: usize) -> Self {
+        let root = made_elsewhere::authority("root");
+        let value = json!({"certificate": root.certificate, "private_key": root.private_key});
+        for _ in 0..count {
+            given::set(server, name, "certificate", value.clone()).await;
+        }
         Self::named(server, name).await
     }
 
@@ -71,6 +82,7 @@ impl<'a> Certificate<'a> {
             .await
     }
 
+    /// Sends a body to where the transitional flag is moved.
     async fn update_transitional_version(&self, body: Value) -> Answer {
         let path = self.path("update_transitional_version");
         self.server.put(&path, body).await
@@ -94,19 +106,38 @@ impl<'a> Certificate<'a> {
         array(&answer.expect(200))
     }
 
-    async fn add_version(&self, body: Value) -> Answer {
+    /// Adds a version that is brought ready-made.
+    pub(crate) async fn add_version(&self, body: Value) -> Answer {
         self.server.post(&self.path("versions"), body).await
     }
 
-    async fn delete_version(&self, version_id: &str) -> Answer {
+    /// Deletes one of its versions.
+    pub(crate) async fn delete_version(&self, version_id: &str) -> Answer {
         let path = self.path(&format!("versions/{version_id}"));
         self.server.delete(&path).await
     }
 
     /// An address below its own.
-    fn path(&self, below: &str) -> String {
+    pub(crate) fn path(&self, below: &str) -> String {
         format!("{CERTIFICATES}/{}/{below}", self.id)
     }
+}
+
+/// Asserts that one version holds the other as its authority, whose key verifies its signature.
+#[track_caller]
+pub(crate) fn assert_signed_by(version: &Value, authority: &Value) {
+    assert_eq!(
+        version["value"]["ca"], authority["value"]["certificate"],
+        "{} is not signed by this version of {}",
+        version["name"], authority["name"]
+    );
+    let pem = |version: &Value| version["value"]["certificate"].as_str().unwrap().to_owned();
+    with_certificate(&pem(authority), |authority| {
+        with_certificate(&pem(version), |certificate| {
+            let key = Some(authority.public_key());
+            assert!(certificate.verify_signature(key).is_ok());
+        });
+    });
 }
 
 /// The summary of one certificate.

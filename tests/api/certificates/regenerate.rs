@@ -10,7 +10,7 @@ use crate::{given, made_elsewhere::authority};
 #[tokio::test]
 async fn the_body_and_all_its_members_may_be_left_out() {
     let server = Server::start().await;
-    let parameters = json!({"common_name": "a", "self_sign": true, "duration": 17});
+    let parameters = json!({"key_type": "rsa", "self_sign": true, "duration": 17});
     let certificate = Certificate::generate(&server, "/a", parameters).await;
     let path = certificate.path("regenerate");
     let bare = server.request(Method::POST, &path);
@@ -98,7 +98,7 @@ async fn a_certificate_of_one_version_that_is_transitional_can_not_be_regenerate
 #[tokio::test]
 async fn the_newest_version_that_is_not_transitional_is_made_anew() {
     let server = Server::start().await;
-    let parameters = json!({"common_name": "a", "self_sign": true, "duration": 17});
+    let parameters = json!({"self_sign": true, "duration": 17});
     let certificate = Certificate::generate(&server, "/a", parameters).await;
     let newer = json!({"set_as_transitional": true, "duration": 30});
     certificate.regenerate(newer).await.expect(200);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::Certificate;
 use crate::{
-    keys::{certificate_key_bits, with_certificate},
+    keys::{certificate_days, certificate_key_bits},
     made_elsewhere::authority_for_days,
 };
 
@@ -14,17 +14,19 @@ fn key_bits(version: &Value) -> usize {
 }
 
 fn duration_days(version: &Value) -> i64 {
-    let pem = version["value"]["certificate"].as_str().unwrap();
-    with_certificate(pem, |certificate| {
-        let validity = certificate.validity();
-        (validity.not_after.timestamp() - validity.not_before.timestamp()) / 86_400
-    })
+    certificate_days(version["value"]["certificate"].as_str().unwrap())
+}
+
+/// An authority with a key whose length can be changed.
+async fn rsa_root(server: &Server) -> Certificate<'_> {
+    let parameters = json!({"is_ca": true, "key_type": "rsa"});
+    Certificate::generate(server, "/a", parameters).await
 }
 
 #[tokio::test]
 async fn the_key_length_and_the_duration_can_be_changed_and_stay_changed() {
     let server = Server::start().await;
-    let certificate = Certificate::generate_root(&server, "/a").await;
+    let certificate = rsa_root(&server).await;
     for (body, bits, days) in [
         (json!({"duration": 17}), 2048, 17),
         (json!({"key_length": 3072}), 3072, 17),
@@ -53,7 +55,7 @@ async fn the_key_length_and_the_duration_can_be_changed_and_stay_changed() {
 #[tokio::test]
 async fn what_can_not_be_generated_can_not_be_regenerated_either() {
     let server = Server::start().await;
-    let certificate = Certificate::generate_root(&server, "/a").await;
+    let certificate = rsa_root(&server).await;
     for (member, values) in [
         (
             "key_length",

@@ -3,23 +3,8 @@
 use keywright_harness::Server;
 use serde_json::{Value, json};
 
-use super::{Certificate, ids};
-use crate::{given, keys::with_certificate};
-
-/// Asserts that a certificate was signed by this version, and says so.
-#[track_caller]
-fn assert_signed_by(leaf: &Value, authority: &Value) {
-    assert_eq!(leaf["value"]["ca"], authority["value"]["certificate"]);
-    with_certificate(
-        authority["value"]["certificate"].as_str().unwrap(),
-        |authority| {
-            with_certificate(leaf["value"]["certificate"].as_str().unwrap(), |leaf| {
-                let key = Some(authority.public_key());
-                assert!(leaf.verify_signature(key).is_ok());
-            });
-        },
-    );
-}
+use super::{Certificate, assert_signed_by, ids};
+use crate::given;
 
 fn leaf() -> Value {
     json!({"common_name": "leaf", "ca": "/root"})
@@ -38,7 +23,7 @@ async fn a_newer_transitional_version_does_not_sign() {
     root.regenerate(body).await.expect(200);
     let in_use = root.current().await[0].clone();
     assert_signed_by(
-        &given::generate(&server, "/leaf", "certificate", leaf()).await,
+        &given::generate_certificate(&server, "/leaf", leaf()).await,
         &in_use,
     );
     assert_signed_by(

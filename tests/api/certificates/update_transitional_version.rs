@@ -12,12 +12,7 @@ async fn with_versions<'a>(
     name: &str,
     count: usize,
 ) -> (Certificate<'a>, Vec<String>) {
-    let root = authority("root");
-    let value = json!({"certificate": root.certificate, "private_key": root.private_key});
-    for _ in 0..count {
-        given::set(server, name, "certificate", value.clone()).await;
-    }
-    let certificate = Certificate::named(server, name).await;
+    let certificate = Certificate::set_times(server, name, count).await;
     let mut ids = ids(&certificate.versions().await);
     ids.reverse();
     (certificate, ids)

@@ -45,6 +45,19 @@ async fn current_are_the_version_in_use_and_the_transitional_one_in_this_order()
 }
 
 #[tokio::test]
+async fn current_is_the_transitional_version_alone_where_there_is_no_other() {
+    let server = Server::start().await;
+    let parameters = json!({"common_name": "a", "is_ca": true, "key_type": "ecdsa-p256"});
+    let root = Certificate::generate(&server, "/a", parameters).await;
+    root.move_transitional(json!("latest")).await.expect(200);
+    let only = root.versions().await;
+    assert_eq!(only[0]["transitional"], true);
+    assert_eq!(root.current().await, only);
+    let answer = server.get("/api/v1/data?name=/a&current=true").await;
+    assert_eq!(given::data(&answer.expect(200)), only);
+}
+
+#[tokio::test]
 async fn a_current_that_is_neither_true_nor_false_is_400() {
     let server = Server::start().await;
     let root = Certificate::generate_root(&server, "/a").await;

@@ -9,13 +9,17 @@
 use keywright_harness::Server;
 use serde_json::{Value, json};
 
-use crate::{certificates::Certificate, given};
+use crate::{
+    certificates::Certificate,
+    given::{self, generate_certificate},
+};
 
 #[tokio::test]
 async fn a_leaf_that_outlives_its_authority_expires_with_it() {
     let server = Server::start().await;
-    let root = generate(&server, "/root", json!({"is_ca": true, "duration": 20})).await;
-    let leaf = generate(&server, "/leaf", json!({"ca": "/root", "duration": 300})).await;
+    let root = generate_certificate(&server, "/root", json!({"is_ca": true, "duration": 20})).await;
+    let leaf =
+        generate_certificate(&server, "/leaf", json!({"ca": "/root", "duration": 300})).await;
     assert!(expiring(&server, "/leaf", "").await.is_empty());
     let item = json!({
         "name": "/leaf",
@@ -29,7 +33,8 @@ async fn a_leaf_that_outlives_its_authority_expires_with_it() {
 #[tokio::test]
 async fn an_authority_in_use_is_not_hidden_by_a_newer_transitional_version() {
     let server = Server::start().await;
-    let active = generate(&server, "/root", json!({"is_ca": true, "duration": 20})).await;
+    let active =
+        generate_certificate(&server, "/root", json!({"is_ca": true, "duration": 20})).await;
     let root = Certificate::named(&server, "/root").await;
     let body = json!({"set_as_transitional": true, "duration": 300});
     let transitional = root.regenerate(body).await.expect(200).json();
@@ -51,8 +56,8 @@ async fn an_authority_in_use_is_not_hidden_by_a_newer_transitional_version() {
 #[tokio::test]
 async fn what_signed_counts_and_not_what_would_sign_now() {
     let server = Server::start().await;
-    let old = generate(&server, "/root", json!({"is_ca": true, "duration": 20})).await;
-    generate(&server, "/leaf", json!({"ca": "/root", "duration": 300})).await;
+    let old = generate_certificate(&server, "/root", json!({"is_ca": true, "duration": 20})).await;
+    generate_certificate(&server, "/leaf", json!({"ca": "/root", "duration": 300})).await;
     let renewed = json!({"duration": 900});
     let root = Certificate::named(&server, "/root").await;
     root.regenerate(renewed).await.expect(200);
@@ -69,13 +74,13 @@ async fn what_signed_counts_and_not_what_would_sign_now() {
 #[tokio::test]
 async fn the_link_that_expires_first_is_told_however_far_up_it_is() {
     let server = Server::start().await;
-    generate(&server, "/root", json!({"is_ca": true, "duration": 30})).await;
+    generate_certificate(&server, "/root", json!({"is_ca": true, "duration": 30})).await;
     let intermediate = json!({"is_ca": true, "ca": "/root", "duration": 300});
-    generate(&server, "/intermediate", intermediate).await;
+    generate_certificate(&server, "/intermediate", intermediate).await;
     let leaf = json!({"ca": "/intermediate", "duration": 200});
-    generate(&server, "/path/leaf", leaf).await;
+    generate_certificate(&server, "/path/leaf", leaf).await;
     let short = json!({"ca": "/intermediate", "duration": 5});
-    generate(&server, "/path/short", short).await;
+    generate_certificate(&server, "/path/short", short).await;
     let found: Vec<(String, String, u64)> = effective(&server, "/")
         .await
         .iter()
@@ -117,26 +122,23 @@ async fn the_link_that_expires_first_is_told_however_far_up_it_is() {
 #[tokio::test]
 async fn after_a_bulk_regeneration_the_new_authorities_count() {
     let server = Server::start().await;
-    generate(&server, "/root", json!({"is_ca": true, "duration": 900})).await;
+    generate_certificate(&server, "/root", json!({"is_ca": true, "duration": 900})).await;
     let intermediate = json!({"is_ca": true, "ca": "/root", "duration": 20});
-    generate(&server, "/intermediate", intermediate).await;
+    generate_certificate(&server, "/intermediate", intermediate).await;
     let leaf = json!({"ca": "/intermediate", "duration": 300});
-    generate(&server, "/leaf", leaf).await;
-    let body = json!({"signed_by": "/root"});
-    server
-        .post("/api/v1/bulk-regenerate", body)
-        .await
-        .expect(200);
-    let intermediate = given::versions(&server, "/intermediate").await;
-    let link = json!({"name": "/intermediate", "version_id": intermediate[0]["id"], "depth": 1});
+    generate_certificate(&server, "/leaf", leaf).await;
+    server.bulk_regenerate("/root").await.expect(200);
+    let intermediate = given::newest(&server, "/intermediate").await;
+    let link = json!({"name": "/intermediate", "version_id": intermediate["id"], "depth": 1});
     assert_eq!(effective(&server, "/leaf").await[0]["expiring_link"], link);
 }
 
 #[tokio::test]
 async fn an_issuer_that_was_never_stored_or_is_gone_counts_too() {
     let server = Server::start().await;
-    let root = generate(&server, "/root", json!({"is_ca": true, "duration": 20})).await;
-    let leaf = generate(&server, "/leaf", json!({"ca": "/root", "duration": 300})).await;
+    let root = generate_certificate(&server, "/root", json!({"is_ca": true, "duration": 20})).await;
+    let leaf =
+        generate_certificate(&server, "/leaf", json!({"ca": "/root", "duration": 300})).await;
     let named = json!({"certificate": leaf["value"]["certificate"], "ca_name": "/root"});
     given::set(&server, "/set/named", "certificate", named).await;
     let elsewhere = json!({
@@ -169,7 +171,7 @@ async fn an_issuer_that_was_never_stored_or_is_gone_counts_too() {
 #[tokio::test]
 async fn certificates_without_a_version_in_use_and_other_types_are_left_out() {
     let server = Server::start().await;
-    generate(&server, "/only", json!({"self_sign": true, "duration": 5})).await;
+    generate_certificate(&server, "/only", json!({"self_sign": true, "duration": 5})).await;
     given::set_value(&server, "/value", "v").await;
     let only = Certificate::named(&server, "/only").await;
     only.move_transitional(json!("latest")).await.expect(200);
@@ -199,11 +201,6 @@ async fn effective_is_a_boolean_and_needs_a_number_of_days() {
         .get("/api/v1/data?path=&effective=false")
         .await
         .expect(200);
-}
-
-async fn generate(server: &Server, name: &str, mut parameters: Value) -> Value {
-    parameters["common_name"] = json!("c");
-    given::generate(server, name, "certificate", parameters).await
 }
 
 /// What expires within 60 days with its chain, of the names that contain a text.

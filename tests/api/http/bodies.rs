@@ -179,6 +179,12 @@ async fn an_unknown_field_is_400_on_generate_and_422_elsewhere() {
             json!({"name": "/p", "stray": 1}),
             422,
         ),
+        (
+            Method::POST,
+            "/api/v1/bulk-regenerate",
+            json!({"signed_by": "/p", "stray": 1}),
+            422,
+        ),
     ] {
         let request = server
             .authorized(method.clone(), path)
@@ -271,7 +277,7 @@ async fn free_form_zones_take_any_field() {
     assert_eq!(interpolated.json(), free);
 }
 
-fn requests_with_a_body() -> [(Method, &'static str, &'static str); 4] {
+fn requests_with_a_body() -> [(Method, &'static str, &'static str); 5] {
     [
         (
             Method::PUT,
@@ -284,6 +290,11 @@ fn requests_with_a_body() -> [(Method, &'static str, &'static str); 4] {
             r#"{"name": "/p", "type": "password"}"#,
         ),
         (Method::POST, "/api/v1/regenerate", r#"{"name": "/a"}"#),
+        (
+            Method::POST,
+            "/api/v1/bulk-regenerate",
+            r#"{"signed_by": "/a"}"#,
+        ),
         (Method::POST, "/api/v1/interpolate", "{}"),
     ]
 }

@@ -143,6 +143,55 @@ async fn an_export_reads_all_names_and_then_each_current_version() {
     }
 }
 
+/// An export replaces `ca` by the name of the authority wherever a summary tells one that is not the certificate's own.
+#[tokio::test]
+async fn exported_certificates_are_imported_under_the_names_of_their_authorities() {
+    let server = Server::start().await;
+    for (name, ca) in [("/root", ""), ("/middle", "/root"), ("/leaf", "/middle")] {
+        let parameters = json!({
+            "common_name": name, "is_ca": name != "/leaf", "ca": ca, "key_type": "ecdsa-p256",
+        });
+        given::generate(&server, name, "certificate", parameters).await;
+    }
+    let mut exported = Vec::new();
+    for name in ["/root", "/middle", "/leaf"] {
+        let path = format!("/api/v1/data?current=true&name={name}");
+        let mut value = given::data(&server.get(&path).await)[0]["value"].clone();
+        let path = format!("/api/v1/certificates/?name={name}");
+        let summary = server.get(&path).await.expect(200).json();
+        let signed_by = summary["certificates"][0]["signed_by"].clone();
+        if ![json!(""), json!(name)].contains(&signed_by) {
+            value.as_object_mut().unwrap().remove("ca");
+            value["ca_name"] = signed_by;
+        }
+        exported.push((name, value));
+    }
+    for (name, _) in &exported {
+        let path = format!("/api/v1/data?name={name}");
+        server.delete(&path).await.expect(204);
+    }
+    for (name, value) in exported {
+        given::set(&server, name, "certificate", value).await;
+    }
+    let summaries = server.get("/api/v1/certificates/").await.expect(200).json();
+    let signers: Vec<_> = summaries["certificates"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|summary| (summary["name"].clone(), summary["signed_by"].clone()))
+        .collect();
+    let expected = [
+        ("/leaf", "/middle"),
+        ("/middle", "/root"),
+        ("/root", "/root"),
+    ];
+    assert_eq!(signers, expected.map(|(name, ca)| (json!(name), json!(ca))));
+    let body = json!({"signed_by": "/root"});
+    let answer = server.post("/api/v1/bulk-regenerate", body).await;
+    let regenerated = json!({"regenerated_credentials": ["/leaf", "/middle"]});
+    assert_eq!(answer.expect(200).json(), regenerated);
+}
+
 #[tokio::test]
 async fn a_delete_answers_204_without_a_body() {
     let server = Server::start().await;

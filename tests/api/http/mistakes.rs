@@ -2,6 +2,9 @@
 
 use keywright_harness::Server;
 use reqwest::Method;
+use serde_json::json;
+
+use crate::certificates::Certificate;
 
 /// Texts of JSON that stand in the place of what a member should be.
 const ODD_VALUES: [&str; 20] = [
@@ -174,6 +177,40 @@ async fn an_odd_regenerate_or_interpolate_is_no_fault_of_the_server() {
         ] {
             expect_no_fault(&server, Method::POST, path, &body).await;
         }
+    }
+}
+
+#[tokio::test]
+async fn an_odd_member_of_a_request_for_certificates_is_no_fault_of_the_server() {
+    let server = Server::start().await;
+    let parameters = json!({"common_name": "a", "is_ca": true, "key_type": "ecdsa-p256"});
+    let certificate = Certificate::generate(&server, "/a", parameters).await;
+    let regenerate = certificate.path("regenerate");
+    let update = certificate.path("update_transitional_version");
+    let versions = certificate.path("versions");
+    for odd in ODD_VALUES {
+        for member in [
+            "set_as_transitional",
+            "allow_transitional_parent_to_sign",
+            "key_length",
+            "duration",
+            "metadata",
+        ] {
+            let body = format!(r#"{{"{member}":{odd}}}"#);
+            expect_no_fault(&server, Method::POST, &regenerate, &body).await;
+        }
+        let body = format!(r#"{{"version":{odd}}}"#);
+        expect_no_fault(&server, Method::PUT, &update, &body).await;
+        for body in [
+            format!(r#"{{"value":{odd}}}"#),
+            format!(r#"{{"value":{{"certificate":"c"}},"transitional":{odd}}}"#),
+            format!(r#"{{"value":{{"certificate":{odd},"ca_name":{odd}}}}}"#),
+            format!(r#"{{"value":{{"certificate":"c","private_key":{odd}}}}}"#),
+        ] {
+            expect_no_fault(&server, Method::POST, &versions, &body).await;
+        }
+        let body = format!(r#"{{"signed_by":{odd}}}"#);
+        expect_no_fault(&server, Method::POST, "/api/v1/bulk-regenerate", &body).await;
     }
 }
 

@@ -127,3 +127,22 @@ async fn the_order_of_members_is_kept() {
         .body(body);
     assert_eq!(server.send(request).await.expect(200).body, document(value));
 }
+
+#[tokio::test]
+async fn numbers_keep_all_their_digits_in_the_document_and_in_the_values() {
+    let server = Server::start().await;
+    let value = r#"{"large":123456789012345678901234567890,"exact":0.10000000000000000000001}"#;
+    let body = format!(r#"{{"name": "/exact", "type": "json", "value": {value}}}"#);
+    let set = server.authorized(Method::PUT, "/api/v1/data").body(body);
+    assert_eq!(set.send().await.expect("an answer").status(), 200);
+    let document = |credentials: &str| {
+        format!(
+            r#"{{"count":98765432109876543210,"list":[{{"credentials":{credentials}}}],"rate":1.50}}"#
+        )
+    };
+    let request = server
+        .authorized(Method::POST, "/api/v1/interpolate")
+        .body(document(r#"{"credhub-ref":"/exact"}"#));
+    let answer = request.send().await.expect("an answer");
+    assert_eq!(answer.text().await.expect("a body"), document(value));
+}

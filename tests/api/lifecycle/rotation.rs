@@ -2,42 +2,25 @@
 //! clients can reach that server at each step.
 
 #![expect(
-    clippy::panic,
     clippy::unwrap_used,
     reason = "a test ends when what it needs is not there"
 )]
 
-use std::{
-    io::{self, Read, Write},
-    net::{TcpListener, TcpStream},
-    sync::Arc,
-    thread,
-};
-
-use keywright_harness::Server;
-use rustls::{
-    CertificateError, ClientConfig, ClientConnection, Error, RootCertStore, ServerConfig,
-    ServerConnection, StreamOwned,
-    pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
-};
+use keywright_harness::{Options, Server};
 use serde_json::{Value, json};
 
+use super::live_tls::{SERVER_NAME, connects, member};
 use crate::{certificates::Certificate, given};
 
 #[tokio::test]
 async fn an_authority_is_replaced_and_who_trusts_both_versions_connects_at_every_step() {
     let server = Server::start().await;
-    let root = Certificate::generate_root(&server, "/root").await;
-    let leaf = json!({"common_name": "leaf", "ca": "/root", "alternative_names": [SERVER_NAME]});
-    let leaf = Certificate::generate(&server, "/leaf", leaf).await;
-    let before = root.current().await;
-    let old = [before.first().unwrap().clone()];
-    assert!(connects(&leaf, &old).await);
+    let (root, leaf) = root_and_leaf(&server).await;
+    let old = newest(&root).await;
 
     // (a) The authority gets a new version, which is transitional: the old one goes on signing.
     let body = json!({"set_as_transitional": true});
-    let next = root.regenerate(body).await.expect(200).json();
-    let new = [next];
+    let new = root.regenerate(body).await.expect(200).json();
     let reached = async || reached(&root, &leaf, &old, &new).await;
     let by_old = ["old", "both", "current"];
     assert_eq!(reached().await, by_old);
@@ -45,10 +28,8 @@ async fn an_authority_is_replaced_and_who_trusts_both_versions_connects_at_every
     assert_eq!(reached().await, by_old);
 
     // (b) The flag moves to the old version: the new one signs from now on. The server still has its old certificate.
-    let [old_root] = &old;
-    root.move_transitional(json!(given::id(old_root)))
-        .await
-        .expect(200);
+    let flagged = json!(given::id(&old));
+    root.move_transitional(flagged).await.expect(200);
     assert_eq!(reached().await, by_old);
     // The server gets one that the new version signed: who trusts only the old one is shut out.
     leaf.regenerate(json!({})).await.expect(200);
@@ -66,19 +47,65 @@ async fn an_authority_is_replaced_and_who_trusts_both_versions_connects_at_every
 #[tokio::test]
 async fn leaves_that_are_renewed_before_the_flag_moves_shut_out_who_trusts_only_the_new_version() {
     let server = Server::start().await;
-    let root = Certificate::generate_root(&server, "/root").await;
-    let leaf = json!({"common_name": "leaf", "ca": "/root", "alternative_names": [SERVER_NAME]});
-    let leaf = Certificate::generate(&server, "/leaf", leaf).await;
+    let (root, leaf) = root_and_leaf(&server).await;
     let body = json!({"set_as_transitional": true});
-    let new = [root.regenerate(body).await.expect(200).json()];
+    let new = root.regenerate(body).await.expect(200).json();
     let allowed = json!({"allow_transitional_parent_to_sign": true});
     for (body, is_reached) in [(json!({}), false), (allowed, true)] {
-        leaf.regenerate(body.clone()).await.expect(200);
-        assert_eq!(connects(&leaf, &new).await, is_reached, "{body}");
+        let renewed = leaf.regenerate(body.clone()).await.expect(200).json();
+        let trusted = member(&new, "certificate");
+        assert_eq!(connects(&renewed, trusted), is_reached, "{body}");
     }
 }
 
-/// Which clients reach the server with the certificate in use.
+/// Servers and clients in the field are brought up to date one after the other: after each step some have what the step
+/// made, and others still what they had before it.
+#[tokio::test]
+async fn with_both_authorities_in_ca_no_handshake_fails_from_the_first_step_to_the_last() {
+    let concatenated = Options::default().extra("\n[certificates]\nconcatenate_cas = true");
+    let server = Server::start_with(&concatenated).await;
+    let (root, leaf) = root_and_leaf(&server).await;
+    let old = given::id(&newest(&root).await);
+    let start = in_use(&leaf).await;
+    let start = step("start", &leaf, &start).await;
+
+    let body = json!({"set_as_transitional": true});
+    root.regenerate(body).await.expect(200);
+    let transitional = step("(a) the new version is transitional", &leaf, &start).await;
+
+    root.move_transitional(json!(old)).await.expect(200);
+    let moved = step("(b) the flag is on the old version", &leaf, &transitional).await;
+
+    server.bulk_regenerate("/root").await.expect(200);
+    let signed = step("(b2) the new version has signed", &leaf, &moved).await;
+
+    root.move_transitional(Value::Null).await.expect(200);
+    let cleared = step("(c) the flag is cleared", &leaf, &signed).await;
+
+    let steps = [&start, &transitional, &moved, &signed, &cleared];
+    let trusted = steps.map(|leaf| member(leaf, "ca").matches("BEGIN CERTIFICATE").count());
+    assert_eq!(trusted, [1, 2, 2, 2, 1]);
+    let old_alone = member(&start, "ca");
+    let reached_by_old_alone = steps.map(|leaf| connects(leaf, old_alone));
+    assert_eq!(reached_by_old_alone, [true, true, true, false, false]);
+}
+
+/// Asserts that after a step clients that trust what `ca` of the leaf says now and clients that trust what it said before
+/// connect to servers with its certificate of now and to servers with that of before. Returns the leaf as it is now.
+async fn step(step: &str, leaf: &Certificate<'_>, before: &Value) -> Value {
+    let now = in_use(leaf).await;
+    for (presented, server) in [("before", before), ("now", &now)] {
+        for (trusted, client) in [("before", before), ("now", &now)] {
+            assert!(
+                connects(server, member(client, "ca")),
+                "{step}: the server has the certificate of {presented}, the client the authorities of {trusted}"
+            );
+        }
+    }
+    now
+}
+
+/// Which clients reach the server with the newest version of the leaf.
 ///
 /// The first trusts nothing but the old version of the authority, the second nothing but the new one. The third trusts
 /// both: it was given them when there were both, and keeps them. The last is given at every step what the authority's
@@ -86,108 +113,39 @@ async fn leaves_that_are_renewed_before_the_flag_moves_shut_out_who_trusts_only_
 async fn reached(
     root: &Certificate<'_>,
     leaf: &Certificate<'_>,
-    old: &[Value],
-    new: &[Value],
+    old: &Value,
+    new: &Value,
 ) -> Vec<&'static str> {
-    let mut reached = Vec::new();
-    for (client, trusted) in [
-        ("old", old.to_vec()),
-        ("new", new.to_vec()),
-        ("both", [old, new].concat()),
-        ("current", root.current().await),
-    ] {
-        if connects(leaf, &trusted).await {
-            reached.push(client);
-        }
-    }
-    reached
-}
-
-/// Whether a client that trusts these authorities connects to a server with the newest version of this certificate. A
-/// client that does not must say that it is for the certificate's signature or issuer.
-async fn connects(leaf: &Certificate<'_>, trusted: &[Value]) -> bool {
-    let versions = leaf.versions().await;
-    match connect(versions.first().unwrap(), trusted) {
-        Ok(greeting) => {
-            assert_eq!(greeting, GREETING);
-            true
-        }
-        Err(Error::InvalidCertificate(
-            CertificateError::UnknownIssuer | CertificateError::BadSignature,
-        )) => false,
-        Err(other) => panic!("{other}"),
-    }
-}
-
-/// Connects to a TLS server and reads what it says.
-fn connect(leaf: &Value, trusted: &[Value]) -> Result<String, Error> {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let configuration = Arc::new(server_configuration(leaf));
-    let serving = thread::spawn(move || {
-        let (stream, _) = listener.accept().unwrap();
-        let connection = ServerConnection::new(configuration).unwrap();
-        let mut stream = StreamOwned::new(connection, stream);
-        // A client that does not trust the certificate hangs up: that is told by the client.
-        let _ = stream.write_all(GREETING.as_bytes());
-        stream.conn.send_close_notify();
-        let _ = stream.flush();
+    let leaf = newest(leaf).await;
+    let current = root.current().await;
+    let clients = [
+        ("old", vec![old]),
+        ("new", vec![new]),
+        ("both", vec![old, new]),
+        ("current", current.iter().collect()),
+    ];
+    let reached = clients.iter().filter(|(_, authorities)| {
+        let authorities = authorities.iter();
+        let trusted: Vec<_> = authorities.map(|one| member(one, "certificate")).collect();
+        connects(&leaf, &trusted.join("\n"))
     });
-    let name = ServerName::try_from(SERVER_NAME).unwrap();
-    let configuration = Arc::new(client_configuration(trusted));
-    let connection = ClientConnection::new(configuration, name).unwrap();
-    let stream = TcpStream::connect(address).unwrap();
-    let mut stream = StreamOwned::new(connection, stream);
-    let mut greeting = String::new();
-    let read = stream.read_to_string(&mut greeting);
-    drop(stream);
-    serving.join().unwrap();
-    read.map(|_| greeting).map_err(|error| tls_error(&error))
+    reached.map(|(client, _)| *client).collect()
 }
 
-fn server_configuration(leaf: &Value) -> ServerConfig {
-    let key = PrivateKeyDer::from_pem_slice(member(leaf, "private_key").as_bytes()).unwrap();
-    ServerConfig::builder()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate(leaf)], key)
-        .unwrap()
+/// An authority and a leaf that it signed, with the keys that they get when nothing is said about them.
+async fn root_and_leaf(server: &Server) -> (Certificate<'_>, Certificate<'_>) {
+    let root = json!({"is_ca": true, "key_type": "rsa"});
+    let root = Certificate::generate(server, "/root", root).await;
+    let leaf = json!({"ca": "/root", "alternative_names": [SERVER_NAME], "key_type": "rsa"});
+    let leaf = Certificate::generate(server, "/leaf", leaf).await;
+    (root, leaf)
 }
 
-fn client_configuration(trusted: &[Value]) -> ClientConfig {
-    let mut authorities = RootCertStore::empty();
-    for authority in trusted {
-        authorities.add(certificate(authority)).unwrap();
-    }
-    ClientConfig::builder()
-        .with_root_certificates(authorities)
-        .with_no_client_auth()
+async fn newest(certificate: &Certificate<'_>) -> Value {
+    certificate.versions().await.first().unwrap().clone()
 }
 
-fn certificate(version: &Value) -> CertificateDer<'static> {
-    CertificateDer::from_pem_slice(member(version, "certificate").as_bytes()).unwrap()
+/// The version that is not transitional.
+async fn in_use(certificate: &Certificate<'_>) -> Value {
+    certificate.current().await.first().unwrap().clone()
 }
-
-fn member<'a>(version: &'a Value, name: &str) -> &'a str {
-    version
-        .pointer(&format!("/value/{name}"))
-        .unwrap()
-        .as_str()
-        .unwrap()
-}
-
-/// The error of TLS within one of a stream.
-fn tls_error(error: &io::Error) -> Error {
-    match error
-        .get_ref()
-        .and_then(|cause| cause.downcast_ref::<Error>())
-    {
-        Some(cause) => cause.clone(),
-        None => panic!("{error}"),
-    }
-}
-
-/// A name in the server's certificate.
-const SERVER_NAME: &str = "leaf.example.org";
-
-/// What the server says to who connects.
-const GREETING: &str = "connected";

@@ -3,7 +3,7 @@
 use keywright_harness::Server;
 use serde_json::{Value, json};
 
-use crate::given;
+use crate::{given, made_elsewhere::another_private_key};
 
 #[tokio::test]
 async fn a_set_with_another_type_is_400_and_changes_nothing() {
@@ -72,7 +72,7 @@ async fn a_name_may_be_the_path_of_others() {
     assert_eq!(given::versions(&server, "/a/b").await.len(), 1);
 }
 
-fn settable() -> [(&'static str, Value); 6] {
+fn settable() -> [(&'static str, Value); 7] {
     [
         ("value", json!("v")),
         ("password", json!("p")),
@@ -80,5 +80,6 @@ fn settable() -> [(&'static str, Value); 6] {
         ("user", json!({"password": "p"})),
         ("rsa", json!({"private_key": "k"})),
         ("ssh", json!({"private_key": "k"})),
+        ("certificate", json!({"private_key": another_private_key()})),
     ]
 }

@@ -9,7 +9,11 @@
 use keywright_harness::Server;
 use serde_json::{Value, json};
 
-use crate::keys::{certificate_key_bits, with_certificate};
+use crate::{
+    certificates::{Certificate, assert_signed_by},
+    given::generate_certificate,
+    keys::{certificate_days, certificate_key_bits, with_certificate},
+};
 
 /// What must not change.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,13 +34,11 @@ fn lasting(version: &Value) -> Lasting {
             .map(|extension| (extension.oid.to_id_string(), extension.value.to_vec()))
             .filter(|(oid, _)| !["2.5.29.14", "2.5.29.35"].contains(&oid.as_str()))
             .collect();
-        let validity = certificate.validity();
-        let seconds = validity.not_after.timestamp() - validity.not_before.timestamp();
         Lasting {
             subject: certificate.subject().as_raw().to_vec(),
             extensions,
             key_length_bits,
-            duration_days: seconds / 86_400,
+            duration_days: certificate_days(pem),
         }
     })
 }
@@ -106,42 +108,36 @@ async fn the_answer_says_which_duration_and_key_length_were_used() {
 #[tokio::test]
 async fn the_newest_version_of_the_authority_signs_again() {
     let server = Server::start().await;
-    let root = json!({"common_name": "root", "is_ca": true});
-    server
-        .generate("/root", "certificate", root)
-        .await
-        .expect(200);
-    let leaf = json!({"common_name": "leaf", "ca": "root"});
-    let before = server
-        .generate("/leaf", "certificate", leaf)
-        .await
-        .expect(200)
-        .json();
+    generate_certificate(&server, "/root", json!({"is_ca": true})).await;
+    let before = generate_certificate(&server, "/leaf", json!({"ca": "root"})).await;
     let renewed_root = server.regenerate("/root").await.expect(200).json();
     let after = server.regenerate("/leaf").await.expect(200).json();
     assert_ne!(after["value"]["ca"], before["value"]["ca"]);
-    assert_eq!(after["value"]["ca"], renewed_root["value"]["certificate"]);
-    with_certificate(after["value"]["ca"].as_str().unwrap(), |root| {
-        with_certificate(after["value"]["certificate"].as_str().unwrap(), |leaf| {
-            assert!(leaf.verify_signature(Some(root.public_key())).is_ok());
-        });
-    });
+    assert_signed_by(&after, &renewed_root);
 }
 
 #[tokio::test]
 async fn without_its_authority_it_is_404() {
     let server = Server::start().await;
-    let root = json!({"common_name": "root", "is_ca": true});
-    server
-        .generate("/root", "certificate", root)
-        .await
-        .expect(200);
-    let leaf = json!({"common_name": "leaf", "ca": "/root"});
-    server
-        .generate("/leaf", "certificate", leaf)
-        .await
-        .expect(200);
+    generate_certificate(&server, "/root", json!({"is_ca": true})).await;
+    generate_certificate(&server, "/leaf", json!({"ca": "/root"})).await;
     server.delete("/api/v1/data?name=/root").await.expect(204);
     server.regenerate("/leaf").await.expect(404).error();
     assert_eq!(server.versions("/leaf").await.len(), 1);
+}
+
+#[tokio::test]
+async fn the_newest_version_is_made_anew_also_when_it_is_transitional() {
+    let server = Server::start().await;
+    let parameters =
+        json!({"common_name": "a", "is_ca": true, "key_type": "ecdsa-p256", "duration": 17});
+    let certificate = Certificate::generate(&server, "/a", parameters).await;
+    let body = json!({"set_as_transitional": true, "duration": 30});
+    let transitional = certificate.regenerate(body).await.expect(200).json();
+    let version = server.regenerate("/a").await.expect(200).json();
+    assert_eq!(version["duration_used"], 30);
+    assert_eq!(version["transitional"], false);
+    let current = certificate.current().await;
+    assert_eq!(current[0]["id"], version["id"]);
+    assert_eq!(current[1]["id"], transitional["id"]);
 }

@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 
 use crate::{
     keys::with_certificate,
-    made_elsewhere::{DURATION_DAYS, MadeElsewhere, authority, self_signed_leaf},
+    made_elsewhere::{
+        DURATION_DAYS, MadeElsewhere, authority, authority_for_hours, self_signed_leaf,
+    },
 };
 
 async fn set(server: &Server, name: &str, value: Value) {
@@ -123,4 +125,37 @@ async fn one_whose_authority_has_no_private_key_is_400() {
     let value = json!({"certificate": root.sign_leaf("leaf").certificate, "ca_name": "/root"});
     set(&server, "/leaf", value).await;
     server.regenerate("/leaf").await.expect(400).error();
+}
+
+#[tokio::test]
+async fn the_whole_days_of_its_validity_count() {
+    let server = Server::start().await;
+    for (hours, days) in [(47, 1), (48, 2), (71, 2), (24 * 400 + 23, 400)] {
+        let root = authority_for_hours("root", hours);
+        set(&server, "/a", json!({"certificate": root.certificate})).await;
+        let version = server.regenerate("/a").await.expect(200).json();
+        assert_eq!(version["duration_used"], days, "{hours}");
+        with_certificate(version["value"]["certificate"].as_str().unwrap(), |made| {
+            let validity = made.validity();
+            let seconds = validity.not_after.timestamp() - validity.not_before.timestamp();
+            assert_eq!(seconds, days * 86_400, "{hours}");
+        });
+    }
+}
+
+#[tokio::test]
+async fn one_that_an_older_version_of_its_own_credential_signed_is_signed_by_the_one_in_use() {
+    let server = Server::start().await;
+    let old = authority("root");
+    let stored = json!({"certificate": old.certificate, "private_key": old.private_key});
+    set(&server, "/root", stored).await;
+    let new = old.sign_authority("root");
+    let value = json!({
+        "certificate": new.certificate, "private_key": new.private_key, "ca_name": "/root",
+    });
+    set(&server, "/root", value).await;
+    let version = server.regenerate("/root").await.expect(200).json();
+    assert_made_like(&version, &new);
+    assert_eq!(version["self_signed"], false);
+    assert_eq!(version["value"]["ca"], new.certificate);
 }

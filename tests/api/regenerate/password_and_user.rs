@@ -1,7 +1,12 @@
 //! Passwords and users.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
 use keywright_harness::Server;
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[tokio::test]
 async fn a_password_keeps_its_length_and_its_character_sets() {
@@ -44,9 +49,16 @@ async fn a_user_keeps_its_name_and_gets_another_password_and_hash() {
             for member in ["password", "password_hash"] {
                 assert_ne!(user[member], previous[member], "{member}");
             }
+            assert_ne!(salt(&user), salt(&previous));
             previous = user;
         }
     }
+}
+
+/// The salt in the hash of a user's password.
+fn salt(user: &Value) -> &str {
+    let hash = user["password_hash"].as_str().unwrap();
+    hash.split('$').nth(2).unwrap()
 }
 
 #[tokio::test]

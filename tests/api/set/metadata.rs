@@ -58,3 +58,17 @@ async fn metadata_of_7000_characters_is_taken_and_one_more_is_400() {
         .error();
     assert!(error.contains("metadata"), "{error}");
 }
+
+#[tokio::test]
+async fn a_certificate_has_it_too() {
+    let server = Server::start().await;
+    let certificate = crate::made_elsewhere::authority("root").certificate;
+    let metadata = json!({"owner": "ops"});
+    let body = json!({
+        "name": "/a", "type": "certificate", "value": {"certificate": certificate},
+        "metadata": metadata,
+    });
+    let answer = server.put("/api/v1/data", body).await.expect(200).json();
+    assert_eq!(answer["metadata"], metadata);
+    assert_eq!(server.versions("/a").await[0]["metadata"], metadata);
+}

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use keywright_core::Secret;
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{compact, strict::Strict};
@@ -169,9 +169,11 @@ impl<'a> RequestObject<'a> {
 ///
 /// # Errors
 /// [`BodyRefused::Malformed`], also when an object in it names a member twice.
-pub(crate) fn parse_document(body: &[u8]) -> Result<Value, BodyRefused> {
+pub(crate) fn parse_document(body: &[u8]) -> Result<String, BodyRefused> {
     parse_json::<Strict>(body)?;
-    parse_json(body).map(Value::Object)
+    parse_json::<BTreeMap<String, IgnoredAny>>(body)?;
+    let text = str::from_utf8(body).map_err(|_| BodyRefused::Malformed)?;
+    Ok(compact(text))
 }
 
 fn parse_json<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, BodyRefused> {
@@ -291,7 +293,7 @@ mod tests {
 
     #[test]
     fn a_document_keeps_the_order_of_its_members() {
-        let document = parse_document(br#"{"b":1,"a":{"d":1,"c":2}}"#).unwrap();
-        assert_eq!(document.to_string(), r#"{"b":1,"a":{"d":1,"c":2}}"#);
+        let document = parse_document(br#"{"b": 1, "a": {"d": 1, "c": 2.50}}"#).unwrap();
+        assert_eq!(document, r#"{"b":1,"a":{"d":1,"c":2.50}}"#);
     }
 }

@@ -19,7 +19,7 @@ pub(super) const DURATION: &str = "duration";
 
 /// What the host knows of a certificate that was set.
 pub(super) struct SetCertificate<'a> {
-    /// The credential that signed it, unless it is its own.
+    /// The credential that signed it, unless it signed itself.
     pub(super) signer: Option<&'a CredentialName>,
     pub(super) is_authority: bool,
     /// Its whole days, at least one.

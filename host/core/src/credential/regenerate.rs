@@ -133,15 +133,22 @@ impl Credentials {
             None => DURATION_DAYS_MAX,
         };
         Ok(SetCertificate {
-            signer: other_signer(&base.stored),
+            signer: signer_of(&base.stored),
             is_authority: facts.is_some_and(|facts| facts.is_certificate_authority),
             duration_days,
         })
     }
 }
 
-/// The name of the credential that signed a version, when it is not its own.
-pub(super) fn other_signer(version: &StoredVersion) -> Option<&CredentialName> {
+/// The name of the credential that signed a version; none for a version that signed itself.
+///
+/// It is the version's own name where an older version of the same credential signed.
+pub(super) fn signer_of(version: &StoredVersion) -> Option<&CredentialName> {
     let signer = version.signed_by.as_ref()?;
-    (signer.lookup() != version.name.lookup()).then_some(signer)
+    let has_signed_itself = version
+        .certificate
+        .as_ref()
+        .is_none_or(|facts| facts.is_self_signed);
+    let is_other = signer.lookup() != version.name.lookup();
+    (is_other || !has_signed_itself).then_some(signer)
 }

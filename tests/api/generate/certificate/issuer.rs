@@ -1,11 +1,13 @@
 //! The authority that is to sign.
 
 use keywright_harness::Server;
+use rcgen::{DnType, DnValue, KeyIdMethod};
 use serde_json::json;
+use x509_parser::extensions::ParsedExtension;
 
 use crate::{
     keys::with_certificate,
-    made_elsewhere::{authority, self_signed_leaf},
+    made_elsewhere::{authority, authority_changed, self_signed_leaf},
 };
 
 #[tokio::test]
@@ -166,4 +168,39 @@ async fn a_leaf_may_outlive_its_authority() {
         .expect(200)
         .json();
     assert!(leaf["expiry_date"].as_str() > root["expiry_date"].as_str());
+}
+
+/// Neither is made again from what it means: another encoding of the same name and another way to number keys stay.
+#[tokio::test]
+async fn an_authority_that_was_set_is_named_by_its_own_bytes_and_its_own_key_identifier() {
+    let server = Server::start().await;
+    let key_identifier = vec![7, 6, 5, 4, 3];
+    let root = authority_changed("root", |parameters| {
+        let name = &mut parameters.distinguished_name;
+        let wide = DnValue::BmpString("Ämter".try_into().unwrap());
+        name.push(DnType::OrganizationName, wide);
+        let old = DnValue::TeletexString("old".try_into().unwrap());
+        name.push(DnType::LocalityName, old);
+        parameters.key_identifier_method = KeyIdMethod::PreSpecified(key_identifier.clone());
+    });
+    let value = json!({"certificate": root.certificate, "private_key": root.private_key});
+    server.set("/root", "certificate", value).await.expect(200);
+    let parameters = json!({"common_name": "leaf", "ca": "/root", "key_type": "ecdsa-p256"});
+    let answer = server.generate("/leaf", "certificate", parameters).await;
+    let made = answer.expect(200).json();
+    let regenerated = server.regenerate("/leaf").await.expect(200).json();
+    let subject = with_certificate(&root.certificate, |root| root.subject().as_raw().to_vec());
+    for version in [made, regenerated] {
+        with_certificate(version["value"]["certificate"].as_str().unwrap(), |leaf| {
+            assert_eq!(leaf.issuer().as_raw(), subject);
+            let found =
+                leaf.extensions()
+                    .iter()
+                    .find_map(|extension| match extension.parsed_extension() {
+                        ParsedExtension::AuthorityKeyIdentifier(id) => id.key_identifier.as_ref(),
+                        _ => None,
+                    });
+            assert_eq!(found.map(|id| id.0), Some(key_identifier.as_slice()));
+        });
+    }
 }

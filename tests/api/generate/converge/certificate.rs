@@ -4,7 +4,10 @@ use keywright_harness::Server;
 use serde_json::{Value, json};
 
 use super::{Outcome, converge, converge_from, with};
-use crate::made_elsewhere::{DURATION_DAYS, authority, self_signed_leaf};
+use crate::{
+    certificates::Certificate,
+    made_elsewhere::{DURATION_DAYS, authority, self_signed_leaf},
+};
 
 fn full() -> Value {
     json!({
@@ -176,4 +179,37 @@ async fn an_answer_that_keeps_the_certificate_says_that_no_duration_was_used() {
     assert_eq!(kept["duration_overridden"], false);
     assert_eq!(kept["duration_used"], 0);
     assert_eq!(kept["key_length"], 3072);
+}
+
+#[tokio::test]
+async fn the_version_in_use_is_compared_and_not_a_newer_transitional_one() {
+    let server = Server::start().await;
+    let parameters = |days: u32| json!({"common_name": "a", "is_ca": true, "key_type": "ecdsa-p256", "duration": days});
+    let certificate = Certificate::generate(&server, "/a", parameters(30)).await;
+    let in_use = certificate.versions().await[0].clone();
+    let body = json!({"set_as_transitional": true, "duration": 40});
+    certificate.regenerate(body).await.expect(200);
+    let became = converge_from(&server, &in_use, "certificate", &parameters(30)).await;
+    assert_eq!(became, Outcome::Kept);
+    let became = converge_from(&server, &in_use, "certificate", &parameters(40)).await;
+    assert_eq!(became, Outcome::Written);
+    assert_eq!(certificate.versions().await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_transitional_version_is_compared_where_there_is_no_other() {
+    let server = Server::start().await;
+    let parameters = json!({"common_name": "a", "is_ca": true, "key_type": "ecdsa-p256"});
+    let certificate = Certificate::generate(&server, "/a", parameters.clone()).await;
+    let only = certificate.versions().await[0].clone();
+    certificate
+        .move_transitional(json!("latest"))
+        .await
+        .expect(200);
+    let became = converge_from(&server, &only, "certificate", &parameters).await;
+    assert_eq!(became, Outcome::Kept);
+    let other = with(&parameters, &json!({"common_name": "b"}));
+    let became = converge_from(&server, &only, "certificate", &other).await;
+    assert_eq!(became, Outcome::Written);
+    assert_eq!(certificate.current().await.len(), 2);
 }

@@ -4,7 +4,7 @@ use keywright_harness::Server;
 use serde_json::{Value, json};
 
 use super::{Outcome, converge_from};
-use crate::made_elsewhere::authority;
+use crate::{certificates::Certificate, made_elsewhere::authority};
 
 async fn with_root(name: &str, server: &Server) -> Value {
     let root = json!({"common_name": "root", "is_ca": true});
@@ -140,4 +140,26 @@ async fn a_leaf_set_with_a_raw_ca_matches_any_authority_name() {
         converge_from(&server, &set, "certificate", &parameters).await,
         Outcome::Kept
     );
+}
+
+#[tokio::test]
+async fn a_transitional_version_of_the_authority_writes_when_it_is_in_use_and_not_before() {
+    let server = Server::start().await;
+    let root = json!({"common_name": "root", "is_ca": true, "key_type": "ecdsa-p256"});
+    let root = Certificate::generate(&server, "/root", root).await;
+    let parameters = json!({"common_name": "leaf", "ca": "/root", "key_type": "ecdsa-p256"});
+    let answer = server.generate("/a", "certificate", parameters.clone());
+    let made = answer.await.expect(200).json();
+    let first = root.versions().await[0]["id"].clone();
+    let body = json!({"set_as_transitional": true});
+    root.regenerate(body).await.expect(200);
+    let became = converge_from(&server, &made, "certificate", &parameters).await;
+    assert_eq!(became, Outcome::Kept);
+    root.move_transitional(first).await.expect(200);
+    let became = converge_from(&server, &made, "certificate", &parameters).await;
+    assert_eq!(became, Outcome::Written);
+    let renewed = server.versions("/a").await[0].clone();
+    root.move_transitional(Value::Null).await.expect(200);
+    let became = converge_from(&server, &renewed, "certificate", &parameters).await;
+    assert_eq!(became, Outcome::Kept);
 }

@@ -7,7 +7,10 @@ use rcgen::{
 };
 use serde_json::{Value, json};
 
-use crate::made_elsewhere::{authority, authority_with, self_signed_leaf};
+use crate::{
+    certificates::Certificate,
+    made_elsewhere::{authority, authority_for_days, authority_with, self_signed_leaf},
+};
 
 async fn refused(server: &Server, value: Value) -> String {
     server
@@ -204,4 +207,96 @@ async fn only_the_newest_version_of_a_stored_authority_is_tried() {
         .expect(200)
         .json();
     assert_eq!(answer["value"]["ca"], new.certificate);
+}
+
+#[tokio::test]
+async fn a_transitional_version_of_a_stored_authority_is_not_tried() {
+    let server = Server::start().await;
+    let (in_use, transitional) = (authority("root"), authority("root"));
+    let stored = json!({"certificate": in_use.certificate});
+    let root = Certificate::set(&server, "/root", stored.clone()).await;
+    let next = json!({"certificate": transitional.certificate});
+    Certificate::set(&server, "/root", next).await;
+    let by_in_use = in_use.sign_leaf("leaf").certificate;
+    let by_transitional = transitional.sign_leaf("leaf").certificate;
+    let by_name = |certificate: &str| json!({"ca_name": "/root", "certificate": certificate});
+    root.move_transitional(json!("latest")).await.expect(200);
+    let error = refused(&server, by_name(&by_transitional)).await;
+    assert!(error.contains("ca_name"), "{error}");
+    let answer = server.set("/a", "certificate", by_name(&by_in_use)).await;
+    let answer = answer.expect(200).json();
+    assert_eq!(answer["value"]["ca"], in_use.certificate);
+    // Without the flag it is the newest, and the one that is tried.
+    root.move_transitional(Value::Null).await.expect(200);
+    refused(&server, by_name(&by_in_use)).await;
+    let answer = server
+        .set("/a", "certificate", by_name(&by_transitional))
+        .await;
+    let answer = answer.expect(200).json();
+    assert_eq!(answer["value"]["ca"], transitional.certificate);
+}
+
+#[tokio::test]
+async fn a_stored_authority_needs_a_version_in_use_that_has_a_certificate() {
+    let server = Server::start().await;
+    let root = authority("root");
+    let leaf = root.sign_leaf("leaf").certificate;
+    let by_name = json!({"ca_name": "/root", "certificate": leaf});
+    let without = json!({"private_key": root.private_key});
+    Certificate::set(&server, "/root", without).await;
+    refused(&server, by_name.clone()).await;
+    server.delete("/api/v1/data?name=/root").await.expect(204);
+    let stored = json!({"certificate": root.certificate});
+    let stored = Certificate::set(&server, "/root", stored).await;
+    stored.move_transitional(json!("latest")).await.expect(200);
+    let answer = server.set("/a", "certificate", by_name.clone()).await;
+    let error = answer.expect(404).error();
+    assert!(error.contains("certificate authority"), "{error}");
+    stored.move_transitional(Value::Null).await.expect(200);
+    server.set("/a", "certificate", by_name).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_ca_name_alone_is_checked_too() {
+    let server = Server::start().await;
+    let lone = json!({"certificate": self_signed_leaf("lone").certificate});
+    server.set("/lone", "certificate", lone).await.expect(200);
+    refused(&server, json!({"ca_name": "/lone"})).await;
+    let absent = json!({"ca_name": "/nowhere"});
+    let answer = server.set("/a", "certificate", absent).await;
+    answer.expect(404).error();
+    assert!(server.versions("/a").await.is_empty());
+}
+
+#[tokio::test]
+async fn an_empty_ca_beside_a_ca_name_is_none() {
+    let server = Server::start().await;
+    let root = authority("root");
+    let stored = json!({"certificate": root.certificate});
+    server.set("/root", "certificate", stored).await.expect(200);
+    for empty in [json!(""), Value::Null] {
+        let leaf = root.sign_leaf("leaf").certificate;
+        let value = json!({"ca": empty, "ca_name": "/root", "certificate": leaf});
+        let answer = server.set("/a", "certificate", value).await;
+        assert_eq!(answer.expect(200).json()["value"]["ca"], root.certificate);
+    }
+}
+
+#[tokio::test]
+async fn an_authority_that_has_expired_still_counts() {
+    let server = Server::start().await;
+    let root = authority_for_days("root", 1);
+    let stored = json!({"certificate": root.certificate});
+    let stored = server.set("/root", "certificate", stored).await;
+    assert_eq!(
+        stored.expect(200).json()["expiry_date"],
+        "2026-01-02T00:00:00Z"
+    );
+    let leaf = root.sign_leaf("leaf").certificate;
+    for value in [
+        json!({"ca": root.certificate, "certificate": leaf}),
+        json!({"ca_name": "/root", "certificate": leaf}),
+    ] {
+        server.set("/a", "certificate", value).await.expect(200);
+    }
 }

@@ -223,3 +223,15 @@ async fn what_responses_say_beside_the_value_is_ignored_inside_it() {
         assert_eq!(answer[claim], false, "{claim}");
     }
 }
+
+#[tokio::test]
+async fn a_value_over_64_kib_is_413() {
+    let server = Server::start().await;
+    let padding = "\n".repeat(65_536);
+    let private_key = format!("{}{padding}", another_private_key());
+    let answer = server
+        .set("/a", "certificate", json!({"private_key": private_key}))
+        .await;
+    answer.expect(413).error();
+    assert!(server.versions("/a").await.is_empty());
+}

@@ -29,8 +29,8 @@ pub(crate) async fn handler(
         )
     })?;
     let interpolated = interpolation
-        .interpolate(document)
+        .interpolate(&document)
         .await
         .map_err(|failure| ApiFailure::of(failure, Endpoint::Other))?;
-    Ok(json(StatusCode::OK, interpolated.to_string()))
+    Ok(json(StatusCode::OK, interpolated))
 }

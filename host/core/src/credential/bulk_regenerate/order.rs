@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
-use crate::credential::{CredentialName, LookupName, StoredVersion, regenerate::other_signer};
+use crate::credential::{CredentialName, LookupName, StoredVersion, regenerate::signer_of};
 
 /// The certificates that are still to be regenerated.
 ///
@@ -110,9 +110,11 @@ fn folded_name(version: &StoredVersion) -> String {
     version.name.lookup().folded().to_owned()
 }
 
+/// Nothing waits for itself.
 fn folded_signer(version: &StoredVersion) -> Option<String> {
-    other_signer(version)
+    signer_of(version)
         .map(CredentialName::lookup)
+        .filter(|signer| *signer != version.name.lookup())
         .map(|signer| signer.folded().to_owned())
 }
 

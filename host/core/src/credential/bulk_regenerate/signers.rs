@@ -10,7 +10,7 @@ use crate::{
     credential::{
         CredentialName, Credentials, IssuerVersion, LookupName, StoredVersion,
         authority::{Authority, TransitionalParent},
-        regenerate::other_signer,
+        regenerate::signer_of,
         stored_certificate::StoredCertificate,
     },
     ports::{NewVersion, ReadVersions},
@@ -76,7 +76,7 @@ impl<'a> Signers<'a> {
         &mut self,
         base: &StoredVersion,
     ) -> Result<Option<Arc<Signer>>, Failure> {
-        let Some(name) = other_signer(base).map(CredentialName::lookup) else {
+        let Some(name) = signer_of(base).map(CredentialName::lookup) else {
             return Ok(None);
         };
         if let Some(signer) = self.ready.get(name.folded()) {

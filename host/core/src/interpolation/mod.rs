@@ -3,15 +3,16 @@
 //! The resolver, a plugin, only says where references are and what they name. It never sees a value: authorizing,
 //! fetching, decrypting and substituting is done here.
 
+mod splice;
+
 use std::{collections::HashMap, sync::Arc};
 
-use serde_json::Value;
-
 use crate::{
-    Failure,
+    Failure, Secret,
     credential::{CredentialType, Credentials, LookupName},
     ports::{PluginFailure, PluginFault, Reference, Resolver},
 };
+use splice::{Fillings, PlaceRefused};
 
 /// The most that the values put into one document may have together, in bytes of JSON.
 pub const REFERENCED_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -26,40 +27,36 @@ pub struct Interpolation {
 }
 
 impl Interpolation {
-    /// Replaces every reference in a document by the newest value of what it names.
+    /// Replaces every reference in a document, a JSON text, by the newest value of what it names. Everything else stays
+    /// as it is written.
     ///
     /// # Errors
     /// [`Failure::NotFound`] for the first reference that names nothing, [`Failure::ReferenceNotJson`] for the first
     /// that names a credential of another type, or when the resolver refuses or fails.
-    pub async fn interpolate(&self, mut document: Value) -> Result<Value, Failure> {
-        let references = self.resolver.find_references(&document.to_string()).await?;
+    pub async fn interpolate(&self, document: &str) -> Result<String, Failure> {
+        let references = self.resolver.find_references(document).await?;
         if references.is_empty() {
-            return Ok(document);
+            return Ok(document.to_owned());
         }
         let values = self.fetch(&references).await?;
+        let mut fillings = Fillings::default();
         let mut bytes = 0;
         for reference in &references {
             let value = values
                 .get(LookupName::new(&reference.name).folded())
                 .ok_or(Failure::NotFound)?;
-            bytes += value.bytes;
+            bytes += value.expose().len();
             if bytes > REFERENCED_BYTES_MAX {
                 return Err(Failure::ReferencesTooLarge { limit: "16 MiB" });
             }
-            let place = document.pointer_mut(&reference.pointer).ok_or_else(|| {
-                Failure::Plugin(PluginFailure::Faulted {
-                    plugin: "resolver".to_owned(),
-                    fault: PluginFault::OutputMalformed,
-                })
-            })?;
-            *place = value.json.clone();
+            fillings.put(&reference.pointer, value.expose())?;
         }
-        Ok(document)
+        Ok(fillings.fill(document)?)
     }
 
     /// The newest value of everything that is referred to, by folded name; fails for the first reference, in the
     /// document's order, that can't be filled.
-    async fn fetch(&self, references: &[Reference]) -> Result<HashMap<String, Fetched>, Failure> {
+    async fn fetch(&self, references: &[Reference]) -> Result<HashMap<String, Secret>, Failure> {
         let mut names: Vec<LookupName> = references
             .iter()
             .map(|reference| LookupName::new(&reference.name))
@@ -82,22 +79,18 @@ impl Interpolation {
                 return Err(Failure::ReferenceNotJson(version.name));
             }
             let value = self.credentials.open(version)?.content.value;
-            let json =
-                serde_json::from_str(value.expose()).map_err(|_| Failure::StoredValueMalformed)?;
-            fetched.insert(
-                name.folded().to_owned(),
-                Fetched {
-                    json,
-                    bytes: value.expose().len(),
-                },
-            );
+            fetched.insert(name.folded().to_owned(), value);
         }
         Ok(fetched)
     }
 }
 
-/// A value to put in.
-struct Fetched {
-    json: Value,
-    bytes: usize,
+/// The resolver names places that the document does not have, or one twice.
+impl From<PlaceRefused> for Failure {
+    fn from(_: PlaceRefused) -> Self {
+        Self::Plugin(PluginFailure::Faulted {
+            plugin: "resolver".to_owned(),
+            fault: PluginFault::OutputMalformed,
+        })
+    }
 }
