@@ -77,6 +77,9 @@ pub enum Failure {
     /// A second version of one credential was to carry the transitional flag.
     #[error("the certificate has a transitional version already, and may have only one")]
     TransitionalExists,
+    /// As many bulk regenerations are under way as there may be.
+    #[error("too many bulk regenerations are under way; try again later")]
+    TooManyBulkRegenerations,
     /// An authority has signed more certificates than are written together.
     #[error(
         "the authority and those below it have signed more than {limit}, which is the most that are written together"

@@ -14,7 +14,7 @@ use keywright_api::{
 };
 use keywright_core::{
     Secret,
-    credential::Credentials,
+    credential::{BulkRegenerations, Credentials},
     interpolation::Interpolation,
     ports::{Clock, Identifiers},
 };
@@ -79,6 +79,7 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         generators: runtime.generators(),
         certificates: Arc::new(X509Certificates),
         certificate_settings,
+        bulk_regenerations: BulkRegenerations::default(),
         clock,
         identifiers,
     };

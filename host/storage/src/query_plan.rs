@@ -12,12 +12,14 @@ use crate::{SqliteDatabase, SqliteOptions, credential::statements as credential,
 fn indexed_statements() -> Vec<String> {
     let newest_by_names = credential::newest_by_names(3);
     let newest_signed_by = credential::newest_signed_by(3);
+    let newest_ids_signed_by = credential::newest_ids_signed_by(3);
     [
         credential::VERSION_BY_ID,
         credential::VERSIONS_NEWEST_FIRST,
         credential::VERSIONS_CURRENT,
         &newest_by_names,
         &newest_signed_by,
+        &newest_ids_signed_by,
         credential::VERSIONS_OF_CREDENTIAL_NEWEST_FIRST,
         credential::VERSIONS_OF_CREDENTIAL_CURRENT,
         credential::CERTIFICATES,

@@ -71,3 +71,21 @@ async fn one_that_is_deleted_meanwhile_is_left_out() {
     assert!(others.iter().all(|name| text.contains(name)), "{text}");
     server.get("/api/v1/data?name=/deleted").await.expect(404);
 }
+
+#[tokio::test]
+async fn one_that_an_authority_signs_while_it_is_regenerated_is_regenerated_too() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    authority(&server, "/middle", Some("/root")).await;
+    leaves(&server, "/root", SLOW_KEY, LEAVES).await;
+    let bulk = begin(&server, "/root", 2).await;
+    for number in 0..2 {
+        leaf(&server, &format!("/late/{number}"), "/middle").await;
+    }
+    assert_eq!(bulk.await.unwrap().unwrap().status(), 200);
+    let middle = given::newest(&server, "/middle").await;
+    for number in 0..2 {
+        let late = given::newest(&server, &format!("/late/{number}")).await;
+        assert_signed_by(&late, &middle);
+    }
+}

@@ -234,9 +234,9 @@ fn status(failure: &Failure, endpoint: Endpoint) -> StatusCode {
         Failure::ReferencesTooLarge { .. }
         | Failure::TooManySigned { .. }
         | Failure::ValueTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-        Failure::Contended | Failure::Repository(RepositoryFailure::Unavailable(_)) => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
+        Failure::Contended
+        | Failure::Repository(RepositoryFailure::Unavailable(_))
+        | Failure::TooManyBulkRegenerations => StatusCode::SERVICE_UNAVAILABLE,
         Failure::GeneratedCertificateRefused(_)
         | Failure::Repository(RepositoryFailure::Inconsistent(_) | RepositoryFailure::Query(_))
         | Failure::Seal(_)
@@ -275,12 +275,15 @@ fn retry_after(failure: &Failure) -> Option<Duration> {
         Failure::Plugin(PluginFailure::QueueFull { retry_after }) => Some(*retry_after),
         Failure::NotAllRegenerated { reason, .. } => retry_after(reason),
         Failure::Contended => Some(CONTENDED_RETRY_AFTER),
+        Failure::TooManyBulkRegenerations => Some(BULK_REGENERATION_RETRY_AFTER),
         Failure::Repository(RepositoryFailure::Unavailable(_)) => Some(DATABASE_RETRY_AFTER),
         _ => None,
     }
 }
 
 const CONTENDED_RETRY_AFTER: Duration = Duration::from_secs(1);
+
+const BULK_REGENERATION_RETRY_AFTER: Duration = Duration::from_secs(10);
 
 const DATABASE_RETRY_AFTER: Duration = Duration::from_secs(5);
 
@@ -345,6 +348,7 @@ mod tests {
             (Failure::TransitionalVersionRefused(""), 400),
             (Failure::OnlyVersion, 400),
             (Failure::Contended, 503),
+            (Failure::TooManyBulkRegenerations, 503),
             (not_all_regenerated(Failure::IssuerNotFound), 404),
             (not_all_regenerated(Failure::Contended), 503),
             (Failure::TooManySigned { limit: "one" }, 413),
@@ -364,8 +368,13 @@ mod tests {
         let failure = ApiFailure::of(not_all_regenerated(Failure::NotFound), Endpoint::Other);
         assert!(failure.error.contains("/leaf"), "{}", failure.error);
         assert!(failure.error.ends_with(&Failure::NotFound.to_string()));
-        let failure = ApiFailure::of(not_all_regenerated(Failure::Contended), Endpoint::Other);
-        assert!(failure.retry_after.is_some());
+        for failure in [
+            not_all_regenerated(Failure::Contended),
+            Failure::TooManyBulkRegenerations,
+        ] {
+            let failure = ApiFailure::of(failure, Endpoint::Other);
+            assert!(failure.retry_after.is_some());
+        }
     }
 
     fn not_all_regenerated(reason: Failure) -> Failure {

@@ -20,7 +20,7 @@ use keywright_core::{
         Resolver, SealFailure, SealedPlace, Sealer, SigningRefused, Violation,
     },
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 /// A clock that stands until it is set.
@@ -77,6 +77,9 @@ impl Generators for EchoGenerators {
 }
 
 /// Makes a value that repeats the parameters, or does what a parameter `fault` asks for.
+///
+/// It makes more of parameters than was asked for where they say in `more` what that is, and recovers from a value that was
+/// set the parameters that its member `certificate` holds as JSON.
 struct EchoGenerator(PluginIdentity);
 
 fn identity() -> PluginIdentity {
@@ -116,7 +119,7 @@ impl Generator for EchoGenerator {
             fault,
         };
         match parameters.text("fault") {
-            None => Ok(parameters.clone()),
+            None => Ok(with_more(parameters)),
             Some("full") => Err(PluginFailure::QueueFull {
                 retry_after: Duration::from_secs(3),
             }),
@@ -149,14 +152,35 @@ impl Generator for EchoGenerator {
     async fn recover(
         &self,
         parameters: Option<&Parameters>,
-        _: &Secret,
+        value: &Secret,
     ) -> Result<Option<Recovered>, PluginFailure> {
+        let parameters = match parameters {
+            Some(parameters) => Some(with_more(parameters)),
+            None => set_parameters(value),
+        };
         Ok(parameters.map(|parameters| Recovered {
-            parameters: parameters.clone(),
+            parameters,
             is_complete: true,
         }))
     }
 }
+
+fn with_more(parameters: &Parameters) -> Parameters {
+    let mut members: Map<String, Value> = serde_json::from_str(&parameters.to_json()).unwrap();
+    if let Some(Value::Object(more)) = members.get("more").cloned() {
+        members.extend(more);
+    }
+    Parameters::new(members)
+}
+
+fn set_parameters(value: &Secret) -> Option<Parameters> {
+    let value: Value = serde_json::from_str(value.expose()).unwrap();
+    let members = serde_json::from_str(value.get("certificate")?.as_str()?);
+    members.ok().map(Parameters::new)
+}
+
+/// How long every certificate lasts that is set.
+pub(crate) const SET_DURATION_DAYS: u32 = 5_000;
 
 /// Takes everything for a good certificate.
 pub(crate) struct CredulousCertificates;
@@ -164,6 +188,10 @@ pub(crate) struct CredulousCertificates;
 impl Certificates for CredulousCertificates {
     fn facts(&self, _: &str) -> Result<CertificateFacts, CertificateRefused> {
         Ok(facts())
+    }
+
+    fn duration_days(&self, _: &str) -> Result<u32, CertificateRefused> {
+        Ok(SET_DURATION_DAYS)
     }
 
     fn check_members(

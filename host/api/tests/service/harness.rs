@@ -26,8 +26,11 @@ use keywright_api::{
     router,
 };
 use keywright_core::{
-    Secret, certificate::CertificateSettings, credential::Credentials,
-    interpolation::Interpolation, ports::Clock,
+    Secret,
+    certificate::CertificateSettings,
+    credential::{BulkRegenerations, Credentials},
+    interpolation::Interpolation,
+    ports::Clock,
 };
 use serde_json::{Value, json};
 use tower::ServiceExt;
@@ -180,6 +183,7 @@ impl Service {
             generators: Arc::new(EchoGenerators),
             certificates: Arc::new(CredulousCertificates),
             certificate_settings,
+            bulk_regenerations: BulkRegenerations::default(),
             clock: Arc::clone(&clock) as _,
             identifiers: Arc::new(RandomIdentifiers),
         };

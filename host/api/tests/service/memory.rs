@@ -1,10 +1,12 @@
 //! A repository that keeps everything in memory.
 
+mod given;
+
 use std::{
     collections::HashSet,
     sync::{
         Mutex,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -12,19 +14,16 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use keywright_core::{
     credential::{
-        ChainLink, CredentialName, CredentialType, EffectiveExpiry, Find, FindNames,
-        FoundCredential, ListedCertificate, ListedVersion, LookupName, StoredVersion,
+        ChainLink, CredentialName, EffectiveExpiry, Find, FindNames, FoundCredential,
+        ListedCertificate, ListedVersion, LookupName, StoredVersion,
     },
     ports::{
-        Additions, AppendCondition, Appended, CredentialRepository, Envelope, NewVersion,
-        RepositoryFailure, TransitionalMoved, TransitionalVersion, VersionDeleted,
+        Additions, AllAppended, AppendCondition, Appended, CredentialRepository, NewVersion,
+        ReadVersions, RepositoryFailure, TransitionalMoved, TransitionalVersion, VersionDeleted,
         VersionSelection,
     },
 };
-use serde_json::{Value, json};
 use uuid::Uuid;
-
-use crate::fakes::facts;
 
 #[derive(Default)]
 pub(crate) struct Memory {
@@ -35,61 +34,13 @@ pub(crate) struct Memory {
     pub(crate) is_contended: AtomicBool,
     /// Whether a credential is deleted and made anew just before a version is added to it.
     pub(crate) is_anew_before_append: AtomicBool,
+    /// Whether everything is deleted just before a version is added.
+    pub(crate) is_deleted_before_append: AtomicBool,
+    /// How many times more `/root` gets another version just before a version is added.
+    pub(crate) root_replaced_before_append: AtomicUsize,
 }
 
 impl Memory {
-    /// The id of a credential that is there.
-    pub(crate) fn credential_id(&self, name: &str) -> Uuid {
-        let versions = self.newest_first().unwrap();
-        let mut ids = versions
-            .iter()
-            .filter(|stored| stored.name.as_str() == name)
-            .map(|stored| stored.credential_id);
-        ids.next().unwrap()
-    }
-
-    /// What was sealed of the newest version of a credential; nothing is encrypted here.
-    pub(crate) fn newest_plaintext(&self, name: &str) -> Value {
-        let versions = self.newest_first().unwrap();
-        let newest = versions
-            .iter()
-            .find(|stored| stored.name.as_str() == name)
-            .unwrap();
-        serde_json::from_slice(&newest.envelope.ciphertext).unwrap()
-    }
-
-    /// Stores a certificate as if this authority had signed it.
-    pub(crate) fn store_signed(&self, name: &str, signed_by: &str) {
-        let mut versions = self.versions.lock().unwrap();
-        let members = json!({"certificate": "c", "private_key": "k"});
-        let content = json!({"value": members, "parameters": members});
-        let sequence = i64::try_from(versions.len()).unwrap();
-        versions.push(StoredVersion {
-            id: Uuid::new_v4(),
-            sequence,
-            credential_id: Uuid::new_v4(),
-            name: CredentialName::parse(name).unwrap(),
-            credential_type: CredentialType::parse("certificate").unwrap(),
-            created_at: DateTime::UNIX_EPOCH,
-            is_transitional: false,
-            is_generated: Some(true),
-            certificate: Some(facts()),
-            signed_by: Some(CredentialName::parse(signed_by).unwrap()),
-            issuer: None,
-            provenance: None,
-            envelope: Envelope {
-                key_id: Uuid::nil(),
-                nonce: Vec::new(),
-                ciphertext: content.to_string().into_bytes(),
-            },
-        });
-    }
-
-    /// How many versions there are.
-    pub(crate) fn count(&self) -> usize {
-        self.versions.lock().unwrap().len()
-    }
-
     fn newest_first(&self) -> Result<Vec<StoredVersion>, RepositoryFailure> {
         if self.is_away.load(Ordering::SeqCst) {
             return Err(RepositoryFailure::Unavailable("cause-of-the-outage".into()));
@@ -192,11 +143,33 @@ impl CredentialRepository for Memory {
         &self,
         version: NewVersion,
         condition: AppendCondition,
+        unchanged: &[ReadVersions],
     ) -> Result<Appended, RepositoryFailure> {
         if self.is_anew_before_append.load(Ordering::SeqCst) {
             let new_id = Uuid::new_v4();
             for stored in self.versions.lock().unwrap().iter_mut() {
                 stored.credential_id = new_id;
+            }
+        }
+        if self.is_deleted_before_append.load(Ordering::SeqCst) {
+            self.versions.lock().unwrap().clear();
+        }
+        let replace = |count: usize| count.checked_sub(1);
+        let replaced = &self.root_replaced_before_append;
+        if replaced
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, replace)
+            .is_ok()
+        {
+            self.store_signed("/root", "/root");
+        }
+        for read in unchanged {
+            let versions = self.versions_by_name(&read.name, read.selection).await?;
+            if !versions
+                .iter()
+                .map(|stored| stored.id)
+                .eq(read.ids.iter().copied())
+            {
+                return Ok(Appended::Outdated);
             }
         }
         let existing = self
@@ -227,16 +200,21 @@ impl CredentialRepository for Memory {
         Ok(Appended::Written(Box::new(stored)))
     }
 
-    async fn append_all(&self, additions: Additions) -> Result<bool, RepositoryFailure> {
+    async fn append_all(&self, additions: Additions) -> Result<AllAppended, RepositoryFailure> {
         if self.is_contended.load(Ordering::SeqCst) {
-            return Ok(false);
+            let versions = additions.versions.into_iter();
+            let versions = versions.map(|(version, _)| version).collect();
+            return Ok(AllAppended::Changed(versions));
         }
         let mut versions = self.versions.lock().unwrap();
+        let mut written = Vec::new();
         for (version, _) in additions.versions {
             let sequence = i64::try_from(versions.len()).unwrap();
-            versions.push(stored(version, sequence, Uuid::nil()));
+            let stored = stored(version, sequence, Uuid::nil());
+            versions.push(stored.clone());
+            written.push(stored);
         }
-        Ok(true)
+        Ok(AllAppended::Written(written))
     }
 
     async fn effective_expiries(
@@ -328,7 +306,11 @@ impl CredentialRepository for Memory {
         for version in versions.iter_mut().filter(own) {
             version.is_transitional = Some(version.id) == chosen;
         }
-        Ok(TransitionalMoved::Moved)
+        let mut own: Vec<StoredVersion> = versions.clone();
+        own.retain(|stored| stored.credential_id == credential_id);
+        own.reverse();
+        let current = selected(own, VersionSelection::Current);
+        Ok(TransitionalMoved::Moved(current))
     }
 
     async fn delete_version(

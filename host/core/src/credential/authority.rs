@@ -4,9 +4,9 @@ use crate::{
     Failure, Secret,
     credential::{
         CredentialName, Credentials, IssuerVersion, LookupName, StoredVersion,
-        stored_certificate::StoredCertificate,
+        current::CurrentVersions, stored_certificate::StoredCertificate,
     },
-    ports::{CertificateRefused, VersionSelection},
+    ports::{CertificateRefused, ReadVersions},
 };
 
 /// The version of an authority that signs, decrypted.
@@ -22,6 +22,8 @@ pub(super) struct Authority {
     /// The certificate of the other version in rotation, PEM: of the transitional one, or, where that one signs, of the
     /// newest that is not. Absent when the authority has no other.
     pub(super) trusted_certificate: Option<String>,
+    /// What was read to find it.
+    pub(super) read: ReadVersions,
 }
 
 impl Authority {
@@ -31,6 +33,7 @@ impl Authority {
         issuer: Option<IssuerVersion>,
         signing: StoredCertificate,
         trusted_certificate: Option<String>,
+        read: ReadVersions,
     ) -> Result<Self, Failure> {
         Ok(Self {
             name,
@@ -38,6 +41,7 @@ impl Authority {
             certificate: signing.certificate.ok_or(member_absent("certificate"))?,
             private_key: signing.private_key.ok_or(member_absent("private_key"))?,
             trusted_certificate,
+            read,
         })
     }
 }
@@ -61,25 +65,23 @@ impl Credentials {
         name: &LookupName,
         transitional_parent: TransitionalParent,
     ) -> Result<Authority, Failure> {
-        let current = self
-            .repository
-            .versions_by_name(name, VersionSelection::Current)
-            .await?;
-        self.authority_of(current, transitional_parent)
+        let current = self.current_versions(name).await?;
+        self.authority_of(name, current, transitional_parent)
     }
 
-    /// As [`Credentials::authority_in_use`], out of the versions that [`VersionSelection::Current`] chose.
+    /// As [`Credentials::authority_in_use`], out of its versions.
     pub(super) fn authority_of(
         &self,
-        current: Vec<StoredVersion>,
+        name: &LookupName,
+        current: CurrentVersions,
         transitional_parent: TransitionalParent,
     ) -> Result<Authority, Failure> {
-        let (transitional, in_use): (Vec<_>, Vec<_>) = current
-            .into_iter()
+        let read = current.as_read(name);
+        let in_use = current
+            .in_use
             .filter(|version| version.credential_type.is_certificate())
-            .partition(|version| version.is_transitional);
-        let in_use = in_use.into_iter().next().ok_or(Failure::IssuerNotFound)?;
-        let (signing, trusted) = match transitional.into_iter().next() {
+            .ok_or(Failure::IssuerNotFound)?;
+        let (signing, trusted) = match current.transitional {
             Some(transitional)
                 if transitional_parent == TransitionalParent::MaySign
                     && transitional.sequence > in_use.sequence =>
@@ -94,7 +96,7 @@ impl Credentials {
             .map(|version| self.certificate_of(version))
             .transpose()?
             .and_then(|trusted| trusted.certificate);
-        Authority::new(name, issuer, self.certificate_of(signing)?, trusted)
+        Authority::new(name, issuer, self.certificate_of(signing)?, trusted, read)
     }
 
     /// The members of a stored certificate, decrypted.

@@ -7,7 +7,7 @@ use crate::{
     certificate::EffectiveParameters,
     credential::{
         CredentialName, CredentialType, CredentialVersion, Credentials, Issuance, LookupName,
-        Metadata, Parameters, StoredVersion, Written,
+        Metadata, Parameters, StoredVersion, Written, asked,
         service::{Draft, OpenVersion},
         stored_certificate::StoredCertificate,
     },
@@ -57,7 +57,7 @@ impl Credentials {
         }
         let generator = self.generator(&generate.credential_type)?;
         let parameters = requested_parameters(&generate, generator.as_ref())?;
-        let normalized = generator.normalize(&parameters).await?;
+        let normalized = asked::normalize(generator.as_ref(), &parameters).await?;
         let effective = self
             .certificate_settings
             .apply(&generate.credential_type, normalized);
@@ -87,7 +87,11 @@ impl Credentials {
                     AppendCondition::NewestIs(existing.newest.as_ref().map(|newest| newest.id))
                 }
             };
-            match self.repository.append(version.clone(), condition).await? {
+            let appended = self
+                .repository
+                .append(version.clone(), condition, &draft.unchanged)
+                .await?;
+            match appended {
                 Appended::Written(stored) => {
                     let version = OpenVersion {
                         stored: *stored,
@@ -98,6 +102,8 @@ impl Credentials {
                 Appended::TypeDiffers(existing) => return Err(Failure::TypeDiffers(existing)),
                 Appended::TransitionalExists => return Err(Failure::TransitionalExists),
                 Appended::Changed => made = Some((draft, version)),
+                // Others have changed the authority meanwhile: what it signed is made anew.
+                Appended::Outdated => {}
             }
         }
         Err(Failure::Contended)
@@ -181,10 +187,10 @@ impl Credentials {
         if signer.lookup() == version.stored.name.lookup() {
             return Ok(false);
         }
-        let Some(issuer) = self.version_in_use(&signer.lookup()).await? else {
+        let Some(issuer) = self.current_versions(&signer.lookup()).await?.in_use else {
             return Ok(false);
         };
-        let issuer = StoredCertificate::parse(&self.open(issuer)?.content.value)?;
+        let issuer = self.certificate_of(issuer)?;
         let ca = StoredCertificate::parse(&version.content.value)?.ca;
         Ok(match (ca, issuer.certificate) {
             (Some(ca), Some(certificate)) => {
@@ -195,7 +201,7 @@ impl Credentials {
     }
 }
 
-/// How often a write is decided anew when other writers of the same name come first.
+/// How often a write is decided anew when other writers of the same name, or of its authority, come first.
 const ATTEMPTS_MAX: usize = 16;
 
 /// What there is of a credential.

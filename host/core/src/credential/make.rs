@@ -9,6 +9,7 @@ use crate::{
     certificate::{CertificateFacts, DURATION_DAYS_MAX, IssuanceRules},
     credential::{
         CredentialName, CredentialType, Credentials, LookupName, Parameters,
+        asked::{DURATION, IS_CA},
         authority::{Authority, TransitionalParent},
         content::Content,
         service::Draft,
@@ -97,6 +98,10 @@ impl Credentials {
             signed_by,
             issuer: authority.and_then(|authority| authority.issuer),
             provenance: Some(generator.identity().clone()),
+            unchanged: authority
+                .map(|authority| authority.read.clone())
+                .into_iter()
+                .collect(),
         })
     }
 
@@ -117,11 +122,11 @@ impl Credentials {
 
     fn issuance_rules(&self, parameters: &Parameters) -> IssuanceRules {
         let duration_days = parameters
-            .member("duration")
+            .member(DURATION)
             .and_then(Value::as_u64)
             .and_then(|days| u32::try_from(days).ok());
         IssuanceRules {
-            may_be_authority: parameters.is_true("is_ca"),
+            may_be_authority: parameters.is_true(IS_CA),
             duration_days_max: duration_days.unwrap_or(DURATION_DAYS_MAX),
             now: self.now_in_seconds(),
         }

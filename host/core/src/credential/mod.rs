@@ -1,9 +1,11 @@
 //! Credentials: their names, types and versions, and one file for each thing that can be done with them.
 
+mod asked;
 mod authority;
 mod bulk_regenerate;
 mod certificates;
 mod content;
+mod current;
 mod delete;
 mod find;
 mod generate;
@@ -23,7 +25,7 @@ mod value;
 mod version;
 
 pub use authority::TransitionalParent;
-pub use bulk_regenerate::BULK_CERTIFICATES_MAX;
+pub use bulk_regenerate::{BULK_CERTIFICATES_MAX, BULK_REGENERATIONS_MAX, BulkRegenerations};
 pub use certificates::{
     CHAIN_DEPTH_MAX, CertificateSummary, ChainLink, EffectiveExpiry, ListedCertificate,
     ListedVersion, NewCertificateVersion, RegenerateCertificate,

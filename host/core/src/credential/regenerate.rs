@@ -1,13 +1,14 @@
 //! Regenerating a credential from the parameters of its newest version.
 
-use serde_json::Value;
-
 use crate::{
     Failure,
-    certificate::EffectiveParameters,
+    certificate::{DURATION_DAYS_MAX, EffectiveParameters},
     credential::{
         CredentialName, Credentials, LookupName, Metadata, Parameters, StoredVersion, Written,
-        generate::written_answer, service::OpenVersion,
+        asked::{self, SetCertificate},
+        generate::written_answer,
+        service::{ATTEMPTS_MAX, OpenVersion},
+        stored_certificate::StoredCertificate,
     },
     ports::{AppendCondition, Generator, PluginFailure, VersionSelection},
 };
@@ -28,6 +29,16 @@ impl Credentials {
     /// [`Failure::NotFound`]; [`Failure::NotRegeneratable`] when the value was set and says too little, or its type is
     /// set only; or when the plugin fails.
     pub async fn regenerate(&self, regenerate: Regenerate) -> Result<Written, Failure> {
+        for _ in 0..ATTEMPTS_MAX {
+            if let Some(written) = self.try_to_regenerate(&regenerate).await? {
+                return Ok(written);
+            }
+        }
+        Err(Failure::Contended)
+    }
+
+    /// None: others have changed the authority meanwhile.
+    async fn try_to_regenerate(&self, regenerate: &Regenerate) -> Result<Option<Written>, Failure> {
         let newest = self
             .repository
             .versions_by_name(&regenerate.name, VersionSelection::Newest(1))
@@ -55,9 +66,12 @@ impl Credentials {
                 generator.as_ref(),
             )
             .await?;
-        draft.content.metadata = regenerate.metadata;
-        let version = self.append_open(draft, AppendCondition::Always).await?;
-        Ok(written_answer(self.presented(version)?, &effective))
+        draft.content.metadata.clone_from(&regenerate.metadata);
+        let condition = AppendCondition::CredentialIs(base.stored.credential_id);
+        let appended = self.append(draft, condition).await?;
+        appended
+            .map(|version| Ok(written_answer(self.presented(version)?, &effective)))
+            .transpose()
     }
 
     /// The parameters with which to make a stored version anew: its own, under the settings of today.
@@ -66,52 +80,64 @@ impl Credentials {
         base: &OpenVersion,
         generator: &dyn Generator,
     ) -> Result<EffectiveParameters, Failure> {
-        let parameters = parameters_of(base, generator).await?;
+        let parameters = self.parameters_of(base, generator).await?;
         Ok(self
             .certificate_settings
             .apply(&base.stored.credential_type, parameters))
     }
-}
 
-/// The canonical parameters with which to make a stored version anew.
-pub(super) async fn parameters_of(
-    base: &OpenVersion,
-    generator: &dyn Generator,
-) -> Result<Parameters, Failure> {
-    let recovered = match generator
-        .recover(base.content.parameters.as_ref(), &base.content.value)
-        .await
-    {
-        Ok(Some(recovered)) => recovered.parameters,
-        Ok(None) => {
-            return Err(Failure::NotRegeneratable(
-                "its value was set, not generated".to_owned(),
-            ));
+    /// The canonical parameters with which to make a stored version anew.
+    pub(super) async fn parameters_of(
+        &self,
+        base: &OpenVersion,
+        generator: &dyn Generator,
+    ) -> Result<Parameters, Failure> {
+        let stored = base.content.parameters.as_ref();
+        let recovered = match generator.recover(stored, &base.content.value).await {
+            Ok(Some(recovered)) => recovered.parameters,
+            Ok(None) => {
+                return Err(Failure::NotRegeneratable(
+                    "its value was set, not generated".to_owned(),
+                ));
+            }
+            Err(PluginFailure::ValueRefused(violation)) => {
+                return Err(Failure::NotRegeneratable(violation.to_string()));
+            }
+            Err(failure) => return Err(failure.into()),
+        };
+        let Some(issuer_parameter) = generator.issuer_parameter() else {
+            return Ok(recovered);
+        };
+        match stored {
+            Some(stored) => Ok(asked::as_stored(recovered, stored, issuer_parameter)),
+            None => asked::as_set(
+                recovered,
+                &self.set_certificate_of(base)?,
+                generator,
+                issuer_parameter,
+            ),
         }
-        Err(PluginFailure::ValueRefused(violation)) => {
-            return Err(Failure::NotRegeneratable(violation.to_string()));
-        }
-        Err(failure) => return Err(failure.into()),
-    };
-    let Some(issuer_parameter) = generator.issuer_parameter() else {
-        return Ok(recovered);
-    };
-    if base.content.parameters.is_some() {
-        return Ok(recovered);
     }
-    let mut parameters = recovered;
-    if let Some(signer) = signer_of(&base.stored) {
-        parameters.insert(issuer_parameter, Value::String(signer.to_string()));
-        // A plugin can tell only by the names who signed with an algorithm that it does not know; the host has checked.
-        if parameters.is_true("self_sign") {
-            parameters.insert("self_sign", Value::Bool(false));
-        }
-    } else if !parameters.is_true("self_sign") {
-        return Err(Failure::NotRegeneratable(
-            "it was set, and the authority that signed it is not known by name".to_owned(),
-        ));
+
+    /// What the host itself reads in a certificate that was set; of another type it knows nothing.
+    fn set_certificate_of<'a>(&self, base: &'a OpenVersion) -> Result<SetCertificate<'a>, Failure> {
+        let facts = base.stored.certificate.as_ref();
+        let duration_days = match facts {
+            Some(_) => {
+                let value = StoredCertificate::parse(&base.content.value)?;
+                let certificate = value.certificate.ok_or(Failure::StoredValueMalformed)?;
+                self.certificates
+                    .duration_days(&certificate)
+                    .map_err(|_| Failure::StoredValueMalformed)?
+            }
+            None => DURATION_DAYS_MAX,
+        };
+        Ok(SetCertificate {
+            signer: signer_of(&base.stored),
+            is_authority: facts.is_some_and(|facts| facts.is_certificate_authority),
+            duration_days,
+        })
     }
-    Ok(parameters)
 }
 
 /// The name of the credential that signed a version; none for a version that signed itself.

@@ -8,12 +8,12 @@ use crate::{
     Failure,
     certificate::{CertificateFacts, CertificateSettings},
     credential::{
-        CertificateMarks, CredentialName, CredentialType, CredentialVersion, IssuerVersion,
-        LookupName, PluginIdentity, StoredVersion, content::Content, value,
+        BulkRegenerations, CertificateMarks, CredentialName, CredentialType, CredentialVersion,
+        IssuerVersion, PluginIdentity, StoredVersion, content::Content, value,
     },
     ports::{
         AppendCondition, Appended, Certificates, Clock, CredentialRepository, Generator,
-        Generators, Identifiers, NewVersion, SealedPlace, Sealer, VersionSelection,
+        Generators, Identifiers, NewVersion, ReadVersions, SealedPlace, Sealer,
     },
 };
 
@@ -30,6 +30,8 @@ pub struct Credentials {
     pub certificates: Arc<dyn Certificates>,
     /// What holds for all certificates that are made.
     pub certificate_settings: CertificateSettings,
+    /// The bulk regenerations that are under way.
+    pub bulk_regenerations: BulkRegenerations,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Fresh ids.
@@ -48,7 +50,12 @@ pub(super) struct Draft {
     pub(super) signed_by: Option<CredentialName>,
     pub(super) issuer: Option<IssuerVersion>,
     pub(super) provenance: Option<PluginIdentity>,
+    /// What it was made from, which must still be read the same when it is written.
+    pub(super) unchanged: Vec<ReadVersions>,
 }
+
+/// How often something is made anew when others change what it was made from.
+pub(super) const ATTEMPTS_MAX: usize = 4;
 
 /// A version with everything that was sealed.
 pub(crate) struct OpenVersion {
@@ -144,32 +151,23 @@ impl Credentials {
         })
     }
 
-    /// Adds a draft whatever the credential's newest version is.
-    pub(super) async fn append_always(&self, draft: Draft) -> Result<CredentialVersion, Failure> {
-        self.append(draft, AppendCondition::Always).await
-    }
-
-    /// Adds a draft if a condition still holds.
+    /// Adds a draft if a condition still holds; none when something that it was made from has changed.
     pub(super) async fn append(
         &self,
         draft: Draft,
         condition: AppendCondition,
-    ) -> Result<CredentialVersion, Failure> {
-        Ok(self.append_open(draft, condition).await?.into_version())
-    }
-
-    /// The same, with everything that was sealed.
-    pub(super) async fn append_open(
-        &self,
-        draft: Draft,
-        condition: AppendCondition,
-    ) -> Result<OpenVersion, Failure> {
+    ) -> Result<Option<OpenVersion>, Failure> {
         let version = self.seal(&draft)?;
-        match self.repository.append(version, condition).await? {
-            Appended::Written(stored) => Ok(OpenVersion {
+        let appended = self
+            .repository
+            .append(version, condition, &draft.unchanged)
+            .await?;
+        match appended {
+            Appended::Written(stored) => Ok(Some(OpenVersion {
                 stored: *stored,
                 content: draft.content,
-            }),
+            })),
+            Appended::Outdated => Ok(None),
             Appended::TransitionalExists => Err(Failure::TransitionalExists),
             Appended::TypeDiffers(existing) => Err(Failure::TypeDiffers(existing)),
             Appended::Changed => match condition {
@@ -177,18 +175,6 @@ impl Credentials {
                 AppendCondition::Always | AppendCondition::NewestIs(_) => Err(Failure::Contended),
             },
         }
-    }
-
-    /// The version of a credential that is in use: its newest that is not transitional.
-    pub(super) async fn version_in_use(
-        &self,
-        name: &LookupName,
-    ) -> Result<Option<StoredVersion>, Failure> {
-        let current = self
-            .repository
-            .versions_by_name(name, VersionSelection::Current)
-            .await?;
-        Ok(current.into_iter().find(|version| !version.is_transitional))
     }
 
     /// The present moment in whole seconds, as guests get it.

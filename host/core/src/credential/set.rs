@@ -8,6 +8,7 @@ use crate::{
         CredentialName, CredentialType, CredentialVersion, Credentials, Metadata, content::Content,
         service::Draft, value,
     },
+    ports::AppendCondition,
 };
 
 /// A request to set a credential.
@@ -42,7 +43,7 @@ impl Credentials {
                 generator.accept(&set.value).await?
             }
         };
-        self.append_always(Draft {
+        let draft = Draft {
             name: set.name,
             credential_type: set.credential_type,
             is_generated: Some(false),
@@ -57,8 +58,10 @@ impl Credentials {
             signed_by: None,
             issuer: None,
             provenance: None,
-        })
-        .await
+            unchanged: Vec::new(),
+        };
+        let appended = self.append(draft, AppendCondition::Always).await?;
+        Ok(appended.ok_or(Failure::Contended)?.into_version())
     }
 }
 

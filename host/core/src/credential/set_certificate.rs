@@ -7,10 +7,13 @@ use crate::{
     Failure, Secret,
     credential::{
         CredentialName, CredentialType, CredentialVersion, Credentials, IssuerVersion, LookupName,
-        Set, authority::member_absent, content::Content, service::Draft,
+        Set,
+        authority::member_absent,
+        content::Content,
+        service::{ATTEMPTS_MAX, Draft},
         stored_certificate::take_text,
     },
-    ports::{CertificateMembers, VersionSelection},
+    ports::{AppendCondition, CertificateMembers, ReadVersions},
 };
 
 /// Members that clients echo back from responses. They say what the host itself knows better, and are ignored.
@@ -25,11 +28,17 @@ impl Credentials {
     pub(super) async fn set_certificate(&self, set: Set) -> Result<CredentialVersion, Failure> {
         self.generator(&set.credential_type)?;
         let members = Members::parse(&set.value)?;
-        let mut draft = self
-            .draft_of_members(set.name, set.credential_type, members)
-            .await?;
-        draft.content.metadata = set.metadata;
-        self.append_always(draft).await
+        for _ in 0..ATTEMPTS_MAX {
+            let (name, credential_type) = (set.name.clone(), set.credential_type.clone());
+            let mut draft = self
+                .draft_of_members(name, credential_type, members.clone())
+                .await?;
+            draft.content.metadata.clone_from(&set.metadata);
+            if let Some(version) = self.append(draft, AppendCondition::Always).await? {
+                return Ok(version.into_version());
+            }
+        }
+        Err(Failure::Contended)
     }
 
     /// Checks what a caller brings, and completes it with the certificate of the authority that it names.
@@ -44,9 +53,11 @@ impl Credentials {
             None => None,
         };
         let ca_is_stored = signer.is_some();
+        let mut unchanged = Vec::new();
         let (signer_name, stored_issuer, trusted_ca) = match signer {
             Some(signer) => {
                 members.ca = Some(signer.certificate);
+                unchanged.push(signer.read);
                 (Some(signer.name), signer.issuer, signer.trusted_certificate)
             }
             None => (None, None, None),
@@ -79,6 +90,7 @@ impl Credentials {
             signed_by,
             issuer,
             provenance: None,
+            unchanged,
         })
     }
 
@@ -94,17 +106,15 @@ impl Credentials {
     /// A stored authority: its newest version that is not transitional must have signed, and the transitional one is
     /// trusted beside it. Nothing is signed now, so it needs no private key.
     async fn stored_authority(&self, ca_name: &str) -> Result<StoredAuthority, Failure> {
-        let (transitional, in_use): (Vec<_>, Vec<_>) = self
-            .repository
-            .versions_by_name(&LookupName::new(ca_name), VersionSelection::Current)
-            .await?
-            .into_iter()
+        let name = LookupName::new(ca_name);
+        let current = self.current_versions(&name).await?;
+        let read = current.as_read(&name);
+        let in_use = current
+            .in_use
             .filter(|version| version.credential_type.is_certificate())
-            .partition(|version| version.is_transitional);
-        let in_use = in_use.into_iter().next().ok_or(Failure::IssuerNotFound)?;
-        let trusted = transitional
-            .into_iter()
-            .next()
+            .ok_or(Failure::IssuerNotFound)?;
+        let trusted = current
+            .transitional
             .map(|version| self.certificate_of(version))
             .transpose()?;
         Ok(StoredAuthority {
@@ -115,6 +125,7 @@ impl Credentials {
                 .certificate
                 .ok_or(member_absent("certificate"))?,
             trusted_certificate: trusted.and_then(|trusted| trusted.certificate),
+            read,
         })
     }
 }
@@ -127,9 +138,12 @@ struct StoredAuthority {
     certificate: String,
     /// The certificate of its transitional version, PEM.
     trusted_certificate: Option<String>,
+    /// What was read to find it.
+    read: ReadVersions,
 }
 
 /// What a caller sets, with empty strings already absent.
+#[derive(Clone)]
 pub(super) struct Members {
     ca: Option<String>,
     ca_name: Option<String>,

@@ -61,7 +61,7 @@ pub struct Issuance {
 }
 
 /// A version as the database has it: encrypted.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredVersion {
     /// Identifies this version.
     pub id: Uuid,

@@ -15,6 +15,12 @@ pub trait Certificates: Send + Sync {
     /// When it is not a certificate.
     fn facts(&self, certificate: &str) -> Result<CertificateFacts, CertificateRefused>;
 
+    /// The whole days between the beginning and the end of validity of the first certificate of a PEM text, at least one.
+    ///
+    /// # Errors
+    /// When it is not a certificate.
+    fn duration_days(&self, certificate: &str) -> Result<u32, CertificateRefused>;
+
     /// Checks what a caller sets: that the certificate parses, that `ca` is an authority and signed it, and that the
     /// private key is its own. Absent members are not checked.
     ///

@@ -16,8 +16,9 @@ pub use plugins::{
     Generator, Generators, PluginFailure, PluginFault, Recovered, Reference, Resolver, Violation,
 };
 pub use storage::{
-    Additions, AppendCondition, Appended, CredentialRepository, NewVersion, ReadVersions,
-    RepositoryFailure, TransitionalMoved, TransitionalVersion, VersionDeleted, VersionSelection,
+    Additions, AllAppended, AppendCondition, Appended, CredentialRepository, NewVersion,
+    ReadSigned, ReadVersions, RepositoryFailure, TransitionalMoved, TransitionalVersion,
+    VersionDeleted, VersionSelection,
 };
 
 /// The time, as a parameter.

@@ -105,7 +105,8 @@ pub trait CredentialRepository: Send + Sync {
         signer: &LookupName,
     ) -> Result<Vec<CredentialName>, RepositoryFailure>;
 
-    /// Adds a version, and the credential when it is its first, in one transaction that looks at the state once more.
+    /// Adds a version, and the credential when it is its first, in one transaction that looks at the state once more, and
+    /// first at what must still be read as it was.
     ///
     /// When it answers [`Appended::Written`], the version is on disk.
     ///
@@ -115,15 +116,16 @@ pub trait CredentialRepository: Send + Sync {
         &self,
         version: NewVersion,
         condition: AppendCondition,
+        unchanged: &[ReadVersions],
     ) -> Result<Appended, RepositoryFailure>;
 
     /// Adds versions, all of them or none, in one transaction.
     ///
-    /// True: all of them are on disk. False: something is not any more as it was, and nothing was written.
+    /// When it answers [`AllAppended::Written`], all of them are on disk.
     ///
     /// # Errors
     /// When the database can't answer; then nothing was written.
-    async fn append_all(&self, additions: Additions) -> Result<bool, RepositoryFailure>;
+    async fn append_all(&self, additions: Additions) -> Result<AllAppended, RepositoryFailure>;
 
     /// Moves the transitional flag of a credential to a version, or takes it away, and adds versions of others, in one
     /// transaction.
@@ -179,6 +181,28 @@ pub struct Additions {
     pub versions: Vec<(NewVersion, AppendCondition)>,
     /// What must still be read as it was, before anything is changed.
     pub unchanged: Vec<ReadVersions>,
+    /// What [`CredentialRepository::newest_signed_by`] must still answer, before anything is changed.
+    pub signed: Vec<ReadSigned>,
+}
+
+/// What was read of all that some credentials had signed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadSigned {
+    /// The names of those that signed.
+    pub signers: Vec<LookupName>,
+    /// The ids of the newest versions that there were, in the order of the answer.
+    pub ids: Vec<Uuid>,
+}
+
+impl ReadSigned {
+    /// What was answered, when it was all that there was.
+    #[must_use]
+    pub fn new(signers: Vec<LookupName>, answer: &[StoredVersion]) -> Self {
+        Self {
+            signers,
+            ids: answer.iter().map(|version| version.id).collect(),
+        }
+    }
 }
 
 /// What was read of one credential.
@@ -235,12 +259,23 @@ pub enum AppendCondition {
 pub enum Appended {
     /// The condition does not hold any more; nothing was written.
     Changed,
+    /// Something that was read is not any more as it was; nothing was written.
+    Outdated,
     /// The version is transitional, and so is another one of the credential; nothing was written.
     TransitionalExists,
     /// The credential exists with this other type; nothing was written.
     TypeDiffers(CredentialType),
     /// It is written.
     Written(Box<StoredVersion>),
+}
+
+/// What came of adding versions of several credentials.
+#[derive(Debug)]
+pub enum AllAppended {
+    /// Something is not any more as it was, and nothing was written. They are given back, in their order.
+    Changed(Vec<NewVersion>),
+    /// They are written, in their order.
+    Written(Vec<StoredVersion>),
 }
 
 /// Which version of a credential is to carry the transitional flag.
@@ -255,14 +290,14 @@ pub enum TransitionalVersion {
 }
 
 /// What came of moving the transitional flag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TransitionalMoved {
     /// Something that should be added does not fit any more; nothing was changed.
     Changed,
     /// There is no such credential.
     CredentialAbsent,
-    /// The flag is where it was to be.
-    Moved,
+    /// The flag is where it was to be. These are the versions that [`VersionSelection::Current`] chooses now.
+    Moved(Vec<StoredVersion>),
     /// The credential has no such version; nothing was changed.
     VersionAbsent,
 }

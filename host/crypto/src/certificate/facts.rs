@@ -42,6 +42,18 @@ pub(super) fn facts(certificate: &X509Certificate<'_>) -> Option<CertificateFact
     })
 }
 
+/// The whole days between the beginning and the end of its validity, at least one.
+pub(super) fn duration_days(certificate: &X509Certificate<'_>) -> u32 {
+    let validity = certificate.validity();
+    let (begin, end) = (
+        validity.not_before.timestamp(),
+        validity.not_after.timestamp(),
+    );
+    u32::try_from(end.saturating_sub(begin) / SECONDS_A_DAY)
+        .unwrap_or_default()
+        .max(1)
+}
+
 /// Whether a certificate names itself as its issuer, and its own key verifies it.
 pub(super) fn is_self_signed(certificate: &X509Certificate<'_>) -> bool {
     certificate.issuer().as_raw() == certificate.subject().as_raw()
@@ -141,6 +153,8 @@ static CURVE_BITS: [(Oid<'_>, u32); 4] = [
 
 const SECP256K1: Oid<'static> = oid!(1.3.132.0.10);
 const ED25519_BITS: u32 = 256;
+
+const SECONDS_A_DAY: i64 = 24 * 60 * 60;
 
 /// What a block with a certificate may call itself (RFC 7468, section 5).
 const CERTIFICATE_LABELS: [&str; 2] = ["CERTIFICATE", "X509 CERTIFICATE"];

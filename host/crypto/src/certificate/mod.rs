@@ -29,6 +29,11 @@ impl Certificates for X509Certificates {
         read_facts(&parse(CERTIFICATE, &first_der(CERTIFICATE, certificate)?)?)
     }
 
+    fn duration_days(&self, certificate: &str) -> Result<u32, CertificateRefused> {
+        let der = first_der(CERTIFICATE, certificate)?;
+        Ok(facts::duration_days(&parse(CERTIFICATE, &der)?))
+    }
+
     fn check_members(
         &self,
         members: CertificateMembers<'_>,

@@ -4,12 +4,12 @@ use chrono::{DateTime, Utc};
 use keywright_core::{
     certificate::CertificateFacts,
     credential::{CredentialName, CredentialType, IssuerVersion, StoredVersion},
-    ports::{AppendCondition, Appended, Identifiers, NewVersion, RepositoryFailure},
+    ports::{AppendCondition, Appended, Identifiers, NewVersion, ReadVersions, RepositoryFailure},
 };
 use sqlx::SqliteConnection;
 use uuid::Uuid;
 
-use super::{row, statements};
+use super::{append_all::are_unchanged, row, statements};
 use crate::{
     connections::Connections,
     failure::{column, repository_failure},
@@ -20,43 +20,88 @@ pub(super) async fn append(
     identifiers: &dyn Identifiers,
     version: NewVersion,
     condition: AppendCondition,
+    unchanged: &[ReadVersions],
 ) -> Result<Appended, RepositoryFailure> {
     let mut connection = writer.lend().await?;
     let mut transaction = connection.begin().await?;
-    let appended = append_within(&mut transaction, identifiers, version, condition).await?;
-    if matches!(appended, Appended::Written(_)) {
-        transaction.commit().await?;
+    if !are_unchanged(&mut transaction, unchanged).await? {
+        return Ok(Appended::Outdated);
     }
-    Ok(appended)
+    match append_within(&mut transaction, identifiers, &version, condition).await? {
+        Ok(place) => {
+            transaction.commit().await?;
+            Ok(Appended::Written(Box::new(place.stored(version))))
+        }
+        Err(refused) => Ok(refused),
+    }
 }
 
-/// Adds a version within a transaction, which the caller commits when the version is written, and only then.
+/// Adds a version within a transaction, which the caller commits when the version is written, and only then. What comes
+/// instead of a place is never [`Appended::Written`].
 pub(super) async fn append_within(
     connection: &mut SqliteConnection,
     identifiers: &dyn Identifiers,
-    version: NewVersion,
+    version: &NewVersion,
     condition: AppendCondition,
-) -> Result<Appended, RepositoryFailure> {
+) -> Result<Result<Place, Appended>, RepositoryFailure> {
     let credential = match find_credential(connection, &version.name).await? {
         Some(existing) => {
             if existing.credential_type != version.credential_type {
-                return Ok(Appended::TypeDiffers(existing.credential_type));
+                return Ok(Err(Appended::TypeDiffers(existing.credential_type)));
             }
             if !holds(condition, Some(&existing)) {
-                return Ok(Appended::Changed);
+                return Ok(Err(Appended::Changed));
             }
             existing
         }
-        None if !holds(condition, None) => return Ok(Appended::Changed),
-        None => insert_credential(connection, identifiers.fresh(), &version).await?,
+        None if !holds(condition, None) => return Ok(Err(Appended::Changed)),
+        None => insert_credential(connection, identifiers.fresh(), version).await?,
     };
-    let inserted = insert_version(connection, credential.sequence, &version).await?;
+    let inserted = insert_version(connection, credential.sequence, version).await?;
     let Some(sequence) = inserted else {
-        return Ok(Appended::TransitionalExists);
+        return Ok(Err(Appended::TransitionalExists));
     };
-    Ok(Appended::Written(Box::new(stored(
-        version, sequence, credential,
-    ))))
+    Ok(Ok(Place {
+        sequence,
+        credential,
+    }))
+}
+
+/// Where a version was added.
+pub(super) struct Place {
+    sequence: i64,
+    credential: Owner,
+}
+
+impl Place {
+    /// The version as it would be read back.
+    pub(super) fn stored(self, version: NewVersion) -> StoredVersion {
+        let Self {
+            sequence,
+            credential,
+        } = self;
+        StoredVersion {
+            id: version.id,
+            sequence,
+            credential_id: credential.id,
+            name: credential.name,
+            credential_type: credential.credential_type,
+            created_at: in_milliseconds(version.created_at),
+            is_transitional: version.is_transitional,
+            is_generated: version.is_generated,
+            certificate: version.certificate.map(|facts| CertificateFacts {
+                expires_at: in_milliseconds(facts.expires_at),
+                ..facts
+            }),
+            signed_by: version.signed_by,
+            issuer: version.issuer.map(|issuer| IssuerVersion {
+                expires_at: in_milliseconds(issuer.expires_at),
+                ..issuer
+            }),
+            provenance: version.provenance,
+            envelope: version.envelope,
+        }
+    }
 }
 
 /// The credential that a version belongs to.
@@ -184,31 +229,6 @@ fn is_second_transitional(error: &sqlx::Error) -> bool {
 
 /// The column of the unique index `credential_version_transitional`, by which SQLite names it.
 const TRANSITIONAL_COLUMN: &str = "credential_version.credential_sequence";
-
-/// The version as it would be read back.
-fn stored(version: NewVersion, sequence: i64, credential: Owner) -> StoredVersion {
-    StoredVersion {
-        id: version.id,
-        sequence,
-        credential_id: credential.id,
-        name: credential.name,
-        credential_type: credential.credential_type,
-        created_at: in_milliseconds(version.created_at),
-        is_transitional: version.is_transitional,
-        is_generated: version.is_generated,
-        certificate: version.certificate.map(|facts| CertificateFacts {
-            expires_at: in_milliseconds(facts.expires_at),
-            ..facts
-        }),
-        signed_by: version.signed_by,
-        issuer: version.issuer.map(|issuer| IssuerVersion {
-            expires_at: in_milliseconds(issuer.expires_at),
-            ..issuer
-        }),
-        provenance: version.provenance,
-        envelope: version.envelope,
-    }
-}
 
 /// The time as the database keeps it.
 fn in_milliseconds(time: DateTime<Utc>) -> DateTime<Utc> {

@@ -8,8 +8,8 @@ use sqlx::SqliteConnection;
 use uuid::Uuid;
 
 use super::{
-    append_all::{append_each, are_unchanged},
-    statements,
+    append_all::{append_each, fit},
+    statements, versions,
 };
 use crate::{
     connections::Connections,
@@ -25,7 +25,7 @@ pub(super) async fn move_transitional(
 ) -> Result<TransitionalMoved, RepositoryFailure> {
     let mut connection = writer.lend().await?;
     let mut transaction = connection.begin().await?;
-    if !are_unchanged(&mut transaction, &additions.unchanged).await? {
+    if !fit(&mut transaction, &additions).await? {
         return Ok(TransitionalMoved::Changed);
     }
     let Some(credential) = find_credential(&mut transaction, credential_id).await? else {
@@ -58,11 +58,18 @@ pub(super) async fn move_transitional(
         .await?;
     }
     point_at_versions(&mut transaction, credential).await?;
-    if !append_each(&mut transaction, identifiers, additions.versions).await? {
+    let current = sqlx::query(statements::VERSIONS_OF_CREDENTIAL_CURRENT)
+        .bind(credential_id)
+        .fetch_all(&mut *transaction)
+        .await
+        .map_err(repository_failure)?;
+    let current = versions(&current)?;
+    let appended = append_each(&mut transaction, identifiers, &additions.versions).await?;
+    if appended.is_none() {
         return Ok(TransitionalMoved::Changed);
     }
     transaction.commit().await?;
-    Ok(TransitionalMoved::Moved)
+    Ok(TransitionalMoved::Moved(current))
 }
 
 pub(super) async fn delete_version(
@@ -74,7 +81,7 @@ pub(super) async fn delete_version(
 ) -> Result<VersionDeleted, RepositoryFailure> {
     let mut connection = writer.lend().await?;
     let mut transaction = connection.begin().await?;
-    if !are_unchanged(&mut transaction, &additions.unchanged).await? {
+    if !fit(&mut transaction, &additions).await? {
         return Ok(VersionDeleted::Changed);
     }
     let Some(credential) = find_credential(&mut transaction, credential_id).await? else {
@@ -92,7 +99,8 @@ pub(super) async fn delete_version(
         .await
         .map_err(repository_failure)?;
     point_at_versions(&mut transaction, credential).await?;
-    if !append_each(&mut transaction, identifiers, additions.versions).await? {
+    let appended = append_each(&mut transaction, identifiers, &additions.versions).await?;
+    if appended.is_none() {
         return Ok(VersionDeleted::Changed);
     }
     transaction.commit().await?;

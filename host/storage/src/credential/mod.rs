@@ -19,9 +19,9 @@ use keywright_core::{
         ListedCertificate, LookupName, StoredVersion,
     },
     ports::{
-        Additions, AppendCondition, Appended, CredentialRepository, Identifiers, NewVersion,
-        RepositoryFailure, TransitionalMoved, TransitionalVersion, VersionDeleted,
-        VersionSelection,
+        Additions, AllAppended, AppendCondition, Appended, CredentialRepository, Identifiers,
+        NewVersion, ReadVersions, RepositoryFailure, TransitionalMoved, TransitionalVersion,
+        VersionDeleted, VersionSelection,
     },
 };
 use sqlx::{AssertSqlSafe, sqlite::SqliteRow};
@@ -154,17 +154,19 @@ impl CredentialRepository for SqliteCredentialRepository {
         &self,
         version: NewVersion,
         condition: AppendCondition,
+        unchanged: &[ReadVersions],
     ) -> Result<Appended, RepositoryFailure> {
         append::append(
             &self.pools.writer,
             self.identifiers.as_ref(),
             version,
             condition,
+            unchanged,
         )
         .await
     }
 
-    async fn append_all(&self, additions: Additions) -> Result<bool, RepositoryFailure> {
+    async fn append_all(&self, additions: Additions) -> Result<AllAppended, RepositoryFailure> {
         append_all::append_all(&self.pools.writer, self.identifiers.as_ref(), additions).await
     }
 

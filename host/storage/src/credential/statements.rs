@@ -68,16 +68,27 @@ pub(crate) fn newest_by_names(count: usize) -> String {
 /// The newest version of each credential of a type of which any version was signed by one of `count` names. The parameters
 /// are the type, the most rows, and the names.
 pub(crate) fn newest_signed_by(count: usize) -> String {
+    let select = select_version!(
+        "from credential c join credential_version v on v.sequence = c.newest_sequence"
+    );
+    signed_by(select, count)
+}
+
+/// As [`newest_signed_by`], the ids alone.
+pub(crate) fn newest_ids_signed_by(count: usize) -> String {
+    let select =
+        "select v.id from credential c join credential_version v on v.sequence = c.newest_sequence";
+    signed_by(select, count)
+}
+
+fn signed_by(select: &str, count: usize) -> String {
     let places: Vec<String> = (3..count + 3)
         .map(|position| format!("${position}"))
         .collect();
-    let select = select_version!(
-        "from credential c join credential_version v on v.sequence = c.newest_sequence
-         where c.credential_type = $1 and c.sequence in (
-             select s.credential_sequence from credential_version s where s.signed_by_folded in"
-    );
     format!(
-        "{select} ({})) order by c.sequence limit $2",
+        "{select} where c.credential_type = $1 and c.sequence in (
+             select s.credential_sequence from credential_version s where s.signed_by_folded in ({})
+         ) order by c.sequence limit $2",
         places.join(", ")
     )
 }

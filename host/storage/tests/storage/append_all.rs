@@ -2,10 +2,10 @@
 
 use crate::support::{Fixture, version};
 use keywright_core::{
-    credential::LookupName,
+    credential::{CredentialName, LookupName},
     ports::{
-        Additions, AppendCondition, CredentialRepository, NewVersion, ReadVersions,
-        RepositoryFailure, TransitionalMoved, TransitionalVersion, VersionDeleted,
+        Additions, AllAppended, AppendCondition, CredentialRepository, NewVersion, ReadSigned,
+        ReadVersions, RepositoryFailure, TransitionalMoved, TransitionalVersion, VersionDeleted,
         VersionSelection,
     },
 };
@@ -40,8 +40,10 @@ async fn append_all(
     let additions = Additions {
         versions,
         unchanged,
+        signed: Vec::new(),
     };
-    fixture.credentials.append_all(additions).await
+    let appended = fixture.credentials.append_all(additions).await?;
+    Ok(matches!(appended, AllAppended::Written(_)))
 }
 
 #[tokio::test]
@@ -123,6 +125,96 @@ async fn none_is_added_when_an_authority_is_not_as_it_was_read() {
 }
 
 #[tokio::test]
+async fn none_is_added_when_an_authority_has_signed_something_else_meanwhile() {
+    let fixture = Fixture::new().await;
+    let signed = async |name: &str, signed_by: &str| {
+        let new = version(&fixture, name, "certificate", 1);
+        let signed_by = Some(CredentialName::parse(signed_by).unwrap());
+        fixture.write(NewVersion { signed_by, ..new }).await
+    };
+    let a = signed("/a", "/root").await;
+    let b = signed("/b", "/Other").await;
+    let add = async |signers: &[&str], ids: &[Uuid]| {
+        let additions = Additions {
+            versions: vec![first(&fixture, "/new")],
+            unchanged: Vec::new(),
+            signed: vec![ReadSigned {
+                signers: signers.iter().copied().map(LookupName::new).collect(),
+                ids: ids.to_vec(),
+            }],
+        };
+        let appended = fixture.credentials.append_all(additions).await.unwrap();
+        matches!(appended, AllAppended::Written(_))
+    };
+    for (signers, ids) in [
+        (&["/root"][..], &[][..]),
+        (&["/root"], &[b]),
+        (&["/root"], &[a, b]),
+        (&["/root", "/other"], &[a]),
+        (&["/root", "/other"], &[b, a]),
+        (&["/nowhere"], &[a]),
+    ] {
+        assert!(!add(signers, ids).await, "{signers:?} {ids:?}");
+        assert_eq!(fixture.all("/new").await.len(), 0);
+    }
+    let phantom = signed("/c", "/root").await;
+    assert!(!add(&["/root"], &[a]).await);
+    let newer = signed("/a", "/elsewhere").await;
+    assert!(!add(&["/root"], &[a, phantom]).await);
+    assert!(add(&["/ROOT", "/other"], &[newer, b, phantom]).await);
+}
+
+#[tokio::test]
+async fn one_is_not_added_when_its_authority_is_not_as_it_was_read() {
+    let fixture = Fixture::new().await;
+    let old = fixture.append("/root", "certificate", 1).await;
+    let in_use = fixture.append("/root", "certificate", 2).await;
+    for (ids, expected) in [
+        (vec![], "Outdated"),
+        (vec![old], "Outdated"),
+        (vec![in_use], "Written"),
+    ] {
+        let new = version(&fixture, "/new", "certificate", 1);
+        let unchanged = [current("/root", &ids)];
+        let appended = fixture
+            .credentials
+            .append(new, AppendCondition::NewestIs(None), &unchanged);
+        let appended = format!("{:?}", appended.await.unwrap());
+        assert!(appended.starts_with(expected), "{ids:?}: {appended}");
+    }
+    assert_eq!(fixture.all("/new").await.len(), 1);
+}
+
+#[tokio::test]
+async fn what_is_written_is_told_as_it_is_read_back_and_what_is_not_comes_back() {
+    let fixture = Fixture::new().await;
+    let versions = vec![first(&fixture, "/b"), first(&fixture, "/a")];
+    let ids: Vec<Uuid> = versions.iter().map(|(version, _)| version.id).collect();
+    let add = async |unchanged: Vec<ReadVersions>| {
+        let additions = Additions {
+            versions: versions.clone(),
+            unchanged,
+            signed: Vec::new(),
+        };
+        fixture.credentials.append_all(additions).await.unwrap()
+    };
+    let changed = current("/nowhere", &[Uuid::nil()]);
+    let AllAppended::Changed(back) = add(vec![changed]).await else {
+        panic!("written")
+    };
+    assert!(back.iter().map(|version| version.id).eq(ids));
+    let AllAppended::Written(written) = add(Vec::new()).await else {
+        panic!("not written")
+    };
+    let stored = [fixture.all("/b").await, fixture.all("/a").await].concat();
+    assert_eq!(written, stored);
+    let AllAppended::Changed(back) = add(Vec::new()).await else {
+        panic!("written twice")
+    };
+    assert_eq!(back.len(), 2);
+}
+
+#[tokio::test]
 async fn a_failure_in_the_middle_leaves_nothing() {
     let fixture = Fixture::new().await;
     let (mut unsealed, condition) = first(&fixture, "/b");
@@ -167,6 +259,7 @@ async fn moving_the_flag_and_deleting_go_with_what_is_added_or_do_not_happen() {
     let additions = |newest: Uuid, read: &[Uuid]| Additions {
         versions: vec![following(&fixture, "/leaf", newest)],
         unchanged: vec![current("/root", read)],
+        signed: Vec::new(),
     };
     let to = TransitionalVersion::Id(old);
     for broken in [additions(leaf, &[old]), additions(new, &[new])] {
@@ -182,7 +275,7 @@ async fn moving_the_flag_and_deleting_go_with_what_is_added_or_do_not_happen() {
     }
     let credentials = &fixture.credentials;
     let moved = credentials.move_transitional(root, to, additions(leaf, &[new]));
-    assert_eq!(moved.await.unwrap(), TransitionalMoved::Moved);
+    assert!(matches!(moved.await.unwrap(), TransitionalMoved::Moved(_)));
     let leaf = fixture.all("/leaf").await[0].id;
     let deleted = credentials.delete_version(root, old, additions(leaf, &[new, old]));
     assert_eq!(deleted.await.unwrap(), VersionDeleted::Deleted);

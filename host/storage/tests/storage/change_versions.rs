@@ -4,6 +4,7 @@ use keywright_core::{
     credential::{Find, FindNames, LookupName},
     ports::{
         Additions, CredentialRepository, TransitionalMoved, TransitionalVersion, VersionDeleted,
+        VersionSelection,
     },
 };
 use uuid::Uuid;
@@ -29,7 +30,11 @@ async fn the_flag_moves_and_goes_and_the_row_stays_true() {
             .credentials
             .move_transitional(id, to, Additions::default())
             .await;
-        assert_eq!(moved.unwrap(), TransitionalMoved::Moved);
+        let chosen = fixture
+            .credentials
+            .versions_by_credential(id, VersionSelection::Current)
+            .await;
+        assert_eq!(moved.unwrap(), TransitionalMoved::Moved(chosen.unwrap()));
         assert_eq!(fixture.flagged("/c").await, flagged, "{to:?}");
         assert_eq!(fixture.found_at("/c").await, current, "{to:?}");
     }

@@ -34,7 +34,7 @@ async fn a_version_comes_back_as_it_was_appended() {
     let id = appended.id;
     let Appended::Written(written) = fixture
         .credentials
-        .append(appended, AppendCondition::NewestIs(None))
+        .append(appended, AppendCondition::NewestIs(None), &[])
         .await
         .unwrap()
     else {
@@ -152,7 +152,7 @@ async fn the_database_itself_keeps_a_second_transitional_version_out() {
     };
     let outcome = fixture
         .credentials
-        .append(second, AppendCondition::Always)
+        .append(second, AppendCondition::Always, &[])
         .await
         .unwrap();
     assert!(
@@ -173,7 +173,7 @@ async fn an_id_that_is_taken_is_not_mistaken_for_a_second_transitional_version()
     };
     let outcome = fixture
         .credentials
-        .append(second, AppendCondition::Always)
+        .append(second, AppendCondition::Always, &[])
         .await;
     assert!(
         matches!(outcome, Err(RepositoryFailure::Query(_))),
@@ -189,7 +189,7 @@ async fn a_version_for_a_credential_that_was_made_anew_is_not_added() {
     let condition = AppendCondition::CredentialIs(credential_id);
     let append = |milliseconds| {
         let new = version(&fixture, "/c", "certificate", milliseconds);
-        fixture.credentials.append(new, condition)
+        fixture.credentials.append(new, condition, &[])
     };
     assert!(matches!(append(2).await, Ok(Appended::Written(_))));
     let name = LookupName::new("/c");
@@ -242,13 +242,21 @@ async fn appending_checks_the_type_first_and_then_the_condition() {
         ("value", AppendCondition::NewestIs(Some(first)), "Changed"),
     ] {
         let new = version(&fixture, "/A", credential_type, 2);
-        let outcome = fixture.credentials.append(new, condition).await.unwrap();
+        let outcome = fixture
+            .credentials
+            .append(new, condition, &[])
+            .await
+            .unwrap();
         assert!(format!("{outcome:?}").starts_with(expected), "{outcome:?}");
     }
     assert_eq!(fixture.all("/a").await.len(), 2);
     let absent = version(&fixture, "/absent", "value", 2);
     let condition = AppendCondition::NewestIs(Some(first));
-    let outcome = fixture.credentials.append(absent, condition).await.unwrap();
+    let outcome = fixture
+        .credentials
+        .append(absent, condition, &[])
+        .await
+        .unwrap();
     assert!(matches!(outcome, Appended::Changed));
     assert!(fixture.all("/absent").await.is_empty());
 }
@@ -262,7 +270,7 @@ async fn of_64_writers_of_a_new_name_one_writes() {
             let new = version(&fixture, "/new", "password", 1);
             tokio::spawn(async move {
                 credentials
-                    .append(new, AppendCondition::NewestIs(None))
+                    .append(new, AppendCondition::NewestIs(None), &[])
                     .await
             })
         })
@@ -311,7 +319,7 @@ async fn a_database_that_another_process_locks_is_unavailable_and_comes_back() {
     let blocked = version(&fixture, "/a", "value", 1);
     let outcome = fixture
         .credentials
-        .append(blocked.clone(), AppendCondition::Always)
+        .append(blocked.clone(), AppendCondition::Always, &[])
         .await;
     assert!(
         matches!(outcome, Err(RepositoryFailure::Unavailable(_))),
@@ -322,7 +330,7 @@ async fn a_database_that_another_process_locks_is_unavailable_and_comes_back() {
     sqlx::raw_sql("rollback").execute(&mut other).await.unwrap();
     let outcome = fixture
         .credentials
-        .append(blocked, AppendCondition::Always)
+        .append(blocked, AppendCondition::Always, &[])
         .await
         .unwrap();
     assert!(matches!(outcome, Appended::Written(_)));
@@ -357,7 +365,7 @@ async fn a_version_under_a_key_without_a_record_is_refused() {
     assert!(
         fixture
             .credentials
-            .append(unknown, AppendCondition::Always)
+            .append(unknown, AppendCondition::Always, &[])
             .await
             .is_err()
     );
@@ -369,7 +377,9 @@ async fn an_append_that_its_caller_gave_up_leaves_the_writer_free() {
     let fixture = Fixture::new().await;
     for round in 0..20 {
         let new = version(&fixture, &format!("/given-up/{round}"), "value", 1);
-        let append = fixture.credentials.append(new, AppendCondition::Always);
+        let append = fixture
+            .credentials
+            .append(new, AppendCondition::Always, &[]);
         let patience = std::time::Duration::from_micros(50 * round);
         let _gave_up = tokio::time::timeout(patience, append).await;
     }

@@ -42,7 +42,7 @@ async fn a_key_is_in_use_when_a_version_is_sealed_with_it() {
     let sealed = version(&fixture, "/a", "value", 1);
     fixture
         .credentials
-        .append(sealed, AppendCondition::Always)
+        .append(sealed, AppendCondition::Always, &[])
         .await
         .unwrap();
     assert_eq!(fixture.encryption_keys.in_use().await.unwrap(), [KEY_ID]);

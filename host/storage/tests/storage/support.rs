@@ -95,7 +95,7 @@ impl Fixture {
         let new = NewVersion { created_at, ..new };
         match self
             .credentials
-            .append(new, AppendCondition::Always)
+            .append(new, AppendCondition::Always, &[])
             .await
             .unwrap()
         {

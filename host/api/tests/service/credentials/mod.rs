@@ -1,5 +1,7 @@
 //! Credentials: the statuses and the bodies of each verb.
 
+mod asked;
+mod authority;
 mod bulk_regenerate;
 mod delete;
 mod find;

@@ -1,5 +1,7 @@
 //! `POST /api/v1/regenerate`, and the same through `POST /api/v1/data`.
 
+use std::sync::atomic::Ordering;
+
 use axum::http::StatusCode;
 use serde_json::json;
 
@@ -32,6 +34,33 @@ async fn regenerate_works_in_both_forms() {
     }
     let versions = service.get("/api/v1/data?name=p").await.json();
     assert_eq!(versions["data"].as_array().unwrap().len(), 4);
+}
+
+#[tokio::test]
+async fn a_credential_that_is_deleted_meanwhile_does_not_come_back() {
+    let service = Service::new();
+    for (name, credential_type) in [("/p", "password"), ("/c", "certificate")] {
+        let generate = json!({"name": name, "type": credential_type, "parameters": {"length": 20}});
+        check(&service, "POST", DATA, generate, 200).await;
+        let deleted = &service.memory.is_deleted_before_append;
+        deleted.store(true, Ordering::SeqCst);
+        let body = json!({"name": name});
+        check(&service, "POST", "/api/v1/regenerate", body, 404).await;
+        deleted.store(false, Ordering::SeqCst);
+        assert_eq!(service.memory.count(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_credential_that_is_made_anew_meanwhile_gets_no_version_of_the_old_one() {
+    let service = Service::new();
+    let generate = json!({"name": "/p", "type": "password", "parameters": {"length": 20}});
+    check(&service, "POST", DATA, generate, 200).await;
+    let is_anew = &service.memory.is_anew_before_append;
+    is_anew.store(true, Ordering::SeqCst);
+    let body = json!({"name": "/p"});
+    check(&service, "POST", "/api/v1/regenerate", body, 404).await;
+    assert_eq!(service.memory.count(), 1);
 }
 
 #[tokio::test]

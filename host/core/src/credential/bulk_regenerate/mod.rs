@@ -2,6 +2,7 @@
 
 mod order;
 mod signers;
+mod under_way;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -13,14 +14,17 @@ use uuid::Uuid;
 
 use crate::{
     Failure,
+    certificate::CertificateFacts,
     credential::{
-        CredentialName, Credentials, LookupName, StoredVersion,
+        CredentialName, Credentials, LookupName, StoredVersion, service::ATTEMPTS_MAX,
         stored_certificate::StoredCertificate,
     },
-    ports::{Additions, AppendCondition, Generator, NewVersion},
+    ports::{Additions, AllAppended, AppendCondition, Generator, NewVersion, ReadSigned},
 };
 use order::Order;
 use signers::{Signer, SignerVersions, Signers};
+
+pub use under_way::{BULK_REGENERATIONS_MAX, BulkRegenerations};
 
 /// The most certificates that are regenerated together, or get a version with a step of their authority's rotation.
 pub const BULK_CERTIFICATES_MAX: u32 = 10_000;
@@ -36,38 +40,55 @@ impl Credentials {
     ///
     /// # Errors
     /// [`Failure::NotAllRegenerated`] with the first that could not be regenerated; [`Failure::TooManySigned`];
-    /// [`Failure::Contended`] when others kept changing them. Nothing was written then.
+    /// [`Failure::Contended`] when others kept changing them; [`Failure::TooManyBulkRegenerations`]. Nothing was written
+    /// then.
     pub async fn bulk_regenerate(
         &self,
         signed_by: &LookupName,
     ) -> Result<Vec<CredentialName>, Failure> {
+        let _under_way = self
+            .bulk_regenerations
+            .begin()
+            .ok_or(Failure::TooManyBulkRegenerations)?;
         let mut made_before = HashMap::new();
         for _ in 0..ATTEMPTS_MAX {
-            let bases = self.all_signed_by(signed_by).await?;
+            let (bases, signed) = self.all_signed_by(signed_by).await?;
             let mut names: Vec<CredentialName> =
                 bases.iter().map(|base| base.name.clone()).collect();
             let mut signers = Signers::new(self);
             let remade = self.remake_all(bases, made_before, &mut signers).await?;
+            let (made, versions): (Vec<_>, Vec<_>) =
+                remade.into_iter().map(Remade::into_addition).unzip();
             let additions = Additions {
-                versions: remade.iter().map(Remade::addition).collect(),
+                versions,
                 unchanged: signers.into_read_versions(),
+                signed,
             };
-            if self.repository.append_all(additions).await? {
-                names.sort_by_cached_key(|name| name.lookup().folded().to_owned());
-                return Ok(names);
+            match self.repository.append_all(additions).await? {
+                AllAppended::Written(_) => {
+                    names.sort_by_cached_key(|name| name.lookup().folded().to_owned());
+                    return Ok(names);
+                }
+                AllAppended::Changed(versions) => {
+                    let remade = made.into_iter().zip(versions);
+                    made_before = remade
+                        .map(|(made, version)| (made.base_id, Remade { made, version }))
+                        .collect();
+                }
             }
-            made_before = remade
-                .into_iter()
-                .map(|remade| (remade.base_id, remade))
-                .collect();
         }
         Err(Failure::Contended)
     }
 
-    /// The newest version of each certificate below an authority, one query a level, each certificate once.
-    async fn all_signed_by(&self, signed_by: &LookupName) -> Result<Vec<StoredVersion>, Failure> {
+    /// The newest version of each certificate below an authority, one query a level, each certificate once; and what the
+    /// queries answered.
+    async fn all_signed_by(
+        &self,
+        signed_by: &LookupName,
+    ) -> Result<(Vec<StoredVersion>, Vec<ReadSigned>), Failure> {
         let mut seen = HashSet::from([signed_by.folded().to_owned()]);
         let mut found = Vec::new();
+        let mut read = Vec::new();
         let mut signers = vec![signed_by.clone()];
         while !signers.is_empty() {
             // One past the limit, and the authority itself.
@@ -75,13 +96,14 @@ impl Credentials {
                 .repository
                 .newest_signed_by(&signers, BULK_CERTIFICATES_MAX + 2)
                 .await?;
+            read.push(ReadSigned::new(signers, &level));
             let level: Vec<_> = level
                 .into_iter()
                 .filter(|version| seen.insert(version.name.lookup().folded().to_owned()))
                 .collect();
             signers = level
                 .iter()
-                .filter(|version| is_authority(version))
+                .filter(|version| is_authority(version.certificate.as_ref()))
                 .map(|version| version.name.lookup())
                 .collect();
             found.extend(level);
@@ -89,7 +111,7 @@ impl Credentials {
                 return Err(too_many_signed());
             }
         }
-        Ok(found)
+        Ok((found, read))
     }
 
     /// Makes all of them anew, as many at a time as the generator can, each after the one that signs it.
@@ -121,7 +143,7 @@ impl Credentials {
             };
             let remade = remade?;
             let name = remade.version.name.lookup();
-            if let Some(certificate) = &remade.authority {
+            if let Some(certificate) = &remade.made.authority {
                 signers.add(&remade.version, Arc::clone(certificate));
             }
             order.finish(&name);
@@ -138,7 +160,7 @@ impl Credentials {
         generator: &dyn Generator,
     ) -> Result<Remade, Failure> {
         let signed_by = signer.as_ref().map(|signer| signer.versions);
-        if let Some(before) = before.filter(|before| before.signed_by == signed_by) {
+        if let Some(before) = before.filter(|before| before.made.signed_by == signed_by) {
             return Ok(before);
         }
         let (name, base_id) = (base.name.clone(), base.id);
@@ -146,12 +168,12 @@ impl Credentials {
             .remake_version(base, signer.as_deref(), generator)
             .await
             .map_err(|failure| not_regenerated(name, failure))?;
-        Ok(Remade {
+        let made = Made {
             base_id,
             signed_by,
-            version,
             authority,
-        })
+        };
+        Ok(Remade { made, version })
     }
 
     async fn remake_version(
@@ -172,11 +194,7 @@ impl Credentials {
             )
             .await?;
         let version = self.seal(&draft)?;
-        let is_authority = version
-            .certificate
-            .as_ref()
-            .is_some_and(|facts| facts.is_certificate_authority);
-        let authority = if is_authority {
+        let authority = if is_authority(version.certificate.as_ref()) {
             Some(Arc::new(StoredCertificate::parse(&draft.content.value)?))
         } else {
             None
@@ -185,24 +203,26 @@ impl Credentials {
     }
 }
 
-/// How often everything is decided anew when others change what is regenerated.
-const ATTEMPTS_MAX: usize = 4;
-
 /// A certificate that was made anew.
 struct Remade {
+    made: Made,
+    version: NewVersion,
+}
+
+/// How a certificate was made anew.
+struct Made {
     /// The version whose parameters it has.
     base_id: Uuid,
     /// What signed it; nothing else did when it signed itself.
     signed_by: Option<SignerVersions>,
-    version: NewVersion,
     /// What it signs with, when it is an authority.
     authority: Option<Arc<StoredCertificate>>,
 }
 
 impl Remade {
-    fn addition(&self) -> (NewVersion, AppendCondition) {
-        let condition = AppendCondition::NewestIs(Some(self.base_id));
-        (self.version.clone(), condition)
+    fn into_addition(self) -> (Made, (NewVersion, AppendCondition)) {
+        let condition = AppendCondition::NewestIs(Some(self.made.base_id));
+        (self.made, (self.version, condition))
     }
 }
 
@@ -213,11 +233,8 @@ pub(super) fn too_many_signed() -> Failure {
     }
 }
 
-fn is_authority(version: &StoredVersion) -> bool {
-    version
-        .certificate
-        .as_ref()
-        .is_some_and(|facts| facts.is_certificate_authority)
+fn is_authority(facts: Option<&CertificateFacts>) -> bool {
+    facts.is_some_and(|facts| facts.is_certificate_authority)
 }
 
 fn not_regenerated(name: CredentialName, reason: Failure) -> Failure {

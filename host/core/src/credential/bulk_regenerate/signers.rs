@@ -13,7 +13,7 @@ use crate::{
         regenerate::signer_of,
         stored_certificate::StoredCertificate,
     },
-    ports::{NewVersion, ReadVersions, VersionSelection},
+    ports::{NewVersion, ReadVersions},
 };
 
 /// An authority that signs.
@@ -94,32 +94,26 @@ impl<'a> Signers<'a> {
     }
 
     async fn look_up(&mut self, name: &LookupName) -> Result<Signer, Failure> {
-        let current = self
-            .credentials
-            .repository
-            .versions_by_name(name, VersionSelection::Current)
-            .await?;
-        self.read.push(ReadVersions {
-            name: name.clone(),
-            selection: VersionSelection::Current,
-            ids: current.iter().map(|version| version.id).collect(),
-        });
-        let transitional = current.iter().find(|version| version.is_transitional);
-        let transitional_id = transitional.map(|version| version.id);
+        let current = self.credentials.current_versions(name).await?;
+        let read = current.as_read(name);
+        self.read.push(read.clone());
+        let transitional_id = current.transitional.as_ref().map(|version| version.id);
         let Some(remade) = self.remade.get(name.folded()) else {
-            let in_use = current.iter().find(|version| !version.is_transitional);
+            let in_use = current.in_use.as_ref();
             let signing_id = in_use.ok_or(Failure::IssuerNotFound)?.id;
             return Ok(Signer {
                 versions: SignerVersions {
                     signing_id,
                     transitional_id,
                 },
-                authority: self
-                    .credentials
-                    .authority_of(current, TransitionalParent::MayNotSign)?,
+                authority: self.credentials.authority_of(
+                    name,
+                    current,
+                    TransitionalParent::MayNotSign,
+                )?,
             });
         };
-        let trusted = match transitional.cloned() {
+        let trusted = match current.transitional {
             Some(version) => self.credentials.certificate_of(version)?.certificate,
             None => None,
         };
@@ -136,6 +130,7 @@ impl<'a> Signers<'a> {
                 }),
                 remade.certificate.as_ref().clone(),
                 trusted,
+                read,
             )?,
         })
     }

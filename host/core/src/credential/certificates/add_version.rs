@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use crate::{
     Failure, Secret,
-    credential::{CredentialVersion, Credentials, set_certificate::Members},
+    credential::{CredentialVersion, Credentials, service::ATTEMPTS_MAX, set_certificate::Members},
     ports::VersionSelection,
 };
 
@@ -33,20 +33,25 @@ impl Credentials {
         if !members.have_certificate() {
             return Err(Failure::ValueRefused("certificate is required".to_owned()));
         }
-        let newest = self
-            .stored_certificate_versions(new.certificate_id, VersionSelection::Newest(1))
-            .await?
-            .into_iter()
-            .next()
-            .ok_or(Failure::NotFound)?;
-        let mut draft = self
-            .draft_of_members(newest.name, newest.credential_type, members)
-            .await?;
-        draft.is_transitional = new.is_transitional;
-        draft.is_generated = None;
-        let version = self
-            .append_to_certificate(draft, new.certificate_id)
-            .await?;
-        Ok(version.into_version())
+        for _ in 0..ATTEMPTS_MAX {
+            let newest = self
+                .stored_certificate_versions(new.certificate_id, VersionSelection::Newest(1))
+                .await?
+                .into_iter()
+                .next()
+                .ok_or(Failure::NotFound)?;
+            let mut draft = self
+                .draft_of_members(newest.name, newest.credential_type, members.clone())
+                .await?;
+            draft.is_transitional = new.is_transitional;
+            draft.is_generated = None;
+            let appended = self
+                .append_to_certificate(draft, new.certificate_id)
+                .await?;
+            if let Some(version) = appended {
+                return Ok(version.into_version());
+            }
+        }
+        Err(Failure::Contended)
     }
 }

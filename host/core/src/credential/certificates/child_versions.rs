@@ -13,11 +13,12 @@ use crate::{
         BULK_CERTIFICATES_MAX, CredentialName, Credentials, LookupName, StoredVersion,
         bulk_regenerate::too_many_signed,
         content::Content,
-        service::{Draft, OpenVersion},
+        service::{ATTEMPTS_MAX, Draft, OpenVersion},
         stored_certificate::StoredCertificate,
     },
     ports::{
-        Additions, AppendCondition, NewVersion, ReadVersions, TransitionalVersion, VersionSelection,
+        Additions, AllAppended, AppendCondition, NewVersion, ReadSigned, ReadVersions,
+        TransitionalVersion, VersionSelection,
     },
 };
 
@@ -32,19 +33,17 @@ pub(super) enum RotationStep<'a> {
     Move(TransitionalVersion),
 }
 
-/// How often a step is decided anew when others change what it touches.
-pub(super) const ATTEMPTS_MAX: usize = 4;
-
 impl Credentials {
-    /// Adds a version to the certificate with this id and, when it is transitional, to those that the certificate signed.
+    /// Adds a version to the certificate with this id and, when it is transitional, to those that the certificate signed;
+    /// none when something that it was made from has changed.
     pub(super) async fn append_to_certificate(
         &self,
         draft: Draft,
         certificate_id: Uuid,
-    ) -> Result<OpenVersion, Failure> {
+    ) -> Result<Option<OpenVersion>, Failure> {
         let condition = AppendCondition::CredentialIs(certificate_id);
         if !self.brings_children(RotationStep::Add(&draft)) {
-            return self.append_open(draft, condition).await;
+            return self.append(draft, condition).await;
         }
         let version = self.seal(&draft)?;
         for _ in 0..ATTEMPTS_MAX {
@@ -52,12 +51,14 @@ impl Credentials {
                 .child_versions(certificate_id, RotationStep::Add(&draft))
                 .await?;
             additions.versions.insert(0, (version.clone(), condition));
-            if self.repository.append_all(additions).await? {
-                let stored = self.repository.version_by_id(version.id).await?;
-                return Ok(OpenVersion {
-                    stored: stored.ok_or(Failure::NotFound)?,
-                    content: draft.content,
-                });
+            additions.unchanged.extend(draft.unchanged.iter().cloned());
+            if let AllAppended::Written(written) = self.repository.append_all(additions).await? {
+                let content = draft.content;
+                let stored = written.into_iter().next();
+                return Ok(stored.map(|stored| OpenVersion { stored, content }));
+            }
+            if !self.are_unchanged(&draft.unchanged).await? {
+                return Ok(None);
             }
         }
         Err(Failure::Contended)
@@ -87,7 +88,7 @@ impl Credentials {
         let Some(after) = self.after(versions, step)? else {
             return Ok(additions);
         };
-        for child in self.children_of(&name.lookup()).await? {
+        for child in self.children_of(&name.lookup(), &mut additions).await? {
             let condition = AppendCondition::NewestIs(Some(child.id));
             let Some(in_use) = self.child_in_use(child, &name, &mut additions).await? else {
                 continue;
@@ -146,12 +147,18 @@ impl Credentials {
     }
 
     /// The newest version of every certificate that an authority has ever signed, itself left out.
-    async fn children_of(&self, authority: &LookupName) -> Result<Vec<StoredVersion>, Failure> {
+    async fn children_of(
+        &self,
+        authority: &LookupName,
+        additions: &mut Additions,
+    ) -> Result<Vec<StoredVersion>, Failure> {
         // One past the limit, and the authority itself.
+        let signers = vec![authority.clone()];
         let mut children = self
             .repository
-            .newest_signed_by(std::slice::from_ref(authority), BULK_CERTIFICATES_MAX + 2)
+            .newest_signed_by(&signers, BULK_CERTIFICATES_MAX + 2)
             .await?;
+        additions.signed.push(ReadSigned::new(signers, &children));
         children.retain(|child| child.name.lookup() != *authority);
         if children.len() > BULK_CERTIFICATES_MAX as usize {
             return Err(too_many_signed());
@@ -168,16 +175,9 @@ impl Credentials {
     ) -> Result<Option<StoredVersion>, Failure> {
         let in_use = if newest.is_transitional {
             let name = newest.name.lookup();
-            let current = self
-                .repository
-                .versions_by_name(&name, VersionSelection::Current)
-                .await?;
-            additions.unchanged.push(ReadVersions {
-                name,
-                selection: VersionSelection::Current,
-                ids: current.iter().map(|version| version.id).collect(),
-            });
-            current.into_iter().find(|version| !version.is_transitional)
+            let current = self.current_versions(&name).await?;
+            additions.unchanged.push(current.as_read(&name));
+            current.in_use
         } else {
             Some(newest)
         };
@@ -209,6 +209,7 @@ impl Credentials {
             signed_by: stored.signed_by,
             issuer: stored.issuer,
             provenance: stored.provenance,
+            unchanged: Vec::new(),
         })
     }
 

@@ -2,10 +2,10 @@
 
 use uuid::Uuid;
 
-use super::child_versions::{ATTEMPTS_MAX, RotationStep};
+use super::child_versions::RotationStep;
 use crate::{
     Failure,
-    credential::{CredentialVersion, Credentials},
+    credential::{CredentialVersion, Credentials, service::ATTEMPTS_MAX},
     ports::VersionDeleted,
 };
 

@@ -7,8 +7,11 @@ use uuid::Uuid;
 use crate::{
     Failure,
     credential::{
-        Credentials, Metadata, Parameters, TransitionalParent, Written, generate::written_answer,
-        regenerate::parameters_of,
+        Credentials, Metadata, Parameters, TransitionalParent, Written,
+        asked::{self, DURATION},
+        current::CurrentVersions,
+        generate::written_answer,
+        service::ATTEMPTS_MAX,
     },
     ports::{Generator, VersionSelection},
 };
@@ -40,23 +43,35 @@ impl Credentials {
         &self,
         regenerate: RegenerateCertificate,
     ) -> Result<Written, Failure> {
+        for _ in 0..ATTEMPTS_MAX {
+            if let Some(written) = self.try_to_regenerate_certificate(&regenerate).await? {
+                return Ok(written);
+            }
+        }
+        Err(Failure::Contended)
+    }
+
+    /// None: others have changed the authority meanwhile.
+    async fn try_to_regenerate_certificate(
+        &self,
+        regenerate: &RegenerateCertificate,
+    ) -> Result<Option<Written>, Failure> {
         let certificate_id = regenerate.certificate_id;
-        let (transitional, in_use): (Vec<_>, Vec<_>) = self
+        let current = self
             .stored_certificate_versions(certificate_id, VersionSelection::Current)
-            .await?
-            .into_iter()
-            .partition(|version| version.is_transitional);
-        let base = in_use.into_iter().next().ok_or_else(|| {
+            .await?;
+        let current = CurrentVersions::new(current);
+        let base = current.in_use.ok_or_else(|| {
             Failure::NotRegeneratable("its only version is transitional".to_owned())
         })?;
         // Looked at here, so that no key is made in vain, and again when the version is added.
-        if regenerate.is_transitional && !transitional.is_empty() {
+        if regenerate.is_transitional && current.transitional.is_some() {
             return Err(Failure::TransitionalExists);
         }
         let generator = self.generator(&base.credential_type)?;
         let base = self.open(base)?;
-        let parameters = parameters_of(&base, generator.as_ref()).await?;
-        let parameters = changed(parameters, &regenerate, generator.as_ref()).await?;
+        let parameters = self.parameters_of(&base, generator.as_ref()).await?;
+        let parameters = changed(parameters, regenerate, generator.as_ref()).await?;
         let effective = self
             .certificate_settings
             .apply(&base.stored.credential_type, parameters);
@@ -77,9 +92,11 @@ impl Credentials {
             )
             .await?;
         draft.is_transitional = regenerate.is_transitional;
-        draft.content.metadata = regenerate.metadata;
-        let version = self.append_to_certificate(draft, certificate_id).await?;
-        Ok(written_answer(self.presented(version)?, &effective))
+        draft.content.metadata.clone_from(&regenerate.metadata);
+        let appended = self.append_to_certificate(draft, certificate_id).await?;
+        appended
+            .map(|version| Ok(written_answer(self.presented(version)?, &effective)))
+            .transpose()
     }
 }
 
@@ -103,7 +120,7 @@ async fn changed(
         }
         None => parameters.remove(DURATION),
     };
-    let mut parameters = generator.normalize(&parameters).await?;
+    let mut parameters = asked::normalize(generator, &parameters).await?;
     if let Some(duration) = kept_duration {
         parameters.insert(DURATION, duration);
     }
@@ -111,5 +128,3 @@ async fn changed(
 }
 
 const KEY_LENGTH: &str = "key_length";
-
-const DURATION: &str = "duration";

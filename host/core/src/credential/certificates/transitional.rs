@@ -2,10 +2,10 @@
 
 use uuid::Uuid;
 
-use super::child_versions::{ATTEMPTS_MAX, RotationStep};
+use super::child_versions::RotationStep;
 use crate::{
     Failure,
-    credential::{CredentialVersion, Credentials},
+    credential::{CredentialVersion, Credentials, StoredVersion, service::ATTEMPTS_MAX},
     ports::{TransitionalMoved, TransitionalVersion, VersionSelection},
 };
 
@@ -23,8 +23,7 @@ impl Credentials {
     ) -> Result<Vec<CredentialVersion>, Failure> {
         self.stored_certificate_versions(certificate_id, VersionSelection::Newest(1))
             .await?;
-        self.move_with_children(certificate_id, to).await?;
-        self.stored_certificate_versions(certificate_id, VersionSelection::Current)
+        self.move_with_children(certificate_id, to)
             .await?
             .into_iter()
             .map(|version| Ok(self.open(version)?.into_version()))
@@ -35,7 +34,7 @@ impl Credentials {
         &self,
         certificate_id: Uuid,
         to: TransitionalVersion,
-    ) -> Result<(), Failure> {
+    ) -> Result<Vec<StoredVersion>, Failure> {
         for _ in 0..ATTEMPTS_MAX {
             let additions = self
                 .child_versions(certificate_id, RotationStep::Move(to))
@@ -47,7 +46,7 @@ impl Credentials {
             let reason = match (moved, to) {
                 (TransitionalMoved::Changed, _) => continue,
                 (TransitionalMoved::CredentialAbsent, _) => return Err(Failure::NotFound),
-                (TransitionalMoved::Moved, _) => return Ok(()),
+                (TransitionalMoved::Moved(current), _) => return Ok(current),
                 (TransitionalMoved::VersionAbsent, TransitionalVersion::Latest) => {
                     "no version of it has a certificate"
                 }

@@ -1,0 +1,118 @@
+//! Holding a guest to what was asked for. What an issuer is lent for comes from the caller, or from a certificate that the
+//! host reads itself: a guest's parameters may name no other authority, nor say more than that of an authority or a
+//! duration.
+
+use serde_json::Value;
+
+use crate::{
+    Failure,
+    certificate::DURATION_DAYS_MAX,
+    credential::{CredentialName, Parameters},
+    ports::{Generator, PluginFailure, PluginFault},
+};
+
+/// Whether the certificate is to be an authority.
+pub(super) const IS_CA: &str = "is_ca";
+
+/// How long the certificate is to last, in days.
+pub(super) const DURATION: &str = "duration";
+
+/// What the host knows of a certificate that was set.
+pub(super) struct SetCertificate<'a> {
+    /// The credential that signed it, unless it signed itself.
+    pub(super) signer: Option<&'a CredentialName>,
+    pub(super) is_authority: bool,
+    /// Its whole days, at least one.
+    pub(super) duration_days: u32,
+}
+
+/// The canonical form of what was asked for.
+///
+/// # Errors
+/// When the plugin refuses or fails, which it also does when it makes more of it than was asked for.
+pub(super) async fn normalize(
+    generator: &dyn Generator,
+    asked: &Parameters,
+) -> Result<Parameters, Failure> {
+    let normalized = generator.normalize(asked).await?;
+    let Some(issuer_parameter) = generator.issuer_parameter() else {
+        return Ok(normalized);
+    };
+    let has_same_issuer = normalized.member(issuer_parameter) == asked.member(issuer_parameter);
+    let duration_days_max = days(asked).max(u64::from(DURATION_DAYS_MAX));
+    if has_same_issuer && is_within(&normalized, asks_for_authority(asked), duration_days_max) {
+        Ok(normalized)
+    } else {
+        Err(malformed(generator))
+    }
+}
+
+/// What was recovered, with what the issuer goes by as it was stored.
+pub(super) fn as_stored(
+    mut recovered: Parameters,
+    stored: &Parameters,
+    issuer_parameter: &str,
+) -> Parameters {
+    for name in [issuer_parameter, IS_CA, DURATION] {
+        match stored.member(name) {
+            Some(value) => recovered.insert(name, value.clone()),
+            None => drop(recovered.remove(name)),
+        }
+    }
+    recovered
+}
+
+/// What was recovered from a certificate that was set, with the name of the authority that signed it.
+///
+/// # Errors
+/// When the plugin makes more of the certificate than it is; or when it can't be made anew, since nobody knows who signed
+/// it.
+pub(super) fn as_set(
+    mut recovered: Parameters,
+    set: &SetCertificate<'_>,
+    generator: &dyn Generator,
+    issuer_parameter: &str,
+) -> Result<Parameters, Failure> {
+    if !is_within(&recovered, set.is_authority, u64::from(set.duration_days)) {
+        return Err(malformed(generator));
+    }
+    if let Some(signer) = set.signer {
+        recovered.insert(issuer_parameter, Value::String(signer.to_string()));
+        // A plugin can tell only by the names who signed with an algorithm that it does not know; the host has checked.
+        if recovered.is_true(SELF_SIGN) {
+            recovered.insert(SELF_SIGN, Value::Bool(false));
+        }
+    } else {
+        recovered.remove(issuer_parameter);
+        if !recovered.is_true(SELF_SIGN) {
+            return Err(Failure::NotRegeneratable(
+                "it was set, and the authority that signed it is not known by name".to_owned(),
+            ));
+        }
+    }
+    Ok(recovered)
+}
+
+fn is_within(parameters: &Parameters, may_be_authority: bool, duration_days_max: u64) -> bool {
+    (may_be_authority || !parameters.is_true(IS_CA)) && days(parameters) <= duration_days_max
+}
+
+/// A caller may send a flag as text.
+fn asks_for_authority(asked: &Parameters) -> bool {
+    asked.is_true(IS_CA) || asked.text(IS_CA) == Some("true")
+}
+
+/// The days that an issuer would go by; none for what it takes for no number.
+fn days(parameters: &Parameters) -> u64 {
+    let duration = parameters.member(DURATION).and_then(Value::as_u64);
+    duration.unwrap_or_default()
+}
+
+fn malformed(generator: &dyn Generator) -> Failure {
+    Failure::Plugin(PluginFailure::Faulted {
+        plugin: generator.identity().name.clone(),
+        fault: PluginFault::OutputMalformed,
+    })
+}
+
+const SELF_SIGN: &str = "self_sign";
