@@ -41,7 +41,9 @@ async fn an_issuer_with_a_key_of_every_type_signs_only_what_was_asked_for() {
     for key_type in KEY_TYPES {
         let signed = signed(&server, key_type).await;
         let leaf = body(&signed.leaf);
-        let own_key = replaced(&leaf, &public_key(&signed.leaf), &public_key(&signed.root));
+        let (subject_key, own_key) = (public_key(&signed.leaf), public_key(&signed.root));
+        let another_form = replaced(&leaf, &subject_key, &hybrid(&own_key));
+        let own_key = replaced(&leaf, &subject_key, &own_key);
         for (what, body, days, words) in [
             ("nothing forbidden", &leaf, DURATION_DAYS, "signed "),
             (
@@ -59,6 +61,12 @@ async fn an_issuer_with_a_key_of_every_type_signs_only_what_was_asked_for() {
             (
                 "another subject key: the issuer's own",
                 &own_key,
+                DURATION_DAYS,
+                "refused: the public key must not be the issuer's own",
+            ),
+            (
+                "another subject key: the issuer's own, said in another form",
+                &another_form,
                 DURATION_DAYS,
                 "refused: the public key must not be the issuer's own",
             ),
@@ -142,6 +150,19 @@ fn public_key(version: &Value) -> Vec<u8> {
     with_certificate(version, |certificate| {
         certificate.public_key().subject_public_key.data.to_vec()
     })
+}
+
+/// A point of a curve in the hybrid form (X9.62, section 4.3.6), which tells once more whether its Y is odd; another key
+/// as it is.
+fn hybrid(public_key: &[u8]) -> Vec<u8> {
+    const UNCOMPRESSED: u8 = 0x04;
+    match public_key {
+        // Only a point has an odd number of bytes: a form, and two coordinates of the same length.
+        [UNCOMPRESSED, coordinates @ .., last] if coordinates.len() % 2 == 1 => {
+            [&[0x06 | (last & 1)][..], coordinates, &[*last]].concat()
+        }
+        other => other.to_vec(),
+    }
 }
 
 fn with_certificate<T>(version: &Value, read: impl FnOnce(&X509Certificate<'_>) -> T) -> T {

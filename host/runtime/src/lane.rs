@@ -3,6 +3,7 @@
 use std::{
     io,
     panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
     thread,
     time::Duration,
 };
@@ -50,7 +51,7 @@ pub(crate) struct Lane {
     retry_after: Duration,
     threads: usize,
     /// As many places as there are threads, for the work that waits for its turn.
-    turns: Semaphore,
+    turns: Arc<Semaphore>,
 }
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -80,7 +81,7 @@ impl Lane {
             queue,
             retry_after,
             threads,
-            turns: Semaphore::new(threads),
+            turns: Arc::new(Semaphore::new(threads)),
         })
     }
 
@@ -105,7 +106,7 @@ impl Lane {
 
     /// As [`Lane::run`], for the parts of something larger: where the queue is full, it waits for a place. All such work
     /// together never has more places than there are threads, so that it uses them all, and others still find the queue
-    /// as good as empty.
+    /// as good as empty. A place is the work's own until it has ended, also when this future is dropped before.
     ///
     /// # Errors
     /// When the work panicked.
@@ -114,8 +115,15 @@ impl Lane {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, NotRun> {
         // Neither is ever closed while the lane is there.
-        let _turn = self.turns.acquire().await.map_err(|_| NotRun::Panicked)?;
-        let (job, answer) = job(work);
+        let turn = Arc::clone(&self.turns)
+            .acquire_owned()
+            .await
+            .map_err(|_| NotRun::Panicked)?;
+        let (job, answer) = job(move || {
+            let given = work();
+            drop(turn);
+            given
+        });
         self.queue
             .send_async(job)
             .await
@@ -174,7 +182,6 @@ fn lower_priority() {}
 #[cfg(test)]
 mod tests {
     use std::sync::{
-        Arc,
         atomic::{AtomicBool, Ordering},
         mpsc,
     };
@@ -250,6 +257,30 @@ mod tests {
         for (number, waiting) in in_turn.into_iter().enumerate() {
             assert_eq!(waiting.await.unwrap(), Ok(number));
         }
+        assert_eq!(lane.turns.available_permits(), 1);
+    }
+
+    #[tokio::test]
+    async fn work_in_turn_keeps_its_place_until_it_has_ended_though_its_caller_has_gone() {
+        let lane = Arc::new(lane(1));
+        let (release, released) = mpsc::channel::<()>();
+        let (begun, has_begun) = oneshot::channel();
+        let caller = tokio::spawn({
+            let lane = Arc::clone(&lane);
+            async move {
+                lane.run_in_turn(move || {
+                    let _ = begun.send(());
+                    let _ = released.recv();
+                })
+                .await
+            }
+        });
+        has_begun.await.unwrap();
+        caller.abort();
+        assert!(caller.await.unwrap_err().is_cancelled());
+        assert_eq!(lane.turns.available_permits(), 0);
+        drop(release);
+        assert_eq!(lane.run_in_turn(|| 1).await, Ok(1));
         assert_eq!(lane.turns.available_permits(), 1);
     }
 

@@ -100,24 +100,18 @@ impl AlternativeName {
         Ok((found, has_all))
     }
 
-    /// The name that stands in a certificate, if it is one that may be asked for.
+    /// The name that stands in a certificate, if it is one that may be asked for: what is read from its text must be the
+    /// same name again, as the address `"a://b"@example.com` is not, which would be a URI.
     fn of_general_name(name: &GeneralName) -> Option<Self> {
-        let (text, form) = match name {
-            GeneralName::DnsName(name) => (name.as_str(), &DNS),
-            GeneralName::Rfc822Name(address) => (address.as_str(), &EMAIL),
-            GeneralName::UniformResourceIdentifier(uri) => (uri.as_str(), &URI),
-            GeneralName::IpAddress(octets) => {
-                let octets = octets.as_bytes();
-                return <[u8; 4]>::try_from(octets)
-                    .map(IpAddr::from)
-                    .or_else(|_| <[u8; 16]>::try_from(octets).map(IpAddr::from))
-                    .ok()
-                    .map(Self::Ip);
-            }
+        let found = match name {
+            GeneralName::DnsName(name) => Self::Dns(name.as_str().to_owned()),
+            GeneralName::Rfc822Name(address) => Self::Email(address.as_str().to_owned()),
+            GeneralName::UniformResourceIdentifier(uri) => Self::Uri(uri.as_str().to_owned()),
+            GeneralName::IpAddress(octets) => Self::Ip(ip_address(octets.as_bytes())?),
             _ => return None,
         };
-        (text.len() <= form.characters_max && (form.is_valid)(text))
-            .then(|| (form.name)(text.to_owned()))
+        let read = Self::parse(&String::from(found.clone())).ok()?;
+        (read == found).then_some(found)
     }
 }
 
@@ -138,6 +132,13 @@ impl TryFrom<String> for AlternativeName {
     fn try_from(name: String) -> Result<Self, String> {
         Self::parse(&name).map_err(|violation| violation.rule)
     }
+}
+
+fn ip_address(octets: &[u8]) -> Option<IpAddr> {
+    <[u8; 4]>::try_from(octets)
+        .map(IpAddr::from)
+        .or_else(|_| <[u8; 16]>::try_from(octets).map(IpAddr::from))
+        .ok()
 }
 
 /// One form of a name that is a text.

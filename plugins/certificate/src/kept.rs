@@ -1,19 +1,28 @@
 //! What a certificate that was set has and no parameter could ask for, kept as it is.
 //!
 //! Parameters name six fields of a subject, in one order and with one type of string each; four types of alternative
-//! names; five purposes. A certificate of another program may have more, or have it otherwise. When it is made anew,
-//! what the parameters alone would write differently is written as it was found, byte for byte.
+//! names; five purposes; and nothing that limits an authority. A certificate of another program may have more, or have it
+//! otherwise. When it is made anew, what the parameters alone would write differently is written as it was found: of the
+//! subject every byte, of an extension whether it is critical, and every byte of its value.
 
 use base64ct::{Base64, Encoding};
-use der::{Decode, Encode};
+use der::{Decode, Encode, oid::ObjectIdentifier};
 use keywright_plugin_support::{Failure, Violation};
 use rcgen::CustomExtension;
 use serde::{Deserialize, Serialize};
-use x509_cert::{certificate::Raw, certificate::TbsCertificateInner, ext::Extension, name::Name};
+use x509_cert::{
+    certificate::{Raw, TbsCertificateInner},
+    ext::{Extension, pkix::BasicConstraints},
+    name::Name,
+};
 
 use crate::{
-    alternative_name::AlternativeName, canonical_der::is_der, parameters::Parameters,
-    subject::Subject, tbs, usage::ExtendedKeyUsage,
+    alternative_name::AlternativeName,
+    canonical_der::is_der,
+    parameters::Parameters,
+    subject::Subject,
+    tbs,
+    usage::{ExtendedKeyUsage, KeyUsage},
 };
 
 /// The parts of a certificate that are kept; each is there only when the parameters would write it differently.
@@ -23,51 +32,62 @@ pub struct Kept {
     #[serde(skip_serializing_if = "Option::is_none")]
     subject: Option<Encoded>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    key_usage: Option<Encoded>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     alternative_names: Option<Encoded>,
     #[serde(skip_serializing_if = "Option::is_none")]
     extended_key_usage: Option<Encoded>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path_length: Option<u8>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    limits: Vec<Encoded>,
 }
 
 impl Kept {
-    /// What of a certificate must be kept beside the parameters that it tells.
+    /// What of a certificate must be kept beside the parameters that it tells; `body` is the same certificate's, as it is
+    /// encoded.
     ///
     /// # Errors
     ///
-    /// [`Failure::InvalidValue`], when what is to be kept is not DER through and through, so that no authority would sign
-    /// it; [`Failure::Other`], when the parameters can't be written.
+    /// [`Failure::InvalidValue`], when what is to be kept is not DER through and through, or is critical and an authority
+    /// does not know it, so that none would sign it; [`Failure::Other`], when the parameters can't be written.
     pub fn beside(
         parameters: &Parameters,
         found: &TbsCertificateInner<Raw>,
+        body: &[u8],
     ) -> Result<Self, Failure> {
-        let body = tbs::sample(parameters)?;
-        let written = TbsCertificateInner::<Raw>::from_der(&body).map_err(tbs::not_written)?;
-        let keep = |part: &str, found: Option<Vec<u8>>, written: Option<Vec<u8>>| match found {
-            Some(found) if Some(&found) != written.as_ref() => {
-                if is_der(&found) {
-                    Ok(Some(Encoded(found)))
-                } else {
-                    let rule = format!("can't be made anew: its {part} is not DER");
-                    Err(Failure::InvalidValue(Violation::of("certificate", rule)))
-                }
+        let sample = tbs::sample(parameters)?;
+        let written = TbsCertificateInner::<Raw>::from_der(&sample).map_err(tbs::not_written)?;
+        let differing = |part: &str, identifier, may_be_written: bool| {
+            let Some(of_found) = extension(found, identifier) else {
+                return Ok(None);
+            };
+            if may_be_written && extension(&written, identifier) == Some(of_found) {
+                return Ok(None);
             }
-            _ => Ok(None),
+            kept_extension(part, of_found).map(Some)
         };
+        let (_, subject) = tbs::names(body).map_err(tbs::not_written)?;
+        let (_, written_subject) = tbs::names(&sample).map_err(tbs::not_written)?;
+        let has_suitable_usages = parameters
+            .key_usage
+            .iter()
+            .all(|usage| parameters.key_type.may_assert(*usage));
         Ok(Self {
-            subject: keep(
-                "subject",
-                encoded(Some(found.subject()))?,
-                encoded(Some(written.subject()))?,
-            )?,
-            alternative_names: keep(
+            subject: if parameters.subject.is_empty() || subject != written_subject {
+                Some(checked("subject", subject)?)
+            } else {
+                None
+            },
+            key_usage: differing("key usage", KeyUsage::EXTENSION, has_suitable_usages)?,
+            alternative_names: differing(
                 "subject alternative name",
-                encoded(alternative_names(found))?,
-                encoded(alternative_names(&written))?,
+                AlternativeName::EXTENSION,
+                true,
             )?,
-            extended_key_usage: keep(
-                "extended key usage",
-                encoded(extended_key_usage(found))?,
-                encoded(extended_key_usage(&written))?,
-            )?,
+            extended_key_usage: differing("extended key usage", ExtendedKeyUsage::EXTENSION, true)?,
+            path_length: path_length(found)?,
+            limits: limits(parameters, found)?,
         })
     }
 
@@ -110,6 +130,18 @@ impl Kept {
         self.subject.as_ref().map(|Encoded(name)| name.as_slice())
     }
 
+    /// Whether the key usage is kept.
+    #[must_use]
+    pub fn has_key_usage(&self) -> bool {
+        self.key_usage.is_some()
+    }
+
+    /// How many authorities may stand below this one, where that is limited.
+    #[must_use]
+    pub fn path_length(&self) -> Option<u8> {
+        self.path_length
+    }
+
     /// Whether the alternative names are kept.
     #[must_use]
     pub fn has_alternative_names(&self) -> bool {
@@ -128,44 +160,118 @@ impl Kept {
     ///
     /// [`der::Error`], when one is not what this plugin keeps.
     pub fn extensions(&self) -> der::Result<Vec<CustomExtension>> {
-        [&self.alternative_names, &self.extended_key_usage]
-            .into_iter()
-            .flatten()
-            .map(|Encoded(extension)| {
-                let extension = Extension::from_der(extension)?;
-                let identifier: Vec<u64> = extension.extn_id.arcs().map(u64::from).collect();
-                let value = extension.extn_value.into_bytes().into_vec();
-                let mut kept = CustomExtension::from_oid_content(&identifier, value);
-                kept.set_criticality(extension.critical);
-                Ok(kept)
-            })
-            .collect()
+        [
+            &self.key_usage,
+            &self.alternative_names,
+            &self.extended_key_usage,
+        ]
+        .into_iter()
+        .flatten()
+        .chain(&self.limits)
+        .map(|Encoded(extension)| {
+            let extension = Extension::from_der(extension)?;
+            let identifier: Vec<u64> = extension.extn_id.arcs().map(u64::from).collect();
+            let value = extension.extn_value.into_bytes().into_vec();
+            let mut kept = CustomExtension::from_oid_content(&identifier, value);
+            kept.set_criticality(extension.critical);
+            Ok(kept)
+        })
+        .collect()
     }
 }
 
-/// The extension with a certificate's alternative names, if it has one.
-pub(crate) fn alternative_names(tbs: &TbsCertificateInner<Raw>) -> Option<&Extension> {
-    extension(tbs, AlternativeName::EXTENSION)
-}
-
-/// The extension with a certificate's extended key usage, if it has one.
-pub(crate) fn extended_key_usage(tbs: &TbsCertificateInner<Raw>) -> Option<&Extension> {
-    extension(tbs, ExtendedKeyUsage::EXTENSION)
-}
-
-fn extension(
+/// The extension of this identifier, if a certificate has it.
+pub(crate) fn extension(
     tbs: &TbsCertificateInner<Raw>,
-    identifier: der::oid::ObjectIdentifier,
+    identifier: ObjectIdentifier,
 ) -> Option<&Extension> {
     tbs.extensions()?
         .iter()
         .find(|extension| extension.extn_id == identifier)
 }
 
-fn encoded(part: Option<&impl Encode>) -> Result<Option<Vec<u8>>, Failure> {
-    part.map(|part| part.to_der().map_err(tbs::not_written))
-        .transpose()
+/// How many authorities may stand below this one, where that is limited: the one member of the basic constraints that no
+/// parameter tells. They are written anew, and critical always.
+fn path_length(found: &TbsCertificateInner<Raw>) -> Result<Option<u8>, Failure> {
+    let constraints = found
+        .get_extension::<BasicConstraints>()
+        .map_err(|_| refused("its basic constraints can't be read"))?;
+    let length = constraints
+        .filter(|(_, constraints)| constraints.ca)
+        .and_then(|(_, constraints)| constraints.path_len_constraint);
+    match length {
+        Some(PATH_LENGTH_ABOVE_MAX..) => Err(refused("its path length is more than 127")),
+        length => Ok(length),
+    }
 }
+
+/// The extensions beside those that are written anew that say what is not to be trusted, in their order: the known ones,
+/// and whatever is critical.
+fn limits(
+    parameters: &Parameters,
+    found: &TbsCertificateInner<Raw>,
+) -> Result<Vec<Encoded>, Failure> {
+    found
+        .extensions()
+        .map_or(&[][..], Vec::as_slice)
+        .iter()
+        .filter(|extension| {
+            !WRITTEN.contains(&extension.extn_id)
+                && (extension.critical || LIMITS.contains(&extension.extn_id))
+        })
+        .map(|extension| {
+            let part = format!("extension {}", extension.extn_id);
+            if extension.critical && !parameters.self_sign {
+                return Err(refused(&format!(
+                    "its {part} is critical, and no authority here signs one like it"
+                )));
+            }
+            kept_extension(&part, extension)
+        })
+        .collect()
+}
+
+/// An extension to be kept; its value is DER within octets.
+fn kept_extension(part: &str, extension: &Extension) -> Result<Encoded, Failure> {
+    checked(part, extension.extn_value.as_bytes())?;
+    checked(part, &extension.to_der().map_err(tbs::not_written)?)
+}
+
+fn checked(part: &str, found: &[u8]) -> Result<Encoded, Failure> {
+    if is_der(found) {
+        Ok(Encoded(found.to_vec()))
+    } else {
+        Err(refused(&format!("its {part} is not DER")))
+    }
+}
+
+fn refused(reason: &str) -> Failure {
+    let rule = format!("can't be made anew: {reason}");
+    Failure::InvalidValue(Violation::of("certificate", rule))
+}
+
+/// One above the greatest path length that an authority signs.
+const PATH_LENGTH_ABOVE_MAX: u8 = 128;
+
+/// Basic constraints, key usage, extended key usage, alternative names, and the key identifiers.
+const WRITTEN: [ObjectIdentifier; 6] = [
+    ObjectIdentifier::new_unwrap("2.5.29.19"),
+    KeyUsage::EXTENSION,
+    ExtendedKeyUsage::EXTENSION,
+    AlternativeName::EXTENSION,
+    ObjectIdentifier::new_unwrap("2.5.29.14"),
+    ObjectIdentifier::new_unwrap("2.5.29.35"),
+];
+
+/// Name constraints, certificate policies, policy mappings, policy constraints and inhibit anyPolicy (RFC 5280, sections
+/// 4.2.1.4, 4.2.1.5, 4.2.1.10, 4.2.1.11 and 4.2.1.14).
+const LIMITS: [ObjectIdentifier; 5] = [
+    ObjectIdentifier::new_unwrap("2.5.29.30"),
+    ObjectIdentifier::new_unwrap("2.5.29.32"),
+    ObjectIdentifier::new_unwrap("2.5.29.33"),
+    ObjectIdentifier::new_unwrap("2.5.29.36"),
+    ObjectIdentifier::new_unwrap("2.5.29.54"),
+];
 
 /// DER, which parameters hold in base64.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

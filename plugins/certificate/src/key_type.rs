@@ -7,6 +7,8 @@ use rcgen::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::usage::KeyUsage;
+
 /// What kind of key a certificate has, and how long it is.
 ///
 /// In canonical parameters RSA, the default, is known by its `key_length` alone, as it was before there were others; each
@@ -59,6 +61,38 @@ impl KeyType {
         }
     }
 
+    /// Whether a certificate with such a key may assert a usage: RFC 8813, section 3, of ECDSA; RFC 9295, section 3, of
+    /// Ed25519.
+    #[must_use]
+    pub fn may_assert(self, usage: KeyUsage) -> bool {
+        match self {
+            Self::Rsa(_) => true,
+            Self::EcdsaP256 | Self::EcdsaP384 => !matches!(
+                usage,
+                KeyUsage::KeyEncipherment | KeyUsage::DataEncipherment
+            ),
+            Self::Ed25519 => !matches!(
+                usage,
+                KeyUsage::KeyEncipherment
+                    | KeyUsage::DataEncipherment
+                    | KeyUsage::KeyAgreement
+                    | KeyUsage::EncipherOnly
+                    | KeyUsage::DecipherOnly
+            ),
+        }
+    }
+
+    /// The name of the type in the API.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rsa(_) => RSA,
+            Self::EcdsaP256 => ECDSA_P256,
+            Self::EcdsaP384 => ECDSA_P384,
+            Self::Ed25519 => ED25519,
+        }
+    }
+
     fn named(name: &str) -> Option<Self> {
         match name {
             ECDSA_P256 => Some(Self::EcdsaP256),
@@ -86,18 +120,15 @@ struct KeyMembers {
 
 impl From<KeyType> for KeyMembers {
     fn from(key_type: KeyType) -> Self {
-        let of_name = |name: &str| Self {
-            key_length: None,
-            key_type: Some(name.to_owned()),
-        };
         match key_type {
             KeyType::Rsa(key_length) => Self {
                 key_length: Some(key_length),
                 key_type: None,
             },
-            KeyType::EcdsaP256 => of_name(ECDSA_P256),
-            KeyType::EcdsaP384 => of_name(ECDSA_P384),
-            KeyType::Ed25519 => of_name(ED25519),
+            other => Self {
+                key_length: None,
+                key_type: Some(other.name().to_owned()),
+            },
         }
     }
 }

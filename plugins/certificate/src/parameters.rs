@@ -11,7 +11,7 @@ use crate::{
     kept::Kept,
     key_type::KeyType,
     subject::Subject,
-    usage::{ExtendedKeyUsage, KeyUsage},
+    usage::{ExtendedKeyUsage, KEY_USAGE, KeyUsage},
 };
 
 /// The canonical parameters.
@@ -80,7 +80,7 @@ impl Parameters {
                 "alternative_names",
                 AlternativeName::parse,
             )?,
-            key_usage: take_each(&mut members, "key_usage", KeyUsage::parse)?
+            key_usage: take_each(&mut members, KEY_USAGE, KeyUsage::parse)?
                 .into_iter()
                 .collect(),
             extended_key_usage: each_once(take_each(
@@ -96,7 +96,30 @@ impl Parameters {
             kept,
         };
         members.finish()?;
+        if !parameters.kept.has_key_usage() {
+            suits_key_type(&parameters)?;
+        }
         Ok(parameters)
+    }
+}
+
+/// Checks that the key may be used so. A certificate that was set keeps what it asserts.
+fn suits_key_type(parameters: &Parameters) -> Result<(), Violation> {
+    let key_type = parameters.key_type;
+    let unsuitable = parameters
+        .key_usage
+        .iter()
+        .find(|usage| !key_type.may_assert(**usage));
+    match unsuitable {
+        None => Ok(()),
+        Some(usage) => Err(Violation::of(
+            KEY_USAGE,
+            format!(
+                "must not have {} for a key of type {}",
+                usage.name(),
+                key_type.name()
+            ),
+        )),
     }
 }
 
@@ -288,6 +311,51 @@ mod tests {
                 "{parameter}: {}",
                 violation.rule
             );
+        }
+    }
+
+    #[test]
+    fn a_key_is_not_asked_for_with_a_usage_that_its_type_does_not_have() {
+        let of_ecdsa = ["key_encipherment", "data_encipherment"];
+        let of_ed25519 = [
+            "key_encipherment",
+            "data_encipherment",
+            "key_agreement",
+            "encipher_only",
+            "decipher_only",
+        ];
+        for (key_type, refused) in [
+            ("rsa", &[][..]),
+            ("ecdsa-p256", &of_ecdsa),
+            ("ecdsa-p384", &of_ecdsa),
+            ("ed25519", &of_ed25519),
+        ] {
+            for usage in [
+                "digital_signature",
+                "non_repudiation",
+                "key_encipherment",
+                "data_encipherment",
+                "key_agreement",
+                "key_cert_sign",
+                "crl_sign",
+                "encipher_only",
+                "decipher_only",
+            ] {
+                let parameters = json!({
+                    "common_name": "x", "self_sign": true, "key_type": key_type,
+                    "key_usage": ["digital_signature", usage],
+                });
+                if refused.contains(&usage) {
+                    let violation = violation(&parameters);
+                    assert_eq!(violation.member.as_deref(), Some("key_usage"));
+                    assert_eq!(
+                        violation.rule,
+                        format!("must not have {usage} for a key of type {key_type}")
+                    );
+                } else {
+                    normalized(&parameters);
+                }
+            }
         }
     }
 

@@ -1,20 +1,24 @@
 //! The public keys of certificates that were set: of which type they are, and what they signed.
 
-use der::asn1::ObjectIdentifier;
+use der::{Decode, asn1::ObjectIdentifier};
 use keywright_plugin_support::KeyLength;
 use rsa::{
-    RsaPublicKey, pkcs1::DecodeRsaPublicKey, pkcs1v15, signature::Verifier, traits::PublicKeyParts,
+    BoxedUint, RsaPublicKey,
+    pkcs1::{RsaPssParamsOwned, RsaPublicKeyRef},
+    pkcs1v15, pss,
+    signature::{Verifier, hazmat::PrehashVerifier},
+    traits::PublicKeyParts,
 };
 use sha1::Sha1;
-use sha2::{Sha256, Sha384, Sha512};
-use x509_cert::spki::SubjectPublicKeyInfoOwned;
+use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
+use x509_cert::spki::{AlgorithmIdentifierOwned, SubjectPublicKeyInfoOwned};
 
 use crate::key_type::KeyType;
 
 /// A public key of a type that can be made.
 pub enum PublicKey {
-    /// RSA.
-    Rsa(RsaPublicKey),
+    /// RSA, and the length of the key to make in its place.
+    Rsa(RsaPublicKey, KeyLength),
     /// ECDSA on P-256.
     EcdsaP256(p256::ecdsa::VerifyingKey),
     /// ECDSA on P-384.
@@ -36,7 +40,7 @@ impl PublicKey {
             parameters.decode_as::<ObjectIdentifier>().ok()
         };
         let key = match info.algorithm.oid {
-            RSA_ENCRYPTION => RsaPublicKey::from_pkcs1_der(bits).ok().map(Self::Rsa),
+            RSA_ENCRYPTION => return Self::of_rsa(bits),
             ED25519 => <&[u8; 32]>::try_from(bits)
                 .ok()
                 .and_then(|bits| ed25519_dalek::VerifyingKey::from_bytes(bits).ok())
@@ -59,105 +63,165 @@ impl PublicKey {
                 return Err(not_made(&name.map_or(other.to_string(), str::to_owned)));
             }
         };
-        key.ok_or_else(|| "has a public key that can't be read".to_owned())
+        key.ok_or_else(|| UNREADABLE.to_owned())
+    }
+
+    /// Counts the bits before anything else: the library has limits of its own.
+    fn of_rsa(bits: &[u8]) -> Result<Self, String> {
+        let unreadable = || UNREADABLE.to_owned();
+        let parts = RsaPublicKeyRef::from_der(bits).map_err(|_| unreadable())?;
+        let modulus = BoxedUint::from_be_slice_vartime(parts.modulus.as_bytes());
+        let exponent = BoxedUint::from_be_slice_vartime(parts.public_exponent.as_bytes());
+        let bits = modulus.bits_vartime();
+        let length = KeyLength::covering(bits).ok_or_else(|| {
+            format!("has an RSA key of {bits} bits, and none longer than 4096 bits can be made")
+        })?;
+        RsaPublicKey::new_with_size_limits(modulus, exponent, 1..=length.bits())
+            .map(|key| Self::Rsa(key, length))
+            .map_err(|_| unreadable())
     }
 
     /// The type of key to make in its place, and whether that is as long: of RSA keys there is not every length, so that
     /// the next greater one is taken.
-    ///
-    /// # Errors
-    ///
-    /// Why there is none, to stand behind the name of the member.
-    pub fn key_type(&self) -> Result<(KeyType, bool), String> {
-        Ok(match self {
-            Self::Rsa(key) => {
-                let bits = key.n().bits();
-                let length = KeyLength::covering(bits).ok_or_else(|| {
-                    format!(
-                        "has an RSA key of {bits} bits, and none longer than 4096 bits can be made"
-                    )
-                })?;
-                (KeyType::Rsa(length), u32::from(length) == bits)
-            }
+    #[must_use]
+    pub fn key_type(&self) -> (KeyType, bool) {
+        match self {
+            Self::Rsa(key, length) => (
+                KeyType::Rsa(*length),
+                u32::from(*length) == key.n().bits_vartime(),
+            ),
             Self::EcdsaP256(_) => (KeyType::EcdsaP256, true),
             Self::EcdsaP384(_) => (KeyType::EcdsaP384, true),
             Self::Ed25519(_) => (KeyType::Ed25519, true),
-        })
+        }
     }
 
-    /// Whether the key made this signature over a message; none where the algorithm is not one that is known here.
+    /// Whether the key made this signature over a message. It did not where the algorithm is of another kind of key, or one
+    /// that is not known here.
     #[must_use]
     pub fn has_signed(
         &self,
-        algorithm: ObjectIdentifier,
+        algorithm: &AlgorithmIdentifierOwned,
         message: &[u8],
         signature: &[u8],
-    ) -> Option<bool> {
-        match (self, algorithm) {
-            (Self::Rsa(key), _) => has_rsa_signed(key, algorithm, message, signature),
-            (Self::EcdsaP256(key), ECDSA_WITH_SHA256) => Some(
-                p256::ecdsa::DerSignature::from_bytes(signature)
-                    .is_ok_and(|signature| key.verify(message, &signature).is_ok()),
-            ),
-            (Self::EcdsaP384(key), ECDSA_WITH_SHA384) => Some(
-                p384::ecdsa::DerSignature::from_bytes(signature)
-                    .is_ok_and(|signature| key.verify(message, &signature).is_ok()),
-            ),
-            (Self::Ed25519(key), ED25519) => Some(
-                ed25519_dalek::Signature::from_slice(signature)
-                    .is_ok_and(|signature| key.verify(message, &signature).is_ok()),
-            ),
-            _ => None,
+    ) -> bool {
+        match self {
+            Self::Rsa(key, _) if algorithm.oid == RSASSA_PSS => {
+                has_signed_with_pss(key, algorithm, message, signature)
+            }
+            Self::Rsa(key, _) => has_signed_with_pkcs1(key, algorithm.oid, message, signature),
+            Self::EcdsaP256(key) => ecdsa_digest(algorithm.oid, message)
+                .zip(p256::ecdsa::DerSignature::from_bytes(signature).ok())
+                .is_some_and(|(digest, signature)| key.verify_prehash(&digest, &signature).is_ok()),
+            Self::EcdsaP384(key) => ecdsa_digest(algorithm.oid, message)
+                .zip(p384::ecdsa::DerSignature::from_bytes(signature).ok())
+                .is_some_and(|(digest, signature)| key.verify_prehash(&digest, &signature).is_ok()),
+            Self::Ed25519(key) => {
+                algorithm.oid == ED25519
+                    && ed25519_dalek::Signature::from_slice(signature)
+                        .is_ok_and(|signature| key.verify(message, &signature).is_ok())
+            }
         }
     }
 }
 
-fn has_rsa_signed(
+/// Whether it is a signature of RSASSA-PKCS1-v1_5 (RFC 8017, section 8.2).
+fn has_signed_with_pkcs1(
     key: &RsaPublicKey,
     algorithm: ObjectIdentifier,
     message: &[u8],
     signature: &[u8],
-) -> Option<bool> {
+) -> bool {
     let Ok(signature) = pkcs1v15::Signature::try_from(signature) else {
-        return Some(false);
+        return false;
     };
     let key = key.clone();
-    let verified = match algorithm {
+    match algorithm {
         SHA1_WITH_RSA => pkcs1v15::VerifyingKey::<Sha1>::new(key).verify(message, &signature),
+        SHA224_WITH_RSA => pkcs1v15::VerifyingKey::<Sha224>::new(key).verify(message, &signature),
         SHA256_WITH_RSA => pkcs1v15::VerifyingKey::<Sha256>::new(key).verify(message, &signature),
         SHA384_WITH_RSA => pkcs1v15::VerifyingKey::<Sha384>::new(key).verify(message, &signature),
         SHA512_WITH_RSA => pkcs1v15::VerifyingKey::<Sha512>::new(key).verify(message, &signature),
-        _ => return None,
+        _ => return false,
+    }
+    .is_ok()
+}
+
+/// Whether it is a signature of RSASSA-PSS (RFC 8017, section 8.1), with one hash for the message and the mask.
+fn has_signed_with_pss(
+    key: &RsaPublicKey,
+    algorithm: &AlgorithmIdentifierOwned,
+    message: &[u8],
+    signature: &[u8],
+) -> bool {
+    let parameters = algorithm
+        .parameters
+        .as_ref()
+        .and_then(|parameters| parameters.decode_as::<RsaPssParamsOwned>().ok());
+    let Some((parameters, signature)) = parameters.zip(pss::Signature::try_from(signature).ok())
+    else {
+        return false;
     };
-    Some(verified.is_ok())
+    let (key, salt_bytes) = (key.clone(), usize::from(parameters.salt_len));
+    match parameters.hash.oid {
+        SHA256 => pss::VerifyingKey::<Sha256>::new_with_salt_len(key, salt_bytes)
+            .verify(message, &signature),
+        SHA384 => pss::VerifyingKey::<Sha384>::new_with_salt_len(key, salt_bytes)
+            .verify(message, &signature),
+        SHA512 => pss::VerifyingKey::<Sha512>::new_with_salt_len(key, salt_bytes)
+            .verify(message, &signature),
+        _ => return false,
+    }
+    .is_ok()
+}
+
+/// The digest that an ECDSA signature of this algorithm is over (RFC 5758), whatever the curve.
+fn ecdsa_digest(algorithm: ObjectIdentifier, message: &[u8]) -> Option<Vec<u8>> {
+    Some(match algorithm {
+        ECDSA_WITH_SHA1 => Sha1::digest(message).to_vec(),
+        ECDSA_WITH_SHA224 => Sha224::digest(message).to_vec(),
+        ECDSA_WITH_SHA256 => Sha256::digest(message).to_vec(),
+        ECDSA_WITH_SHA384 => Sha384::digest(message).to_vec(),
+        ECDSA_WITH_SHA512 => Sha512::digest(message).to_vec(),
+        _ => return None,
+    })
 }
 
 fn not_made(key_type: &str) -> String {
     format!("has a key of type {key_type}, and keys of that type can't be made")
 }
 
+const UNREADABLE: &str = "has a public key that can't be read";
+
 const RSA_ENCRYPTION: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 const SHA1_WITH_RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.5");
+const SHA224_WITH_RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.14");
 const SHA256_WITH_RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.11");
 const SHA384_WITH_RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.12");
 const SHA512_WITH_RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.13");
+
+/// The key and the signature alike (RFC 4055).
+const RSASSA_PSS: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.10");
+const SHA256: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.1");
+const SHA384: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.2");
+const SHA512: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.3");
 
 const EC_PUBLIC_KEY: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
 const P256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.7");
 const P384: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.34");
 const P521: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.35");
+const ECDSA_WITH_SHA1: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.4.1");
+const ECDSA_WITH_SHA224: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.4.3.1");
 const ECDSA_WITH_SHA256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.4.3.2");
 const ECDSA_WITH_SHA384: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.4.3.3");
+const ECDSA_WITH_SHA512: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.4.3.4");
 
 /// The key and the signature alike (RFC 8410).
 const ED25519: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.112");
 
 /// Algorithms of keys that can't be made, by the names that people know them by.
 const OTHER_ALGORITHMS: [(ObjectIdentifier, &str); 3] = [
-    (
-        ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.10"),
-        "rsassa-pss",
-    ),
+    (RSASSA_PSS, "rsassa-pss"),
     (ObjectIdentifier::new_unwrap("1.3.101.113"), "ed448"),
     (ObjectIdentifier::new_unwrap("1.2.840.10040.4.1"), "dsa"),
 ];

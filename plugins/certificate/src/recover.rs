@@ -23,14 +23,14 @@ use crate::{
 /// Returns the stored parameters, or else those that the certificate tells.
 ///
 /// A certificate does not tell the name of the credential that signed it: `ca` is left out, and the host, which knows
-/// it, puts it in. What of its subject, alternative names and extended key usage can't be expressed in parameters, or
-/// would come out in other bytes, is kept in [`Kept`]. The result is complete when nothing but bytes had to be kept, and
-/// the key is of a length that may be asked for. Extensions that no parameter is about do not count.
+/// it, puts it in. What of its subject, usages and alternative names can't be expressed in parameters, or would come out in
+/// other bytes, is kept in [`Kept`], and so is what limits it. The result is complete when nothing but bytes and limits had
+/// to be kept, and the key is of a length that may be asked for. Extensions that no parameter is about do not count.
 ///
 /// # Errors
 ///
 /// [`Failure::InvalidValue`] when there is no certificate, none that can be read, or one with a key like which none can
-/// be made; [`Failure::Other`] when what is stored is not what this plugin writes; [`Failure::Misconfigured`] for any
+/// be made, or with what would be lost; [`Failure::Other`] when what is stored is not what this plugin writes; [`Failure::Misconfigured`] for any
 /// setting.
 pub fn recover(
     parameters: Option<String>,
@@ -54,8 +54,9 @@ pub fn recover(
     let certificate = CertificateInner::<Raw>::from_der(&der).map_err(|_| refused(UNREADABLE))?;
     let key =
         PublicKey::of(certificate.tbs_certificate().subject_public_key_info()).map_err(refused)?;
-    let (mut parameters, is_complete) = told(&certificate, &key, &der)?;
-    parameters.kept = Kept::beside(&parameters, certificate.tbs_certificate())?;
+    let body = tbs::body(&der).map_err(unreadable)?;
+    let (mut parameters, is_complete) = told(&certificate, body, &key)?;
+    parameters.kept = Kept::beside(&parameters, certificate.tbs_certificate(), body)?;
     Ok(Recovered {
         parameters: written(&parameters)?,
         is_complete,
@@ -66,20 +67,23 @@ fn refused(rule: impl Into<String>) -> Failure {
     Failure::InvalidValue(Violation::of(MEMBER, rule))
 }
 
+fn unreadable(_: der::Error) -> Failure {
+    refused(UNREADABLE)
+}
+
 /// The parameters that a certificate tells, and whether it tells them all.
 fn told(
     certificate: &CertificateInner<Raw>,
+    body: &[u8],
     key: &PublicKey,
-    der: &[u8],
 ) -> Result<(Parameters, bool), Failure> {
-    let unreadable = |_: der::Error| refused(UNREADABLE);
     let tbs = certificate.tbs_certificate();
-    let (key_type, has_length) = key.key_type().map_err(refused)?;
+    let (key_type, has_length) = key.key_type();
     let (subject, has_whole_subject) = Subject::of_name(tbs.subject());
-    let (alternative_names, has_all_names) = kept::alternative_names(tbs)
+    let (alternative_names, has_all_names) = kept::extension(tbs, AlternativeName::EXTENSION)
         .map_or(Ok((Vec::new(), true)), AlternativeName::of_extension)
         .map_err(unreadable)?;
-    let (extended_key_usage, has_all_usages) = kept::extended_key_usage(tbs)
+    let (extended_key_usage, has_all_usages) = kept::extension(tbs, ExtendedKeyUsage::EXTENSION)
         .map_or(Ok((Vec::new(), true)), ExtendedKeyUsage::of_extension)
         .map_err(unreadable)?;
     let parameters = Parameters {
@@ -99,7 +103,7 @@ fn told(
             .get_extension::<BasicConstraints>()
             .map_err(unreadable)?
             .is_some_and(|(_, basic)| basic.ca),
-        self_sign: tbs.issuer() == tbs.subject() && is_signed_with(key, certificate, der),
+        self_sign: signs_itself(certificate, body, key).map_err(unreadable)?,
         kept: Kept::default(),
     };
     let is_complete = has_length && has_whole_subject && has_all_names && has_all_usages;
@@ -118,17 +122,15 @@ fn duration_days(tbs: &TbsCertificateInner<Raw>) -> u32 {
         .max(1)
 }
 
-/// Whether the certificate's own key made its signature.
-///
-/// The names agree already. Where this plugin can't check a signature, because its algorithm is another one than is usual
-/// for the key, that is all there is to go by; the host knows more.
-fn is_signed_with(key: &PublicKey, certificate: &CertificateInner<Raw>, der: &[u8]) -> bool {
-    let body = tbs::fields(der).and_then(|mut fields| fields.next().transpose());
-    let (Ok(Some(body)), Some(signature)) = (body, certificate.signature().as_bytes()) else {
-        return false;
-    };
-    key.has_signed(certificate.signature_algorithm().oid, body, signature)
-        .unwrap_or(true)
+/// Whether a certificate names itself as its issuer, byte for byte, and its own key made its signature.
+fn signs_itself(
+    certificate: &CertificateInner<Raw>,
+    body: &[u8],
+    key: &PublicKey,
+) -> der::Result<bool> {
+    let (issuer, subject) = tbs::names(body)?;
+    let signature = certificate.signature().as_bytes().unwrap_or(&[]);
+    Ok(issuer == subject && key.has_signed(certificate.signature_algorithm(), body, signature))
 }
 
 const MEMBER: &str = "certificate";

@@ -39,7 +39,7 @@ impl Subject {
         for field in &FIELDS {
             *(field.place)(&mut subject) = field.take(members)?;
         }
-        if subject == Self::default() && !is_kept {
+        if subject.is_empty() && !is_kept {
             return Err(Violation::of_whole(format!(
                 "needs at least one of {}",
                 FIELDS.each_ref().map(|field| field.parameter).join(", ")
@@ -48,11 +48,18 @@ impl Subject {
         Ok(subject)
     }
 
+    /// Whether there is no field.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// The fields as a name, one relative distinguished name for each, in the order CN, OU, C, ST, O, L.
     ///
     /// # Errors
     ///
-    /// [`rcgen::Error`], when the country can't be written as a `PrintableString`; such a one does not get here.
+    /// [`rcgen::Error`], when the country can't be written as a `PrintableString`; neither a caller nor a certificate gives
+    /// such a one.
     pub fn distinguished_name(&self) -> Result<DistinguishedName, rcgen::Error> {
         let mut name = DistinguishedName::new();
         let mut subject = self.clone();
@@ -71,8 +78,8 @@ impl Subject {
 
     /// The fields that a name has, and whether it has nothing else.
     ///
-    /// Order, case of nothing, and string types do not count; an attribute that is no field, is there twice, or shares
-    /// its relative distinguished name with another, does.
+    /// In which order they stand, and in which type of string, does not count. An attribute counts that is no field, is
+    /// there twice, shares its relative distinguished name with another, or has a text that nobody may ask for.
     #[must_use]
     pub fn of_name(name: &Name) -> (Self, bool) {
         let mut subject = Self::default();
@@ -82,12 +89,15 @@ impl Subject {
                 .iter()
                 .find(|field| field.identifier == attribute.oid);
             let place = field.map(|field| (field.place)(&mut subject));
-            match (place, text(attribute)) {
-                (Some(place @ None), Some(text)) if !text.is_empty() => *place = Some(text),
+            let text = field.and_then(|field| {
+                text(attribute).filter(|text| !text.is_empty() && field.broken_rule(text).is_none())
+            });
+            match (place, text) {
+                (Some(place @ None), Some(text)) => *place = Some(text),
                 _ => is_complete = false,
             }
         }
-        let is_empty = subject == Self::default();
+        let is_empty = subject.is_empty();
         (subject, is_complete && !is_empty)
     }
 }
@@ -113,20 +123,27 @@ impl Field {
         let Some(text) = members.take_filled_text(self.parameter)? else {
             return Ok(None);
         };
-        let broken = |rule: String| Err(Violation::of(self.parameter, rule));
+        match self.broken_rule(&text) {
+            None => Ok(Some(text)),
+            Some(rule) => Err(Violation::of(self.parameter, rule)),
+        }
+    }
+
+    /// The rule that a text breaks, if it does.
+    fn broken_rule(&self, text: &str) -> Option<String> {
         if text.chars().count() > self.characters_max {
-            return broken(format!(
+            return Some(format!(
                 "must be of at most {} characters",
                 self.characters_max
             ));
         }
         if text.chars().any(char::is_control) {
-            return broken("must not have control characters".to_owned());
+            return Some("must not have control characters".to_owned());
         }
-        if self.form == Form::Printable && PrintableStringRef::new(&text).is_err() {
-            return broken("must be of letters, digits and plain punctuation".to_owned());
+        if self.form == Form::Printable && PrintableStringRef::new(text).is_err() {
+            return Some("must be of letters, digits and plain punctuation".to_owned());
         }
-        Ok(Some(text))
+        None
     }
 }
 

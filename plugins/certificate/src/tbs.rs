@@ -46,7 +46,7 @@ pub fn tbs_certificate(
     };
     let Some(issuer) = issuer else {
         wanted.use_authority_key_identifier_extension = true;
-        let body = body(&wanted, &key, &rcgen::Issuer::from_params(&wanted, &key))?;
+        let body = written_body(&wanted, &key, &rcgen::Issuer::from_params(&wanted, &key))?;
         return replaced(
             body,
             [
@@ -61,7 +61,7 @@ pub fn tbs_certificate(
         authority.key_identifier_method = KeyIdMethod::PreSpecified(identifier);
         wanted.use_authority_key_identifier_extension = true;
     }
-    let body = body(&wanted, &key, &rcgen::Issuer::from_params(&authority, &key))?;
+    let body = written_body(&wanted, &key, &rcgen::Issuer::from_params(&authority, &key))?;
     replaced(
         body,
         [
@@ -88,7 +88,7 @@ pub(crate) fn sample(parameters: &Parameters) -> Result<Vec<u8>, Failure> {
         public_key: circumstances.public_key,
         algorithm: parameters.key_type.algorithm(),
     };
-    body(&wanted, &key, &rcgen::Issuer::from_params(&wanted, &key))
+    written_body(&wanted, &key, &rcgen::Issuer::from_params(&wanted, &key))
 }
 
 /// Puts a body and the signature over it together into a certificate.
@@ -129,11 +129,13 @@ fn wanted(
             .map(|name| name.general_name().map_err(not_written))
             .collect::<Result<_, _>>()?;
     }
-    wanted.key_usages = parameters
-        .key_usage
-        .iter()
-        .map(|usage| usage.purpose())
-        .collect();
+    if !parameters.kept.has_key_usage() {
+        wanted.key_usages = parameters
+            .key_usage
+            .iter()
+            .map(|usage| usage.purpose())
+            .collect();
+    }
     if !parameters.kept.has_extended_key_usage() {
         wanted.extended_key_usages = parameters
             .extended_key_usage
@@ -143,7 +145,10 @@ fn wanted(
     }
     wanted.custom_extensions = parameters.kept.extensions().map_err(not_written)?;
     wanted.is_ca = if parameters.is_ca {
-        IsCa::Ca(BasicConstraints::Unconstrained)
+        IsCa::Ca(parameters.kept.path_length().map_or(
+            BasicConstraints::Unconstrained,
+            BasicConstraints::Constrained,
+        ))
     } else {
         IsCa::ExplicitNoCa
     };
@@ -190,14 +195,13 @@ impl SigningKey for Unsigned<'_> {
     }
 }
 
-fn body(
+fn written_body(
     wanted: &CertificateParams,
     key: &Unsigned<'_>,
     issuer: &rcgen::Issuer<'_, &Unsigned<'_>>,
 ) -> Result<Vec<u8>, Failure> {
     let certificate = wanted.signed_by(key, issuer).map_err(not_written)?;
-    let body = fields(certificate.der()).and_then(|mut fields| fields.next().transpose());
-    Ok(body.map_err(not_written)?.unwrap_or(&[]).to_vec())
+    Ok(body(certificate.der()).map_err(not_written)?.to_vec())
 }
 
 /// Replaces fields of a body with bytes that are written nowhere else, where there are such.
@@ -209,6 +213,23 @@ fn with_fields(body: &[u8], parts: &[(usize, Option<&[u8]>)]) -> der::Result<Vec
         }
     }
     sequence(&replaced)
+}
+
+/// The body of a certificate, as it is encoded.
+pub(crate) fn body(certificate: &[u8]) -> der::Result<&[u8]> {
+    Ok(fields(certificate)?.next().transpose()?.unwrap_or(&[]))
+}
+
+/// The issuer and the subject of a body, each as it is encoded.
+pub(crate) fn names(body: &[u8]) -> der::Result<(&[u8], &[u8])> {
+    let fields = fields(body)?.collect::<der::Result<Vec<_>>>()?;
+    // A certificate of version 1 does not say so.
+    let has_version = fields
+        .first()
+        .is_some_and(|field| field.first() == Some(&VERSION_TAG));
+    let absent = usize::from(!has_version);
+    let at = |place: usize| fields.get(place - absent).copied().unwrap_or(&[]);
+    Ok((at(ISSUER_FIELD), at(SUBJECT_FIELD)))
 }
 
 /// The fields of a DER sequence, each as it is encoded.
@@ -234,6 +255,9 @@ pub const SERIAL_NUMBER_BYTES: usize = 20;
 const SIGNATURE_FIELD: usize = 2;
 const ISSUER_FIELD: usize = 3;
 const SUBJECT_FIELD: usize = 5;
+
+/// The tag of a version.
+const VERSION_TAG: u8 = 0xa0;
 
 /// 9999-12-31T23:59:59Z, in seconds since 1970: the end of what does not end (RFC 5280, section 4.1.2.5).
 const LAST_SECOND: i64 = 253_402_300_799;

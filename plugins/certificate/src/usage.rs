@@ -32,7 +32,19 @@ impl KeyUsage {
         KEY_USAGES
             .iter()
             .find_map(|(usage, its_name, ..)| (*its_name == name).then_some(*usage))
-            .ok_or_else(|| unknown("key_usage", name))
+            .ok_or_else(|| unknown(KEY_USAGE, name))
+    }
+
+    /// The identifier of the extension.
+    pub const EXTENSION: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.15");
+
+    /// The name of the usage in the API.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        KEY_USAGES
+            .iter()
+            .find_map(|(usage, name, _)| (*usage == self).then_some(*name))
+            .unwrap_or_default()
     }
 
     /// The usage as rcgen knows it.
@@ -130,6 +142,9 @@ impl ExtendedKeyUsage {
 fn unknown(parameter: &str, name: &str) -> Violation {
     Violation::of(parameter, format!("does not know `{name}`"))
 }
+
+/// The parameter with the usages of the key.
+pub(crate) const KEY_USAGE: &str = "key_usage";
 
 const KEY_USAGES: [(KeyUsage, &str, pkix::KeyUsages); 9] = [
     (

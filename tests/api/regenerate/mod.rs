@@ -2,6 +2,7 @@
 
 mod certificate;
 mod certificate_kept;
+mod certificate_limits;
 mod certificate_set;
 mod keys;
 mod password_and_user;

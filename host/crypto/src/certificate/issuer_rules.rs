@@ -93,7 +93,7 @@ const RULES: [Rule; 16] = [
         is_kept: is_no_longer_than_asked_for,
     },
     Rule {
-        words: "the public key must not be the issuer's own",
+        words: "the public key must not be the issuer's own, in whatever form",
         is_kept: has_public_key_of_its_own,
     },
     Rule {
@@ -167,8 +167,17 @@ fn is_no_longer_than_asked_for(request: &Request<'_>) -> bool {
     seconds <= i64::from(request.issuer.rules.duration_days_max) * DAY_SECONDS
 }
 
+/// The issuer's key is looked for in whatever form: a point may also be compressed, and an integer padded, so that the
+/// number that tells keys apart must not stand anywhere in the bits.
 fn has_public_key_of_its_own(request: &Request<'_>) -> bool {
-    request.tbs.subject_pki.subject_public_key.data.as_ref() != request.issuer.key.public_key()
+    let number = request.issuer.key.public_number();
+    !number.is_empty()
+        && !request
+            .tbs
+            .subject_pki
+            .raw
+            .windows(number.len())
+            .any(|bytes| bytes == number)
 }
 
 fn has_no_unique_identifiers(request: &Request<'_>) -> bool {

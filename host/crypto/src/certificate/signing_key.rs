@@ -12,7 +12,7 @@ use aws_lc_rs::{
 };
 use keywright_core::Secret;
 
-use super::pem::PemBlock;
+use super::{der::split_element, pem::PemBlock};
 
 /// A private key. The library that holds it zeroes it when it is dropped.
 pub(super) enum SigningKey {
@@ -49,6 +49,20 @@ impl SigningKey {
             Self::Ecdsa(key, _) => key.public_key().as_ref(),
             Self::Ed25519(key) => key.public_key().as_ref(),
             Self::Rsa(key) => key.public_key().as_ref(),
+        }
+    }
+
+    /// The number in the public key that tells it from all others: the modulus without leading zeros, the X coordinate
+    /// of the point, or all of an Ed25519 key.
+    pub(super) fn public_number(&self) -> &[u8] {
+        match self {
+            // Uncompressed: a byte of form, X, and Y, of the same length (SEC 1, section 2.3.3).
+            Self::Ecdsa(key, _) => {
+                let coordinates = key.public_key().as_ref().get(1..).unwrap_or_default();
+                coordinates.get(..coordinates.len() / 2).unwrap_or_default()
+            }
+            Self::Ed25519(key) => key.public_key().as_ref(),
+            Self::Rsa(key) => modulus(key.public_key().as_ref()).unwrap_or_default(),
         }
     }
 
@@ -97,6 +111,14 @@ impl SigningKey {
         let ed25519 = || Ed25519KeyPair::from_pkcs8(der).map(Self::Ed25519).ok();
         rsa.or_else(ecdsa).or_else(ed25519)
     }
+}
+
+/// The modulus of an `RSAPublicKey` (RFC 8017, appendix A.1.1), without leading zeros.
+fn modulus(public_key: &[u8]) -> Option<&[u8]> {
+    let (_, members, _) = split_element(public_key)?;
+    let (_, modulus, _) = split_element(members)?;
+    let begin = modulus.iter().position(|octet| *octet != 0)?;
+    modulus.get(begin..)
 }
 
 /// A curve with the hash that goes with it, and the DER name of the two.

@@ -132,6 +132,56 @@ fn an_issuer_without_a_key_identifier_signs_only_without_one() {
 }
 
 #[test]
+fn an_issuer_certifies_its_own_key_in_no_form() {
+    let Some(openssl) = Openssl::available() else {
+        return;
+    };
+    for (kind, bits) in KEY_KINDS {
+        let authority = openssl.authority(kind);
+        openssl.write("own.pem", authority.private_key.expose());
+        let own = public_key(&openssl, "own.pem", &[]);
+        let forms = match kind {
+            ["RSA", ..] => vec![own.clone(), padded(&own, bits)],
+            ["EC", ..] => ["uncompressed", "compressed", "hybrid"]
+                .map(|form| public_key(&openssl, "own.pem", &["-ec_conv_form", form]))
+                .to_vec(),
+            _ => vec![own.clone()],
+        };
+        for (number, form) in forms.into_iter().enumerate() {
+            assert_eq!(form == own, number == 0, "{kind:?}: the forms differ");
+            let issuer = lend(&authority, false);
+            let body = Body {
+                subject_public_key: form,
+                ..leaf(&openssl, issuer.as_ref())
+            };
+            let refused = issuer.sign_certificate(&body.to_der()).unwrap_err();
+            assert!(
+                refused.0.contains("must not be the issuer's own"),
+                "{kind:?}, form {number}: {refused}"
+            );
+        }
+    }
+}
+
+/// An RSA key with a modulus that has one zero more before it than it needs. It is the last but its exponent, 65537.
+fn padded(key: &[u8], bits: u32) -> Vec<u8> {
+    const EXPONENT: &[u8] = &[0x02, 0x03, 0x01, 0x00, 0x01];
+    let modulus = key.strip_suffix(EXPONENT).unwrap();
+    let modulus = modulus
+        .get(modulus.len() - usize::try_from(bits / 8).unwrap()..)
+        .unwrap();
+    let modulus = element(0x02, &[&[0, 0], modulus].concat());
+    let key = element(0x30, &[&modulus, EXPONENT].concat());
+    let bits = element(0x03, &[&[0], key.as_slice()].concat());
+    element(0x30, &[RSA_ENCRYPTION, &bits].concat())
+}
+
+/// The algorithm of RSA keys.
+const RSA_ENCRYPTION: &[u8] = &[
+    0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01, 0x05, 0x00,
+];
+
+#[test]
 fn an_issuer_signs_once_whatever_came_of_it() {
     let Some(openssl) = Openssl::available() else {
         return;
@@ -195,7 +245,7 @@ fn the_issuers_own_key_and_bytes_around_a_body_are_refused() {
         let good = leaf(&openssl, lend(&authority, false).as_ref());
         openssl.write("ca.key", authority.private_key.expose());
         let own = Body {
-            subject_public_key: public_key(&openssl, "ca.key"),
+            subject_public_key: public_key(&openssl, "ca.key", &[]),
             ..good.clone()
         };
         let trailing = [good.to_der(), vec![0x05, 0x00]].concat();
@@ -270,15 +320,15 @@ pub(crate) fn leaf(openssl: &Openssl, issuer: &dyn CertificateIssuer) -> Body {
     openssl.private_key(P256);
     Body::leaf(
         issuer,
-        public_key(openssl, "key.pem"),
+        public_key(openssl, "key.pem", &[]),
         now(),
         i64::from(DAYS),
     )
 }
 
 /// The DER of a key's public half.
-fn public_key(openssl: &Openssl, file: &str) -> Vec<u8> {
-    let text = openssl.run(&["pkey", "-in", file, "-pubout"]);
+fn public_key(openssl: &Openssl, file: &str, options: &[&str]) -> Vec<u8> {
+    let text = openssl.run(&[&["pkey", "-in", file, "-pubout"], options].concat());
     STANDARD
         .decode(
             text.lines()

@@ -159,9 +159,11 @@ pub(crate) struct GeneratorGuest {
 }
 
 impl GeneratorGuest {
-    /// The canonical parameters, as the guest's normalizer has them.
-    pub(super) fn normalize(&self, parameters: &str) -> Result<Parameters, PluginFailure> {
+    /// The canonical parameters, as the guest's normalizer has them. What the plugin sets itself when it recovers
+    /// parameters, it must not set here.
+    pub(super) fn normalize(&self, given: &Parameters) -> Result<Parameters, PluginFailure> {
         const FUNCTION: &str = "normalize";
+        let parameters = &given.to_json();
         let Some(normalizer) = &self.exports.normalizer else {
             return Err(self.plugin.malformed(FUNCTION));
         };
@@ -175,7 +177,13 @@ impl GeneratorGuest {
                 )
             });
         let canonical = self.returned(FUNCTION, outcome)?;
-        self.parameters(FUNCTION, &canonical)
+        let canonical = self.parameters(FUNCTION, &canonical)?;
+        let schema = &self.description.parameters_schema;
+        if schema.adds_no_read_only(given, &canonical) {
+            Ok(canonical)
+        } else {
+            Err(self.plugin.malformed(FUNCTION))
+        }
     }
 
     /// A value, made by the guest and held against its schema.

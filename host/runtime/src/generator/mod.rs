@@ -105,13 +105,13 @@ impl Generator for WasmGenerator {
     }
 
     async fn normalize(&self, parameters: &Parameters) -> Result<Parameters, PluginFailure> {
-        let text = parameters.to_json();
         if self.guest.exports.has_normalizer() {
+            let given = parameters.clone();
             return self
-                .run(&self.lanes.brief, move |guest| guest.normalize(&text))
+                .run(&self.lanes.brief, move |guest| guest.normalize(&given))
                 .await;
         }
-        let Ok(Value::Object(members)) = serde_json::from_str(&text) else {
+        let Ok(Value::Object(members)) = serde_json::from_str(&parameters.to_json()) else {
             return Err(PluginFailure::ParametersRefused(violation(
                 None,
                 "must be an object",

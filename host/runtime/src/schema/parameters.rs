@@ -27,15 +27,17 @@ impl ParametersSchema {
             return Err(SchemaMalformed::NotOfObjects);
         }
         let properties = schema.get("properties").and_then(Value::as_object);
+        let is_read_only = |property: &Value| property.get(READ_ONLY) == Some(&Value::Bool(true));
         let defaults = properties
             .into_iter()
             .flatten()
+            .filter(|(_, property)| !is_read_only(property))
             .filter_map(|(name, property)| Some((name.clone(), property.get("default")?.clone())))
             .collect();
         let read_only = properties
             .into_iter()
             .flatten()
-            .filter(|(_, property)| property.get(READ_ONLY) == Some(&Value::Bool(true)))
+            .filter(|(_, property)| is_read_only(property))
             .map(|(name, _)| name.clone())
             .collect();
         Ok(Self {
@@ -50,7 +52,14 @@ impl ParametersSchema {
         &self.read_only
     }
 
-    /// Fills in the defaults of what is absent and holds the result against the schema.
+    /// Whether none of the parameters that the plugin sets itself has come to be there between two forms of parameters.
+    pub(crate) fn adds_no_read_only(&self, before: &Parameters, after: &Parameters) -> bool {
+        self.read_only
+            .iter()
+            .all(|name| after.member(name).is_none() || before.member(name).is_some())
+    }
+
+    /// Fills in the defaults of what is absent, but not of what the plugin sets itself, and holds the result against the schema.
     ///
     /// # Errors
     /// The first rule that is broken.
@@ -90,7 +99,7 @@ mod tests {
                 "seed": {"type": "string", "pattern": "^[a-z]+$"},
                 "case": {"enum": ["upper", "lower"]},
                 "labels": {"type": "array", "items": {"type": "string", "maxLength": 3}},
-                "kept": {"type": "string", "readOnly": true},
+                "kept": {"type": "string", "readOnly": true, "default": "x"},
             },
             "additionalProperties": false,
         });
@@ -110,6 +119,33 @@ mod tests {
     fn defaults_are_filled_in_where_nothing_was_said() {
         assert_eq!(complete(json!({})).unwrap(), r#"{"length":30}"#);
         assert_eq!(complete(json!({"length": 8})).unwrap(), r#"{"length":8}"#);
+    }
+
+    #[test]
+    fn what_the_plugin_sets_itself_is_kept_where_it_is_and_has_no_default() {
+        assert_eq!(
+            complete(json!({"kept": "y", "length": 8})).unwrap(),
+            r#"{"kept":"y","length":8}"#
+        );
+    }
+
+    #[test]
+    fn a_read_only_parameter_comes_from_nowhere_else_than_the_parameters_before() {
+        let with = |kept: Value| {
+            let Value::Object(members) = kept else {
+                panic!("not an object")
+            };
+            Parameters::new(members)
+        };
+        let (none, kept) = (with(json!({})), with(json!({"kept": "x"})));
+        for (before, after, expected) in [
+            (&none, &none, true),
+            (&kept, &kept, true),
+            (&kept, &none, true),
+            (&none, &kept, false),
+        ] {
+            assert_eq!(schema().adds_no_read_only(before, after), expected);
+        }
     }
 
     #[test]

@@ -76,3 +76,31 @@ openssl req -x509 -newkey rsa-pss -pkeyopt rsa_keygen_bits:2048 -nodes -keyout "
 openssl req -x509 -newkey rsa:1024 -nodes -keyout "$key" -days 30 -out rsa_1024.pem -subj '/CN=x' 2>/dev/null
 openssl req -x509 -newkey rsa:2560 -nodes -keyout "$key" -days 30 -out rsa_2560.pem -subj '/CN=x' 2>/dev/null
 openssl req -x509 -newkey rsa:5120 -nodes -keyout "$key" -days 30 -out rsa_5120.pem -subj '/CN=x' 2>/dev/null
+openssl req -x509 -newkey rsa:512 -nodes -keyout "$key" -days 30 -out rsa_512.pem -subj '/CN=x' 2>/dev/null
+
+# Signatures with other hashes and paddings than are usual for the key.
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$key" -sha512 -days 30 \
+    -out ecdsa_sha512.pem -subj '/CN=x' 2>/dev/null
+openssl req -x509 -newkey rsa:2048 -nodes -keyout "$key" -sigopt rsa_padding_mode:pss -sigopt rsa_pss_saltlen:-1 -days 30 \
+    -out signed_with_pss.pem -subj '/CN=x' 2>/dev/null
+
+# Its issuer has the same name, and a key of another type.
+openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$key.own" -out "$key.csr" -subj '/CN=same' 2>/dev/null
+openssl req -x509 -newkey rsa:2048 -nodes -keyout "$key" -days 30 -out "$key.ca" -subj '/CN=same' 2>/dev/null
+openssl x509 -req -in "$key.csr" -CA "$key.ca" -CAkey "$key" -set_serial 2 -days 30 -out other_type.pem 2>/dev/null
+rm -f "$key.own" "$key.csr" "$key.ca"
+
+# An authority with limits of every sort, and a leaf with a critical extension that nobody knows, of another authority.
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$key" -days 30 -out limited.pem \
+    -subj '/CN=limited' -addext 'basicConstraints=critical,CA:TRUE,pathlen:1' -addext 'keyUsage=keyCertSign,cRLSign' \
+    -addext 'nameConstraints=critical,permitted;DNS:example.org' -addext 'certificatePolicies=1.2.3.4' \
+    -addext 'policyConstraints=critical,requireExplicitPolicy:0' -addext 'inhibitAnyPolicy=critical,0' 2>/dev/null
+openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$key.own" -out "$key.csr" -subj '/CN=leaf' 2>/dev/null
+printf 'certificatePolicies=1.2.3.4\n1.2.3.5=critical,DER:0500\n' >"$key.extensions"
+openssl x509 -req -in "$key.csr" -CA limited.pem -CAkey "$key" -set_serial 2 -days 30 -extfile "$key.extensions" \
+    -out unknown_critical.pem 2>/dev/null
+rm -f "$key.own" "$key.csr" "$key.extensions"
+
+# An ECDSA key that may encipher keys, as it must not.
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$key" -days 30 -out enciphering.pem \
+    -subj '/CN=x' -addext 'keyUsage=critical,digitalSignature,keyEncipherment' 2>/dev/null

@@ -167,3 +167,36 @@ async fn what_was_regenerated_has_a_key_of_the_same_type() {
         assert_eq!(signature_algorithm(&anew), algorithm, "{key_type}");
     }
 }
+
+#[tokio::test]
+async fn a_key_usage_that_the_type_of_key_does_not_have_is_400_and_named() {
+    let server = Server::start().await;
+    let of_ecdsa = ["key_encipherment", "data_encipherment"];
+    let of_ed25519 = [
+        "key_encipherment",
+        "data_encipherment",
+        "key_agreement",
+        "encipher_only",
+        "decipher_only",
+    ];
+    for (key_type, refused) in [
+        ("rsa", &[][..]),
+        ("ecdsa-p256", &of_ecdsa),
+        ("ecdsa-p384", &of_ecdsa),
+        ("ed25519", &of_ed25519),
+    ] {
+        for usage in of_ed25519 {
+            let mut parameters = root(key_type);
+            parameters["key_usage"] = json!(["digital_signature", usage]);
+            let answer = generate(&server, &format!("/{key_type}/{usage}"), parameters).await;
+            if refused.contains(&usage) {
+                let error = answer.expect(400).error();
+                for part in ["key_usage", usage, key_type] {
+                    assert!(error.contains(part), "{part} is not in: {error}");
+                }
+            } else {
+                answer.expect(200);
+            }
+        }
+    }
+}

@@ -1,7 +1,9 @@
 //! The parameters that a stored certificate tells.
 #![expect(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
+#[path = "../common/mod.rs"]
 mod common;
+mod kept;
 
 use common::{Authority, NOW_SECONDS, der, made};
 use keywright_plugin_certificate::{
@@ -13,7 +15,7 @@ use serde_json::{Value, json};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 /// What the certificate of a value tells, and whether it tells all.
-fn told(certificate: &str) -> (Value, bool) {
+pub(crate) fn told(certificate: &str) -> (Value, bool) {
     let value = json!({"certificate": certificate, "ca": null}).to_string();
     let recovered = recover(None, &value, "{}").unwrap();
     (
@@ -23,7 +25,7 @@ fn told(certificate: &str) -> (Value, bool) {
 }
 
 /// The same, and which parts of the certificate are kept beside the named parameters.
-fn told_and_kept(certificate: &str) -> (Value, Vec<String>, bool) {
+pub(crate) fn told_and_kept(certificate: &str) -> (Value, Vec<String>, bool) {
     let (mut parameters, is_complete) = told(certificate);
     let kept = parameters.as_object_mut().unwrap().remove("kept");
     let kept = kept.map_or(Vec::new(), |kept| {
@@ -33,7 +35,7 @@ fn told_and_kept(certificate: &str) -> (Value, Vec<String>, bool) {
 }
 
 /// The value that is made of what a certificate tells.
-fn made_anew(certificate: &str) -> Value {
+pub(crate) fn made_anew(certificate: &str) -> Value {
     let (parameters, _) = told(certificate);
     let random = &mut ChaCha12Rng::seed_from_u64(9);
     let parameters = parameters.to_string();
@@ -42,7 +44,7 @@ fn made_anew(certificate: &str) -> Value {
 }
 
 /// An extension, with whether it is critical.
-fn extension(der: &[u8], identifier: &str) -> Option<(bool, Vec<u8>)> {
+pub(crate) fn extension(der: &[u8], identifier: &str) -> Option<(bool, Vec<u8>)> {
     let (_, certificate) = X509Certificate::from_der(der).unwrap();
     certificate
         .iter_extensions()
@@ -110,7 +112,7 @@ fn stored_parameters_are_returned_as_they_are() {
 #[test]
 fn a_certificate_of_another_program_tells_what_parameters_can_express() {
     assert_eq!(
-        told_and_kept(include_str!("keys/expressible.pem")),
+        told_and_kept(include_str!("../keys/expressible.pem")),
         (
             json!({
                 "common_name": "full, example", "organization": "A+B", "locality": "Berlin",
@@ -129,7 +131,7 @@ fn a_certificate_of_another_program_tells_what_parameters_can_express() {
 #[test]
 fn what_parameters_can_not_express_is_kept_and_makes_the_result_incomplete() {
     assert_eq!(
-        told_and_kept(include_str!("keys/foreign_names.pem")),
+        told_and_kept(include_str!("../keys/foreign_names.pem")),
         (
             json!({
                 "common_name": "foreign", "organization_unit": "one",
@@ -141,7 +143,7 @@ fn what_parameters_can_not_express_is_kept_and_makes_the_result_incomplete() {
         )
     );
     assert_eq!(
-        told_and_kept(include_str!("keys/kept.pem")),
+        told_and_kept(include_str!("../keys/kept.pem")),
         (
             json!({
                 "common_name": "#kept \"quoted\"", "organization": "A, B + C", "country": "AT",
@@ -161,9 +163,9 @@ fn what_parameters_can_not_express_is_kept_and_makes_the_result_incomplete() {
 #[test]
 fn what_is_kept_is_written_byte_for_byte_however_often() {
     for original in [
-        include_str!("keys/kept.pem"),
-        include_str!("keys/foreign_names.pem"),
-        include_str!("keys/expressible.pem"),
+        include_str!("../keys/kept.pem"),
+        include_str!("../keys/foreign_names.pem"),
+        include_str!("../keys/expressible.pem"),
     ] {
         let original_der = pem::first_certificate(original).unwrap();
         let (_, before) = X509Certificate::from_der(&original_der).unwrap();
@@ -195,9 +197,9 @@ fn what_is_kept_is_written_byte_for_byte_however_often() {
 #[test]
 fn what_is_told_is_its_own_canonical_form() {
     for certificate in [
-        include_str!("keys/foreign_names.pem"),
-        include_str!("keys/reordered.pem"),
-        include_str!("keys/ed25519.pem"),
+        include_str!("../keys/foreign_names.pem"),
+        include_str!("../keys/reordered.pem"),
+        include_str!("../keys/ed25519.pem"),
     ] {
         let (told, _) = told(certificate);
         let canonical: Value =
@@ -209,10 +211,10 @@ fn what_is_told_is_its_own_canonical_form() {
 #[test]
 fn stored_parameters_are_complete_when_nothing_but_bytes_is_kept_beside_them() {
     for (certificate, expected) in [
-        (include_str!("keys/expressible.pem"), true),
-        (include_str!("keys/kept.pem"), false),
-        (include_str!("keys/foreign_names.pem"), false),
-        (include_str!("keys/ed25519.pem"), true),
+        (include_str!("../keys/expressible.pem"), true),
+        (include_str!("../keys/kept.pem"), false),
+        (include_str!("../keys/foreign_names.pem"), false),
+        (include_str!("../keys/ed25519.pem"), true),
     ] {
         let (parameters, _) = told(certificate);
         let stored = parameters.to_string();
@@ -231,31 +233,31 @@ fn stored_parameters_are_complete_when_nothing_but_bytes_is_kept_beside_them() {
 fn keys_of_every_type_that_can_be_made_are_told() {
     for (certificate, parameter, expected, is_complete) in [
         (
-            include_str!("keys/ecdsa.pem"),
+            include_str!("../keys/ecdsa.pem"),
             "key_type",
             json!("ecdsa-p256"),
             true,
         ),
         (
-            include_str!("keys/kept.pem"),
+            include_str!("../keys/kept.pem"),
             "key_type",
             json!("ecdsa-p384"),
             false,
         ),
         (
-            include_str!("keys/ed25519.pem"),
+            include_str!("../keys/ed25519.pem"),
             "key_type",
             json!("ed25519"),
             true,
         ),
         (
-            include_str!("keys/rsa_1024.pem"),
+            include_str!("../keys/rsa_1024.pem"),
             "key_length",
             json!(2048),
             false,
         ),
         (
-            include_str!("keys/rsa_2560.pem"),
+            include_str!("../keys/rsa_2560.pem"),
             "key_length",
             json!(3072),
             false,
@@ -270,10 +272,13 @@ fn keys_of_every_type_that_can_be_made_are_told() {
 #[test]
 fn a_key_like_which_none_can_be_made_is_refused_by_its_type() {
     for (certificate, words) in [
-        (include_str!("keys/p521.pem"), "type ecdsa-p521"),
-        (include_str!("keys/secp256k1.pem"), "curve 1.3.132.0.10"),
-        (include_str!("keys/rsa_pss.pem"), "type rsassa-pss"),
-        (include_str!("keys/rsa_5120.pem"), "an RSA key of 5120 bits"),
+        (include_str!("../keys/p521.pem"), "type ecdsa-p521"),
+        (include_str!("../keys/secp256k1.pem"), "curve 1.3.132.0.10"),
+        (include_str!("../keys/rsa_pss.pem"), "type rsassa-pss"),
+        (
+            include_str!("../keys/rsa_5120.pem"),
+            "an RSA key of 5120 bits",
+        ),
     ] {
         let value = json!({"certificate": certificate, "ca": null}).to_string();
         let Err(Failure::InvalidValue(violation)) = recover(None, &value, "{}") else {
@@ -286,14 +291,14 @@ fn a_key_like_which_none_can_be_made_is_refused_by_its_type() {
 
 #[test]
 fn an_issuer_of_the_same_name_does_not_make_a_certificate_sign_itself() {
-    let (parameters, is_complete) = told(include_str!("keys/same_name.pem"));
+    let (parameters, is_complete) = told(include_str!("../keys/same_name.pem"));
     assert_eq!(parameters["self_sign"], false);
     assert!(is_complete);
 }
 
 #[test]
 fn a_certificate_that_was_set_can_be_made_anew_for_as_long_as_it_lasted() {
-    let original = include_str!("keys/expressible.pem");
+    let original = include_str!("../keys/expressible.pem");
     let value = made_anew(original);
     assert_eq!(told_of(&value), told(original));
     assert_eq!(told_of(&value).0["duration"], 7300);
@@ -301,7 +306,7 @@ fn a_certificate_that_was_set_can_be_made_anew_for_as_long_as_it_lasted() {
 
 #[test]
 fn what_is_no_certificate_can_not_be_made_anew() {
-    let torn = include_str!("keys/ecdsa.pem").replace("MII", "MIM");
+    let torn = include_str!("../keys/ecdsa.pem").replace("MII", "MIM");
     for certificate in [json!(null), json!(""), json!("no PEM"), json!(torn)] {
         let value = json!({"certificate": certificate, "ca": null}).to_string();
         let Err(Failure::InvalidValue(violation)) = recover(None, &value, "{}") else {
