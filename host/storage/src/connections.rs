@@ -1,16 +1,21 @@
 //! The connections to a SQLite database, lent one at a time.
 //!
 //! This stands in for sqlx's own pool, which asks each connection for a sign of life when it comes back: as a connection is
-//! a thread, that is a second hand-over between threads for each query, and the larger part of what a short read costs.
+//! a thread, that is a second hand-over between threads for each query, and the larger part of what a short read costs. Here
+//! only those are asked whose last user did not see the end of what it began.
 
 use std::{
     ops::{Deref, DerefMut},
-    time::Duration,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 use deadpool::{
     Runtime,
-    managed::{Manager, Metrics, Object, Pool, PoolError, RecycleError, RecycleResult},
+    managed::{Manager, Metrics, Object, Pool, PoolError, RecycleResult},
 };
 use keywright_core::ports::RepositoryFailure;
 use sqlx::{
@@ -28,14 +33,19 @@ pub(crate) type SqliteQuery<'q> = Query<'q, Sqlite, SqliteArguments>;
 #[derive(Clone)]
 pub(crate) struct Connections {
     pool: Pool<Opener>,
+    wait_max: Duration,
+    is_closed: Arc<AtomicBool>,
 }
 
 /// A connection that nobody else uses until this is dropped.
-///
-/// What a borrower leaves unfinished, because its future was dropped, the connection finishes or rolls back before it does
-/// what the next one asks.
 pub(crate) struct LentConnection {
     pooled: Object<Opener>,
+}
+
+/// A transaction that writes. It is rolled back when this is dropped.
+pub(crate) struct LentTransaction<'c> {
+    transaction: Transaction<'c, Sqlite>,
+    is_settled: &'c mut bool,
 }
 
 impl Connections {
@@ -50,11 +60,16 @@ impl Connections {
         let pool = Pool::builder(Opener { options })
             .max_size(connections_max as usize)
             .wait_timeout(Some(wait_max))
+            .recycle_timeout(Some(UNSETTLED_WAIT_MAX))
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|error| sqlx::Error::Configuration(error.into()))?;
         drop(pool.get().await.map_err(into_sqlx)?);
-        Ok(Self { pool })
+        Ok(Self {
+            pool,
+            wait_max,
+            is_closed: Arc::new(AtomicBool::new(false)),
+        })
     }
 
     /// Runs a query for all its rows.
@@ -62,9 +77,9 @@ impl Connections {
         &self,
         query: SqliteQuery<'_>,
     ) -> Result<Vec<SqliteRow>, RepositoryFailure> {
-        let mut connection = self.lend().await?;
-        let rows = query.fetch_all(&mut *connection).await;
-        connection.checked(rows)
+        let mut lent = self.lend().await?;
+        let rows = query.fetch_all(lent.unsettled()).await;
+        lent.settled(rows)
     }
 
     /// Runs a query for its first row, if there is one.
@@ -72,16 +87,16 @@ impl Connections {
         &self,
         query: SqliteQuery<'_>,
     ) -> Result<Option<SqliteRow>, RepositoryFailure> {
-        let mut connection = self.lend().await?;
-        let row = query.fetch_optional(&mut *connection).await;
-        connection.checked(row)
+        let mut lent = self.lend().await?;
+        let row = query.fetch_optional(lent.unsettled()).await;
+        lent.settled(row)
     }
 
     /// Runs a statement, and returns how many rows it changed.
     pub(crate) async fn execute(&self, query: SqliteQuery<'_>) -> Result<u64, RepositoryFailure> {
-        let mut connection = self.lend().await?;
-        let done = query.execute(&mut *connection).await;
-        Ok(connection.checked(done)?.rows_affected())
+        let mut lent = self.lend().await?;
+        let done = query.execute(lent.unsettled()).await;
+        Ok(lent.settled(done)?.rows_affected())
     }
 
     /// Lends a connection.
@@ -90,57 +105,91 @@ impl Connections {
     /// [`RepositoryFailure::Unavailable`] when none comes free in time, when none can be opened, or after
     /// [`Self::close`].
     pub(crate) async fn lend(&self) -> Result<LentConnection, RepositoryFailure> {
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(repository_failure(sqlx::Error::PoolClosed));
+        }
         match self.pool.get().await {
             Ok(pooled) => Ok(LentConnection { pooled }),
             Err(error) => Err(repository_failure(into_sqlx(error))),
         }
     }
 
-    /// Waits for those that are lent, and closes all; nothing is lent from then on.
+    /// Lends nothing from now on, waits, for as long as a borrower waits, for those that are lent, and closes all.
     pub(crate) async fn close(&self) {
-        while self.pool.status().size > 0 {
-            let Ok(pooled) = self.pool.get().await else {
-                break;
-            };
-            if let Err(error) = Object::take(pooled).connection.close().await {
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    "a connection to the database did not close"
-                );
+        self.is_closed.store(true, Ordering::Release);
+        let begun = Instant::now();
+        loop {
+            for idle in self.pool.retain(|_, _| false).removed {
+                if let Err(error) = idle.connection.close().await {
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        "a connection to the database did not close"
+                    );
+                }
             }
+            if self.pool.status().size == 0 || begun.elapsed() > self.wait_max {
+                break;
+            }
+            tokio::time::sleep(CLOSING_PAUSE).await;
         }
         self.pool.close();
     }
 }
 
 impl LentConnection {
-    /// Begins a transaction that writes.
-    pub(crate) async fn begin(&mut self) -> Result<Transaction<'_, Sqlite>, RepositoryFailure> {
-        let Opened {
-            connection,
-            is_broken,
-        } = &mut *self.pooled;
-        let begun = connection.begin_with(BEGIN).await;
-        begun.map_err(|error| failure(error, is_broken))
+    /// The connection, for a use of which [`Self::settled`] tells the end.
+    pub(crate) fn unsettled(&mut self) -> &mut SqliteConnection {
+        self.pooled.is_settled = false;
+        &mut self.pooled.connection
     }
 
-    /// Translates what this connection answered.
-    fn checked<T>(&mut self, outcome: Result<T, sqlx::Error>) -> Result<T, RepositoryFailure> {
-        outcome.map_err(|error| failure(error, &mut self.pooled.is_broken))
+    /// What a use of the connection has come to.
+    pub(crate) fn settled<T>(
+        &mut self,
+        outcome: Result<T, sqlx::Error>,
+    ) -> Result<T, RepositoryFailure> {
+        self.pooled.is_settled = !matches!(outcome, Err(sqlx::Error::WorkerCrashed));
+        outcome.map_err(repository_failure)
+    }
+
+    /// Begins a transaction that writes.
+    pub(crate) async fn begin(&mut self) -> Result<LentTransaction<'_>, RepositoryFailure> {
+        let Opened {
+            connection,
+            is_settled,
+        } = &mut *self.pooled;
+        *is_settled = false;
+        let begun = connection.begin_with(BEGIN).await;
+        Ok(LentTransaction {
+            transaction: begun.map_err(repository_failure)?,
+            is_settled,
+        })
     }
 }
 
-impl Deref for LentConnection {
+impl LentTransaction<'_> {
+    /// Commits it; when this returns, it is on disk.
+    pub(crate) async fn commit(self) -> Result<(), RepositoryFailure> {
+        self.transaction
+            .commit()
+            .await
+            .map_err(repository_failure)?;
+        *self.is_settled = true;
+        Ok(())
+    }
+}
+
+impl Deref for LentTransaction<'_> {
     type Target = SqliteConnection;
 
     fn deref(&self) -> &SqliteConnection {
-        &self.pooled.connection
+        &self.transaction
     }
 }
 
-impl DerefMut for LentConnection {
+impl DerefMut for LentTransaction<'_> {
     fn deref_mut(&mut self) -> &mut SqliteConnection {
-        &mut self.pooled.connection
+        &mut self.transaction
     }
 }
 
@@ -150,8 +199,10 @@ struct Opener {
 
 struct Opened {
     connection: SqliteConnection,
-    /// Whether its thread has ended: then it is not lent again.
-    is_broken: bool,
+    /// Whether the last user saw the end of what it began. One that went away may have left a query that is still running,
+    /// or a transaction whose rollback did not succeed: SQLite itself rolls one back when the disk is full, and sqlx then
+    /// believes that it still stands.
+    is_settled: bool,
 }
 
 impl Manager for Opener {
@@ -161,21 +212,19 @@ impl Manager for Opener {
     async fn create(&self) -> Result<Opened, sqlx::Error> {
         Ok(Opened {
             connection: self.options.connect().await?,
-            is_broken: false,
+            is_settled: true,
         })
     }
 
     async fn recycle(&self, opened: &mut Opened, _: &Metrics) -> RecycleResult<sqlx::Error> {
-        if opened.is_broken {
-            return Err(RecycleError::message("its thread has ended"));
+        if !opened.is_settled {
+            // Done after all that is still under way, and refused within a transaction.
+            let transaction = opened.connection.begin_with(BEGIN_NOTHING).await?;
+            transaction.rollback().await?;
+            opened.is_settled = true;
         }
         Ok(())
     }
-}
-
-fn failure(error: sqlx::Error, is_broken: &mut bool) -> RepositoryFailure {
-    *is_broken |= matches!(error, sqlx::Error::WorkerCrashed);
-    repository_failure(error)
 }
 
 fn into_sqlx(error: PoolError<sqlx::Error>) -> sqlx::Error {
@@ -190,6 +239,15 @@ fn into_sqlx(error: PoolError<sqlx::Error>) -> sqlx::Error {
 
 /// Takes the lock for writing at once, so that nothing changes between looking and inserting.
 const BEGIN: &str = "begin immediate";
+
+/// Takes no lock.
+const BEGIN_NOTHING: &str = "begin deferred";
+
+/// How long a connection is waited for whose last user went away, before another is opened in its place.
+const UNSETTLED_WAIT_MAX: Duration = Duration::from_millis(500);
+
+/// How long to wait before looking again whether the last connections have come back.
+const CLOSING_PAUSE: Duration = Duration::from_millis(10);
 
 #[cfg(test)]
 mod tests {
@@ -244,18 +302,38 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_whose_thread_has_ended_is_replaced() {
+    async fn a_connection_that_is_still_busy_for_a_user_that_went_away_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let connections = one_connection(&folder).await;
-        // What is temporary belongs to one connection.
-        let create = sqlx::query("create temporary table t (a integer)");
+        let long =
+            "with recursive n (i) as (select 1 union all select i + 1 from n where i < 100000000)
+                    select max(i) from n";
+        let reading = connections.fetch_all(sqlx::query(long));
+        let begun = tokio::time::timeout(Duration::ZERO, reading).await;
+        assert!(begun.is_err());
+        let row = connections.fetch_all(sqlx::query("select 1")).await;
+        assert_eq!(row.unwrap().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn writing_goes_on_after_the_disk_was_full() {
+        let folder = tempfile::tempdir().unwrap();
+        let connections = one_connection(&folder).await;
+        let create = sqlx::query("create table t (a blob)");
         connections.execute(create).await.unwrap();
-        let read = || sqlx::query("select a from t");
-        assert!(connections.fetch_all(read()).await.is_ok());
+        let limit = sqlx::query("pragma max_page_count = 5");
+        connections.fetch_all(limit).await.unwrap();
+        let insert = || sqlx::query("insert into t values (zeroblob(100000))");
         let mut lent = connections.lend().await.unwrap();
-        let ended = lent.checked::<()>(Err(sqlx::Error::WorkerCrashed));
-        assert!(is_unavailable(&ended));
+        let mut transaction = lent.begin().await.unwrap();
+        let full = insert().execute(&mut *transaction).await.unwrap_err();
+        assert!(is_unavailable::<()>(&Err(repository_failure(full))));
+        drop(transaction);
         drop(lent);
-        assert!(connections.fetch_all(read()).await.is_err());
+        // What is lent now is another connection, for which there is room again.
+        let mut lent = connections.lend().await.unwrap();
+        let mut transaction = lent.begin().await.unwrap();
+        insert().execute(&mut *transaction).await.unwrap();
+        transaction.commit().await.unwrap();
     }
 }

@@ -159,7 +159,9 @@ impl Pools {
 
 async fn migrate(writer: &Connections) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let mut connection = writer.lend().await?;
-    Ok(MIGRATIONS.run(&mut *connection).await?)
+    let migrated = MIGRATIONS.run(connection.unsettled()).await;
+    connection.settled(Ok(()))?;
+    Ok(migrated?)
 }
 
 /// Creates the file, if it is absent, with access for its owner alone. SQLite gives its journals the same mode.

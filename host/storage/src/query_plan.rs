@@ -32,6 +32,7 @@ fn indexed_statements() -> Vec<String> {
         credential::FIND_EXPIRING_CONTAINING,
         credential::FIND_CONTAINING_SHORT,
         credential::FIND_EXPIRING_CONTAINING_SHORT,
+        credential::EFFECTIVE_EXPIRIES,
         credential::EFFECTIVE_EXPIRIES_BELOW,
         credential::EFFECTIVE_EXPIRIES_CONTAINING,
         credential::EFFECTIVE_EXPIRIES_CONTAINING_SHORT,

@@ -27,8 +27,8 @@ mod version;
 pub use authority::TransitionalParent;
 pub use bulk_regenerate::{BULK_CERTIFICATES_MAX, BULK_REGENERATIONS_MAX, BulkRegenerations};
 pub use certificates::{
-    CertificateSummary, ChainLink, EffectiveExpiry, ListedCertificate, ListedVersion,
-    NewCertificateVersion, RegenerateCertificate,
+    CHAIN_DEPTH_MAX, CertificateSummary, ChainLink, EffectiveExpiry, ListedCertificate,
+    ListedVersion, NewCertificateVersion, RegenerateCertificate,
 };
 pub use find::{Find, FindNames, FoundCredential};
 pub use generate::{Generate, WriteMode};

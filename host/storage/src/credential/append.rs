@@ -29,7 +29,7 @@ pub(super) async fn append(
     }
     match append_within(&mut transaction, identifiers, &version, condition).await? {
         Ok(place) => {
-            transaction.commit().await.map_err(repository_failure)?;
+            transaction.commit().await?;
             Ok(Appended::Written(Box::new(place.stored(version))))
         }
         Err(refused) => Ok(refused),

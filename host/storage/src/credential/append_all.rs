@@ -35,7 +35,7 @@ pub(super) async fn append_all(
     let Some(places) = places else {
         return Ok(AllAppended::Changed(versions.collect()));
     };
-    transaction.commit().await.map_err(repository_failure)?;
+    transaction.commit().await?;
     let written = versions.zip(places);
     let written = written.map(|(version, place)| place.stored(version));
     Ok(AllAppended::Written(written.collect()))

@@ -68,7 +68,7 @@ pub(super) async fn move_transitional(
     if appended.is_none() {
         return Ok(TransitionalMoved::Changed);
     }
-    transaction.commit().await.map_err(repository_failure)?;
+    transaction.commit().await?;
     Ok(TransitionalMoved::Moved(current))
 }
 
@@ -103,7 +103,7 @@ pub(super) async fn delete_version(
     if appended.is_none() {
         return Ok(VersionDeleted::Changed);
     }
-    transaction.commit().await.map_err(repository_failure)?;
+    transaction.commit().await?;
     Ok(VersionDeleted::Deleted)
 }
 

@@ -4,15 +4,12 @@ use std::collections::HashSet;
 
 use chrono::{DateTime, Utc};
 use keywright_core::{
-    credential::{ChainLink, CredentialName, EffectiveExpiry, FindNames},
+    credential::{CHAIN_DEPTH_MAX, ChainLink, CredentialName, EffectiveExpiry, FindNames},
     ports::RepositoryFailure,
 };
 use sqlx::sqlite::SqliteRow;
 
-use super::{
-    find::{AFTER_ROOT, NameSearch, ROOT},
-    row, statements,
-};
+use super::{find::NameSearch, row, statements};
 use crate::{connections::Connections, failure::column};
 
 pub(super) async fn effective_expiries(
@@ -23,24 +20,20 @@ pub(super) async fn effective_expiries(
     let Some(names) = NameSearch::new(names) else {
         return Ok(Vec::new());
     };
-    let until = until.timestamp_millis();
+    let sql = match &names {
+        NameSearch::All => statements::EFFECTIVE_EXPIRIES,
+        NameSearch::Between(..) => statements::EFFECTIVE_EXPIRIES_BELOW,
+        NameSearch::Phrase(_) => statements::EFFECTIVE_EXPIRIES_CONTAINING,
+        NameSearch::TrigramsBetween(..) => statements::EFFECTIVE_EXPIRIES_CONTAINING_SHORT,
+    };
+    let query = sqlx::query(sql)
+        .bind(until.timestamp_millis())
+        .bind(i64::from(CHAIN_DEPTH_MAX));
     let query = match names {
-        NameSearch::All => sqlx::query(statements::EFFECTIVE_EXPIRIES_BELOW)
-            .bind(until)
-            .bind(ROOT)
-            .bind(AFTER_ROOT),
-        NameSearch::Between(from, before) => sqlx::query(statements::EFFECTIVE_EXPIRIES_BELOW)
-            .bind(until)
-            .bind(from)
-            .bind(before),
-        NameSearch::Phrase(phrase) => sqlx::query(statements::EFFECTIVE_EXPIRIES_CONTAINING)
-            .bind(until)
-            .bind(phrase),
-        NameSearch::TrigramsBetween(from, before) => {
-            sqlx::query(statements::EFFECTIVE_EXPIRIES_CONTAINING_SHORT)
-                .bind(until)
-                .bind(from)
-                .bind(before)
+        NameSearch::All => query,
+        NameSearch::Phrase(phrase) => query.bind(phrase),
+        NameSearch::Between(from, before) | NameSearch::TrigramsBetween(from, before) => {
+            query.bind(from).bind(before)
         }
     };
     first_of_each(&reader.fetch_all(query).await?)

@@ -96,8 +96,8 @@ fn successor(text: &str) -> Option<String> {
 }
 
 /// The path of every name, and the first text behind all names.
-pub(super) const ROOT: &str = "/";
-pub(super) const AFTER_ROOT: &str = "0";
+const ROOT: &str = "/";
+const AFTER_ROOT: &str = "0";
 
 const TRIGRAM_CHARACTERS: usize = 3;
 

@@ -163,17 +163,18 @@ pub(crate) const FIND_EXPIRING_CONTAINING_SHORT: &str = select_found_expiring!(
 // ---- Expiry with the chain --------------------------------------------------------------------------------------------
 
 /// The links of the chains of versions in use that expire until `$1`, the first to expire first. A chain is walked from
-/// each version to the one that signed it; that one is older, so no chain comes back to itself.
+/// each version to the one that signed it; that one is older, so no chain comes back to itself. The farthest link has the
+/// depth `$2`.
 macro_rules! select_effective_expiries {
-    ($($names:literal),+) => {
+    ($($names:literal),*) => {
         concat!(
             "with recursive chain_link as (
                 select c.sequence, c.name, c.current_created_at as version_created_at, 0 as depth,
                     c.name as link_name, v.id as link_id, v.expires_at,
                     v.signed_by, v.issuer_version_id, v.issuer_expires_at
                 from credential c join credential_version v on v.sequence = c.current_sequence
-                where v.expires_at is not null and ",
-            $($names),+,
+                where c.credential_type = 'certificate' and v.expires_at is not null ",
+            $($names,)*
             "
                 union all
                 select l.sequence, l.name, l.version_created_at, l.depth + 1,
@@ -181,7 +182,7 @@ macro_rules! select_effective_expiries {
                     v.signed_by, v.issuer_version_id, v.issuer_expires_at
                 from chain_link l left join credential_version v on v.id = l.issuer_version_id
                     left join credential i on i.sequence = v.credential_sequence
-                where l.issuer_expires_at is not null
+                where l.issuer_expires_at is not null and l.depth < $2
             )
             select sequence, name, version_created_at, depth, link_name, link_id, expires_at
             from chain_link where expires_at <= $1 order by expires_at, depth, sequence"
@@ -189,17 +190,19 @@ macro_rules! select_effective_expiries {
     };
 }
 
-pub(crate) const EFFECTIVE_EXPIRIES_BELOW: &str =
-    select_effective_expiries!("c.name_folded >= $2 and c.name_folded < $3");
+pub(crate) const EFFECTIVE_EXPIRIES: &str = select_effective_expiries!();
 
-/// SQLite: as [`FIND_CONTAINING`], with the phrase in `$2`.
+pub(crate) const EFFECTIVE_EXPIRIES_BELOW: &str =
+    select_effective_expiries!("and c.name_folded >= $3 and c.name_folded < $4");
+
+/// SQLite: as [`FIND_CONTAINING`], with the phrase in `$3`.
 pub(crate) const EFFECTIVE_EXPIRIES_CONTAINING: &str = select_effective_expiries!(
-    "c.sequence in (select rowid from credential_name where credential_name match $2)"
+    "and c.sequence in (select rowid from credential_name where credential_name match $3)"
 );
 
-/// SQLite: as [`FIND_CONTAINING_SHORT`], with the bounds in `$2` and `$3`.
+/// SQLite: as [`FIND_CONTAINING_SHORT`], with the bounds in `$3` and `$4`.
 pub(crate) const EFFECTIVE_EXPIRIES_CONTAINING_SHORT: &str = select_effective_expiries!(
-    "c.sequence in (select doc from credential_name_trigram where term >= $2 and term < $3)"
+    "and c.sequence in (select doc from credential_name_trigram where term >= $3 and term < $4)"
 );
 
 // ---- Writing ----------------------------------------------------------------------------------------------------------

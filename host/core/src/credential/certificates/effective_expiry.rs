@@ -8,6 +8,9 @@ use crate::{
     credential::{CredentialName, Credentials, FindNames},
 };
 
+/// The depth of the farthest link of a chain that is looked at. OpenSSL looks no farther either, unless it is told to.
+pub const CHAIN_DEPTH_MAX: u32 = 100;
+
 /// When the version in use of a certificate stops being valid: when the first certificate of its chain expires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EffectiveExpiry {
@@ -38,7 +41,7 @@ impl Credentials {
     /// do so before the others.
     ///
     /// A version's chain is what actually signed it, link by link, whatever versions those authorities have got since. It
-    /// ends at a self-signed certificate, or where no more is known.
+    /// ends at a self-signed certificate, where no more is known, or at [`CHAIN_DEPTH_MAX`].
     ///
     /// # Errors
     /// When the database can't answer.

@@ -14,6 +14,6 @@ mod transitional;
 mod versions;
 
 pub use add_version::NewCertificateVersion;
-pub use effective_expiry::{ChainLink, EffectiveExpiry};
+pub use effective_expiry::{CHAIN_DEPTH_MAX, ChainLink, EffectiveExpiry};
 pub use list::{CertificateSummary, ListedCertificate, ListedVersion};
 pub use regenerate::RegenerateCertificate;

@@ -1,0 +1,42 @@
+//! Which certificates expire with their chains.
+
+use keywright_core::{
+    credential::{CHAIN_DEPTH_MAX, CredentialName, FindNames, IssuerVersion},
+    ports::{CredentialRepository, NewVersion},
+};
+
+use crate::support::{Fixture, at, facts, version};
+
+#[tokio::test]
+async fn the_farthest_link_that_counts_is_the_one_at_the_limit() {
+    let fixture = Fixture::new().await;
+    let mut issuer = None;
+    // The first is the root, and the only one that expires soon; the last is as far from it as one past the limit.
+    for number in 0..=CHAIN_DEPTH_MAX + 1 {
+        let name = format!("/c/{number:03}");
+        let new = version(&fixture, &name, "certificate", i64::from(number));
+        let expires_at = if number == 0 { 100 } else { 9_000 };
+        let id = fixture
+            .write(NewVersion {
+                certificate: Some(facts(expires_at)),
+                signed_by: issuer.map(|_| CredentialName::parse("/c/000").unwrap()),
+                issuer,
+                ..new
+            })
+            .await;
+        issuer = Some(IssuerVersion {
+            version_id: Some(id),
+            expires_at: at(expires_at),
+        });
+    }
+    let found = fixture
+        .credentials
+        .effective_expiries(&FindNames::below("/"), at(100))
+        .await
+        .unwrap();
+    let depths: Vec<u32> = found.iter().map(|expiry| expiry.link.depth).collect();
+    assert_eq!(depths, (0..=CHAIN_DEPTH_MAX).collect::<Vec<_>>());
+    let farthest = found.last().unwrap();
+    assert_eq!(farthest.name.as_str(), format!("/c/{CHAIN_DEPTH_MAX:03}"));
+    assert_eq!(farthest.link.name.as_ref().unwrap().as_str(), "/c/000");
+}
