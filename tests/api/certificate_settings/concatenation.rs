@@ -84,7 +84,7 @@ async fn a_leaf_of_an_authority_without_a_transitional_version_and_a_root_hold_o
 async fn where_the_transitional_version_may_sign_it_comes_first_and_the_other_is_trusted() {
     let server = server(CONCATENATED).await;
     let (old, new) = root_in_rotation(&server).await;
-    given::generate(&server, "/leaf", "certificate", leaf_parameters()).await;
+    generate_certificate(&server, "/leaf", leaf_parameters()).await;
     let allowed = json!({"allow_transitional_parent_to_sign": true});
     let leaf = Certificate::named(&server, "/leaf").await;
     let regenerated = leaf.regenerate(allowed).await.expect(200).json();
