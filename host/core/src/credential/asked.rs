@@ -78,7 +78,7 @@ pub(super) fn as_set(
     }
     if let Some(signer) = set.signer {
         recovered.insert(issuer_parameter, Value::String(signer.to_string()));
-        // A plugin can tell only by the names who signed with an algorithm that it does not know; the host has checked.
+        // A plugin can't verify every signature that there is; the host knows who signed.
         if recovered.is_true(SELF_SIGN) {
             recovered.insert(SELF_SIGN, Value::Bool(false));
         }
