@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use keywright_core::Secret;
-use serde::{Deserialize, de::IgnoredAny};
+use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{compact, strict::Strict};
@@ -165,15 +165,19 @@ impl<'a> RequestObject<'a> {
     }
 }
 
-/// Reads a body that must be a JSON object of any members, which keep their order.
+/// Reads a body that must be a JSON object of any members. Returns its text without the blanks, and otherwise as it is.
 ///
 /// # Errors
 /// [`BodyRefused::Malformed`], also when an object in it names a member twice.
 pub(crate) fn parse_document(body: &[u8]) -> Result<String, BodyRefused> {
     parse_json::<Strict>(body)?;
-    parse_json::<BTreeMap<String, IgnoredAny>>(body)?;
     let text = str::from_utf8(body).map_err(|_| BodyRefused::Malformed)?;
-    Ok(compact(text))
+    let document = compact(text);
+    if document.starts_with('{') {
+        Ok(document)
+    } else {
+        Err(BodyRefused::Malformed)
+    }
 }
 
 fn parse_json<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, BodyRefused> {

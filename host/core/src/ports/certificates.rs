@@ -66,7 +66,8 @@ pub struct CertificateMembers<'a> {
     pub certificate: Option<&'a str>,
     /// Its private key, PEM.
     pub private_key: Option<&'a Secret>,
-    /// Whether `ca` came from a stored credential that the caller named as `ca_name`; only the words of a refusal differ.
+    /// Whether `ca` came from a stored credential that the caller named as `ca_name`: then it has kept the rules of size
+    /// already, another one signed, and a refusal speaks of `ca_name`.
     pub ca_is_stored: bool,
 }
 
