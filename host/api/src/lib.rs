@@ -14,6 +14,7 @@
 
 mod api;
 pub mod authentication;
+mod connection;
 pub mod development_identity;
 mod request;
 mod response;
@@ -24,4 +25,5 @@ mod telemetry;
 pub use api::{Api, Information, Limits};
 /// What [`router`] makes: a service for each connection to clone.
 pub use axum::Router;
+pub use connection::Connection;
 pub use router::router;

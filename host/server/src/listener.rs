@@ -1,13 +1,14 @@
 //! Accepting connections, and ending them gracefully.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
+use hyper::{Request, body::Incoming};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::{conn::auto, graceful::GracefulShutdown},
     service::TowerToHyperService,
 };
-use keywright_api::Router;
+use keywright_api::{Connection, Router};
 use rustls::ServerConfig;
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -15,9 +16,10 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
 };
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tower::util::MapRequest;
 
-use crate::{config::ServerSection, started::StartRefused, wiring::Served};
+use crate::{config::ServerSection, started::StartRefused, tls, wiring::Served};
 
 /// Answers requests until the process is told to end, then lets those under way finish.
 pub(crate) async fn serve(served: Served, config: &ServerSection) -> Result<(), StartRefused> {
@@ -99,7 +101,7 @@ impl Connections {
         let acceptor = self.acceptor.clone();
         let protocol = Arc::clone(&self.protocol);
         let watcher = self.graceful.watcher();
-        let service = TowerToHyperService::new(self.router.clone());
+        let router = self.router.clone();
         let handshake_time_max = self.handshake_time_max;
         tokio::spawn(async move {
             let _place = place;
@@ -116,8 +118,19 @@ impl Connections {
                     return;
                 }
             };
+            let connection = match described(&stream, peer) {
+                Ok(connection) => connection,
+                Err(cause) => {
+                    tracing::debug!(client.address = %peer, error = %cause, "connection is gone");
+                    return;
+                }
+            };
+            let service = MapRequest::new(router, move |mut request: Request<Incoming>| {
+                request.extensions_mut().insert(connection.clone());
+                request
+            });
             let connection = protocol
-                .serve_connection(TokioIo::new(stream), service)
+                .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
                 .into_owned();
             if let Err(cause) = watcher.watch(connection).await {
                 tracing::debug!(client.address = %peer, error = %cause, "connection ended early");
@@ -130,6 +143,16 @@ impl Connections {
             tracing::warn!("requests were still under way after {time_max:?}; they are cut off");
         }
     }
+}
+
+/// What requests are told of the connection that they came over.
+fn described(stream: &TlsStream<TcpStream>, peer: SocketAddr) -> io::Result<Connection> {
+    let (transport, session) = stream.get_ref();
+    Ok(Connection {
+        peer,
+        local: transport.local_addr()?,
+        client_certificate: tls::client_certificate(session),
+    })
 }
 
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);

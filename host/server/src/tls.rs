@@ -2,8 +2,10 @@
 
 use std::{path::Path, sync::Arc};
 
+use keywright_core::certificate::ClientCertificateFacts;
+use keywright_crypto::client_certificate_facts;
 use rustls::{
-    ServerConfig,
+    ServerConfig, ServerConnection,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
 
@@ -27,6 +29,17 @@ pub(crate) fn server_config(config: &TlsConfig) -> Result<Arc<ServerConfig>, Sta
         })?;
     server.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(server))
+}
+
+/// What the certificate says that the client of a session has presented, if it has. Of one that can't be read, nothing is
+/// known: it identifies nobody.
+pub(crate) fn client_certificate(
+    session: &ServerConnection,
+) -> Option<Arc<ClientCertificateFacts>> {
+    let certificate = session.peer_certificates()?.first()?;
+    Some(Arc::new(
+        client_certificate_facts(certificate).unwrap_or_default(),
+    ))
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, StartRefused> {

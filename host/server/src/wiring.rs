@@ -93,7 +93,7 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
     let router = keywright_api::router(Api {
         credentials,
         interpolation,
-        token_verifier,
+        token_verifier: Some(token_verifier),
         information: Information {
             identity_provider_url: config.authentication.url.clone(),
             application_name: config.info.name.clone(),

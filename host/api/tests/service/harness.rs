@@ -193,7 +193,7 @@ impl Service {
                 resolver: Arc::new(FixedResolver),
             }),
             credentials,
-            token_verifier,
+            token_verifier: Some(token_verifier),
             information: Information {
                 identity_provider_url: ISSUER.to_owned(),
                 application_name: "Keywright".to_owned(),
