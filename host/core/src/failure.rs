@@ -119,4 +119,7 @@ pub enum Failure {
         /// The limit, with its unit.
         limit: &'static str,
     },
+    /// The caller may not write the credential, whether it exists or not.
+    #[error("the caller may not write this credential")]
+    WriteNotPermitted,
 }

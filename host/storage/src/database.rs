@@ -16,7 +16,10 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
 };
 
-use crate::{SqliteCredentialRepository, SqliteEncryptionKeyRepository, connections::Connections};
+use crate::{
+    SqliteCredentialRepository, SqliteEncryptionKeyRepository, SqlitePermissionRepository,
+    connections::Connections,
+};
 
 /// A SQLite database that is open and up to date.
 #[derive(Clone)]
@@ -110,6 +113,12 @@ impl SqliteDatabase {
     #[must_use]
     pub fn encryption_keys(&self) -> SqliteEncryptionKeyRepository {
         SqliteEncryptionKeyRepository::new(self.pools.clone())
+    }
+
+    /// The permissions in it.
+    #[must_use]
+    pub fn permissions(&self) -> SqlitePermissionRepository {
+        SqlitePermissionRepository::new(self.pools.clone(), Arc::clone(&self.identifiers))
     }
 
     #[cfg(test)]

@@ -15,9 +15,11 @@ mod credential;
 mod database;
 mod encryption_key;
 mod failure;
+mod permission;
 #[cfg(test)]
 mod query_plan;
 
 pub use credential::SqliteCredentialRepository;
 pub use database::{DatabaseUnusable, SqliteDatabase, SqliteOptions};
 pub use encryption_key::{EncryptionKeyRow, SqliteEncryptionKeyRepository};
+pub use permission::SqlitePermissionRepository;

@@ -6,13 +6,17 @@ use keywright_core::ports::Identifiers;
 use sqlx::{AssertSqlSafe, Row};
 use uuid::Uuid;
 
-use crate::{SqliteDatabase, SqliteOptions, credential::statements as credential, encryption_key};
+use crate::{
+    SqliteDatabase, SqliteOptions, credential::statements as credential, encryption_key,
+    permission::statements as permission,
+};
 
 /// Statements that read with an index, however much is stored.
 fn indexed_statements() -> Vec<String> {
     let newest_by_names = credential::newest_by_names(3);
     let newest_signed_by = credential::newest_signed_by(3);
     let newest_ids_signed_by = credential::newest_ids_signed_by(3);
+    let of_actor_on = permission::of_actor_on(4);
     [
         credential::VERSION_BY_ID,
         credential::VERSIONS_NEWEST_FIRST,
@@ -50,6 +54,9 @@ fn indexed_statements() -> Vec<String> {
         credential::DELETE_CREDENTIAL,
         credential::PING,
         encryption_key::statements::INSERT_KEY,
+        permission::OF_ACTOR,
+        &of_actor_on,
+        permission::GRANT,
     ]
     .map(str::to_owned)
     .to_vec()

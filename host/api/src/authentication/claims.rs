@@ -1,19 +1,8 @@
 //! What a token says, and what follows from it.
 
 use chrono::{DateTime, Utc};
+use keywright_core::permission::Actor;
 use serde::Deserialize;
-
-/// Who is asking, as permissions name it: `uaa-client:<client id>` or `uaa-user:<user id>`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Actor(String);
-
-impl Actor {
-    /// The actor's name.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
 
 /// Why a token does not let its bearer pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,15 +64,13 @@ impl Claims {
     }
 
     fn actor(&self) -> Result<Actor, TokenRefused> {
-        let (kind, id) = match self.grant_type.as_deref() {
-            Some("client_credentials") => ("uaa-client", &self.client_id),
-            Some("password") => ("uaa-user", &self.user_id),
+        let id = |id: &Option<String>| id.clone().unwrap_or_default();
+        let actor = match self.grant_type.as_deref() {
+            Some("client_credentials") => Actor::client(&id(&self.client_id)),
+            Some("password") => Actor::user(&id(&self.user_id)),
             _ => return Err(TokenRefused::Invalid("its grant type names no actor")),
         };
-        match id {
-            Some(id) if !id.is_empty() => Ok(Actor(format!("{kind}:{id}"))),
-            _ => Err(TokenRefused::Invalid("it does not say whose it is")),
-        }
+        actor.map_err(|_| TokenRefused::Invalid("it does not say whose it is"))
     }
 }
 

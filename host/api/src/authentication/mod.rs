@@ -20,7 +20,6 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-pub use claims::Actor;
 pub use identity_provider::{
     HttpsIdentityProvider, HttpsIdentityProviderSettings, IdentityProviderRefused,
 };
@@ -29,6 +28,11 @@ pub use trusted_keys::KeyRefused;
 
 pub(crate) use bearer::bearer_token;
 pub(crate) use claims::TokenRefused;
+
+use keywright_core::{
+    authorization::{Authentication, Caller},
+    permission::Actor,
+};
 
 use crate::Api;
 
@@ -41,7 +45,9 @@ pub(crate) async fn authenticate(
     match identify(&api, request.headers()).await {
         Ok(actor) => {
             tracing::Span::current().record("actor", actor.as_str());
-            request.extensions_mut().insert(actor);
+            let subject = actor.as_str().to_owned();
+            let caller = Caller::new(actor, Authentication::Token { subject });
+            request.extensions_mut().insert(Arc::new(caller));
             next.run(request).await
         }
         Err(refused) => refused.into_response(),

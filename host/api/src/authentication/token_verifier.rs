@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use jsonwebtoken::DecodingKey;
-use keywright_core::ports::Clock;
+use keywright_core::{permission::Actor, ports::Clock};
 
 use super::{
-    Actor, HttpsIdentityProvider, KeyRefused, TokenRefused,
+    HttpsIdentityProvider, KeyRefused, TokenRefused,
     provider_keys::{Pace, ProviderKeys},
     trusted_keys::{TrustedKey, TrustedKeys, key_id},
 };

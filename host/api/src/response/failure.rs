@@ -231,6 +231,7 @@ fn status(failure: &Failure, endpoint: Endpoint) -> StatusCode {
         Failure::TypeUnknown { .. } => endpoint.unknown_type_status(),
         Failure::ValueMemberUnknown(_) => endpoint.unknown_field_status(),
         Failure::IssuerNotFound | Failure::NotFound => StatusCode::NOT_FOUND,
+        Failure::WriteNotPermitted => StatusCode::FORBIDDEN,
         Failure::ReferencesTooLarge { .. }
         | Failure::TooManySigned { .. }
         | Failure::ValueTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,

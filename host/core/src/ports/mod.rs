@@ -2,6 +2,7 @@
 
 mod certificates;
 mod encryption;
+mod permissions;
 mod plugins;
 mod storage;
 
@@ -12,6 +13,7 @@ pub use certificates::{
     CertificateIssuer, CertificateMembers, CertificateRefused, Certificates, SigningRefused,
 };
 pub use encryption::{Envelope, SealFailure, SealedPlace, Sealer};
+pub use permissions::PermissionRepository;
 pub use plugins::{
     Generator, Generators, PluginFailure, PluginFault, Recovered, Reference, Resolver, Violation,
 };

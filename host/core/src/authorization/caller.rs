@@ -1,0 +1,56 @@
+//! Who is asking, and what it has asked for so far.
+
+use crate::{authorization::Trail, permission::Actor};
+
+/// Who makes a request, proven.
+#[derive(Debug)]
+pub struct Caller {
+    actor: Actor,
+    authentication: Authentication,
+    trail: Trail,
+}
+
+/// How a caller has proven who it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Authentication {
+    /// By a client certificate; `subject` is the part of its subject that identifies the application.
+    ClientCertificate {
+        /// `app:<id>`.
+        subject: String,
+    },
+    /// By a bearer token; `subject` is whom the token was issued to, as the identity provider calls it.
+    Token {
+        /// The token's subject.
+        subject: String,
+    },
+}
+
+impl Caller {
+    /// A caller at the beginning of its request.
+    #[must_use]
+    pub fn new(actor: Actor, authentication: Authentication) -> Self {
+        Self {
+            actor,
+            authentication,
+            trail: Trail::default(),
+        }
+    }
+
+    /// Who it is, as permissions name it.
+    #[must_use]
+    pub fn actor(&self) -> &Actor {
+        &self.actor
+    }
+
+    /// How it has proven that.
+    #[must_use]
+    pub fn authentication(&self) -> &Authentication {
+        &self.authentication
+    }
+
+    /// What it has touched so far.
+    #[must_use]
+    pub fn trail(&self) -> &Trail {
+        &self.trail
+    }
+}

@@ -1,0 +1,127 @@
+//! Authorization: the one place that decides whether a caller may do what it asks for.
+//!
+//! A use case asks [`Authorization`] and gets a [`Permit`]. Without one, nothing can be decrypted or sealed, so that a use
+//! case that forgets to ask does not compile. Each question, whatever its answer, stands in the caller's [`Trail`], from
+//! which the audit trail is written.
+//!
+//! Whoever may not read a credential must not learn whether it exists: the answer is [`Failure::NotFound`] in either case,
+//! after the same work. A missing write permission alone has an answer of its own, [`Failure::WriteNotPermitted`], which is
+//! the same for names that exist and for those that don't.
+
+mod caller;
+mod permit;
+mod rules;
+mod trail;
+
+use std::sync::Arc;
+
+use crate::{
+    Failure,
+    credential::{LookupName, StoredVersion},
+    permission::{Operation, PermissionPath},
+    ports::PermissionRepository,
+};
+
+pub use caller::{Authentication, Caller};
+pub use permit::Permit;
+pub use rules::Rules;
+pub use trail::{Touched, Trail};
+
+/// Decides who may do what.
+#[derive(Clone)]
+pub struct Authorization {
+    permissions: Arc<dyn PermissionRepository>,
+    is_enforced: bool,
+}
+
+impl Authorization {
+    /// Decides by these permissions; where they are not enforced, every caller may do everything.
+    #[must_use]
+    pub fn new(permissions: Arc<dyn PermissionRepository>, is_enforced: bool) -> Self {
+        Self {
+            permissions,
+            is_enforced,
+        }
+    }
+
+    /// Whether permissions are enforced.
+    #[must_use]
+    pub fn is_enforced(&self) -> bool {
+        self.is_enforced
+    }
+
+    /// Lets a caller do one thing with one credential, which need not exist. The casing of the name is the caller's.
+    ///
+    /// # Errors
+    /// [`Failure::WriteNotPermitted`] when the caller may not write, [`Failure::NotFound`] when it may not do anything else.
+    pub async fn permit<'a>(
+        &self,
+        caller: &'a Caller,
+        operation: Operation,
+        name: &LookupName,
+    ) -> Result<Permit<'a>, Failure> {
+        let permit = Permit::asked(caller, operation, name);
+        let rules = self.rules_about(caller, name.asked()).await?;
+        if rules.allow(operation, name.asked()) {
+            Ok(permit)
+        } else {
+            Err(refused(operation))
+        }
+    }
+
+    /// Lets a caller do one thing with a credential that it named by an id; `None` when nothing has that id, which takes
+    /// as much work to refuse as what may not be seen.
+    ///
+    /// # Errors
+    /// [`Failure::NotFound`] when there is nothing; otherwise as [`Authorization::permit`].
+    pub async fn permit_stored<'a>(
+        &self,
+        caller: &'a Caller,
+        operation: Operation,
+        stored: Option<&StoredVersion>,
+    ) -> Result<Permit<'a>, Failure> {
+        if let Some(stored) = stored {
+            return self.permit(caller, operation, &stored.name.lookup()).await;
+        }
+        self.rules_about(caller, NAME_OF_NOTHING).await?;
+        Err(Failure::NotFound)
+    }
+
+    /// All rules about a caller, for answers that are made of what it may read.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    pub async fn rules_of(&self, caller: &Caller) -> Result<Rules, Failure> {
+        if !self.is_enforced {
+            return Ok(Rules::everything());
+        }
+        let permissions = self.permissions.of_actor(caller.actor()).await?;
+        Ok(Rules::of(permissions))
+    }
+
+    /// The rules about a caller that cover one name, or one path.
+    async fn rules_about(&self, caller: &Caller, name: &str) -> Result<Rules, Failure> {
+        if !self.is_enforced {
+            return Ok(Rules::everything());
+        }
+        let covering = PermissionPath::covering(name);
+        let permissions = self
+            .permissions
+            .of_actor_on(caller.actor(), &covering)
+            .await?;
+        Ok(Rules::of(permissions))
+    }
+}
+
+/// What is asked for when an id names nothing. No permission can be about it: no path holds a space.
+const NAME_OF_NOTHING: &str = "/ / / /";
+
+/// What a caller hears who may not do something.
+pub(crate) fn refused(operation: Operation) -> Failure {
+    match operation {
+        Operation::Write => Failure::WriteNotPermitted,
+        Operation::Read | Operation::Delete | Operation::ReadAcl | Operation::WriteAcl => {
+            Failure::NotFound
+        }
+    }
+}

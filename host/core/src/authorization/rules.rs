@@ -1,0 +1,106 @@
+//! What permissions allow.
+
+use std::collections::HashMap;
+
+use crate::permission::{Operation, Operations, Permission, PermissionPath};
+
+/// The permissions of one actor, as far as they matter for what is asked.
+#[derive(Debug)]
+pub struct Rules {
+    /// None: everything is allowed.
+    by_path: Option<HashMap<String, Operations>>,
+}
+
+impl Rules {
+    /// The rules that permissions of one actor are.
+    #[must_use]
+    pub fn of(permissions: Vec<Permission>) -> Self {
+        let by_path = permissions
+            .into_iter()
+            .map(|permission| (permission.path.as_str().to_owned(), permission.operations))
+            .collect();
+        Self {
+            by_path: Some(by_path),
+        }
+    }
+
+    /// No rules are enforced.
+    #[must_use]
+    pub fn everything() -> Self {
+        Self { by_path: None }
+    }
+
+    /// Whether an operation is allowed on a name, or on the permissions with a path. This is the one decision.
+    #[must_use]
+    pub fn allow(&self, operation: Operation, name: &str) -> bool {
+        let Some(by_path) = &self.by_path else {
+            return true;
+        };
+        PermissionPath::covering(name).iter().any(|path| {
+            by_path
+                .get(path.as_str())
+                .is_some_and(|operations| operations.contain(operation))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::permission::Actor;
+
+    fn rules(permissions: &[(&str, Operation)]) -> Rules {
+        let permissions = permissions.iter().map(|(path, operation)| Permission {
+            id: Uuid::nil(),
+            path: PermissionPath::parse(path).unwrap(),
+            actor: Actor::parse("someone").unwrap(),
+            operations: Operations::of([*operation]).unwrap(),
+        });
+        Rules::of(permissions.collect())
+    }
+
+    #[test]
+    fn a_permission_covers_its_name_or_what_is_below_its_path_and_nothing_else() {
+        for (path, name, is_allowed) in [
+            ("/a/b", "/a/b", true),
+            ("/a/b", "/a/b/c", false),
+            ("/a/b", "/A/b", false),
+            ("/a/*", "/a/b", true),
+            ("/a/*", "/a/b/c", true),
+            ("/a/*", "/a", false),
+            ("/a/*", "/ab", false),
+            ("/*", "/a", true),
+            ("/*", "/a/*", true),
+            ("/a/*", "/a/*", true),
+            ("/a/b", "/a/*", false),
+        ] {
+            let rules = rules(&[(path, Operation::Read)]);
+            assert_eq!(
+                rules.allow(Operation::Read, name),
+                is_allowed,
+                "{path} {name}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_operation_allows_no_other() {
+        for granted in Operation::ALL {
+            let rules = rules(&[("/*", granted)]);
+            for asked in Operation::ALL {
+                assert_eq!(rules.allow(asked, "/a"), asked == granted);
+            }
+        }
+    }
+
+    #[test]
+    fn permissions_add_up() {
+        let rules = rules(&[("/a/*", Operation::Read), ("/a/b", Operation::Delete)]);
+        assert!(rules.allow(Operation::Read, "/a/b"));
+        assert!(rules.allow(Operation::Delete, "/a/b"));
+        assert!(!rules.allow(Operation::Delete, "/a/c"));
+        assert!(!rules.allow(Operation::Write, "/a/b"));
+    }
+}

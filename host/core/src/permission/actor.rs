@@ -1,0 +1,110 @@
+//! Who is asking, by a name that permissions can hold.
+
+use std::fmt;
+
+use uuid::Uuid;
+
+/// The longest actor, in characters.
+pub const ACTOR_CHARACTERS_MAX: usize = 255;
+
+/// Who is asking, as permissions name it: `uaa-client:<client id>`, `uaa-user:<user id>`, `mtls-app:<application id>`, or
+/// whatever else a permission is given to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Actor(String);
+
+impl Actor {
+    /// A client of the identity provider, which acts for itself.
+    ///
+    /// # Errors
+    /// When there is no client id, or it is too long.
+    pub fn client(client_id: &str) -> Result<Self, ActorMalformed> {
+        Self::of_kind("uaa-client", client_id)
+    }
+
+    /// A user of the identity provider, by the id that never changes.
+    ///
+    /// # Errors
+    /// When there is no user id, or it is too long.
+    pub fn user(user_id: &str) -> Result<Self, ActorMalformed> {
+        Self::of_kind("uaa-user", user_id)
+    }
+
+    /// An application with a certificate of its own.
+    #[must_use]
+    pub fn application(application_id: Uuid) -> Self {
+        Self(format!("mtls-app:{application_id}"))
+    }
+
+    /// An actor as a permission names it. Any text will do: it need not be one that can log in.
+    ///
+    /// # Errors
+    /// When it is empty or longer than [`ACTOR_CHARACTERS_MAX`].
+    pub fn parse(text: &str) -> Result<Self, ActorMalformed> {
+        if text.is_empty() {
+            return Err(ActorMalformed::Missing);
+        }
+        if text.chars().count() > ACTOR_CHARACTERS_MAX {
+            return Err(ActorMalformed::TooLong);
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// An actor that is already stored and was parsed when it was.
+    #[must_use]
+    pub fn from_stored(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The actor's name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn of_kind(kind: &str, id: &str) -> Result<Self, ActorMalformed> {
+        if id.is_empty() {
+            return Err(ActorMalformed::Missing);
+        }
+        Self::parse(&format!("{kind}:{id}"))
+    }
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// Which rule of an actor a text breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ActorMalformed {
+    /// There is none.
+    #[error("an actor is required")]
+    Missing,
+    /// It is longer than [`ACTOR_CHARACTERS_MAX`].
+    #[error("an actor may have at most {ACTOR_CHARACTERS_MAX} characters")]
+    TooLong,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_actor_has_its_prefix() {
+        assert_eq!(Actor::client("app").unwrap().as_str(), "uaa-client:app");
+        assert_eq!(Actor::user("7").unwrap().as_str(), "uaa-user:7");
+        assert_eq!(
+            Actor::application(Uuid::nil()).as_str(),
+            "mtls-app:00000000-0000-0000-0000-000000000000"
+        );
+    }
+
+    #[test]
+    fn an_actor_is_a_text_of_at_most_255_characters() {
+        assert_eq!(Actor::parse(""), Err(ActorMalformed::Missing));
+        assert_eq!(Actor::client(""), Err(ActorMalformed::Missing));
+        assert!(Actor::parse(&"ä".repeat(255)).is_ok());
+        assert_eq!(Actor::parse(&"ä".repeat(256)), Err(ActorMalformed::TooLong));
+    }
+}

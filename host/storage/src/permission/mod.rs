@@ -1,0 +1,82 @@
+//! Permissions.
+
+mod row;
+pub(crate) mod statements;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use keywright_core::{
+    permission::{Actor, Grant, Permission, PermissionPath},
+    ports::{Identifiers, PermissionRepository, RepositoryFailure},
+};
+use sqlx::AssertSqlSafe;
+
+use crate::{database::Pools, failure::repository_failure};
+
+/// Permissions in SQLite.
+#[derive(Clone)]
+pub struct SqlitePermissionRepository {
+    pools: Pools,
+    identifiers: Arc<dyn Identifiers>,
+}
+
+impl SqlitePermissionRepository {
+    pub(crate) fn new(pools: Pools, identifiers: Arc<dyn Identifiers>) -> Self {
+        Self { pools, identifiers }
+    }
+}
+
+#[async_trait]
+impl PermissionRepository for SqlitePermissionRepository {
+    async fn of_actor_on(
+        &self,
+        actor: &Actor,
+        paths: &[PermissionPath],
+    ) -> Result<Vec<Permission>, RepositoryFailure> {
+        let Some(last) = paths.last() else {
+            return Ok(Vec::new());
+        };
+        // The text holds nothing but the places of the parameters. There are few texts, so that they stay prepared: the
+        // places that are left hold the last path again.
+        let places = paths.len().next_power_of_two();
+        let sql = AssertSqlSafe(statements::of_actor_on(places));
+        let query = sqlx::query(sql).bind(actor.as_str());
+        let query = (0..places)
+            .map(|place| paths.get(place).unwrap_or(last))
+            .fold(query, |query, path| query.bind(path.as_str()));
+        self.pools
+            .reader
+            .fetch_all(query)
+            .await?
+            .iter()
+            .map(row::permission)
+            .collect()
+    }
+
+    async fn of_actor(&self, actor: &Actor) -> Result<Vec<Permission>, RepositoryFailure> {
+        self.pools
+            .reader
+            .fetch_all(sqlx::query(statements::OF_ACTOR).bind(actor.as_str()))
+            .await?
+            .iter()
+            .map(row::permission)
+            .collect()
+    }
+
+    async fn grant(&self, grants: &[Grant]) -> Result<(), RepositoryFailure> {
+        let mut connection = self.pools.writer.lend().await?;
+        let mut transaction = connection.begin().await?;
+        for grant in grants {
+            sqlx::query(statements::GRANT)
+                .bind(self.identifiers.fresh())
+                .bind(grant.path.as_str())
+                .bind(grant.actor.as_str())
+                .bind(grant.operations.bits())
+                .execute(&mut *transaction)
+                .await
+                .map_err(repository_failure)?;
+        }
+        transaction.commit().await
+    }
+}
