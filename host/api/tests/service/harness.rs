@@ -27,6 +27,7 @@ use keywright_api::{
 };
 use keywright_core::{
     Secret,
+    authorization::Authorization,
     certificate::CertificateSettings,
     credential::{BulkRegenerations, Credentials},
     interpolation::Interpolation,
@@ -42,6 +43,7 @@ use crate::{
         StandingClock,
     },
     memory::Memory,
+    permissions_in_memory::PermissionsInMemory,
 };
 
 pub(crate) const ISSUER: &str = "https://localhost/identity";
@@ -177,7 +179,9 @@ impl Service {
         certificate_settings: CertificateSettings,
     ) -> Self {
         let memory = Arc::new(Memory::default());
+        let permissions = PermissionsInMemory::for_everything("uaa-client:app");
         let credentials = Credentials {
+            authorization: Authorization::new(Arc::new(permissions), true),
             repository: Arc::clone(&memory) as _,
             sealer: Arc::new(OpenSealer),
             generators: Arc::new(EchoGenerators),

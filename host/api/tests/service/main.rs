@@ -15,4 +15,5 @@ mod identity;
 mod identity_provider;
 mod logs;
 mod memory;
+mod permissions_in_memory;
 mod tokens;
