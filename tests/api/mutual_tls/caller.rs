@@ -18,7 +18,9 @@ use keywright_harness::{Answer, Server, key_file};
 use rustls::{
     ClientConfig, ClientConnection, Error, HandshakeKind, RootCertStore, StreamOwned,
     SupportedProtocolVersion,
+    crypto::aws_lc_rs::sign::any_supported_type,
     pki_types::{CertificateDer, ServerName, pem::PemObject},
+    sign::{CertifiedKey, SingleCertAndKey},
     version::{TLS12, TLS13},
 };
 
@@ -54,9 +56,7 @@ impl Caller {
         let config =
             ClientConfig::builder_with_protocol_versions(&[version]).with_root_certificates(roots);
         Self(Arc::new(match holder {
-            Some(holder) => config
-                .with_client_auth_cert(holder.chain.clone(), holder.key())
-                .unwrap(),
+            Some(holder) => config.with_client_cert_resolver(Arc::new(presenting(holder))),
             None => config.with_no_client_auth(),
         }))
     }
@@ -136,6 +136,12 @@ impl Connection {
         answer.body = String::from_utf8(body).unwrap();
         answer
     }
+}
+
+/// Presents what the holder has, whatever it is: rustls itself would look whether the key belongs to the certificate.
+fn presenting(holder: &Holder) -> SingleCertAndKey {
+    let key = any_supported_type(&holder.key()).unwrap();
+    SingleCertAndKey::from(CertifiedKey::new(holder.chain.clone(), key))
 }
 
 /// The error of TLS within one of a stream.

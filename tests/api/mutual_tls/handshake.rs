@@ -219,6 +219,17 @@ async fn what_a_client_signed_with_its_own_key_is_not_trusted() {
 }
 
 #[tokio::test]
+async fn a_certificate_without_its_key_proves_nothing() {
+    let authority = Authority::root("clients");
+    let server = server_knowing(&[&authority]).await;
+    let contents = Contents::of_client(&[&[UNIT]]);
+    let stolen = authority.issue(&contents);
+    let stolen = stolen.with_the_key_of(authority.issue(&contents));
+    let refused = Meets::Alert(AlertDescription::DecryptError);
+    assert_meets(&server, "another key", &stolen, refused);
+}
+
+#[tokio::test]
 async fn rules_of_the_chain_are_kept() {
     let root = Authority::root("clients");
     let server = server_knowing(&[&root]).await;

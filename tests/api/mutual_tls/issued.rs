@@ -110,6 +110,14 @@ impl Holder {
         self
     }
 
+    /// The same certificates with a key that is another's.
+    pub(super) fn with_the_key_of(self, other: Self) -> Self {
+        Self {
+            chain: self.chain,
+            key: other.key,
+        }
+    }
+
     /// Certificates and a key that are in files, PEM.
     pub(super) fn of_pem(chain: &str, key: &str) -> Self {
         let chain = CertificateDer::pem_slice_iter(chain.as_bytes());
