@@ -13,7 +13,7 @@ use reqwest::{Certificate, Client, Method, RequestBuilder, header};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{Answer, Options, key_file};
+use crate::{Answer, Caller, Options, key_file, mint::Mint};
 
 /// A server that runs until it is dropped.
 pub struct Server {
@@ -121,17 +121,25 @@ impl Server {
 
     /// Sends a request.
     pub async fn send(&self, request: RequestBuilder) -> Answer {
-        let response = request.send().await.unwrap();
-        let headers = response
-            .headers()
-            .iter()
-            .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
-            .collect();
-        Answer {
-            status: response.status().as_u16(),
-            headers,
-            body: response.text().await.unwrap(),
-        }
+        Answer::to(request).await
+    }
+
+    /// A client of the server's own identity provider that acts for itself, whether the provider knows it or not.
+    pub async fn as_client(&self, client_id: &str) -> Caller {
+        let mint = Mint::of(self).await;
+        let token = mint.token(&mint.client_claims(client_id));
+        self.caller(format!("uaa-client:{client_id}"), token)
+    }
+
+    /// A user of the server's own identity provider, by its id, whether the provider knows it or not.
+    pub async fn as_user(&self, user_id: &str) -> Caller {
+        let mint = Mint::of(self).await;
+        let token = mint.token(&mint.user_claims(user_id));
+        self.caller(format!("uaa-user:{user_id}"), token)
+    }
+
+    fn caller(&self, actor: String, token: String) -> Caller {
+        Caller::new(self.client.clone(), self.base_url.clone(), actor, token)
     }
 
     /// GET with the token, and with the content type that clients always send.
