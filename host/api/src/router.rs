@@ -7,14 +7,16 @@ use axum::{
     middleware::{from_fn, from_fn_with_state},
     routing::{delete, get, post, put},
 };
-use tower::Layer;
-use tower_http::{catch_panic::CatchPanicLayer, normalize_path::NormalizePathLayer};
+use tower::{Layer, util::MapRequestLayer};
+use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::{
     Api,
     authentication::authenticate,
+    management::{self, INTERPOLATE, MANAGEMENT, admit},
+    request::with_normal_path,
     routes::{
-        certificates, credentials, interpolation,
+        certificates, credentials, interpolation, management as management_routes,
         operations::{self, no_such_method, no_such_path},
     },
     telemetry::{observe, panicked},
@@ -22,14 +24,17 @@ use crate::{
 
 /// The whole service.
 ///
-/// A request passes, from the outside in: trailing slashes, the request's id and its access log, the catching of panics,
-/// authentication, and routing. Authentication stands around everything that is not mounted as open, so that what is
-/// unknown is told only to those who are known.
+/// A request passes, from the outside in: the one form of its path, the request's id and its access log, the catching of
+/// panics, authentication, routing, and what the server's mode admits. Authentication stands around everything that is
+/// not mounted as open, so that what is unknown is told only to those who are known; a path has been given its one form
+/// before either is decided.
 pub fn router(api: Api) -> Router {
     let api = Arc::new(api);
     let open = Router::new()
         .route("/info", get(operations::info::handler))
         .route("/health", get(operations::health::handler))
+        .route_layer(from_fn_with_state(Arc::clone(&api), admit))
+        .method_not_allowed_fallback(management::no_such_method)
         .with_state(Arc::clone(&api));
     let open = match &api.development_identity {
         Some(identity) => open.merge(identity.routes()),
@@ -39,7 +44,7 @@ pub fn router(api: Api) -> Router {
         .merge(open.method_not_allowed_fallback(no_such_method))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn(observe));
-    Router::new().fallback_service(NormalizePathLayer::trim_trailing_slash().layer(service))
+    Router::new().fallback_service(MapRequestLayer::new(with_normal_path).layer(service))
 }
 
 /// What needs an identity: everything but what is mounted as open, unknown paths included.
@@ -57,13 +62,15 @@ fn authenticated(api: Arc<Api>) -> Router {
             "/api/v1/bulk-regenerate",
             post(credentials::bulk_regenerate::handler),
         )
+        .route(INTERPOLATE, post(interpolation::interpolate::handler))
         .route(
-            "/api/v1/interpolate",
-            post(interpolation::interpolate::handler),
+            MANAGEMENT,
+            get(management_routes::get::handler).post(management_routes::set::handler),
         )
         .route("/version", get(operations::version::handler))
+        .route_layer(from_fn_with_state(Arc::clone(&api), admit))
         .fallback(no_such_path)
-        .method_not_allowed_fallback(no_such_method)
+        .method_not_allowed_fallback(management::no_such_method)
         .with_state(Arc::clone(&api))
         .layer(from_fn_with_state(api, authenticate))
 }

@@ -15,4 +15,6 @@ mod identity;
 mod identity_provider;
 mod logs;
 mod memory;
+mod paths;
+mod read_only;
 mod tokens;
