@@ -24,11 +24,13 @@ mod answer;
 mod credentials;
 mod options;
 mod program;
+mod raw_connection;
 mod server;
 
 pub use answer::Answer;
 pub use options::Options;
 pub use program::{Program, is_available};
+pub use raw_connection::{RawConnection, tls_config};
 pub use server::Server;
 
 use std::path::{Path, PathBuf};
