@@ -191,6 +191,7 @@ async fn a_refused_write_is_no_error_of_the_server() {
     switch(&server, false).await;
     let log = server.log();
     assert!(log.contains(r#""http.status":503"#), "{log}");
+    assert!(log.contains(r#""level":"INFO""#), "{log}");
     assert!(!log.contains(r#""level":"ERROR""#), "{log}");
 }
 

@@ -39,38 +39,41 @@ const OPEN: [&str; 7] = [
     "/identity/oauth/token/revoke/x",
 ];
 
-/// Pieces that confuse who reads a path in more than one way.
-const PIECES: [&str; 52] = [
-    "/info",
-    "/health",
-    "/identity",
-    "/oauth/token",
-    "/version",
-    "/management",
-    "/api/v1/data",
-    "/api",
-    "info",
-    "version",
-    "management",
+/// Steps upwards. The first half are such; the others must not be understood as such.
+const STEPS: [&str; 14] = [
+    "/..",
+    "/%2e%2e",
+    "/.%2E",
+    "//..",
+    "/./..",
+    "/..//",
+    "/x/../..",
+    "/..;",
+    "/..;x",
+    "/..%2f",
+    "/%252e%252e",
+    "\\..",
+    "/%c0%ae%c0%ae",
+    "/..%00",
+];
+
+/// Other pieces that confuse who reads a path in more than one way.
+const PIECES: [&str; 38] = [
     "/",
     "//",
-    "..",
     ".",
-    "/..",
-    "/../",
+    "..",
+    "/.",
     "/./",
+    "/x",
     "%2e",
-    "%2E%2e",
-    "/.%2e/",
     "%2f",
     "%2F",
-    "/..%2f",
     "%5c",
     "\\",
-    "/..\\",
     ";",
-    ";x=/",
-    "/..;/",
+    ";x=",
+    "/;",
     "%3b",
     "%00",
     "%0a",
@@ -79,9 +82,7 @@ const PIECES: [&str; 52] = [
     "%2",
     "%zz",
     "%25",
-    "%252e",
     "%252f",
-    "%c0%ae",
     "%c0%af",
     "%ef%bc%8f",
     "\u{ff0f}",
@@ -89,10 +90,13 @@ const PIECES: [&str; 52] = [
     "?",
     "?name=/absent",
     "#",
+    "%3f",
+    "%23",
     ":",
     "@",
     "*",
     "https://a",
+    "/oauth/token",
 ];
 
 const METHODS: [Method; 7] = [
@@ -229,15 +233,40 @@ fn spelled(target: &str, choices: &[u8]) -> String {
     spelled + ENDS[chosen(6)] + &query
 }
 
-/// A target put together from pieces, most often one that begins as a path does.
+/// A target that confuses: from one path to another, or put together from any pieces.
 fn mutilated() -> impl Strategy<Value = String> {
+    prop_oneof![crossing(), pieces()]
+}
+
+/// From one path upwards, as often as is needed or nearly so, and down to another.
+fn crossing() -> impl Strategy<Value = String> {
+    let paths: Vec<_> = GUARDED.into_iter().chain(OPEN).collect();
+    let step = prop_oneof![
+        12 => select(&STEPS[..7]),
+        1 => select(&STEPS[7..]),
+    ];
+    let steps = prop::collection::vec(step, 9);
+    (select(paths.clone()), steps, -1_isize..2, select(paths)).prop_map(
+        |(from, steps, more, to)| {
+            let from = from.split('?').next().unwrap();
+            let needed = from.matches('/').count().saturating_add_signed(more);
+            format!("{from}{}{to}", steps[..needed].concat())
+        },
+    )
+}
+
+/// Pieces one after the other, most often so that they begin as a path does.
+fn pieces() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
-        8 => select(&PIECES[..]).prop_map(str::to_owned),
+        2 => select(GUARDED.to_vec()).prop_map(str::to_owned),
+        2 => select(OPEN.to_vec()).prop_map(str::to_owned),
+        3 => select(&STEPS[..]).prop_map(str::to_owned),
+        3 => select(&PIECES[..]).prop_map(str::to_owned),
         1 => any::<char>().prop_map(String::from),
         1 => any::<u8>().prop_map(|byte| format!("%{byte:02x}")),
     ];
-    let pieces = prop::collection::vec(piece, 1..7).prop_map(|pieces| pieces.concat());
-    (prop::bool::weighted(0.7), pieces).prop_map(|(begins_with_a_slash, pieces)| {
+    let pieces = prop::collection::vec(piece, 1..6).prop_map(|pieces| pieces.concat());
+    (prop::bool::weighted(0.8), pieces).prop_map(|(begins_with_a_slash, pieces)| {
         if begins_with_a_slash {
             format!("/{}", pieces.trim_start_matches('/'))
         } else {
