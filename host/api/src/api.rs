@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use keywright_core::{credential::Credentials, interpolation::Interpolation};
 
-use crate::{Management, authentication::TokenVerifier, development_identity::DevelopmentIdentity};
+use crate::{ServerMode, authentication::TokenVerifier, development_identity::DevelopmentIdentity};
 
 /// Everything that the HTTP edge needs.
 pub struct Api {
@@ -19,7 +19,7 @@ pub struct Api {
     /// How much of a request is taken.
     pub limits: Limits,
     /// The server's mode, and who may switch it.
-    pub management: Management,
+    pub server_mode: ServerMode,
     /// The built-in identity provider, which only a development configuration has.
     pub development_identity: Option<DevelopmentIdentity>,
 }

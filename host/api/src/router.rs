@@ -13,12 +13,12 @@ use tower_http::catch_panic::CatchPanicLayer;
 use crate::{
     Api,
     authentication::authenticate,
-    management::{self, INTERPOLATE, MANAGEMENT, admit},
     request::with_normal_path,
     routes::{
-        certificates, credentials, interpolation, management as management_routes,
+        certificates, credentials, interpolation, management,
         operations::{self, no_such_method, no_such_path},
     },
+    server_mode::{self, INTERPOLATE, MANAGEMENT, admit},
     telemetry::{observe, panicked},
 };
 
@@ -34,7 +34,7 @@ pub fn router(api: Api) -> Router {
         .route("/info", get(operations::info::handler))
         .route("/health", get(operations::health::handler))
         .route_layer(from_fn_with_state(Arc::clone(&api), admit))
-        .method_not_allowed_fallback(management::no_such_method)
+        .method_not_allowed_fallback(server_mode::no_such_method)
         .with_state(Arc::clone(&api));
     let open = match &api.development_identity {
         Some(identity) => open.merge(identity.routes()),
@@ -65,12 +65,12 @@ fn authenticated(api: Arc<Api>) -> Router {
         .route(INTERPOLATE, post(interpolation::interpolate::handler))
         .route(
             MANAGEMENT,
-            get(management_routes::get::handler).post(management_routes::set::handler),
+            get(management::get::handler).post(management::set::handler),
         )
         .route("/version", get(operations::version::handler))
         .route_layer(from_fn_with_state(Arc::clone(&api), admit))
         .fallback(no_such_path)
-        .method_not_allowed_fallback(management::no_such_method)
+        .method_not_allowed_fallback(server_mode::no_such_method)
         .with_state(Arc::clone(&api))
         .layer(from_fn_with_state(api, authenticate))
 }

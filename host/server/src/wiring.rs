@@ -103,7 +103,7 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
             body_bytes_max: config.server.request_bytes_max,
             body_deadline: Duration::from_secs(config.server.body_seconds_max),
         },
-        management: config.management.management()?,
+        server_mode: config.management.server_mode()?,
         development_identity,
     });
     Ok(Served {

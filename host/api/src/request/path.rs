@@ -116,6 +116,8 @@ const PATH_BYTES_MAX: usize = 2_048;
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -240,10 +242,11 @@ mod tests {
                 let mut path = String::from("/");
                 for &(byte, is_plain, is_upper) in &bytes {
                     match (is_unreserved(byte) && is_plain && may_be_plain, is_upper) {
-                        (true, _) => path.push(char::from(byte)),
-                        (false, true) => path.push_str(&format!("%{byte:02X}")),
-                        (false, false) => path.push_str(&format!("%{byte:02x}")),
+                        (true, _) => write!(path, "{}", char::from(byte)),
+                        (false, true) => write!(path, "%{byte:02X}"),
+                        (false, false) => write!(path, "%{byte:02x}"),
                     }
+                    .unwrap();
                 }
                 path
             };

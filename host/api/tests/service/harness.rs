@@ -18,7 +18,7 @@ use axum::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use keywright_api::{
-    Api, Information, Limits, Management,
+    Api, Information, Limits, ServerMode,
     authentication::{HttpsIdentityProvider, StaticKey, TokenVerifier},
     development_identity::{
         DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser, Grant,
@@ -203,7 +203,7 @@ impl Service {
                 api_level: Information::API_LEVEL.to_owned(),
             },
             limits,
-            management: Management::new([ACTOR.to_owned()]),
+            server_mode: ServerMode::new([ACTOR.to_owned()]),
             development_identity: Some(development_identity(Arc::clone(&clock) as _)),
         };
         Self {

@@ -1,6 +1,6 @@
 //! Paths written in all kinds of ways: nothing that is guarded is reached as something open.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, fmt::Write};
 
 use axum::http::{Method, StatusCode, Uri};
 use proptest::{
@@ -224,11 +224,12 @@ fn spelled(target: &str, choices: &[u8]) -> String {
     let mut spelled = BEGINNINGS[chosen(4)].to_owned();
     for byte in path.bytes() {
         match (byte, chosen(3)) {
-            (b'/', _) => spelled.push_str(SLASHES[chosen(8)]),
-            (_, 0) => spelled.push_str(&format!("%{byte:02x}")),
-            (_, 1) => spelled.push_str(&format!("%{byte:02X}")),
-            (byte, _) => spelled.push(char::from(byte)),
+            (b'/', _) => write!(spelled, "{}", SLASHES[chosen(8)]),
+            (_, 0) => write!(spelled, "%{byte:02x}"),
+            (_, 1) => write!(spelled, "%{byte:02X}"),
+            (byte, _) => write!(spelled, "{}", char::from(byte)),
         }
+        .unwrap();
     }
     spelled + ENDS[chosen(6)] + &query
 }

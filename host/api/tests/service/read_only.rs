@@ -64,7 +64,7 @@ async fn options_is_refused_at_every_route() {
 fn routes() -> Vec<String> {
     let literals = [
         include_str!("../../src/router.rs"),
-        include_str!("../../src/management.rs"),
+        include_str!("../../src/server_mode.rs"),
     ]
     .map(|code| code.split('"').skip(1).step_by(2))
     .into_iter()

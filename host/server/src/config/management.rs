@@ -1,6 +1,6 @@
 //! The management of the server.
 
-use keywright_api::Management;
+use keywright_api::ServerMode;
 use serde::Deserialize;
 
 use crate::started::StartRefused;
@@ -15,8 +15,8 @@ pub(crate) struct ManagementConfig {
 }
 
 impl ManagementConfig {
-    /// The management, with actors of a form that a caller can have.
-    pub(crate) fn management(&self) -> Result<Management, StartRefused> {
+    /// The mode that a server starts in, and who may switch it: actors of a form that a caller can have.
+    pub(crate) fn server_mode(&self) -> Result<ServerMode, StartRefused> {
         for actor in &self.actors {
             let is_actor = ACTOR_PREFIXES.iter().any(|prefix| {
                 actor
@@ -30,7 +30,7 @@ impl ManagementConfig {
                 )));
             }
         }
-        Ok(Management::new(self.actors.iter().cloned()))
+        Ok(ServerMode::new(self.actors.iter().cloned()))
     }
 }
 

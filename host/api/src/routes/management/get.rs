@@ -9,5 +9,5 @@ use crate::{Api, response::ApiFailure};
 
 /// Answers with the mode.
 pub(crate) async fn handler(State(api): State<Arc<Api>>) -> Result<Response, ApiFailure> {
-    mode(api.management.read_only_mode().is_on())
+    mode(api.server_mode.read_only().is_on())
 }

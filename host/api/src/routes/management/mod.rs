@@ -1,4 +1,4 @@
-//! `/management`. Who may use it is decided before, by `management::admit`.
+//! `/management`. Who may use it is decided before, by `server_mode::admit`.
 
 pub(crate) mod get;
 pub(crate) mod set;

@@ -38,7 +38,7 @@ pub(crate) async fn handler(
     let body = read_json_body(request, &api.limits).await?;
     let request = ManagementRequest::read(&body)
         .map_err(|refused| ApiFailure::body(&refused, Endpoint::Other))?;
-    api.management.read_only_mode().switch(request.is_read_only);
+    api.server_mode.read_only().switch(request.is_read_only);
     tracing::warn!(
         read_only_mode = request.is_read_only,
         "the mode was switched"

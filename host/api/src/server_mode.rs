@@ -19,23 +19,23 @@ use crate::{Api, Connection, authentication::Actor, response::ApiFailure};
 
 /// The server's mode, and who may switch it.
 #[derive(Debug, Default)]
-pub struct Management {
+pub struct ServerMode {
     actors: HashSet<String>,
-    read_only_mode: ReadOnlyMode,
+    read_only: ReadOnlyMode,
 }
 
-impl Management {
+impl ServerMode {
     /// A server that takes writes, until one of these actors, or who is on the server's own machine, says otherwise.
     pub fn new(actors: impl IntoIterator<Item = String>) -> Self {
         Self {
             actors: actors.into_iter().collect(),
-            read_only_mode: ReadOnlyMode::default(),
+            read_only: ReadOnlyMode::default(),
         }
     }
 
-    /// The mode.
-    pub(crate) fn read_only_mode(&self) -> &ReadOnlyMode {
-        &self.read_only_mode
+    /// Read-only mode.
+    pub(crate) fn read_only(&self) -> &ReadOnlyMode {
+        &self.read_only
     }
 
     /// Whether the request comes from one of the actors, or from the address that it came to.
@@ -72,14 +72,14 @@ pub(crate) async fn admit(
     request: Request,
     next: Next,
 ) -> Response {
-    if route.as_str() == MANAGEMENT && !api.management.admits(&request) {
+    if route.as_str() == MANAGEMENT && !api.server_mode.admits(&request) {
         return ApiFailure::new(
             StatusCode::FORBIDDEN,
             "only the actors that the server's configuration names may manage it from another machine",
         )
         .into_response();
     }
-    if api.management.read_only_mode.is_on() && !goes_on(request.method(), route.as_str()) {
+    if api.server_mode.read_only.is_on() && !goes_on(request.method(), route.as_str()) {
         return ApiFailure::read_only().into_response();
     }
     next.run(request).await
@@ -89,7 +89,7 @@ pub(crate) async fn admit(
 ///
 /// OPTIONS is the exception: other servers of this API have it at each path, and refuse it in read-only mode.
 pub(crate) async fn no_such_method(State(api): State<Arc<Api>>, method: Method) -> Response {
-    if method == Method::OPTIONS && api.management.read_only_mode.is_on() {
+    if method == Method::OPTIONS && api.server_mode.read_only.is_on() {
         return ApiFailure::read_only().into_response();
     }
     StatusCode::NOT_FOUND.into_response()
