@@ -15,5 +15,7 @@ mod identity;
 mod identity_provider;
 mod logs;
 mod memory;
+mod paths;
 mod permissions_in_memory;
+mod read_only;
 mod tokens;
