@@ -61,6 +61,7 @@ fn authenticated(api: Arc<Api>) -> Router {
             "/api/v1/interpolate",
             post(interpolation::interpolate::handler),
         )
+        .route("/api/v1/key-usage", get(operations::key_usage::handler))
         .route("/version", get(operations::version::handler))
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_method)

@@ -24,6 +24,7 @@ mod imports;
 mod json;
 mod lane;
 mod load;
+mod measure;
 mod refused;
 mod resolver;
 mod schema;
@@ -31,6 +32,7 @@ mod text;
 
 pub use config::{Grant, Limits, PluginConfig, RuntimeConfig, SandboxConfig};
 pub use host::random::{RandomSource, RandomUnavailable, SystemRandom};
-pub use load::Runtime;
+pub use load::{PluginLanes, Runtime};
+pub use measure::{CALL_DURATION, LaneOccupancy, QUEUE_WAIT, describe_metrics};
 pub use refused::{LoadRefused, PluginRefused, Refusal};
 pub use schema::SchemaMalformed;

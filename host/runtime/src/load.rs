@@ -35,7 +35,8 @@ use crate::{
     },
     host::random::RandomSource,
     imports,
-    lane::Lanes,
+    lane::{Lane, Lanes},
+    measure::LaneOccupancy,
     refused::{LoadRefused, PluginRefused, Refusal},
     resolver::{RESOLVER, ResolverGuest, WasmResolver},
 };
@@ -49,6 +50,19 @@ const RESOLVER_NAME: &str = "resolver";
 pub struct Runtime {
     generators: Arc<GeneratorSet>,
     resolver: Option<Arc<dyn Resolver>>,
+    lanes: PluginLanes,
+}
+
+/// The lanes on which the loaded plugins run, for those who watch them.
+#[derive(Clone)]
+pub struct PluginLanes(Arc<Lanes>);
+
+impl PluginLanes {
+    /// How full each of them is at this moment.
+    #[must_use]
+    pub fn occupancy(&self) -> [LaneOccupancy; 2] {
+        [&self.0.brief, &self.0.generate].map(Lane::occupancy)
+    }
 }
 
 impl Runtime {
@@ -95,6 +109,12 @@ impl Runtime {
     #[must_use]
     pub fn resolver(&self) -> Option<Arc<dyn Resolver>> {
         self.resolver.clone()
+    }
+
+    /// The lanes on which both run.
+    #[must_use]
+    pub fn lanes(&self) -> PluginLanes {
+        self.lanes.clone()
     }
 }
 
@@ -239,6 +259,7 @@ impl Loader {
         Ok(Runtime {
             generators: Arc::new(GeneratorSet::new(generators)),
             resolver,
+            lanes: PluginLanes(Arc::clone(&self.lanes)),
         })
     }
 

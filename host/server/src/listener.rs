@@ -17,7 +17,12 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use crate::{config::ServerSection, started::StartRefused, wiring::Served};
+use crate::{
+    config::ServerSection,
+    measurements::{handshake_failed, handshake_timed_out},
+    started::StartRefused,
+    wiring::Served,
+};
 
 /// Answers requests until the process is told to end, then lets those under way finish.
 pub(crate) async fn serve(served: Served, config: &ServerSection) -> Result<(), StartRefused> {
@@ -108,10 +113,12 @@ impl Connections {
             let stream = match timeout(handshake_time_max, acceptor.accept(stream)).await {
                 Ok(Ok(stream)) => stream,
                 Ok(Err(cause)) => {
+                    handshake_failed(&cause);
                     tracing::debug!(client.address = %peer, error = %cause, "TLS handshake failed");
                     return;
                 }
                 Err(_) => {
+                    handshake_timed_out();
                     tracing::debug!(client.address = %peer, "TLS handshake took too long");
                     return;
                 }

@@ -14,5 +14,6 @@ mod harness;
 mod identity;
 mod identity_provider;
 mod logs;
+mod management;
 mod memory;
 mod tokens;

@@ -6,6 +6,7 @@
 mod certificates;
 mod encryption;
 mod identity;
+mod management;
 
 use std::{
     collections::BTreeMap,
@@ -23,6 +24,7 @@ use serde::Deserialize;
 pub(crate) use certificates::CertificatesConfig;
 pub(crate) use encryption::{EncryptionConfig, KeyConfig, KeyProvider};
 pub(crate) use identity::{AuthenticationConfig, DevelopmentConfig};
+pub(crate) use management::ManagementConfig;
 
 use crate::started::StartRefused;
 
@@ -48,6 +50,9 @@ pub(crate) struct Config {
     /// What holds for all certificates that the server makes.
     #[serde(default)]
     pub(crate) certificates: CertificatesConfig,
+    /// The management address.
+    #[serde(default)]
+    pub(crate) management: ManagementConfig,
     /// What `/info` and `/version` say.
     #[serde(default)]
     pub(crate) info: InfoConfig,
