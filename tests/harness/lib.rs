@@ -24,11 +24,14 @@ mod answer;
 mod credentials;
 mod options;
 mod program;
+mod scrape;
 mod server;
+mod watched;
 
 pub use answer::Answer;
 pub use options::Options;
 pub use program::{Program, is_available};
+pub use scrape::{Sample, Scrape};
 pub use server::Server;
 
 use std::path::{Path, PathBuf};

@@ -32,7 +32,7 @@ mod text;
 
 pub use config::{Grant, Limits, PluginConfig, RuntimeConfig, SandboxConfig};
 pub use host::random::{RandomSource, RandomUnavailable, SystemRandom};
-pub use load::{PluginLanes, Runtime};
-pub use measure::{CALL_DURATION, LaneOccupancy, QUEUE_WAIT, describe_metrics};
+pub use load::Runtime;
+pub use measure::{CALL_DURATION, LaneOccupancy, PluginLanes, QUEUE_WAIT, describe_metrics};
 pub use refused::{LoadRefused, PluginRefused, Refusal};
 pub use schema::SchemaMalformed;

@@ -35,8 +35,8 @@ use crate::{
     },
     host::random::RandomSource,
     imports,
-    lane::{Lane, Lanes},
-    measure::LaneOccupancy,
+    lane::Lanes,
+    measure::PluginLanes,
     refused::{LoadRefused, PluginRefused, Refusal},
     resolver::{RESOLVER, ResolverGuest, WasmResolver},
 };
@@ -51,18 +51,6 @@ pub struct Runtime {
     generators: Arc<GeneratorSet>,
     resolver: Option<Arc<dyn Resolver>>,
     lanes: PluginLanes,
-}
-
-/// The lanes on which the loaded plugins run, for those who watch them.
-#[derive(Clone)]
-pub struct PluginLanes(Arc<Lanes>);
-
-impl PluginLanes {
-    /// How full each of them is at this moment.
-    #[must_use]
-    pub fn occupancy(&self) -> [LaneOccupancy; 2] {
-        [&self.0.brief, &self.0.generate].map(Lane::occupancy)
-    }
 }
 
 impl Runtime {
@@ -259,7 +247,7 @@ impl Loader {
         Ok(Runtime {
             generators: Arc::new(GeneratorSet::new(generators)),
             resolver,
-            lanes: PluginLanes(Arc::clone(&self.lanes)),
+            lanes: PluginLanes::new(Arc::clone(&self.lanes)),
         })
     }
 

@@ -1,11 +1,14 @@
 //! What is measured of plugins: their calls, and the lanes on which these run.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use keywright_core::ports::{PluginFailure, PluginFault};
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 
-use crate::lane::NotRun;
+use crate::lane::{Lane, Lanes, NotRun};
 
 /// How long a call of a plugin took on its thread, what the host checks of it included.
 pub const CALL_DURATION: &str = "keywright_plugin_call_duration_seconds";
@@ -17,6 +20,22 @@ const LANE_THREADS: &str = "keywright_plugin_lane_threads";
 const LANE_THREADS_BUSY: &str = "keywright_plugin_lane_threads_busy";
 const LANE_QUEUE_LENGTH: &str = "keywright_plugin_lane_queue_length";
 const LANE_QUEUE_LENGTH_MAX: &str = "keywright_plugin_lane_queue_length_max";
+
+/// The lanes on which the loaded plugins run, for those who watch them.
+#[derive(Clone)]
+pub struct PluginLanes(Arc<Lanes>);
+
+impl PluginLanes {
+    pub(crate) fn new(lanes: Arc<Lanes>) -> Self {
+        Self(lanes)
+    }
+
+    /// How full each of them is at this moment.
+    #[must_use]
+    pub fn occupancy(&self) -> [LaneOccupancy; 2] {
+        [&self.0.brief, &self.0.generate].map(Lane::occupancy)
+    }
+}
 
 /// How full one of the lanes on which plugins run is at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
