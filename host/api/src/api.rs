@@ -16,8 +16,8 @@ pub struct Api {
     pub encryption_keys: EncryptionKeys,
     /// What interpolates documents; without it, `POST /api/v1/interpolate` answers 501.
     pub interpolation: Option<Interpolation>,
-    /// What checks bearer tokens.
-    pub token_verifier: TokenVerifier,
+    /// What checks bearer tokens; without it, none is accepted.
+    pub token_verifier: Option<TokenVerifier>,
     /// What the server says of itself.
     pub information: Information,
     /// How much of a request is taken.

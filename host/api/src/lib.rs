@@ -14,6 +14,7 @@
 
 mod api;
 pub mod authentication;
+mod connection;
 pub mod development_identity;
 mod management_router;
 mod measure;
@@ -26,6 +27,7 @@ mod telemetry;
 pub use api::{Api, Information, Limits};
 /// What [`router`] makes: a service for each connection to clone.
 pub use axum::Router;
+pub use connection::Connection;
 pub use management_router::{Management, Measurements, management_router};
 pub use measure::{REQUEST_DURATION, describe_metrics};
 pub use router::router;

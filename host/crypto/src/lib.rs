@@ -13,7 +13,9 @@
 mod certificate;
 mod key_ring;
 
-pub use certificate::{TBS_CERTIFICATE_BYTES_MAX, X509Certificates};
+pub use certificate::{
+    TBS_CERTIFICATE_BYTES_MAX, X509Certificates, client_certificate_facts, may_issue_for_clients,
+};
 pub use key_ring::{
     ConfiguredKey, DerivationFailed, KeyDerivation, KeyRecord, KeyRing, KeySource,
     PASSWORD_ITERATIONS_MIN, PasswordDerivation, RawKey, RawKeyMalformed, UnlockFailure, Unlocked,

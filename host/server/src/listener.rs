@@ -1,26 +1,28 @@
 //! Accepting connections, and ending them gracefully.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
+use hyper::{Request, body::Incoming};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::{conn::auto, graceful::GracefulShutdown},
     service::TowerToHyperService,
 };
-use keywright_api::Router;
-use rustls::ServerConfig;
+use keywright_api::{Connection, Router};
 use tokio::{
     net::{TcpListener, TcpStream},
     signal::unix::{SignalKind, signal},
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
 };
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tower::util::MapRequest;
 
 use crate::{
     config::ServerSection,
     measurements::{handshake_failed, handshake_timed_out},
     started::StartRefused,
+    tls::{self, Tls},
     wiring::Served,
 };
 
@@ -56,7 +58,7 @@ pub(crate) async fn serve(served: Served, config: &ServerSection) -> Result<(), 
 
 /// The connections that are open.
 struct Connections {
-    acceptor: TlsAcceptor,
+    tls: Arc<Tls>,
     router: Router,
     protocol: Arc<auto::Builder<TokioExecutor>>,
     graceful: GracefulShutdown,
@@ -65,7 +67,7 @@ struct Connections {
 }
 
 impl Connections {
-    fn new(tls: Arc<ServerConfig>, router: Router, config: &ServerSection) -> Self {
+    fn new(tls: Arc<Tls>, router: Router, config: &ServerSection) -> Self {
         let mut protocol = auto::Builder::new(TokioExecutor::new());
         protocol
             .http1()
@@ -76,7 +78,7 @@ impl Connections {
             .timer(TokioTimer::new())
             .max_concurrent_streams(config.streams_per_connection_max);
         Self {
-            acceptor: TlsAcceptor::from(tls),
+            tls,
             router,
             protocol: Arc::new(protocol),
             graceful: GracefulShutdown::new(),
@@ -101,10 +103,10 @@ impl Connections {
     }
 
     fn spawn(&self, stream: TcpStream, peer: SocketAddr, place: OwnedSemaphorePermit) {
-        let acceptor = self.acceptor.clone();
+        let acceptor = self.tls.acceptor();
         let protocol = Arc::clone(&self.protocol);
         let watcher = self.graceful.watcher();
-        let service = TowerToHyperService::new(self.router.clone());
+        let router = self.router.clone();
         let handshake_time_max = self.handshake_time_max;
         tokio::spawn(async move {
             let _place = place;
@@ -123,8 +125,19 @@ impl Connections {
                     return;
                 }
             };
+            let connection = match described(&stream, peer) {
+                Ok(connection) => connection,
+                Err(cause) => {
+                    tracing::debug!(client.address = %peer, error = %cause, "connection is gone");
+                    return;
+                }
+            };
+            let service = MapRequest::new(router, move |mut request: Request<Incoming>| {
+                request.extensions_mut().insert(connection.clone());
+                request
+            });
             let connection = protocol
-                .serve_connection(TokioIo::new(stream), service)
+                .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
                 .into_owned();
             if let Err(cause) = watcher.watch(connection).await {
                 tracing::debug!(client.address = %peer, error = %cause, "connection ended early");
@@ -137,6 +150,16 @@ impl Connections {
             tracing::warn!("requests were still under way after {time_max:?}; they are cut off");
         }
     }
+}
+
+/// What requests are told of the connection that they came over.
+fn described(stream: &TlsStream<TcpStream>, peer: SocketAddr) -> io::Result<Connection> {
+    let (transport, session) = stream.get_ref();
+    Ok(Connection {
+        peer,
+        local: transport.local_addr()?,
+        client_certificate: tls::client_certificate(session),
+    })
 }
 
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);

@@ -22,7 +22,6 @@ use keywright_core::{
 use keywright_crypto::{KeyRing, X509Certificates};
 use keywright_runtime::{Runtime, RuntimeConfig, SystemRandom};
 use keywright_storage::{SqliteDatabase, SqliteOptions};
-use rustls::ServerConfig;
 use uuid::Uuid;
 
 use crate::{
@@ -31,13 +30,13 @@ use crate::{
     keys,
     measurements::{MeasurementsPage, Recorder, StoredCounts},
     started::StartRefused,
-    tls,
+    tls::Tls,
 };
 
 /// What the listener serves.
 pub(crate) struct Served {
     /// TLS.
-    pub(crate) tls: Arc<ServerConfig>,
+    pub(crate) tls: Arc<Tls>,
     /// What answers requests.
     pub(crate) router: Router,
     /// What answers on the management address, where there is one.
@@ -54,7 +53,8 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
     // Whoever else of this process speaks TLS must use the same provider; a second installation changes nothing.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let recorder = Recorder::install_for(&config.management)?;
-    let tls = tls::server_config(&config.server.tls)?;
+    let tls = Arc::new(Tls::load(&config.server.tls)?);
+    tls.reload_on_hangup()?;
     let certificate_settings = config.certificates.settings()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let development_identity = development_identity(config, &clock)?;
@@ -105,7 +105,7 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         credentials,
         encryption_keys,
         interpolation,
-        token_verifier,
+        token_verifier: Some(token_verifier),
         information: information(config),
         limits: limits(&config.server),
         development_identity,

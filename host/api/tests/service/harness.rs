@@ -198,7 +198,7 @@ impl Service {
                 sealer: Arc::new(OpenSealer),
             },
             credentials,
-            token_verifier,
+            token_verifier: Some(token_verifier),
             information: Information {
                 identity_provider_url: ISSUER.to_owned(),
                 application_name: "Keywright".to_owned(),

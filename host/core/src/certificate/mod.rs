@@ -1,9 +1,11 @@
 //! What the host itself knows of certificates. It reads it from the certificate, never from what a guest says.
 
+mod client;
 mod settings;
 
 use chrono::{DateTime, Utc};
 
+pub use client::ClientCertificateFacts;
 pub use settings::CertificateSettings;
 pub(crate) use settings::EffectiveParameters;
 

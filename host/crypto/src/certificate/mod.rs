@@ -1,5 +1,6 @@
 //! X.509 certificates: reading them, checking what callers set and guests make, and lending issuers.
 
+mod client;
 mod der;
 mod facts;
 mod issuer;
@@ -16,6 +17,7 @@ use keywright_core::{
 };
 use x509_parser::certificate::X509Certificate;
 
+pub use client::{client_certificate_facts, may_issue_for_clients};
 use issuer::Issuer;
 pub use issuer_rules::TBS_CERTIFICATE_BYTES_MAX;
 use signing_key::SigningKey;
