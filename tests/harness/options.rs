@@ -11,8 +11,11 @@ pub struct Options {
     extra: String,
     environment: Vec<(String, String)>,
     server_settings: String,
+    tls_settings: String,
     without_resolver: bool,
     identity_provider: Option<String>,
+    encryption: Option<String>,
+    is_watched: bool,
 }
 
 impl Options {
@@ -38,6 +41,13 @@ impl Options {
         self
     }
 
+    /// More lines of the section `server.tls`.
+    pub fn tls_settings(mut self, lines: &str) -> Self {
+        self.tls_settings.push_str(lines);
+        self.tls_settings.push('\n');
+        self
+    }
+
     /// A variable of the server's environment.
     pub fn environment(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.to_owned(), value.to_owned()));
@@ -47,6 +57,18 @@ impl Options {
     /// No identity provider of its own: it trusts the one at this address, another test server's.
     pub fn identity_provider(mut self, url: &str) -> Self {
         self.identity_provider = Some(url.to_owned());
+        self
+    }
+
+    /// Other encryption keys than the one that all tests share: the lines of their sections.
+    pub fn encryption(mut self, sections: &str) -> Self {
+        self.encryption = Some(sections.to_owned());
+        self
+    }
+
+    /// A management address, on a port that is free, so that the test can read what the server measures.
+    pub fn watched(mut self) -> Self {
+        self.is_watched = true;
         self
     }
 
@@ -75,15 +97,11 @@ listen = "127.0.0.1:{port}"
 [server.tls]
 certificate = "{certificate}"
 private_key = "{private_key}"
-
+{tls_settings}
 [storage]
 file = "keywright.db"
 
-[[encryption.keys]]
-provider = "raw"
-file = "{encryption_key}"
-active = true
-
+{encryption}
 {authentication}
 [plugins]
 cache_directory = "{cache}"
@@ -93,9 +111,10 @@ filter = "trace"
 format = "json"
 "#,
             server_settings = self.server_settings,
+            tls_settings = self.tls_settings,
             certificate = key("server.pem"),
             private_key = key("server-key.pem"),
-            encryption_key = key("encryption.key"),
+            encryption = self.encryption_keys(),
             authentication = self.authentication(port),
             cache = workspace().join("target/test-plugin-cache").display(),
         );
@@ -109,8 +128,19 @@ format = "json"
             let _ = writeln!(text, "\n[resolver]\ncomponent = \"{resolver}\"");
             let _ = writeln!(text, "[resolver.limits]\ninput_bytes_max = 1114112");
         }
+        if self.is_watched {
+            text.push_str("\n[management]\nlisten = \"127.0.0.1:0\"\n");
+        }
         text.push_str(&self.extra);
         text
+    }
+
+    fn encryption_keys(&self) -> String {
+        self.encryption.clone().unwrap_or_else(|| {
+            let file = key_file("encryption.key");
+            let file = file.display();
+            format!("[[encryption.keys]]\nprovider = \"raw\"\nfile = \"{file}\"\nactive = true\n")
+        })
     }
 
     fn authentication(&self, port: u16) -> String {

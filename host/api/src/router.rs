@@ -67,6 +67,7 @@ fn authenticated(api: Arc<Api>) -> Router {
             MANAGEMENT,
             get(management::get::handler).post(management::set::handler),
         )
+        .route("/api/v1/key-usage", get(operations::key_usage::handler))
         .route("/version", get(operations::version::handler))
         .route_layer(from_fn_with_state(Arc::clone(&api), admit))
         .fallback(no_such_path)

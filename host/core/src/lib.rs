@@ -10,6 +10,7 @@
 
 pub mod certificate;
 pub mod credential;
+pub mod encryption_key;
 pub mod failure;
 pub mod interpolation;
 pub mod ports;

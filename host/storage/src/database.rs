@@ -16,7 +16,10 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
 };
 
-use crate::{SqliteCredentialRepository, SqliteEncryptionKeyRepository, connections::Connections};
+use crate::{
+    SqliteCredentialRepository, SqliteEncryptionKeyRepository,
+    connections::{Connections, PoolOccupancy},
+};
 
 /// A SQLite database that is open and up to date.
 #[derive(Clone)]
@@ -34,6 +37,15 @@ pub struct SqliteOptions {
     pub readers_max: u32,
     /// How long a request waits, both for a free connection and for a lock that another process holds.
     pub wait_max: Duration,
+}
+
+/// How many connections to a database there are at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DatabaseOccupancy {
+    /// Those that read.
+    pub readers: PoolOccupancy,
+    /// The one that writes.
+    pub writer: PoolOccupancy,
 }
 
 /// Why a database can't be used.
@@ -110,6 +122,15 @@ impl SqliteDatabase {
     #[must_use]
     pub fn encryption_keys(&self) -> SqliteEncryptionKeyRepository {
         SqliteEncryptionKeyRepository::new(self.pools.clone())
+    }
+
+    /// How many connections there are at this moment: those that read, and the one that writes.
+    #[must_use]
+    pub fn occupancy(&self) -> DatabaseOccupancy {
+        DatabaseOccupancy {
+            readers: self.pools.reader.occupancy(),
+            writer: self.pools.writer.occupancy(),
+        }
     }
 
     #[cfg(test)]

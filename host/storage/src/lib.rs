@@ -18,6 +18,7 @@ mod failure;
 #[cfg(test)]
 mod query_plan;
 
+pub use connections::PoolOccupancy;
 pub use credential::SqliteCredentialRepository;
-pub use database::{DatabaseUnusable, SqliteDatabase, SqliteOptions};
+pub use database::{DatabaseOccupancy, DatabaseUnusable, SqliteDatabase, SqliteOptions};
 pub use encryption_key::{EncryptionKeyRow, SqliteEncryptionKeyRepository};

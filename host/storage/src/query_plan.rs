@@ -25,6 +25,7 @@ fn indexed_statements() -> Vec<String> {
         credential::CERTIFICATES,
         credential::CERTIFICATE_BY_NAME,
         credential::CERTIFICATES_SIGNED_BY,
+        credential::CERTIFICATES_BY_EXPIRY,
         credential::FIND_BELOW,
         credential::FIND_EXPIRING,
         credential::FIND_EXPIRING_BELOW,
@@ -50,6 +51,8 @@ fn indexed_statements() -> Vec<String> {
         credential::DELETE_CREDENTIAL,
         credential::PING,
         encryption_key::statements::INSERT_KEY,
+        encryption_key::statements::KEYS_IN_USE,
+        encryption_key::statements::VERSIONS_BY_KEY,
     ]
     .map(str::to_owned)
     .to_vec()
@@ -97,10 +100,11 @@ async fn plan(database: &SqliteDatabase, statement: &str) -> Vec<String> {
         .collect()
 }
 
-/// A scan reads everything, unless it is one of a full-text index with a constraint, which stands behind the colon, or of
-/// what a recursive query has found so far.
+/// A scan reads everything, unless it is one of a full-text index with a constraint, which stands behind the colon, of what
+/// a recursive query has found so far, or of the encryption keys, of which there are only as many as ever were active.
 fn is_whole_scan(step: &str) -> bool {
     let is_constrained = step.contains("VIRTUAL TABLE INDEX") && !step.ends_with("INDEX 0:");
     let is_recursion = ["SCAN l", "SCAN chain_link"].contains(&step);
-    step.starts_with("SCAN") && !is_constrained && !is_recursion
+    let is_of_keys = step == "SCAN k";
+    step.starts_with("SCAN") && !is_constrained && !is_recursion && !is_of_keys
 }

@@ -29,6 +29,7 @@ use keywright_core::{
     Secret,
     certificate::CertificateSettings,
     credential::{BulkRegenerations, Credentials},
+    encryption_key::EncryptionKeys,
     interpolation::Interpolation,
     ports::Clock,
 };
@@ -195,6 +196,10 @@ impl Service {
                 credentials: credentials.clone(),
                 resolver: Arc::new(FixedResolver),
             }),
+            encryption_keys: EncryptionKeys {
+                repository: Arc::clone(&memory) as _,
+                sealer: Arc::new(OpenSealer),
+            },
             credentials,
             token_verifier: Some(token_verifier),
             information: Information {
