@@ -15,7 +15,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use crate::{Api, Connection, authentication::Actor, response::ApiFailure};
+use crate::{Api, Connection, authentication::Identity, response::ApiFailure};
 
 /// The server's mode, and who may switch it.
 #[derive(Debug, Default)]
@@ -42,8 +42,8 @@ impl ServerMode {
     fn admits(&self, request: &Request) -> bool {
         let extensions = request.extensions();
         let is_named = extensions
-            .get::<Actor>()
-            .is_some_and(|actor| self.actors.contains(actor.as_str()));
+            .get::<Identity>()
+            .is_some_and(|identity| self.actors.contains(identity.actor.as_str()));
         is_named || extensions.get::<Connection>().is_some_and(is_own)
     }
 }

@@ -55,7 +55,6 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
     let recorder = Recorder::install_for(&config.management)?;
     let tls = Arc::new(Tls::load(&config.server.tls)?);
     tls.reload_on_hangup()?;
-    let certificate_settings = config.certificates.settings()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let development_identity = development_identity(config, &clock)?;
     let token_verifier = match &development_identity {
@@ -84,7 +83,7 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         sealer,
         generators: runtime.generators(),
         certificates: Arc::new(X509Certificates),
-        certificate_settings,
+        certificate_settings: config.certificates.settings()?,
         bulk_regenerations: BulkRegenerations::default(),
         clock,
         identifiers,
