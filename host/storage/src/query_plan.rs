@@ -101,10 +101,11 @@ async fn plan(database: &SqliteDatabase, statement: &str) -> Vec<String> {
 }
 
 /// A scan reads everything, unless it is one of a full-text index with a constraint, which stands behind the colon, of what
-/// a recursive query has found so far, or of the encryption keys, of which there are only as many as ever were active.
+/// a recursive query has found so far, of no table at all, or of the encryption keys, of which there are only as many as
+/// ever were active.
 fn is_whole_scan(step: &str) -> bool {
     let is_constrained = step.contains("VIRTUAL TABLE INDEX") && !step.ends_with("INDEX 0:");
     let is_recursion = ["SCAN l", "SCAN chain_link"].contains(&step);
-    let is_of_keys = step == "SCAN k";
-    step.starts_with("SCAN") && !is_constrained && !is_recursion && !is_of_keys
+    let is_short = ["SCAN CONSTANT ROW", "SCAN k"].contains(&step);
+    step.starts_with("SCAN") && !is_constrained && !is_recursion && !is_short
 }

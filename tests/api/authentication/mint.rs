@@ -18,14 +18,14 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 /// What a server's identity provider signs with.
-pub(super) struct Mint {
+pub(crate) struct Mint {
     issuer: String,
     key_id: String,
 }
 
 impl Mint {
     /// That of this server's own identity provider.
-    pub(super) async fn of(server: &Server) -> Self {
+    pub(crate) async fn of(server: &Server) -> Self {
         let get = |path| server.send(server.request(Method::GET, path));
         let discovery = get("/identity/.well-known/openid-configuration")
             .await
@@ -39,12 +39,12 @@ impl Mint {
     }
 
     /// The header of a token that is accepted.
-    pub(super) fn header(&self) -> Value {
+    pub(crate) fn header(&self) -> Value {
         json!({"alg": "RS256", "typ": "JWT", "kid": self.key_id})
     }
 
     /// The claims of a token that is accepted.
-    pub(super) fn claims(&self) -> Value {
+    pub(crate) fn claims(&self) -> Value {
         let now = seconds_since_epoch();
         json!({
             "iss": self.issuer,
@@ -59,7 +59,7 @@ impl Mint {
     }
 
     /// The claims of a token that is accepted, with one claim changed, or absent when it is to be null.
-    pub(super) fn claims_with(&self, claim: &str, value: Value) -> Value {
+    pub(crate) fn claims_with(&self, claim: &str, value: Value) -> Value {
         let mut claims = self.claims();
         if value.is_null() {
             claims.as_object_mut().unwrap().remove(claim);
@@ -70,23 +70,23 @@ impl Mint {
     }
 
     /// A token with these claims, signed as the provider does.
-    pub(super) fn token(&self, claims: &Value) -> String {
+    pub(crate) fn token(&self, claims: &Value) -> String {
         sign(&self.header(), claims, Algorithm::RS256, &signing_key())
     }
 }
 
 /// The key that the provider signs with.
-pub(super) fn signing_key() -> EncodingKey {
+pub(crate) fn signing_key() -> EncodingKey {
     rsa_key("token-signing-key.pem")
 }
 
 /// A key that no server trusts.
-pub(super) fn other_key() -> EncodingKey {
+pub(crate) fn other_key() -> EncodingKey {
     rsa_key("other-signing-key.pem")
 }
 
 /// Signs any header and claims with any algorithm, whether they fit or not.
-pub(super) fn sign(
+pub(crate) fn sign(
     header: &Value,
     claims: &Value,
     algorithm: Algorithm,
@@ -98,24 +98,24 @@ pub(super) fn sign(
 }
 
 /// One part of a token.
-pub(super) fn encode(part: &Value) -> String {
+pub(crate) fn encode(part: &Value) -> String {
     URL_SAFE_NO_PAD.encode(part.to_string())
 }
 
 /// The claims of a token, which are not checked.
-pub(super) fn claims_of(token: &str) -> Value {
+pub(crate) fn claims_of(token: &str) -> Value {
     let claims = token.split('.').nth(1).unwrap();
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).unwrap()).unwrap()
 }
 
 /// What a server answers to this token.
-pub(super) async fn present(server: &Server, token: &str) -> Answer {
+pub(crate) async fn present(server: &Server, token: &str) -> Answer {
     let request = server.request(Method::GET, "/version").bearer_auth(token);
     server.send(request).await
 }
 
 /// The time, in seconds since 1970.
-pub(super) fn seconds_since_epoch() -> i64 {
+pub(crate) fn seconds_since_epoch() -> i64 {
     let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     elapsed.as_secs().try_into().unwrap()
 }

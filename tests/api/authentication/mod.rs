@@ -4,6 +4,6 @@ mod claims;
 mod development_identity;
 mod forgery;
 mod header;
-mod mint;
+pub(crate) mod mint;
 mod provider;
 mod static_key;

@@ -33,6 +33,13 @@ struct Counted {
     succeeded: Option<Instant>,
 }
 
+impl Counted {
+    fn is_due(&self, now: Instant) -> bool {
+        self.tried
+            .is_none_or(|tried| now.saturating_duration_since(tried) >= STORED_INTERVAL_MIN)
+    }
+}
+
 impl StoredCounts {
     /// Counts these.
     pub(crate) fn new(credentials: &Credentials, encryption_keys: EncryptionKeys) -> Self {
@@ -48,10 +55,7 @@ impl StoredCounts {
     /// the numbers stay as they were, and grow old.
     pub(crate) async fn refresh(&self, now: Instant) {
         let mut state = self.state.lock().await;
-        let is_due = state
-            .tried
-            .is_none_or(|tried| now.saturating_duration_since(tried) >= STORED_INTERVAL_MIN);
-        if is_due {
+        if state.is_due(now) {
             state.tried = Some(now);
             match timeout(STORED_DURATION_MAX, self.count()).await {
                 Ok(Ok((certificates, key_usage))) => {
@@ -126,3 +130,25 @@ const STORED_INTERVAL_MIN: Duration = Duration::from_secs(60);
 
 /// How long an attempt may take before those who read the measurements go without it.
 const STORED_DURATION_MAX: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_tried_at_once_and_then_not_before_the_interval_has_passed() {
+        let tried = Instant::now();
+        assert!(Counted::default().is_due(tried));
+        let counted = Counted {
+            tried: Some(tried),
+            succeeded: None,
+        };
+        for (passed, is_due) in [
+            (Duration::ZERO, false),
+            (STORED_INTERVAL_MIN - Duration::from_nanos(1), false),
+            (STORED_INTERVAL_MIN, true),
+        ] {
+            assert_eq!(counted.is_due(tried + passed), is_due, "{passed:?}");
+        }
+    }
+}
