@@ -30,6 +30,7 @@ use keywright_core::{
     authorization::Authorization,
     certificate::CertificateSettings,
     credential::{BulkRegenerations, Credentials},
+    encryption_key::EncryptionKeys,
     interpolation::Interpolation,
     ports::Clock,
 };
@@ -199,6 +200,10 @@ impl Service {
                 credentials: credentials.clone(),
                 resolver: Arc::new(FixedResolver),
             }),
+            encryption_keys: EncryptionKeys {
+                repository: Arc::clone(&memory) as _,
+                sealer: Arc::new(OpenSealer),
+            },
             credentials,
             token_verifier: Some(token_verifier),
             information: Information {

@@ -55,7 +55,7 @@ pub(crate) struct Config {
     /// What holds for all certificates that the server makes.
     #[serde(default)]
     pub(crate) certificates: CertificatesConfig,
-    /// The management of the server.
+    /// The management of the server, and the management address.
     #[serde(default)]
     pub(crate) management: ManagementConfig,
     /// What `/info` and `/version` say.
