@@ -11,6 +11,7 @@ mod listener;
 mod started;
 mod telemetry;
 mod tls;
+mod tokens;
 mod wiring;
 
 use std::process::ExitCode;

@@ -53,11 +53,11 @@ impl From<TokenRefused> for ApiFailure {
                 "the access token is not valid here",
                 r#"Bearer error="invalid_token""#,
             ),
-            TokenRefused::ScopesMissing => Self::unauthenticated(
+            TokenRefused::ScopesMissing(required) => Self::unauthenticated(
                 StatusCode::FORBIDDEN,
                 "insufficient_scope",
-                "the access token does not have the scopes credhub.read and credhub.write",
-                r#"Bearer error="insufficient_scope", scope="credhub.read credhub.write""#,
+                "the access token lacks a scope that is required here",
+                format!(r#"Bearer error="insufficient_scope", scope="{required}""#),
             ),
             TokenRefused::Unverifiable => Self::unavailable(
                 "the access token can't be checked, because the identity provider has not answered",

@@ -8,8 +8,14 @@ mod bearer;
 mod claims;
 mod identity_provider;
 mod provider_keys;
+mod published_keys;
+mod signed_token;
+#[cfg(test)]
+mod test_key;
+mod token_rules;
 mod token_verifier;
 mod trusted_keys;
+mod verification_key;
 
 use std::sync::Arc;
 
@@ -20,15 +26,20 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-pub use claims::Actor;
+pub use claims::{Actor, TokenIdentity};
 pub use identity_provider::{
     HttpsIdentityProvider, HttpsIdentityProviderSettings, IdentityProviderRefused,
 };
+pub use provider_keys::KeyPace;
+pub use token_rules::{
+    ClaimSettings, GrantTypeSettings, ScopeForm, TokenRules, TokenRulesRefused, WhenAbsent,
+};
 pub use token_verifier::{StaticKey, TokenVerifier};
-pub use trusted_keys::KeyRefused;
+pub use verification_key::KeyRefused;
 
 pub(crate) use bearer::bearer_token;
 pub(crate) use claims::TokenRefused;
+pub(crate) use verification_key::VerificationKey;
 
 use crate::Api;
 
@@ -51,7 +62,7 @@ pub(crate) async fn authenticate(
 async fn identify(api: &Api, headers: &HeaderMap) -> Result<Actor, TokenRefused> {
     let token = bearer_token(headers)?;
     match &api.token_verifier {
-        Some(verifier) => verifier.verify(token).await,
+        Some(verifier) => verifier.verify(token).await.map(|identity| identity.actor),
         None => Err(TokenRefused::Invalid("no tokens are accepted here")),
     }
 }

@@ -10,3 +10,4 @@ pub(crate) use body::{has_media_type, read_body, read_json_body, read_optional_j
 pub(crate) use compact::compact;
 pub(crate) use object::{BodyRefused, RequestObject, parse_document};
 pub(crate) use query::{QueryParameters, QueryRefused};
+pub(crate) use strict::parse_strict_object;
