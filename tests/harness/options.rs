@@ -13,6 +13,7 @@ pub struct Options {
     server_settings: String,
     without_resolver: bool,
     identity_provider: Option<String>,
+    authentication_settings: String,
 }
 
 impl Options {
@@ -41,6 +42,13 @@ impl Options {
     /// A variable of the server's environment.
     pub fn environment(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// More lines of the section `authentication`.
+    pub fn authentication_settings(mut self, lines: &str) -> Self {
+        self.authentication_settings.push_str(lines);
+        self.authentication_settings.push('\n');
         self
     }
 
@@ -116,14 +124,15 @@ format = "json"
     fn authentication(&self, port: u16) -> String {
         if let Some(url) = &self.identity_provider {
             return format!(
-                "[authentication]\nurl = \"{url}\"\ntrusted_authorities = \"{}\"\n",
-                key_file("ca.pem").display()
+                "[authentication]\nurl = \"{url}\"\ntrusted_authorities = \"{}\"\n{}\n",
+                key_file("ca.pem").display(),
+                self.authentication_settings,
             );
         }
         format!(
             r#"[authentication]
 url = "https://127.0.0.1:{port}/identity"
-
+{authentication_settings}
 [development_identity_provider]
 signing_key = "{signing_key}"
 access_token_seconds = 600
@@ -142,6 +151,7 @@ id = "3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10"
 name = "developer"
 password = "developer-password"
 "#,
+            authentication_settings = self.authentication_settings,
             signing_key = key_file("token-signing-key.pem").display(),
         )
     }

@@ -1,5 +1,8 @@
 //! Who may call: bearer tokens, and the identity provider that development servers bring with them.
 
+mod any_provider;
+mod attacks;
+mod claim_names;
 mod claims;
 mod development_identity;
 mod forgery;
@@ -7,3 +10,4 @@ mod header;
 mod mint;
 mod provider;
 mod static_key;
+mod stub_provider;
