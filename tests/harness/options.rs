@@ -11,9 +11,11 @@ pub struct Options {
     extra: String,
     environment: Vec<(String, String)>,
     server_settings: String,
+    tls_settings: String,
     without_resolver: bool,
     identity_provider: Option<String>,
     authentication_settings: String,
+    without_tokens: bool,
 }
 
 impl Options {
@@ -39,6 +41,13 @@ impl Options {
         self
     }
 
+    /// More lines of the section `server.tls`.
+    pub fn tls_settings(mut self, lines: &str) -> Self {
+        self.tls_settings.push_str(lines);
+        self.tls_settings.push('\n');
+        self
+    }
+
     /// A variable of the server's environment.
     pub fn environment(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.to_owned(), value.to_owned()));
@@ -58,6 +67,12 @@ impl Options {
         self
     }
 
+    /// Nothing that could check tokens.
+    pub fn without_tokens(mut self) -> Self {
+        self.without_tokens = true;
+        self
+    }
+
     /// No resolver, so that a test can bring its own by [`Options::extra`].
     pub fn without_resolver(mut self) -> Self {
         self.without_resolver = true;
@@ -65,7 +80,7 @@ impl Options {
     }
 
     pub(crate) fn has_own_identity_provider(&self) -> bool {
-        self.identity_provider.is_none()
+        self.identity_provider.is_none() && !self.without_tokens
     }
 
     pub(crate) fn variables(&self) -> impl Iterator<Item = &(String, String)> {
@@ -83,7 +98,7 @@ listen = "127.0.0.1:{port}"
 [server.tls]
 certificate = "{certificate}"
 private_key = "{private_key}"
-
+{tls_settings}
 [storage]
 file = "keywright.db"
 
@@ -101,6 +116,7 @@ filter = "trace"
 format = "json"
 "#,
             server_settings = self.server_settings,
+            tls_settings = self.tls_settings,
             certificate = key("server.pem"),
             private_key = key("server-key.pem"),
             encryption_key = key("encryption.key"),
@@ -122,6 +138,9 @@ format = "json"
     }
 
     fn authentication(&self, port: u16) -> String {
+        if self.without_tokens {
+            return String::new();
+        }
         if let Some(url) = &self.identity_provider {
             return format!(
                 "[authentication]\nurl = \"{url}\"\ntrusted_authorities = \"{}\"\n{}\n",

@@ -11,13 +11,28 @@ use keywright_api::{
 use keywright_core::ports::Clock;
 
 use crate::{
-    config::{AuthenticationConfig, StaticKeyConfig},
+    config::{AuthenticationConfig, Config, StaticKeyConfig},
     started::StartRefused,
 };
 
 /// What checks tokens, if any are accepted: by the development identity provider's key, by the configured one, or by those
-/// that the identity provider publishes.
+/// that the identity provider publishes. Where none are, there must be certificates that clients log in with.
 pub(crate) fn token_verifier(
+    config: &Config,
+    development: Option<&DevelopmentIdentity>,
+    clock: Arc<dyn Clock>,
+) -> Result<Option<TokenVerifier>, StartRefused> {
+    let verifier = configured(&config.authentication, development, clock)?;
+    if verifier.is_none() && config.server.tls.client_authorities.is_none() {
+        return Err(StartRefused::new(
+            "nobody could log in: authentication.url or authentication.static_key is needed for tokens, or \
+             server.tls.client_authorities for client certificates",
+        ));
+    }
+    Ok(verifier)
+}
+
+fn configured(
     config: &AuthenticationConfig,
     development: Option<&DevelopmentIdentity>,
     clock: Arc<dyn Clock>,

@@ -5,9 +5,12 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
-use super::token_rules::{Bearer, ScopeForm, TokenRules};
+use super::{
+    Identity,
+    token_rules::{Bearer, ScopeForm, TokenRules},
+};
 
-/// Who is asking, as permissions name it: `uaa-client:<client id>` or `uaa-user:<user id>`.
+/// Who is asking, as permissions name it: `uaa-client:<client id>`, `uaa-user:<user id>` or `mtls-app:<UUID>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Actor(String);
 
@@ -17,15 +20,11 @@ impl Actor {
     pub fn as_str(&self) -> &str {
         &self.0
     }
-}
 
-/// Who a token says is asking.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TokenIdentity {
-    /// As permissions name it.
-    pub actor: Actor,
-    /// As the identity provider names it to people, for the audit trail; not every token says it.
-    pub subject: Option<String>,
+    /// The holder of a client certificate, by the Organization Unit that identifies it.
+    pub(super) fn of_organization_unit(unit: &str) -> Self {
+        Self(format!("mtls-{unit}"))
+    }
 }
 
 /// Why a token does not let its bearer pass.
@@ -49,7 +48,7 @@ pub(super) struct Claims(Map<String, Value>);
 /// What is kept of a token that was checked; only the time can still change the answer.
 #[derive(Clone, Debug)]
 pub(super) struct CheckedToken {
-    identity: TokenIdentity,
+    identity: Identity,
     expires_at_seconds: i64,
     not_before_seconds: Option<i64>,
     has_scopes: bool,
@@ -84,10 +83,7 @@ impl Claims {
                 .ok_or(TokenRefused::Invalid("it does not say when it expires"))?,
             not_before_seconds: self.time("nbf")?,
             has_scopes: self.has_scopes(rules)?,
-            identity: TokenIdentity {
-                actor: self.actor(rules)?,
-                subject: self.name(&rules.claims.subject)?.map(str::to_owned),
-            },
+            identity: Identity::of_token(self.actor(rules)?, self.name(&rules.claims.subject)?),
         })
     }
 
@@ -175,7 +171,7 @@ impl CheckedToken {
         &self,
         now: DateTime<Utc>,
         rules: &TokenRules,
-    ) -> Result<TokenIdentity, TokenRefused> {
+    ) -> Result<Identity, TokenRefused> {
         let now_seconds = now.timestamp();
         if self
             .not_before_seconds

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use keywright_core::ports::Clock;
 
 use super::{
-    HttpsIdentityProvider, KeyPace, KeyRefused, TokenIdentity, TokenRefused, TokenRules,
+    HttpsIdentityProvider, Identity, KeyPace, KeyRefused, TokenRefused, TokenRules,
     provider_keys::ProviderKeys, signed_token::SignedToken, trusted_keys::TrustedKeys,
     verification_key::VerificationKey,
 };
@@ -82,7 +82,7 @@ impl TokenVerifier {
     ///
     /// # Errors
     /// Why the token does not let its bearer pass.
-    pub(crate) async fn verify(&self, token: &str) -> Result<TokenIdentity, TokenRefused> {
+    pub(crate) async fn verify(&self, token: &str) -> Result<Identity, TokenRefused> {
         if token.len() > TOKEN_BYTES_MAX {
             return Err(TokenRefused::Invalid("it is too long"));
         }

@@ -10,7 +10,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use chrono::{DateTime, Utc};
 
 use super::{
-    TokenIdentity, TokenRefused, TokenRules,
+    Identity, TokenRefused, TokenRules,
     claims::{CheckedToken, Claims},
     signed_token::{KeyWanted, SignedToken},
     verification_key::VerificationKey,
@@ -78,7 +78,7 @@ impl TrustedKeys {
         signed: &SignedToken<'_>,
         rules: &TokenRules,
         now: DateTime<Utc>,
-    ) -> Result<TokenIdentity, TokenRefused> {
+    ) -> Result<Identity, TokenRefused> {
         let is_signed = self
             .fitting(signed.key_wanted())
             .any(|trusted| signed.is_signed_by(&trusted.key));
@@ -155,7 +155,7 @@ mod tests {
         KEY.sign(&claims)
     }
 
-    fn check(trusted: &TrustedKeys, token: &str) -> Result<TokenIdentity, TokenRefused> {
+    fn check(trusted: &TrustedKeys, token: &str) -> Result<Identity, TokenRefused> {
         let signed = SignedToken::parse(token)?;
         trusted.check(token, &signed, &TokenRules::default(), now())
     }
@@ -171,7 +171,7 @@ mod tests {
         assert!(trusted.recall(&token).is_none());
         let identity = check(&trusted, &token).unwrap();
         assert_eq!(identity.actor.as_str(), "uaa-client:a");
-        assert_eq!(identity.subject.as_deref(), Some("subject 7"));
+        assert_eq!(identity.subject, "subject 7");
         let recalled = trusted.recall(&token).unwrap();
         let rules = TokenRules::default();
         assert_eq!(recalled.identity_at(now(), &rules), Ok(identity));
