@@ -1,4 +1,4 @@
-//! A server that trusts any OpenID Connect provider: where its keys are, of which kind, and that they change.
+//! A server that trusts any provider of OIDC: where its keys are, of which kind, and that they change.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::Algorithm;

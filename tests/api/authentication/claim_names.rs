@@ -1,5 +1,10 @@
 //! Providers whose tokens say in other claims than UAA's what is read of them.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends when the README has no example"
+)]
+
 use std::fs;
 
 use keywright_harness::{Options, Server, workspace};

@@ -200,5 +200,5 @@ const SKEW_SECONDS_MAX: i64 = 60;
 /// The latest time that a token may name, the end of the year 9999: what lies beyond is a mistake, not a time.
 const TIME_SECONDS_MAX: i64 = 253_402_300_799;
 
-/// The longest name of a client, a user or a subject, in characters (OpenID Connect Core 1.0, section 2, for `sub`).
+/// The longest name of a client, a user or a subject, in characters (OIDC Core 1.0, section 2, for `sub`).
 const NAME_CHARACTERS_MAX: usize = 255;

@@ -14,7 +14,7 @@ use super::{
 };
 
 /// An identity provider that says at `<url>/.well-known/openid-configuration` what its tokens name as their issuer, and
-/// where its keys are (OpenID Connect Discovery 1.0). One that does not say where has them at `<url>/token_keys`, as UAA
+/// where its keys are (OIDC Discovery 1.0). One that does not say where has them at `<url>/token_keys`, as UAA
 /// does.
 ///
 /// The address of the keys may be on another host, as it is with some providers: what was said over verified TLS by whom

@@ -138,7 +138,7 @@ mod tests {
 
     use super::*;
 
-    fn usable(keys: Value) -> UsableKeys {
+    fn usable(keys: &Value) -> UsableKeys {
         let published: PublishedKeys = serde_json::from_value(json!({ "keys": keys })).unwrap();
         published.usable()
     }
@@ -211,7 +211,7 @@ mod tests {
             (p256_key(), json!({"y": null}), false, true),
             (p256_key(), json!({"y": "AAAA"}), false, true),
         ] {
-            let usable = usable(json!([changed(&key, &changes)]));
+            let usable = usable(&json!([changed(&key, &changes)]));
             assert_eq!(!usable.keys.is_empty(), is_used, "{changes}");
             assert_eq!(!usable.passed_over.is_empty(), is_told, "{changes}");
         }
@@ -219,14 +219,14 @@ mod tests {
 
     #[test]
     fn a_key_that_is_of_no_use_leaves_the_others() {
-        let usable = usable(json!([1, rsa_key(128), {}, p256_key(), rsa_key(256)]));
+        let usable = usable(&json!([1, rsa_key(128), {}, p256_key(), rsa_key(256)]));
         assert_eq!(usable.keys.len(), 2);
         assert_eq!(usable.passed_over.len(), 3);
     }
 
     #[test]
     fn so_many_keys_are_used_and_no_more() {
-        let usable = usable(vec![p256_key(); KEYS_MAX + 1].into());
+        let usable = usable(&vec![p256_key(); KEYS_MAX + 1].into());
         assert_eq!(usable.keys.len(), KEYS_MAX);
         assert_eq!(usable.passed_over.len(), 1);
     }
