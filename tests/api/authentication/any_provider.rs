@@ -185,6 +185,42 @@ async fn a_new_key_is_fetched_when_a_token_names_it_and_a_withdrawn_one_is_no_go
 }
 
 #[tokio::test]
+async fn keys_without_ids_are_fetched_again_when_none_of_them_signed_a_token() {
+    let (mut old, mut new) = (Signer::p256("old"), Signer::p256("new"));
+    for signer in [&mut old, &mut new] {
+        signer.published.as_object_mut().unwrap().remove("kid");
+    }
+    let provider = StubProvider::start("", &[&old]);
+    let server = Server::start_with(&provider.options()).await;
+    let claims = provider.claims();
+    let token = |signer: &Signer| signer.token_with(&json!({"alg": "ES256"}), &claims);
+    present(&server, &token(&old)).await.expect(200);
+    provider.publish_keys(&[&new]);
+    present(&server, &token(&new)).await.expect(200);
+    expect_refused(&server, &token(&old), "invalid_token", "withdrawn").await;
+}
+
+#[tokio::test]
+async fn a_withdrawn_key_is_no_good_for_longer_than_the_keys_may_be_old() {
+    let (old, new) = (Signer::rsa("old"), Signer::other_rsa("new"));
+    let provider = StubProvider::start("", &[&old]);
+    let options = provider
+        .options()
+        .authentication_settings("keys_age_seconds_max = 0");
+    let server = Server::start_with(&options).await;
+    let token = old.token(&provider.claims());
+    present(&server, &token).await.expect(200);
+    provider.publish_keys(&[&new]);
+    // Each request finds the keys too old, and has them fetched while it is answered by what there is.
+    let mut requests = 0;
+    while present(&server, &token).await.status == 200 {
+        requests += 1;
+        assert!(requests < 10_000, "the old key is still good");
+    }
+    expect_refused(&server, &token, "invalid_token", "withdrawn").await;
+}
+
+#[tokio::test]
 async fn tokens_of_unknown_keys_make_the_server_ask_once_in_a_while() {
     let key = Signer::rsa("a");
     let provider = StubProvider::start("", &[&key]);

@@ -12,7 +12,7 @@ use std::{
 use async_trait::async_trait;
 use tokio::sync::Mutex;
 
-use super::{signed_token::KeyWanted, trusted_keys::TrustedKeys};
+use super::trusted_keys::TrustedKeys;
 use crate::response::error_chain;
 
 /// What publishes keys.
@@ -81,14 +81,15 @@ impl ProviderKeys {
         Some(current)
     }
 
-    /// The keys to check a token by that wants this one; `None` when none could be had so far.
+    /// The keys to check a token by: those that there are, when they are enough for it, or else those that the provider has
+    /// now; `None` when none could be had so far.
     pub(super) async fn for_token(
         self: &Arc<Self>,
-        wanted: KeyWanted<'_>,
+        are_enough: impl Fn(&TrustedKeys) -> bool,
     ) -> Option<Arc<TrustedKeys>> {
         let attempts_seen = self.attempts.load(Ordering::Acquire);
         match self.current() {
-            Some(current) if current.may_verify(wanted) => Some(current),
+            Some(current) if are_enough(&current) => Some(current),
             _ => {
                 self.renew(attempts_seen).await;
                 self.held()
@@ -158,9 +159,7 @@ mod tests {
     use tokio::sync::Semaphore;
 
     use super::*;
-    use crate::authentication::{
-        test_key::TestKey, trusted_keys::TrustedKey, verification_key::SignatureAlgorithm,
-    };
+    use crate::authentication::{test_key::TestKey, trusted_keys::TrustedKey};
 
     static KEY: LazyLock<TestKey> = LazyLock::new(TestKey::generate);
 
@@ -214,11 +213,13 @@ mod tests {
         }
     }
 
-    fn wanted(id: Option<&str>) -> KeyWanted<'_> {
-        KeyWanted {
-            id,
-            algorithm: SignatureAlgorithm::Es256,
-        }
+    /// Whether a key of this name is among them.
+    fn named(key_id: &str) -> impl Fn(&TrustedKeys) -> bool {
+        move |keys| keys.has_key(key_id)
+    }
+
+    fn any(_: &TrustedKeys) -> bool {
+        true
     }
 
     const UNHURRIED: KeyPace = KeyPace {
@@ -231,7 +232,7 @@ mod tests {
         let provided = provided(0, UNHURRIED);
         assert!(provided.keys.current().is_none());
         for _ in 0..3 {
-            let keys = provided.keys.for_token(wanted(Some("key-1"))).await;
+            let keys = provided.keys.for_token(named("key-1")).await;
             assert!(keys.is_some());
         }
         assert_eq!(provided.fetches(), 1);
@@ -242,31 +243,17 @@ mod tests {
         let provided = provided(0, UNHURRIED);
         Arc::clone(&provided.keys).prepare().await;
         Arc::clone(&provided.keys).prepare().await;
-        assert!(
-            provided
-                .keys
-                .for_token(wanted(Some("key-1")))
-                .await
-                .is_some()
-        );
+        assert!(provided.keys.for_token(named("key-1")).await.is_some());
         assert_eq!(provided.fetches(), 1);
     }
 
     #[tokio::test]
     async fn an_unknown_key_is_fetched_once() {
         let provided = provided(0, UNHURRIED);
-        provided
-            .keys
-            .for_token(wanted(Some("key-1")))
-            .await
-            .unwrap();
-        let rotated = provided
-            .keys
-            .for_token(wanted(Some("key-2")))
-            .await
-            .unwrap();
-        assert!(rotated.may_verify(wanted(Some("key-2"))));
-        assert!(!rotated.may_verify(wanted(Some("key-1"))));
+        provided.keys.for_token(named("key-1")).await.unwrap();
+        let rotated = provided.keys.for_token(named("key-2")).await.unwrap();
+        assert!(rotated.has_key("key-2"));
+        assert!(!rotated.has_key("key-1"));
         assert_eq!(provided.fetches(), 2);
     }
 
@@ -275,9 +262,8 @@ mod tests {
         let provided = provided(0, KeyPace::default());
         for invented in 0..100 {
             let key_id = format!("invented-{invented}");
-            let wanted = wanted(Some(&key_id));
-            let trusted = provided.keys.for_token(wanted).await.unwrap();
-            assert!(!trusted.may_verify(wanted));
+            let trusted = provided.keys.for_token(named(&key_id)).await.unwrap();
+            assert!(!trusted.has_key(&key_id));
         }
         assert_eq!(provided.fetches(), 1);
     }
@@ -285,11 +271,11 @@ mod tests {
     #[tokio::test]
     async fn a_provider_that_was_away_is_asked_again() {
         let patient = provided(1, UNHURRIED);
-        assert!(patient.keys.for_token(wanted(None)).await.is_none());
-        assert!(patient.keys.for_token(wanted(None)).await.is_some());
+        assert!(patient.keys.for_token(any).await.is_none());
+        assert!(patient.keys.for_token(any).await.is_some());
         let hurried = provided(1, KeyPace::default());
-        assert!(hurried.keys.for_token(wanted(None)).await.is_none());
-        assert!(hurried.keys.for_token(wanted(None)).await.is_none());
+        assert!(hurried.keys.for_token(any).await.is_none());
+        assert!(hurried.keys.for_token(any).await.is_none());
         assert_eq!(hurried.fetches(), 1);
     }
 
@@ -300,7 +286,7 @@ mod tests {
         let waiting: Vec<_> = (0..10)
             .map(|_| {
                 let keys = Arc::clone(&provided.keys);
-                tokio::spawn(async move { keys.for_token(wanted(None)).await.is_some() })
+                tokio::spawn(async move { keys.for_token(any).await.is_some() })
             })
             .collect();
         while provided.fetches() == 0 || Arc::strong_count(&provided.keys) < 21 {
@@ -318,7 +304,7 @@ mod tests {
         let provided = provided(0, UNHURRIED);
         let answer = provided.may_answer.acquire().await.unwrap();
         let keys = Arc::clone(&provided.keys);
-        let caller = tokio::spawn(async move { keys.for_token(wanted(None)).await.is_some() });
+        let caller = tokio::spawn(async move { keys.for_token(any).await.is_some() });
         while provided.fetches() == 0 {
             tokio::task::yield_now().await;
         }
@@ -338,9 +324,9 @@ mod tests {
             interval_min: Duration::ZERO,
         };
         let provided = provided(0, pace);
-        provided.keys.for_token(wanted(None)).await.unwrap();
+        provided.keys.for_token(any).await.unwrap();
         let current = provided.keys.current().unwrap();
-        assert!(current.may_verify(wanted(Some("key-1"))));
+        assert!(current.has_key("key-1"));
         while provided.fetches() < 2 {
             tokio::task::yield_now().await;
         }

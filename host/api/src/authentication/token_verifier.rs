@@ -94,7 +94,7 @@ impl TokenVerifier {
         let keys = match &self.keys {
             KeySource::Static(keys) => Arc::clone(keys),
             KeySource::Provider(provider) => provider
-                .for_token(signed.key_wanted())
+                .for_token(|keys| keys.are_enough_for(&signed))
                 .await
                 .ok_or(TokenRefused::Unverifiable)?,
         };

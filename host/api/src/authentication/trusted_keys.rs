@@ -56,10 +56,20 @@ impl TrustedKeys {
         self.since
     }
 
-    /// Whether a token that wants this key can be checked with this set. A key without an id fits any token, and a token
-    /// without one any key that is for its algorithm.
-    pub(super) fn may_verify(&self, wanted: KeyWanted<'_>) -> bool {
-        self.fitting(wanted).next().is_some()
+    /// Whether there is no need to look for newer keys to check a token by: the set has the key that the token names, or,
+    /// where one of the two has no name, a key that signed it.
+    pub(super) fn are_enough_for(&self, token: &SignedToken<'_>) -> bool {
+        let wanted = token.key_wanted();
+        self.fitting(wanted).any(|trusted| {
+            let is_named = trusted.id.is_some() && wanted.id.is_some();
+            is_named || token.is_signed_by(&trusted.key)
+        })
+    }
+
+    /// Whether a key of this name is among them.
+    #[cfg(test)]
+    pub(super) fn has_key(&self, id: &str) -> bool {
+        self.keys.iter().any(|key| key.id.as_deref() == Some(id))
     }
 
     /// What is remembered of a token that was found good before.
@@ -91,6 +101,8 @@ impl TrustedKeys {
         Ok(identity)
     }
 
+    /// The keys that may have signed a token that names this one. A key without an id fits any token, and a token without one
+    /// any key that is for its algorithm.
     fn fitting(&self, wanted: KeyWanted<'_>) -> impl Iterator<Item = &TrustedKey> {
         self.keys.iter().filter(move |trusted| {
             let is_named = match (trusted.id.as_deref(), wanted.id) {
