@@ -17,6 +17,8 @@ pub struct Options {
     identity_provider: Option<String>,
     encryption: Option<String>,
     is_watched: bool,
+    authentication_settings: String,
+    without_tokens: bool,
 }
 
 impl Options {
@@ -55,6 +57,13 @@ impl Options {
         self
     }
 
+    /// More lines of the section `authentication`.
+    pub fn authentication_settings(mut self, lines: &str) -> Self {
+        self.authentication_settings.push_str(lines);
+        self.authentication_settings.push('\n');
+        self
+    }
+
     /// No identity provider of its own: it trusts the one at this address, another test server's.
     pub fn identity_provider(mut self, url: &str) -> Self {
         self.identity_provider = Some(url.to_owned());
@@ -73,6 +82,12 @@ impl Options {
         self
     }
 
+    /// Nothing that could check tokens.
+    pub fn without_tokens(mut self) -> Self {
+        self.without_tokens = true;
+        self
+    }
+
     /// No resolver, so that a test can bring its own by [`Options::extra`].
     pub fn without_resolver(mut self) -> Self {
         self.without_resolver = true;
@@ -86,7 +101,7 @@ impl Options {
     }
 
     pub(crate) fn has_own_identity_provider(&self) -> bool {
-        self.identity_provider.is_none()
+        self.identity_provider.is_none() && !self.without_tokens
     }
 
     pub(crate) fn variables(&self) -> impl Iterator<Item = &(String, String)> {
@@ -160,16 +175,20 @@ format = "json"
     }
 
     fn authentication(&self, port: u16) -> String {
+        if self.without_tokens {
+            return String::new();
+        }
         if let Some(url) = &self.identity_provider {
             return format!(
-                "[authentication]\nurl = \"{url}\"\ntrusted_authorities = \"{}\"\n",
-                key_file("ca.pem").display()
+                "[authentication]\nurl = \"{url}\"\ntrusted_authorities = \"{}\"\n{}\n",
+                key_file("ca.pem").display(),
+                self.authentication_settings,
             );
         }
         format!(
             r#"[authentication]
 url = "https://127.0.0.1:{port}/identity"
-
+{authentication_settings}
 [development_identity_provider]
 signing_key = "{signing_key}"
 access_token_seconds = 600
@@ -188,6 +207,7 @@ id = "3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10"
 name = "developer"
 password = "developer-password"
 "#,
+            authentication_settings = self.authentication_settings,
             signing_key = key_file("token-signing-key.pem").display(),
         )
     }

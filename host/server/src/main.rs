@@ -14,6 +14,7 @@ mod measurements;
 mod started;
 mod telemetry;
 mod tls;
+mod tokens;
 mod wiring;
 
 use std::process::ExitCode;

@@ -5,9 +5,6 @@ use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
 use chrono::{DateTime, Utc};
 use keywright_api::{
     Api, Information, Limits, Management, Router,
-    authentication::{
-        HttpsIdentityProvider, HttpsIdentityProviderSettings, StaticKey, TokenVerifier,
-    },
     development_identity::{
         DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser, Grant,
     },
@@ -26,12 +23,13 @@ use keywright_storage::{SqliteDatabase, SqliteOptions};
 use uuid::Uuid;
 
 use crate::{
-    config::{AuthenticationConfig, AuthorizationConfig, Config, DevelopmentConfig, ServerSection},
+    config::{AuthorizationConfig, Config, DevelopmentConfig, ServerSection},
     development::{Announcement, IDENTITY_PATH},
     keys,
     measurements::{MeasurementsPage, Recorder, StoredCounts},
     started::StartRefused,
     tls::Tls,
+    tokens::token_verifier,
 };
 
 /// What the listener serves.
@@ -58,10 +56,7 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
     tls.reload_on_hangup()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let development_identity = development_identity(config, &clock)?;
-    let token_verifier = match &development_identity {
-        Some(identity) => identity.token_verifier(Arc::clone(&clock)),
-        None => token_verifier(&config.authentication, clock.clone())?,
-    };
+    let token_verifier = token_verifier(config, development_identity.as_ref(), clock.clone())?;
 
     let identifiers: Arc<dyn Identifiers> = Arc::new(RandomIdentifiers);
     let database = open_database(config, Arc::clone(&identifiers)).await?;
@@ -106,7 +101,7 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         credentials,
         encryption_keys,
         interpolation,
-        token_verifier: Some(token_verifier),
+        token_verifier,
         information: information(config),
         limits: limits(&config.server),
         server_mode: config.management.server_mode()?,
@@ -129,7 +124,7 @@ const DATABASE_WAIT_MAX: Duration = Duration::from_secs(10);
 
 fn information(config: &Config) -> Information {
     Information {
-        identity_provider_url: config.authentication.url.clone(),
+        identity_provider_url: config.authentication.url.clone().unwrap_or_default(),
         application_name: config.info.name.clone(),
         api_level: config.info.api_version.clone(),
     }
@@ -197,40 +192,6 @@ async fn load_plugins(config: &Config, key_ring: &KeyRing) -> Result<Runtime, St
         .map_err(|cause| StartRefused::while_doing("loading the plugins", cause))
 }
 
-fn token_verifier(
-    config: &AuthenticationConfig,
-    clock: Arc<dyn Clock>,
-) -> Result<TokenVerifier, StartRefused> {
-    if let Some(key) = &config.static_key {
-        let public_key_pem = fs::read_to_string(&key.public_key).map_err(|cause| {
-            StartRefused::file("reading the token verification key", &key.public_key, cause)
-        })?;
-        let key = StaticKey {
-            public_key_pem: &public_key_pem,
-            issuer: &key.issuer,
-        };
-        return TokenVerifier::with_static_key(&key, clock)
-            .map_err(|cause| StartRefused::while_doing("using the token verification key", cause));
-    }
-    let trusted_certificates_pem = match &config.trusted_authorities {
-        Some(path) => Some(fs::read_to_string(path).map_err(|cause| {
-            StartRefused::file(
-                "reading the authorities trusted for the identity provider",
-                path,
-                cause,
-            )
-        })?),
-        None => None,
-    };
-    let provider = HttpsIdentityProvider::new(&HttpsIdentityProviderSettings {
-        url: config.internal_url.as_ref().unwrap_or(&config.url).clone(),
-        trusted_certificates_pem,
-        timeout: HttpsIdentityProviderSettings::TIMEOUT,
-    })
-    .map_err(|cause| StartRefused::while_doing("using the identity provider's address", cause))?;
-    Ok(TokenVerifier::with_identity_provider(provider, clock))
-}
-
 fn development_identity(
     config: &Config,
     clock: &Arc<dyn Clock>,
@@ -250,11 +211,16 @@ fn development_identity(
             cause,
         )
     })?;
+    let issuer = config.authentication.url.clone().ok_or_else(|| {
+        StartRefused::new(
+            "the development identity provider needs its own address as authentication.url",
+        )
+    })?;
     let settings = DevelopmentIdentitySettings {
         signing_key_pem: Secret::new(signing_key),
-        issuer: config.authentication.url.clone(),
+        issuer,
         path_prefix: IDENTITY_PATH.to_owned(),
-        clients: development_clients(development),
+        clients: development_clients(development, &config.authentication.scopes_required),
         users: development
             .users
             .iter()
@@ -262,7 +228,7 @@ fn development_identity(
                 id: user.id,
                 name: user.name.clone(),
                 password: Secret::new(user.password.clone()),
-                scopes: scopes(),
+                scopes: config.authentication.scopes_required.clone(),
             })
             .collect(),
     };
@@ -283,7 +249,10 @@ fn refuse_other_than_loopback(server: &ServerSection) -> Result<(), StartRefused
     )))
 }
 
-fn development_clients(development: &DevelopmentConfig) -> Vec<DevelopmentClient> {
+fn development_clients(
+    development: &DevelopmentConfig,
+    scopes: &[String],
+) -> Vec<DevelopmentClient> {
     let seconds = |seconds: u32| Duration::from_secs(seconds.into());
     let clients = development.clients.iter();
     clients
@@ -299,16 +268,11 @@ fn development_clients(development: &DevelopmentConfig) -> Vec<DevelopmentClient
                     Grant::RefreshToken,
                 ]
             },
-            scopes: scopes(),
+            scopes: scopes.to_vec(),
             access_token_lifetime: seconds(development.access_token_seconds),
             refresh_token_lifetime: seconds(development.refresh_token_seconds),
         })
         .collect()
-}
-
-/// The scopes that every token needs.
-fn scopes() -> Vec<String> {
-    ["credhub.read", "credhub.write"].map(str::to_owned).into()
 }
 
 /// The time of the system.

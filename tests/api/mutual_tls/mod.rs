@@ -9,3 +9,4 @@ mod measured;
 mod openssl;
 mod reload;
 mod without_authorities;
+mod without_tokens;

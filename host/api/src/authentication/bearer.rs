@@ -38,7 +38,7 @@ impl From<TokenRefused> for ApiFailure {
             TokenRefused::Absent => Self::unauthenticated(
                 StatusCode::UNAUTHORIZED,
                 "access_denied",
-                "the request needs an access token",
+                "the request needs an access token, or a client certificate where the server takes one",
                 "Bearer",
             ),
             TokenRefused::Expired => Self::unauthenticated(
@@ -53,11 +53,11 @@ impl From<TokenRefused> for ApiFailure {
                 "the access token is not valid here",
                 r#"Bearer error="invalid_token""#,
             ),
-            TokenRefused::ScopesMissing => Self::unauthenticated(
+            TokenRefused::ScopesMissing(required) => Self::unauthenticated(
                 StatusCode::FORBIDDEN,
                 "insufficient_scope",
-                "the access token does not have the scopes credhub.read and credhub.write",
-                r#"Bearer error="insufficient_scope", scope="credhub.read credhub.write""#,
+                "the access token lacks a scope that is required here",
+                format!(r#"Bearer error="insufficient_scope", scope="{required}""#),
             ),
             TokenRefused::Unverifiable => Self::unavailable(
                 "the access token can't be checked, because the identity provider has not answered",
@@ -84,7 +84,7 @@ impl TokenRefused {
             Self::Absent => "absent",
             Self::Expired => "expired",
             Self::Invalid(_) => "invalid",
-            Self::ScopesMissing => "scopes_missing",
+            Self::ScopesMissing(_) => "scopes_missing",
             Self::Unverifiable => "unverifiable",
         }
     }
