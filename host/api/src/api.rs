@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use keywright_core::{credential::Credentials, interpolation::Interpolation};
 
-use crate::{authentication::TokenVerifier, development_identity::DevelopmentIdentity};
+use crate::{
+    admission::RequestLimits, authentication::TokenVerifier,
+    development_identity::DevelopmentIdentity,
+};
 
 /// Everything that the HTTP edge needs.
 pub struct Api {
@@ -16,8 +19,10 @@ pub struct Api {
     pub token_verifier: Option<TokenVerifier>,
     /// What the server says of itself.
     pub information: Information,
-    /// How much of a request is taken.
+    /// How much of a request's body is taken.
     pub limits: Limits,
+    /// Which requests are taken.
+    pub request_limits: RequestLimits,
     /// The built-in identity provider, which only a development configuration has.
     pub development_identity: Option<DevelopmentIdentity>,
 }
@@ -39,7 +44,7 @@ impl Information {
     pub const API_LEVEL: &str = "2.15.0";
 }
 
-/// How much of a request is taken.
+/// How much of a request's body is taken.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// The largest body, in bytes; a larger one is answered with 413.

@@ -7,11 +7,13 @@
 //!   status that clients know;
 //! - `response/` renders versions, and holds the one place where a failure becomes a status and a body;
 //! - [`authentication`] finds out who is asking; [`development_identity`] is an identity provider for development;
+//! - `admission/` says which requests are taken at all;
 //! - `telemetry.rs` gives each request its id, its span and its line in the access log.
 //!
 //! To add a verb: write its file, mount it in `router.rs`, and, when a failure has another status there than elsewhere,
 //! add a case to `response::Endpoint`.
 
+mod admission;
 mod api;
 pub mod authentication;
 mod connection;
@@ -22,8 +24,10 @@ mod router;
 mod routes;
 mod telemetry;
 
+pub use admission::RequestLimits;
 pub use api::{Api, Information, Limits};
 /// What [`router`] makes: a service for each connection to clone.
 pub use axum::Router;
 pub use connection::Connection;
+pub use response::HeldBody;
 pub use router::router;

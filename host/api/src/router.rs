@@ -12,6 +12,7 @@ use tower_http::{catch_panic::CatchPanicLayer, normalize_path::NormalizePathLaye
 
 use crate::{
     Api,
+    admission::{Admission, admit, check_head},
     authentication::authenticate,
     routes::{
         certificates, credentials, interpolation,
@@ -22,8 +23,8 @@ use crate::{
 
 /// The whole service.
 ///
-/// A request passes, from the outside in: trailing slashes, the request's id and its access log, the catching of panics,
-/// authentication, and routing. Authentication stands around everything that is not mounted as open, so that what is
+/// A request passes, from the outside in: trailing slashes, the request's id and its access log, the limits of its head, the
+/// catching of panics, authentication, admission, and routing. Authentication stands around everything that is not mounted as open, so that what is
 /// unknown is told only to those who are known.
 pub fn router(api: Api) -> Router {
     let api = Arc::new(api);
@@ -38,12 +39,14 @@ pub fn router(api: Api) -> Router {
     let service = authenticated(Arc::clone(&api))
         .merge(open.method_not_allowed_fallback(no_such_method))
         .layer(CatchPanicLayer::custom(panicked))
+        .layer(from_fn_with_state(api.request_limits, check_head))
         .layer(from_fn(observe));
     Router::new().fallback_service(NormalizePathLayer::trim_trailing_slash().layer(service))
 }
 
 /// What needs an identity: everything but what is mounted as open, unknown paths included.
 fn authenticated(api: Arc<Api>) -> Router {
+    let admission = Arc::new(Admission::new(&api.request_limits));
     let data = get(credentials::get::handler)
         .put(credentials::set::handler)
         .post(credentials::generate::handler)
@@ -65,6 +68,7 @@ fn authenticated(api: Arc<Api>) -> Router {
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_method)
         .with_state(Arc::clone(&api))
+        .layer(from_fn_with_state(admission, admit))
         .layer(from_fn_with_state(api, authenticate))
 }
 

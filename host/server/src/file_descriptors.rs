@@ -51,7 +51,11 @@ mod tests {
             (Some(4_352), Some(4_352), 4_352, None),
             (None, None, 4_352, None),
         ] {
-            assert_eq!(raised(current, maximum, wanted), to, "{current:?} {maximum:?}");
+            assert_eq!(
+                raised(current, maximum, wanted),
+                to,
+                "{current:?} {maximum:?}"
+            );
         }
     }
 }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
-/// Who is asking, as permissions name it: `uaa-client:<client id>` or `uaa-user:<user id>`.
+/// Who is asking, as permissions name it: `uaa-client:<client id>`, `uaa-user:<user id>` or `mtls-app:<UUID>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Actor(String);
 
@@ -12,6 +12,11 @@ impl Actor {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The holder of a client certificate, by the Organization Unit that identifies it.
+    pub(super) fn of_organization_unit(unit: &str) -> Self {
+        Self(format!("mtls-{unit}"))
     }
 }
 

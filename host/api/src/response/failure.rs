@@ -73,11 +73,30 @@ impl ApiFailure {
         }
     }
 
+    /// A failure of authentication that is not the token's: words for people, and the scheme that would do.
+    pub(crate) fn unidentified(error: &'static str) -> Self {
+        Self {
+            challenge: Some("Bearer"),
+            ..Self::new(StatusCode::UNAUTHORIZED, error)
+        }
+    }
+
     /// Something that the server needs is away for now.
     pub(crate) fn unavailable(error: &'static str, retry_after: Duration) -> Self {
         Self {
             retry_after: Some(retry_after),
             ..Self::new(StatusCode::SERVICE_UNAVAILABLE, error)
+        }
+    }
+
+    /// The caller asks more often than it may.
+    pub(crate) fn too_many_requests(retry_after: Duration) -> Self {
+        Self {
+            retry_after: Some(retry_after),
+            ..Self::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "the caller makes too many requests",
+            )
         }
     }
 

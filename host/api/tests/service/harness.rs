@@ -18,7 +18,7 @@ use axum::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use keywright_api::{
-    Api, Information, Limits,
+    Api, Information, Limits, RequestLimits,
     authentication::{HttpsIdentityProvider, StaticKey, TokenVerifier},
     development_identity::{
         DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser, Grant,
@@ -200,6 +200,7 @@ impl Service {
                 api_level: Information::API_LEVEL.to_owned(),
             },
             limits,
+            request_limits: RequestLimits::default(),
             development_identity: Some(development_identity(Arc::clone(&clock) as _)),
         };
         Self {

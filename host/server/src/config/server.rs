@@ -13,7 +13,7 @@ use crate::started::StartRefused;
 pub(crate) struct ServerSection {
     /// The address and port to listen on.
     pub(crate) listen: SocketAddr,
-    /// The server's certificate.
+    /// The server's certificate, and its clients'.
     pub(crate) tls: TlsConfig,
 
     /// The most connections that are open at once. While all places are taken, idle connections are ended after

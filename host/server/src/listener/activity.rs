@@ -345,7 +345,10 @@ mod tests {
             panic!("it is not waited for");
         };
         state.answer_begins(begun);
-        assert!(matches!(state.verdict(&TIMES, None, wake), Verdict::Wait(_)));
+        assert!(matches!(
+            state.verdict(&TIMES, None, wake),
+            Verdict::Wait(_)
+        ));
     }
 
     /// The state after one request that ended at this time.

@@ -12,13 +12,12 @@ mod watched;
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use keywright_api::{Connection, Router};
-use rustls::ServerConfig;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::watch,
     time::timeout,
 };
-use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tokio_rustls::server::TlsStream;
 
 use self::{
     activity::{Activity, Times},
@@ -28,7 +27,11 @@ use self::{
     watched::Watched,
 };
 use crate::{
-    config::ServerSection, file_descriptors, started::StartRefused, tls, wiring::Served,
+    config::ServerSection,
+    file_descriptors,
+    started::StartRefused,
+    tls::{self, Tls},
+    wiring::Served,
 };
 
 /// Answers requests until the process is told to end, then lets those under way finish.
@@ -75,7 +78,7 @@ struct Connections {
 /// What holds for each connection.
 #[derive(Clone)]
 struct Terms {
-    acceptor: TlsAcceptor,
+    tls: Arc<Tls>,
     router: Router,
     protocols: Protocols,
     handshake_time_max: Duration,
@@ -83,7 +86,7 @@ struct Terms {
 }
 
 impl Connections {
-    fn new(tls: Arc<ServerConfig>, router: Router, config: &ServerSection) -> Self {
+    fn new(tls: Arc<Tls>, router: Router, config: &ServerSection) -> Self {
         Self {
             places: Places::new(
                 config.connections_max.count(),
@@ -91,7 +94,7 @@ impl Connections {
             ),
             stage: watch::Sender::new(Stage::Open),
             terms: Terms {
-                acceptor: TlsAcceptor::from(tls),
+                tls,
                 router,
                 protocols: Protocols::new(config),
                 handshake_time_max: config.handshake_seconds_max.seconds(),
@@ -207,7 +210,7 @@ impl Terms {
         // Small answers must not wait for the client's acknowledgement of earlier ones.
         let _ = stream.set_nodelay(true);
         let stream = Watched::new(stream, activity, self.times.write);
-        timeout(self.handshake_time_max, self.acceptor.accept(stream))
+        timeout(self.handshake_time_max, self.tls.acceptor().accept(stream))
             .await
             .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "it took too long")))
     }

@@ -17,7 +17,9 @@ pub(super) struct Places {
 }
 
 /// A place that any client may take; it is free again when this is dropped.
-pub(super) struct Place(#[expect(dead_code, reason = "dropping it is its use")] OwnedSemaphorePermit);
+pub(super) struct Place(
+    #[expect(dead_code, reason = "dropping it is its use")] OwnedSemaphorePermit,
+);
 
 /// A place that a client has taken; it is free again when this is dropped.
 pub(super) struct TakenPlace {

@@ -26,7 +26,11 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    pub(super) fn new(stream: TcpStream, activity: Arc<Activity>, write_time_max: Duration) -> Self {
+    pub(super) fn new(
+        stream: TcpStream,
+        activity: Arc<Activity>,
+        write_time_max: Duration,
+    ) -> Self {
         Self {
             stream,
             activity,
