@@ -13,7 +13,7 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use keywright_api::{Connection, Router};
 use tokio::{
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
     sync::watch,
     time::timeout,
 };
@@ -37,7 +37,7 @@ use crate::{
 /// Answers requests until the process is told to end, then lets those under way finish.
 pub(crate) async fn serve(served: Served, config: &ServerSection) -> Result<(), StartRefused> {
     file_descriptors::provide_for(config.connections_max.count());
-    let listener = TcpListener::bind(config.listen).await.map_err(|cause| {
+    let listener = listen(config.listen).map_err(|cause| {
         StartRefused::while_doing(format!("listening on {}", config.listen), cause)
     })?;
     let address = listener
@@ -64,6 +64,20 @@ pub(crate) async fn serve(served: Served, config: &ServerSection) -> Result<(), 
     served.database.close().await;
     Ok(())
 }
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // A server that is started again takes its address back at once.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(WAITING_MAX)
+}
+
+/// How many connections may wait to be accepted; the kernel may allow fewer. A client beyond it must try again.
+const WAITING_MAX: u32 = 4_096;
 
 /// How long a connection may be idle while places are short.
 pub(crate) const SHORT_IDLE_TIME: Duration = Duration::from_secs(1);
