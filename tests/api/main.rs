@@ -13,6 +13,7 @@ mod keys;
 mod lifecycle;
 mod limits;
 mod made_elsewhere;
+mod mutual_tls;
 mod names;
 mod operations;
 mod regenerate;

@@ -11,6 +11,7 @@ pub struct Options {
     extra: String,
     environment: Vec<(String, String)>,
     server_settings: String,
+    tls_settings: String,
     without_resolver: bool,
     identity_provider: Option<String>,
 }
@@ -35,6 +36,13 @@ impl Options {
     pub fn server_settings(mut self, lines: &str) -> Self {
         self.server_settings.push_str(lines);
         self.server_settings.push('\n');
+        self
+    }
+
+    /// More lines of the section `server.tls`.
+    pub fn tls_settings(mut self, lines: &str) -> Self {
+        self.tls_settings.push_str(lines);
+        self.tls_settings.push('\n');
         self
     }
 
@@ -75,7 +83,7 @@ listen = "127.0.0.1:{port}"
 [server.tls]
 certificate = "{certificate}"
 private_key = "{private_key}"
-
+{tls_settings}
 [storage]
 file = "keywright.db"
 
@@ -93,6 +101,7 @@ filter = "trace"
 format = "json"
 "#,
             server_settings = self.server_settings,
+            tls_settings = self.tls_settings,
             certificate = key("server.pem"),
             private_key = key("server-key.pem"),
             encryption_key = key("encryption.key"),

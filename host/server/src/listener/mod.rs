@@ -224,7 +224,7 @@ impl Terms {
         // Small answers must not wait for the client's acknowledgement of earlier ones.
         let _ = stream.set_nodelay(true);
         let stream = Watched::new(stream, activity, self.times.write);
-        timeout(self.handshake_time_max, self.tls.acceptor().accept(stream))
+        timeout(self.handshake_time_max, self.tls.accept(stream))
             .await
             .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "it took too long")))
     }
