@@ -4,8 +4,9 @@ use keywright_harness::Server;
 use tokio::io::AsyncWriteExt;
 
 use super::{
+    http2::{get, hello, read_until},
     patient,
-    raw::{HTTP1, ORDINARY, OTHER, ask, read_to_close, tcp, tls, until_answered},
+    raw::{HTTP1, HTTP2, ORDINARY, OTHER, ask, read_to_close, tcp, tls, until_answered},
 };
 
 #[tokio::test]
@@ -77,18 +78,16 @@ async fn connections_beyond_the_limit_wait_for_a_place() {
 #[tokio::test]
 async fn one_connection_has_no_more_requests_under_way_than_it_may() {
     let server = Server::start_with(&patient("streams_per_connection_max = 2")).await;
-    let mut stream = tls(&server, ORDINARY, super::raw::HTTP2).await.unwrap();
+    let mut stream = tls(&server, ORDINARY, HTTP2).await.unwrap();
     // Requests whose ends are still to come: the third is refused, by a frame that resets it (RFC 9113, 5.1.2).
     let open = |stream: u32| {
-        let mut request = super::http2::get("/health", stream);
+        let mut request = get("/health", stream);
         request[4] = END_HEADERS;
         request
     };
-    let request = [super::http2::hello(), open(1), open(3), open(5)].concat();
+    let request = [hello(), open(1), open(3), open(5)].concat();
     stream.write_all(&request).await.unwrap();
-    super::http2::read_until(&mut stream, RST_STREAM, 5)
-        .await
-        .unwrap();
+    read_until(&mut stream, RST_STREAM, 5).await.unwrap();
 }
 
 const END_HEADERS: u8 = 4;

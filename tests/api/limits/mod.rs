@@ -1,6 +1,7 @@
 //! What one client may take from the others: sizes, times, connections, requests. Each limit is met one past it.
 
 #![expect(
+    clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,

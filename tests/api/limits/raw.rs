@@ -167,4 +167,4 @@ fn client_config() -> &'static ClientConfig {
 const DRIP: Duration = Duration::from_millis(100);
 
 /// When a test is given up: far later than anything that it waits for.
-const PATIENCE: Duration = Duration::from_secs(240);
+pub(super) const PATIENCE: Duration = Duration::from_secs(240);

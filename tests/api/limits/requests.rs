@@ -2,12 +2,12 @@
 
 use keywright_harness::{Answer, Server};
 use reqwest::{Method, header};
-use tokio::{io::AsyncWriteExt, net::TcpStream, task::JoinSet};
+use tokio::{io::AsyncWriteExt, net::TcpStream, task::JoinSet, time::timeout};
 use tokio_rustls::client::TlsStream;
 
 use super::{
     patient,
-    raw::{HTTP1, OTHER, read_answer, tls},
+    raw::{HTTP1, OTHER, PATIENCE, read_answer, tls},
 };
 
 #[tokio::test]
@@ -36,7 +36,8 @@ async fn a_request_that_is_given_up_leaves_its_place() {
     let server = Server::start_with(&patient("requests_max = 1")).await;
     for _ in 0..3 {
         drop(under_way(&server).await);
-        while server.get("/version").await.status == 503 {}
+        let free = async { while server.get("/version").await.status == 503 {} };
+        timeout(PATIENCE, free).await.expect("a free place");
     }
     server.get("/version").await.expect(200);
 }
