@@ -4,7 +4,7 @@ use keywright_harness::Server;
 use tokio::io::AsyncWriteExt;
 
 use super::{
-    http2::{get, hello, read_until},
+    http2::{RST_STREAM, form_without_body, hello, read_until},
     patient,
     raw::{HTTP1, HTTP2, ORDINARY, OTHER, ask, read_to_close, tcp, tls, until_answered},
 };
@@ -79,16 +79,11 @@ async fn connections_beyond_the_limit_wait_for_a_place() {
 async fn one_connection_has_no_more_requests_under_way_than_it_may() {
     let server = Server::start_with(&patient("streams_per_connection_max = 2")).await;
     let mut stream = tls(&server, ORDINARY, HTTP2).await.unwrap();
-    // Requests whose ends are still to come: the third is refused, by a frame that resets it (RFC 9113, 5.1.2).
-    let open = |stream: u32| {
-        let mut request = get("/health", stream);
-        request[4] = END_HEADERS;
-        request
-    };
-    let request = [hello(), open(1), open(3), open(5)].concat();
-    stream.write_all(&request).await.unwrap();
+    // The server waits for the bodies of the first two; the third is refused by a frame that resets it (RFC 9113, 5.1.2).
+    let requests = [1, 3, 5].map(form_without_body).concat();
+    stream
+        .write_all(&[hello(), requests].concat())
+        .await
+        .unwrap();
     read_until(&mut stream, RST_STREAM, 5).await.unwrap();
 }
-
-const END_HEADERS: u8 = 4;
-const RST_STREAM: u8 = 3;

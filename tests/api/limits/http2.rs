@@ -9,6 +9,7 @@ pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 pub(super) const DATA: u8 = 0;
 pub(super) const HEADERS: u8 = 1;
+pub(super) const RST_STREAM: u8 = 3;
 pub(super) const SETTINGS: u8 = 4;
 pub(super) const PING: u8 = 6;
 
@@ -41,15 +42,53 @@ pub(super) fn hello_without_window() -> Vec<u8> {
 
 /// A whole GET request.
 pub(super) fn get(path: &str, stream: u32) -> Vec<u8> {
-    const END_STREAM_AND_HEADERS: u8 = 5;
-    // HPACK (RFC 7541): two fields of the static table; two names of it with values that are not compressed.
-    let mut fields = vec![0x82, 0x87];
-    for (name, value) in [(0x04, path), (0x01, "localhost")] {
-        fields.extend([name, u8::try_from(value.len()).unwrap()]);
-        fields.extend(value.as_bytes());
-    }
-    frame(HEADERS, END_STREAM_AND_HEADERS, stream, &fields)
+    let fields = [
+        indexed(GET),
+        indexed(HTTPS),
+        named(PATH, path),
+        named(AUTHORITY, "localhost"),
+    ];
+    frame(HEADERS, END_STREAM | END_HEADERS, stream, &fields.concat())
 }
+
+/// The head of a request for a token, whose body the server waits for.
+pub(super) fn form_without_body(stream: u32) -> Vec<u8> {
+    let fields = [
+        indexed(POST),
+        indexed(HTTPS),
+        named(PATH, "/identity/oauth/token"),
+        named(AUTHORITY, "localhost"),
+        named(CONTENT_TYPE, "application/x-www-form-urlencoded"),
+    ];
+    frame(HEADERS, END_HEADERS, stream, &fields.concat())
+}
+
+/// A whole field of HPACK's static table (RFC 7541, appendix A).
+fn indexed(index: u8) -> Vec<u8> {
+    vec![0x80 | index]
+}
+
+/// A field with a name of that table and a value that is neither compressed nor remembered.
+fn named(index: u8, value: &str) -> Vec<u8> {
+    const LARGEST_IN_ONE_BYTE: u8 = 15;
+    let mut field = match index.checked_sub(LARGEST_IN_ONE_BYTE) {
+        Some(rest) => vec![LARGEST_IN_ONE_BYTE, rest],
+        None => vec![index],
+    };
+    field.push(u8::try_from(value.len()).unwrap());
+    field.extend(value.as_bytes());
+    field
+}
+
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+
+const AUTHORITY: u8 = 1;
+const GET: u8 = 2;
+const POST: u8 = 3;
+const PATH: u8 = 4;
+const HTTPS: u8 = 7;
+const CONTENT_TYPE: u8 = 31;
 
 /// The next frame that the server sends.
 pub(super) async fn read_frame(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Frame> {
