@@ -72,6 +72,14 @@ pub(super) async fn drip_to_close<S>(stream: S, drip: &[u8]) -> Vec<u8>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
+    drip_each_to_close(Duration::from_millis(100), stream, drip).await
+}
+
+/// As [`drip_to_close`], with so much time between two drips.
+pub(super) async fn drip_each_to_close<S>(pause: Duration, stream: S, drip: &[u8]) -> Vec<u8>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
     let (mut receiver, mut sender) = tokio::io::split(stream);
     let dripping = async {
         loop {
@@ -79,7 +87,7 @@ where
                 // Whether the server has closed it, the other side tells.
                 std::future::pending::<()>().await;
             }
-            sleep(DRIP).await;
+            sleep(pause).await;
         }
     };
     tokio::select! {
@@ -162,9 +170,6 @@ fn client_config() -> &'static ClientConfig {
             .with_no_client_auth()
     })
 }
-
-/// How slowly a slow client sends.
-const DRIP: Duration = Duration::from_millis(100);
 
 /// When a test is given up: far later than anything that it waits for.
 pub(super) const PATIENCE: Duration = Duration::from_secs(240);

@@ -6,6 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use keywright_harness::{Options, Server};
@@ -19,7 +20,7 @@ use tokio::{
 use super::{
     http2::{HEADERS, PREFACE, frame, hello},
     patient,
-    raw::{HTTP1, HTTP2, OTHER, drip_to_close, tcp, tls, until_answered},
+    raw::{HTTP1, HTTP2, OTHER, drip_each_to_close, tcp, tls, until_answered},
 };
 use crate::given;
 
@@ -57,7 +58,7 @@ async fn a_thousand_slow_clients_lose_their_places() {
     ask_for_ordinary_things(&server).await;
 }
 
-/// Clients that each do one thing as slowly as they can.
+/// Clients that each send a byte a second, or nothing.
 struct SlowClients {
     running: JoinSet<()>,
     /// How many of them the server has ended.
@@ -82,7 +83,7 @@ impl SlowClients {
                 let (stream, drip) = client.unwrap();
                 let ended = Arc::clone(&this.ended);
                 this.running.spawn(async move {
-                    drip_to_close(stream, drip).await;
+                    drip_each_to_close(A_SECOND, stream, drip).await;
                     ended.fetch_add(1, Ordering::Relaxed);
                 });
             }
@@ -167,6 +168,7 @@ fn clients() -> usize {
     clients
 }
 
+const A_SECOND: Duration = Duration::from_secs(1);
 const CLIENTS: usize = 1_000;
 const STARTING_AT_ONCE: usize = 50;
 const OTHER_FILES: usize = 512;
