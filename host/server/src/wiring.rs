@@ -4,7 +4,7 @@ use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 use keywright_api::{
-    Api, Information, Limits, RequestLimits, Router,
+    Api, Information, Router,
     authentication::{
         HttpsIdentityProvider, HttpsIdentityProviderSettings, StaticKey, TokenVerifier,
     },
@@ -99,16 +99,8 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
             application_name: config.info.name.clone(),
             api_level: config.info.api_version.clone(),
         },
-        limits: Limits {
-            body_bytes_max: config.server.request_bytes_max.count(),
-            body_deadline: config.server.body_seconds_max.seconds(),
-        },
-        request_limits: RequestLimits {
-            requests_max: config.server.requests_max.count(),
-            requests_per_second_max: config.server.requests_per_second_max,
-            uri_bytes_max: config.server.uri_bytes_max.count(),
-            header_fields_max: config.server.header_fields_max.count(),
-        },
+        limits: config.server.body_limits(),
+        request_limits: config.server.request_limits(),
         development_identity,
     });
     Ok(Served {

@@ -82,25 +82,25 @@ async fn a_body_without_end_is_neither_kept_nor_taken_for_long() {
     let server = Server::start().await;
     let before = memory_peak_kib(&server);
     let stream = tls(&server, ORDINARY, HTTP1).await.unwrap();
-    let (mut receiver, mut sender) = split(stream);
+    let (mut incoming, mut outgoing) = split(stream);
     let head = head(&server, "PUT", "/api/v1/data", "Transfer-Encoding: chunked");
-    sender.write_all(head.as_bytes()).await.unwrap();
-    let sending = async {
+    outgoing.write_all(head.as_bytes()).await.unwrap();
+    let without_end = async {
         let chunk = format!("10000\r\n{}\r\n", " ".repeat(0x1_0000));
-        let mut sent = 0_usize;
-        while sender.write_all(chunk.as_bytes()).await.is_ok() {
-            sent += 0x1_0000;
+        let mut bytes = 0_usize;
+        while outgoing.write_all(chunk.as_bytes()).await.is_ok() {
+            bytes += 0x1_0000;
         }
-        sent
+        bytes
     };
-    let (sent, received) = tokio::join!(sending, read_to_close(&mut receiver));
+    let (taken, received) = tokio::join!(without_end, read_to_close(&mut incoming));
     let received = String::from_utf8_lossy(&received);
     // The connection is closed while the client is still sending, so the answer may be lost.
     assert!(
         received.is_empty() || received.starts_with("HTTP/1.1 413 "),
         "{received}"
     );
-    assert!(sent < TAKEN_BYTES_MAX, "{sent}");
+    assert!(taken < TAKEN_BYTES_MAX, "{taken}");
 
     let request = server
         .authorized(Method::PUT, "/api/v1/data")

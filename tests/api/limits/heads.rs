@@ -43,7 +43,7 @@ async fn a_head_of_nearly_64_kib_is_taken_unless_configured() {
 async fn one_header_field_too_many_is_431() {
     let server = Server::start_with(&patient("header_fields_max = 16")).await;
     for (fields, status) in [(16, 200), (17, 431), (400, 431)] {
-        let others: String = (1..fields).map(|n| format!("X-{n}: a\r\n")).collect();
+        let others = "X-Other: a\r\n".repeat(fields - 1);
         let head = format!("GET /health HTTP/1.1\r\nHost: localhost\r\n{others}\r\n");
         assert_eq!(answer(&server, &head).await.status, status, "{fields}");
 

@@ -80,10 +80,10 @@ pub(super) async fn drip_each_to_close<S>(pause: Duration, stream: S, drip: &[u8
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let (mut receiver, mut sender) = tokio::io::split(stream);
+    let (mut incoming, mut outgoing) = tokio::io::split(stream);
     let dripping = async {
         loop {
-            if sender.write_all(drip).await.is_err() || sender.flush().await.is_err() {
+            if outgoing.write_all(drip).await.is_err() || outgoing.flush().await.is_err() {
                 // Whether the server has closed it, the other side tells.
                 std::future::pending::<()>().await;
             }
@@ -92,7 +92,7 @@ where
     };
     tokio::select! {
         () = dripping => unreachable!("it has no end"),
-        received = read_to_close(&mut receiver) => received,
+        received = read_to_close(&mut incoming) => received,
     }
 }
 
@@ -172,4 +172,4 @@ fn client_config() -> &'static ClientConfig {
 }
 
 /// When a test is given up: far later than anything that it waits for.
-pub(super) const PATIENCE: Duration = Duration::from_secs(240);
+pub(super) const PATIENCE: Duration = Duration::from_mins(4);

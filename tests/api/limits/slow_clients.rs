@@ -123,10 +123,9 @@ async fn slow_client(
             stream.write_all(&[22, 3, 1, 64, 0]).await.unwrap();
             return (Box::new(stream), &[1]);
         }
-        2 => (Vec::new(), b""),
+        2 | 5 => (Vec::new(), b""),
         3 => (b"GET /health HTTP/1.1\r\nX-Slow: ".to_vec(), b"a"),
         4 => (body.into_bytes(), b" "),
-        5 => (Vec::new(), b""),
         6 => (PREFACE[..3].to_vec(), b""),
         _ => ([hello(), headers].concat(), &[0]),
     };

@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, num::NonZeroU32};
 
+use keywright_api::{Limits, RequestLimits};
 use serde::Deserialize;
 
 use super::{TlsConfig, number::Number};
@@ -85,6 +86,24 @@ impl ServerSection {
         let all = self.connections_max.count();
         self.connections_per_address_max
             .map_or_else(|| all.div_ceil(SHARE_OF_ONE_ADDRESS), Number::count)
+    }
+
+    /// How much of a request's body is taken.
+    pub(crate) fn body_limits(&self) -> Limits {
+        Limits {
+            body_bytes_max: self.request_bytes_max.count(),
+            body_deadline: self.body_seconds_max.seconds(),
+        }
+    }
+
+    /// Which requests are taken.
+    pub(crate) fn request_limits(&self) -> RequestLimits {
+        RequestLimits {
+            requests_max: self.requests_max.count(),
+            requests_per_second_max: self.requests_per_second_max,
+            uri_bytes_max: self.uri_bytes_max.count(),
+            header_fields_max: self.header_fields_max.count(),
+        }
     }
 
     /// Whether the limits agree with each other.
