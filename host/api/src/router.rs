@@ -16,6 +16,7 @@ use crate::{
     routes::{
         certificates, credentials, interpolation,
         operations::{self, no_such_method, no_such_path},
+        permissions,
     },
     telemetry::{observe, panicked},
 };
@@ -53,6 +54,7 @@ fn authenticated(api: Arc<Api>) -> Router {
         .route("/api/v1/data/{id}", get(credentials::get_by_id::handler))
         .route("/api/v1/regenerate", post(credentials::regenerate::handler))
         .merge(certificate_routes())
+        .merge(permissions::routes())
         .route(
             "/api/v1/bulk-regenerate",
             post(credentials::bulk_regenerate::handler),

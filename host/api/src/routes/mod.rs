@@ -4,3 +4,4 @@ pub(crate) mod certificates;
 pub(crate) mod credentials;
 pub(crate) mod interpolation;
 pub(crate) mod operations;
+pub(crate) mod permissions;

@@ -87,6 +87,14 @@ impl Authorization {
         Err(Failure::NotFound)
     }
 
+    /// Refuses what a caller named by an id that nothing has, after the work that refusing anything takes.
+    pub(crate) async fn refuse_absent(&self, caller: &Caller) -> Failure {
+        match self.rules_about(caller, NAME_OF_NOTHING).await {
+            Ok(_) => Failure::NotFound,
+            Err(failure) => failure,
+        }
+    }
+
     /// All rules about a caller, for answers that are made of what it may read.
     ///
     /// # Errors

@@ -1,0 +1,147 @@
+//! `/api/v2/permissions`. The older `/api/v1/permissions` stands in `by_credential`.
+
+mod add;
+mod amend;
+mod by_credential;
+mod delete;
+mod explain;
+mod get;
+mod get_by_id;
+mod replace;
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::{Path, rejection::PathRejection},
+    routing,
+};
+use keywright_core::{
+    Failure,
+    permission::{Actor, Grant, Operation, Operations, Permission, PermissionPath},
+};
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::{
+    Api,
+    request::{BodyRefused, RequestObject},
+    response::{ApiFailure, Endpoint},
+};
+
+/// All routes of permissions.
+pub(crate) fn routes() -> Router<Arc<Api>> {
+    let all = routing::get(get::handler).post(add::handler);
+    let one = routing::get(get_by_id::handler)
+        .put(replace::handler)
+        .patch(amend::handler)
+        .delete(delete::handler);
+    let by_credential = routing::get(by_credential::list::handler)
+        .post(by_credential::add::handler)
+        .delete(by_credential::delete::handler);
+    Router::new()
+        .route("/api/v2/permissions", all)
+        .route(
+            "/api/v2/permissions/explain",
+            routing::get(explain::handler),
+        )
+        .route("/api/v2/permissions/{id}", one)
+        .route("/api/v1/permissions", by_credential)
+}
+
+/// A permission as it stands in responses.
+#[derive(Serialize)]
+struct PermissionBody<'a> {
+    uuid: Uuid,
+    path: &'a str,
+    actor: &'a str,
+    operations: Vec<&'static str>,
+}
+
+impl<'a> PermissionBody<'a> {
+    fn of(permission: &'a Permission) -> Self {
+        Self {
+            uuid: permission.id,
+            path: permission.path.as_str(),
+            actor: permission.actor.as_str(),
+            operations: operation_names(permission.operations),
+        }
+    }
+}
+
+/// A permission as it stands in requests: three members, all required.
+struct GrantRequest {
+    path: String,
+    actor: String,
+    operations: Vec<String>,
+}
+
+impl GrantRequest {
+    /// Takes the three members, and finds no others.
+    fn take(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
+        let path = members.take_text("path")?;
+        let actor = members.take_text("actor")?;
+        let operations = take_operations(&mut members)?;
+        members.finish()?;
+        Ok(Self {
+            path: path.ok_or(BodyRefused::MemberMissing("path"))?,
+            actor: actor.ok_or(BodyRefused::MemberMissing("actor"))?,
+            operations,
+        })
+    }
+
+    fn grant(&self) -> Result<Grant, Failure> {
+        Ok(Grant {
+            operations: parsed_operations(&self.operations)?,
+            path: PermissionPath::parse(&self.path)?,
+            actor: Actor::parse(&self.actor)?,
+        })
+    }
+}
+
+/// Reads the body of a request that names a permission whole.
+fn read_grant(body: &[u8]) -> Result<Grant, ApiFailure> {
+    let request = RequestObject::parse(body).and_then(GrantRequest::take);
+    request.map_err(refused)?.grant().map_err(failed)
+}
+
+/// Takes the member `operations`, which must be there and not be empty.
+fn take_operations(members: &mut RequestObject<'_>) -> Result<Vec<String>, BodyRefused> {
+    let operations = members.take_texts("operations")?;
+    let operations = operations.ok_or(BodyRefused::MemberMissing("operations"))?;
+    if operations.len() > OPERATIONS_LISTED_MAX {
+        return Err(BodyRefused::MemberMalformed {
+            member: "operations",
+            expected: "an array of at most 100 operations",
+        });
+    }
+    Ok(operations)
+}
+
+/// The operations of these names.
+fn parsed_operations(names: &[String]) -> Result<Operations, Failure> {
+    let operations = names.iter().map(|name| Operation::parse(name));
+    let operations: Vec<_> = operations.collect::<Result<_, _>>()?;
+    Operations::of(operations).ok_or(Failure::OperationsMissing)
+}
+
+fn operation_names(operations: Operations) -> Vec<&'static str> {
+    operations.iter().map(Operation::as_str).collect()
+}
+
+/// The id of a path. What is no UUID is an id that nothing has.
+fn id(id: Result<Path<Uuid>, PathRejection>) -> Result<Uuid, ApiFailure> {
+    let Path(id) = id.map_err(|_| failed(Failure::PermissionNotFound))?;
+    Ok(id)
+}
+
+fn refused(refused: BodyRefused) -> ApiFailure {
+    ApiFailure::body(&refused, Endpoint::Other)
+}
+
+fn failed(failure: Failure) -> ApiFailure {
+    ApiFailure::of(failure, Endpoint::Other)
+}
+
+/// How many operations may be listed in one place, each as often as it likes.
+const OPERATIONS_LISTED_MAX: usize = 100;
