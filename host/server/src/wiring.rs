@@ -14,9 +14,11 @@ use keywright_api::{
 };
 use keywright_core::{
     Secret,
+    authorization::Authorization,
     credential::{BulkRegenerations, Credentials},
     interpolation::Interpolation,
-    ports::{Clock, Identifiers},
+    permission::Permissions,
+    ports::{Clock, Identifiers, PermissionRepository},
 };
 use keywright_crypto::X509Certificates;
 use keywright_runtime::{Runtime, RuntimeConfig, SystemRandom};
@@ -26,7 +28,7 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use crate::{
-    config::{AuthenticationConfig, Config, DevelopmentConfig, ServerSection},
+    config::{AuthenticationConfig, AuthorizationConfig, Config, DevelopmentConfig, ServerSection},
     development::{Announcement, IDENTITY_PATH},
     keys,
     started::StartRefused,
@@ -73,7 +75,14 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         .map_err(|cause| StartRefused::while_doing("deriving the plugin cache's key", cause))?;
     let runtime = load_plugins(config, cache_key).await?;
 
+    let authorization = authorization(&config.authorization, &database).await?;
+    let permissions = Permissions {
+        repository: Arc::new(database.permissions()),
+        credentials: Arc::new(database.credentials()),
+        authorization: authorization.clone(),
+    };
     let credentials = Credentials {
+        authorization,
         repository: Arc::new(database.credentials()),
         sealer: Arc::new(key_ring),
         generators: runtime.generators(),
@@ -92,6 +101,7 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         .map(|_| Announcement::new(&config.server.tls.certificate));
     let router = keywright_api::router(Api {
         credentials,
+        permissions,
         interpolation,
         token_verifier: Some(token_verifier),
         information: Information {
@@ -131,6 +141,24 @@ async fn open_database(
     SqliteDatabase::open(&options, identifiers)
         .await
         .map_err(|cause| StartRefused::while_doing("opening the database", cause))
+}
+
+/// Adds the configured permissions to those that are stored, and makes of them what decides.
+async fn authorization(
+    config: &AuthorizationConfig,
+    database: &SqliteDatabase,
+) -> Result<Authorization, StartRefused> {
+    let permissions = database.permissions();
+    permissions
+        .grant(&config.grants()?)
+        .await
+        .map_err(|cause| StartRefused::while_doing("adding the configured permissions", cause))?;
+    if !config.enforced {
+        tracing::warn!(
+            "permissions are not enforced: every authenticated caller may do everything"
+        );
+    }
+    Ok(Authorization::new(Arc::new(permissions), config.enforced))
 }
 
 /// Loads the plugins on a thread where compiling them holds nobody up.

@@ -27,9 +27,11 @@ use keywright_api::{
 };
 use keywright_core::{
     Secret,
+    authorization::Authorization,
     certificate::CertificateSettings,
     credential::{BulkRegenerations, Credentials},
     interpolation::Interpolation,
+    permission::Permissions,
     ports::Clock,
 };
 use serde_json::{Value, json};
@@ -42,6 +44,7 @@ use crate::{
         StandingClock,
     },
     memory::Memory,
+    permissions_in_memory::PermissionsInMemory,
 };
 
 pub(crate) const ISSUER: &str = "https://localhost/identity";
@@ -107,6 +110,7 @@ pub(crate) struct Service {
     router: Router,
     token: String,
     pub(crate) memory: Arc<Memory>,
+    pub(crate) permissions: Arc<PermissionsInMemory>,
     pub(crate) clock: Arc<StandingClock>,
 }
 
@@ -177,7 +181,10 @@ impl Service {
         certificate_settings: CertificateSettings,
     ) -> Self {
         let memory = Arc::new(Memory::default());
+        let permissions = Arc::new(PermissionsInMemory::for_everything("uaa-client:app"));
+        let authorization = Authorization::new(Arc::clone(&permissions) as _, true);
         let credentials = Credentials {
+            authorization: authorization.clone(),
             repository: Arc::clone(&memory) as _,
             sealer: Arc::new(OpenSealer),
             generators: Arc::new(EchoGenerators),
@@ -193,6 +200,11 @@ impl Service {
                 resolver: Arc::new(FixedResolver),
             }),
             credentials,
+            permissions: Permissions {
+                repository: Arc::clone(&permissions) as _,
+                credentials: Arc::clone(&memory) as _,
+                authorization,
+            },
             token_verifier: Some(token_verifier),
             information: Information {
                 identity_provider_url: ISSUER.to_owned(),
@@ -206,6 +218,7 @@ impl Service {
             router: router(api),
             token: trusted_key().sign(&good_claims()),
             memory,
+            permissions,
             clock,
         }
     }

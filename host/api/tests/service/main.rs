@@ -15,4 +15,6 @@ mod identity;
 mod identity_provider;
 mod logs;
 mod memory;
+mod permissions;
+mod permissions_in_memory;
 mod tokens;

@@ -331,11 +331,11 @@ impl CredentialRepository for Memory {
         Ok(VersionDeleted::Deleted)
     }
 
-    async fn delete(&self, name: &LookupName) -> Result<bool, RepositoryFailure> {
+    async fn delete(&self, name: &LookupName) -> Result<Option<Uuid>, RepositoryFailure> {
         let mut versions = self.versions.lock().unwrap();
-        let before = versions.len();
-        versions.retain(|stored| stored.name.lookup() != *name);
-        Ok(versions.len() < before)
+        let is_deleted = |stored: &mut StoredVersion| stored.name.lookup() == *name;
+        let deleted = versions.extract_if(.., is_deleted).last();
+        Ok(deleted.map(|stored| stored.credential_id))
     }
 
     async fn ping(&self) -> Result<(), RepositoryFailure> {

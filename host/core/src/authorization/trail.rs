@@ -34,10 +34,16 @@ impl Trail {
         self.entries().clone()
     }
 
+    /// The place of a resource, which it gets when it is first touched in this way.
     pub(super) fn push(&self, touched: Touched) -> Place {
         let mut entries = self.entries();
-        entries.push(touched);
-        Place(entries.len() - 1)
+        let is_same =
+            |entry: &Touched| entry.operation == touched.operation && entry.name == touched.name;
+        let place = entries.iter().position(is_same).unwrap_or_else(|| {
+            entries.push(touched);
+            entries.len() - 1
+        });
+        Place(place)
     }
 
     /// Says which resource it is that stands at a place; where that is said already, it is another one of the same name.

@@ -20,7 +20,7 @@ impl Permissions {
         self.refuse_own(caller, &grant.actor)?;
         let added = self.repository.add(grant).await?;
         let permission = added.ok_or(Failure::PermissionExists)?;
-        permit.touched_permission(permission.id);
+        permit.touched(permission.id);
         Ok(permission)
     }
 }

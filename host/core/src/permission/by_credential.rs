@@ -46,7 +46,7 @@ impl Permissions {
         let path = PermissionPath::of_lookup(asked);
         let permissions = self.repository.on_path(&path).await?;
         for permission in &permissions {
-            permit.touched_permission(permission.id);
+            permit.touched(permission.id);
         }
         Ok(CredentialPermissions { name, permissions })
     }
@@ -70,7 +70,7 @@ impl Permissions {
         }
         let granted = self.repository.grant_uncovered(grants).await?;
         for permission in granted.ok_or(Failure::PermissionExists)? {
-            permit.touched_permission(permission.id);
+            permit.touched(permission.id);
         }
         Ok(())
     }
@@ -91,7 +91,7 @@ impl Permissions {
         self.refuse_own(caller, actor)?;
         let deleted = self.repository.delete_of_actor_on(actor, &path).await?;
         let permission = deleted.ok_or(Failure::PermissionNotFound)?;
-        permit.touched_permission(permission.id);
+        permit.touched(permission.id);
         Ok(())
     }
 }

@@ -58,7 +58,7 @@ impl Permissions {
             .collect();
         let allowed_by = rules.allowing(operation, path.as_str()).cloned();
         if let Some(permission) = &allowed_by {
-            permit.touched_permission(permission.id);
+            permit.touched(permission.id);
         }
         let is_enforced = self.authorization.is_enforced();
         Ok(Explanation {

@@ -34,7 +34,7 @@ impl Permissions {
         let found = self.repository.of_actor_on(actor, &[path]).await?;
         let permission = found.into_iter().next();
         let permission = permission.ok_or(Failure::PermissionNotFound)?;
-        permit.touched_permission(permission.id);
+        permit.touched(permission.id);
         Ok(permission)
     }
 }

@@ -47,7 +47,7 @@ impl Permissions {
             return Err(about_permissions(refused));
         };
         let permit = self.permit_on(caller, operation, &permission.path).await?;
-        permit.touched_permission(id);
+        permit.touched(id);
         Ok((permit, permission))
     }
 

@@ -3,6 +3,7 @@
 //! Relative paths are relative to the file's folder. `KEYWRIGHT_SECTION__NAME` in the environment overrides a setting.
 //! A secret never stands in the configuration: a section names the file or the variable that holds it.
 
+mod authorization;
 mod certificates;
 mod encryption;
 mod identity;
@@ -20,6 +21,7 @@ use figment::{
 use keywright_runtime::{PluginConfig, SandboxConfig};
 use serde::Deserialize;
 
+pub(crate) use authorization::AuthorizationConfig;
 pub(crate) use certificates::CertificatesConfig;
 pub(crate) use encryption::{EncryptionConfig, KeyConfig, KeyProvider};
 pub(crate) use identity::{AuthenticationConfig, DevelopmentConfig};
@@ -38,6 +40,9 @@ pub(crate) struct Config {
     pub(crate) encryption: EncryptionConfig,
     /// How callers prove who they are.
     pub(crate) authentication: AuthenticationConfig,
+    /// Who may do what from the start.
+    #[serde(default)]
+    pub(crate) authorization: AuthorizationConfig,
     /// What all plugins share.
     pub(crate) plugins: SandboxConfig,
     /// The generators, each under the name of the type that it makes.

@@ -1,7 +1,10 @@
 //! `GET /api/v1/data` with `path` or `name-like`: a search.
 
 use axum::response::Response;
-use keywright_core::credential::{CredentialName, EffectiveExpiry, FindNames, FoundCredential};
+use keywright_core::{
+    authorization::Caller,
+    credential::{CredentialName, EffectiveExpiry, FindNames, FoundCredential},
+};
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -99,7 +102,11 @@ impl<'a> FoundBody<'a> {
 }
 
 /// Answers a search.
-pub(super) async fn answer(api: &Api, request: FindRequest) -> Result<Response, ApiFailure> {
+pub(super) async fn answer(
+    api: &Api,
+    caller: &Caller,
+    request: FindRequest,
+) -> Result<Response, ApiFailure> {
     match request.expiry {
         Some(Expiry {
             within_days,
@@ -107,7 +114,7 @@ pub(super) async fn answer(api: &Api, request: FindRequest) -> Result<Response, 
         }) => {
             let found = api
                 .credentials
-                .effective_expiries(&request.names, within_days)
+                .effective_expiries(caller, &request.names, within_days)
                 .await
                 .map_err(|failure| ApiFailure::of(failure, Endpoint::Other))?;
             rendered(&FindResponse {
@@ -117,7 +124,11 @@ pub(super) async fn answer(api: &Api, request: FindRequest) -> Result<Response, 
         expiry => {
             let found = api
                 .credentials
-                .find(request.names, expiry.map(|expiry| expiry.within_days))
+                .find(
+                    caller,
+                    request.names,
+                    expiry.map(|expiry| expiry.within_days),
+                )
                 .await
                 .map_err(|failure| ApiFailure::of(failure, Endpoint::Other))?;
             rendered(&FindResponse {

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use axum::{
+    Extension,
     extract::{Request, State},
     response::Response,
 };
 use keywright_core::{
     Failure,
+    authorization::Caller,
     credential::{CredentialType, Credentials, Generate, Metadata, Parameters, WriteMode},
 };
 use serde_json::{Map, Value};
@@ -148,6 +150,7 @@ fn take_username(members: &mut RequestObject<'_>) -> Result<Option<String>, Body
 /// Generates a credential, or regenerates one.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Arc<Caller>>,
     request: Request,
 ) -> Result<Response, ApiFailure> {
     let body = read_json_body(request, &api.limits).await?;
@@ -157,11 +160,15 @@ pub(crate) async fn handler(
     match request {
         PostRequest::Generate(request) => {
             let generate = request.check(&api.credentials)?;
-            let written = api.credentials.generate(generate).await.map_err(failed)?;
+            let written = api
+                .credentials
+                .generate(&caller, generate)
+                .await
+                .map_err(failed)?;
             rendered(&VersionBody::of_written(&written).map_err(failed)?)
         }
         PostRequest::Regenerate(request) => {
-            regenerate::answer(&api, request, Endpoint::RegenerateThroughData).await
+            regenerate::answer(&api, &caller, request, Endpoint::RegenerateThroughData).await
         }
     }
 }
