@@ -14,5 +14,6 @@ mod lifecycle;
 mod made_elsewhere;
 mod names;
 mod operations;
+mod permissions;
 mod regenerate;
 mod set;
