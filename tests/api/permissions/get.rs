@@ -45,7 +45,7 @@ async fn only_the_permission_on_exactly_this_path_is_found() {
         ("/*", "someone"),
         ("/b", "someone"),
         ("/B", "Someone"),
-        ("/B", "someone "),
+        ("/B", "someone%20"),
         ("/B/", "someone"),
         ("//B", "someone"),
         ("/B%20", "someone"),
