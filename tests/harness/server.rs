@@ -171,14 +171,27 @@ impl Server {
             .header(header::CONTENT_TYPE, "application/json")
     }
 
+    /// Tells the server to read its TLS files again, and waits until it says how that went: the line of its log.
+    pub async fn reload_tls_files(&self) -> String {
+        let told = |log: &str| -> Vec<String> {
+            let lines = log.lines().filter(|line| line.contains("the TLS files"));
+            lines.map(str::to_owned).collect()
+        };
+        let before = told(&self.log()).len();
+        self.signal("HUP");
+        for _ in 0..READY_POLLS_MAX {
+            if let Some(line) = told(&self.log()).get(before) {
+                return line.clone();
+            }
+            tokio::time::sleep(READY_POLL).await;
+        }
+        panic!("the server did not read its TLS files again");
+    }
+
     /// Sends the signal to end, waits until the process has, and returns the folder. Meanwhile the client goes on
     /// answering, without which the server would not know that its connections are idle.
     pub async fn stop(mut self) -> TempDir {
-        let status = Command::new("kill")
-            .arg(self.child.id().to_string())
-            .status()
-            .unwrap();
-        assert!(status.success());
+        self.signal("TERM");
         for _ in 0..READY_POLLS_MAX {
             if let Some(status) = self.child.try_wait().unwrap() {
                 assert!(status.success(), "the server ended with {status}");
@@ -194,6 +207,14 @@ impl Server {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         std::mem::replace(&mut self.directory, TempDir::new().unwrap())
+    }
+
+    fn signal(&self, name: &str) {
+        let status = Command::new("kill")
+            .args(["-s", name, &self.child.id().to_string()])
+            .status()
+            .unwrap();
+        assert!(status.success());
     }
 
     async fn log_in(&self) -> String {

@@ -3,5 +3,6 @@
 pub(crate) mod certificates;
 pub(crate) mod credentials;
 pub(crate) mod interpolation;
+pub(crate) mod management;
 pub(crate) mod operations;
 pub(crate) mod permissions;

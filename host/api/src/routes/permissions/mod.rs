@@ -1,21 +1,15 @@
 //! `/api/v2/permissions`. The older `/api/v1/permissions` stands in `by_credential`.
 
-mod add;
-mod amend;
-mod by_credential;
-mod delete;
-mod explain;
-mod get;
-mod get_by_id;
-mod replace;
+pub(crate) mod add;
+pub(crate) mod amend;
+pub(crate) mod by_credential;
+pub(crate) mod delete;
+pub(crate) mod explain;
+pub(crate) mod get;
+pub(crate) mod get_by_id;
+pub(crate) mod replace;
 
-use std::sync::Arc;
-
-use axum::{
-    Router,
-    extract::{Path, rejection::PathRejection},
-    routing,
-};
+use axum::extract::{Path, rejection::PathRejection};
 use keywright_core::{
     Failure,
     permission::{Actor, Grant, Operation, Operations, Permission, PermissionPath},
@@ -24,30 +18,9 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use crate::{
-    Api,
     request::{BodyRefused, RequestObject},
     response::{ApiFailure, Endpoint},
 };
-
-/// All routes of permissions.
-pub(crate) fn routes() -> Router<Arc<Api>> {
-    let all = routing::get(get::handler).post(add::handler);
-    let one = routing::get(get_by_id::handler)
-        .put(replace::handler)
-        .patch(amend::handler)
-        .delete(delete::handler);
-    let by_credential = routing::get(by_credential::list::handler)
-        .post(by_credential::add::handler)
-        .delete(by_credential::delete::handler);
-    Router::new()
-        .route("/api/v2/permissions", all)
-        .route(
-            "/api/v2/permissions/explain",
-            routing::get(explain::handler),
-        )
-        .route("/api/v2/permissions/{id}", one)
-        .route("/api/v1/permissions", by_credential)
-}
 
 /// A permission as it stands in responses.
 #[derive(Serialize)]

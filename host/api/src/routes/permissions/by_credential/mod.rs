@@ -1,5 +1,5 @@
 //! `/api/v1/permissions`: the older interface, which speaks of the permissions on one credential.
 
-pub(super) mod add;
-pub(super) mod delete;
-pub(super) mod list;
+pub(crate) mod add;
+pub(crate) mod delete;
+pub(crate) mod list;
