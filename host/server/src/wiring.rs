@@ -76,13 +76,8 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
     let runtime = load_plugins(config, cache_key).await?;
 
     let authorization = authorization(&config.authorization, &database).await?;
-    let permissions = Permissions {
-        repository: Arc::new(database.permissions()),
-        credentials: Arc::new(database.credentials()),
-        authorization: authorization.clone(),
-    };
     let credentials = Credentials {
-        authorization,
+        authorization: authorization.clone(),
         repository: Arc::new(database.credentials()),
         sealer: Arc::new(key_ring),
         generators: runtime.generators(),
@@ -101,7 +96,7 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         .map(|_| Announcement::new(&config.server.tls.certificate));
     let router = keywright_api::router(Api {
         credentials,
-        permissions,
+        permissions: permissions(&database, authorization),
         interpolation,
         token_verifier: Some(token_verifier),
         information: Information {
@@ -160,6 +155,14 @@ async fn authorization(
         );
     }
     Ok(Authorization::new(Arc::new(permissions), config.enforced))
+}
+
+fn permissions(database: &SqliteDatabase, authorization: Authorization) -> Permissions {
+    Permissions {
+        repository: Arc::new(database.permissions()),
+        credentials: Arc::new(database.credentials()),
+        authorization,
+    }
 }
 
 /// Loads the plugins on a thread where compiling them holds nobody up.

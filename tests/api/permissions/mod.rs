@@ -8,6 +8,7 @@ mod delete;
 mod explain;
 mod get;
 mod lifetime;
+mod mistakes;
 mod order_of_checks;
 mod replace;
 mod who_may_change;
