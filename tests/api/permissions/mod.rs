@@ -2,6 +2,7 @@
 
 mod add;
 mod amend;
+mod bootstrap;
 mod by_credential;
 mod concurrency;
 mod delete;

@@ -86,7 +86,7 @@ impl Operations {
         Self::from_bits(bits)
     }
 
-    /// The set as it is stored: the sum of 1 read, 2 write, 4 delete, 8 read_acl, 16 write_acl. None when it is no such
+    /// The set as it is stored: the sum of 1 read, 2 write, 4 delete, 8 `read_acl`, 16 `write_acl`. None when it is no such
     /// sum, or 0.
     #[must_use]
     pub fn from_bits(bits: u8) -> Option<Self> {
