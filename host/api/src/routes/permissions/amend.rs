@@ -20,7 +20,7 @@ use crate::{
 /// The operations in a body, which holds nothing else.
 fn read_operations(body: &[u8]) -> Result<Operations, ApiFailure> {
     let names = RequestObject::parse(body).and_then(take_only_operations);
-    parsed_operations(&names.map_err(refused)?).map_err(failed)
+    parsed_operations(&names.map_err(|cause| refused(&cause))?).map_err(failed)
 }
 
 fn take_only_operations(mut members: RequestObject<'_>) -> Result<Vec<String>, BodyRefused> {

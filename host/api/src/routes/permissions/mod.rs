@@ -75,7 +75,10 @@ impl GrantRequest {
 /// Reads the body of a request that names a permission whole.
 fn read_grant(body: &[u8]) -> Result<Grant, ApiFailure> {
     let request = RequestObject::parse(body).and_then(GrantRequest::take);
-    request.map_err(refused)?.grant().map_err(failed)
+    request
+        .map_err(|cause| refused(&cause))?
+        .grant()
+        .map_err(failed)
 }
 
 /// Takes the member `operations`, which must be there and not be empty.
@@ -108,8 +111,8 @@ fn id(id: Result<Path<Uuid>, PathRejection>) -> Result<Uuid, ApiFailure> {
     Ok(id)
 }
 
-fn refused(refused: BodyRefused) -> ApiFailure {
-    ApiFailure::body(&refused, Endpoint::Other)
+fn refused(cause: &BodyRefused) -> ApiFailure {
+    ApiFailure::body(cause, Endpoint::Other)
 }
 
 fn failed(failure: Failure) -> ApiFailure {

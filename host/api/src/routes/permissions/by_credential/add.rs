@@ -52,7 +52,7 @@ impl AddRequest {
         for entry in &self.permissions {
             let grant = entry.grant().map_err(failed)?;
             if grant.path != path {
-                return Err(refused(BodyRefused::MemberMalformed {
+                return Err(refused(&BodyRefused::MemberMalformed {
                     member: "path",
                     expected: "the same as credential_name",
                 }));
@@ -71,7 +71,7 @@ pub(crate) async fn handler(
 ) -> Result<StatusCode, ApiFailure> {
     let body = read_json_body(request, &api.limits).await?;
     let request = RequestObject::parse(&body).and_then(AddRequest::take);
-    let (path, grants) = request.map_err(refused)?.grants()?;
+    let (path, grants) = request.map_err(|cause| refused(&cause))?.grants()?;
     let granted = api.permissions.grant_on_credential(&caller, &path, &grants);
     granted.await.map_err(failed)?;
     Ok(StatusCode::CREATED)
