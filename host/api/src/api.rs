@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use keywright_core::{
-    credential::Credentials, interpolation::Interpolation, permission::Permissions,
+    credential::Credentials, encryption_key::EncryptionKeys, interpolation::Interpolation,
+    permission::Permissions,
 };
 
 use crate::{ServerMode, authentication::TokenVerifier, development_identity::DevelopmentIdentity};
@@ -14,6 +15,8 @@ pub struct Api {
     pub credentials: Credentials,
     /// What can be done with permissions.
     pub permissions: Permissions,
+    /// What can be asked of encryption keys.
+    pub encryption_keys: EncryptionKeys,
     /// What interpolates documents; without it, `POST /api/v1/interpolate` answers 501.
     pub interpolation: Option<Interpolation>,
     /// What checks bearer tokens; without it, none is accepted.

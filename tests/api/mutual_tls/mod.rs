@@ -5,6 +5,8 @@ mod expect;
 mod handshake;
 mod identity;
 mod issued;
+mod measured;
 mod openssl;
 mod reload;
 mod without_authorities;
+mod without_tokens;

@@ -37,11 +37,9 @@ async fn every_write_of_every_route_is_refused_and_everything_else_answers_as_be
                 );
                 assert!(method == Method::HEAD || after.error().contains("read-only"));
             } else {
-                assert_eq!(
-                    (after.status, after.text),
-                    (before.status, before.text),
-                    "{method} {route}"
-                );
+                assert_eq!(after.status, before.status, "{method} {route}");
+                // What tells the mode tells another one now.
+                assert!(after.text == before.text || route == "/management");
             }
         }
     }
