@@ -18,5 +18,6 @@ mod measurements;
 mod mutual_tls;
 mod names;
 mod operations;
+mod permissions;
 mod regenerate;
 mod set;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use keywright_core::{
     credential::Credentials, encryption_key::EncryptionKeys, interpolation::Interpolation,
+    permission::Permissions,
 };
 
 use crate::{
@@ -15,6 +16,8 @@ use crate::{
 pub struct Api {
     /// What can be done with credentials.
     pub credentials: Credentials,
+    /// What can be done with permissions.
+    pub permissions: Permissions,
     /// What can be asked of encryption keys.
     pub encryption_keys: EncryptionKeys,
     /// What interpolates documents; without it, `POST /api/v1/interpolate` answers 501.

@@ -6,7 +6,7 @@ use axum::{
     Router,
     middleware::{from_fn, from_fn_with_state},
 };
-use keywright_core::permission::Operation::{Delete, Read, Write};
+use keywright_core::permission::Operation::{Delete, Read, ReadAcl, Write, WriteAcl};
 use tower::{Layer, util::MapRequestLayer};
 use tower_http::catch_panic::CatchPanicLayer;
 
@@ -22,6 +22,7 @@ use crate::{
     routes::{
         certificates, credentials, interpolation, management,
         operations::{self, no_such_method, no_such_path},
+        permissions,
     },
     server_mode::{self, INTERPOLATE, MANAGEMENT},
     telemetry::{observe, panicked},
@@ -35,6 +36,8 @@ pub fn routes() -> Vec<Route> {
         operation_routes(),
         credential_routes(),
         certificate_routes(),
+        permission_routes(),
+        permission_by_credential_routes(),
     ]
     .into_iter()
     .flatten()
@@ -120,6 +123,59 @@ fn certificate_routes() -> Vec<Route> {
     ]
 }
 
+fn permission_routes() -> Vec<Route> {
+    vec![
+        Route::get(PERMISSIONS, Permission(ReadAcl), permissions::get::handler),
+        Route::post(PERMISSIONS, Permission(WriteAcl), permissions::add::handler),
+        Route::get(
+            "/api/v2/permissions/explain",
+            Permission(ReadAcl),
+            permissions::explain::handler,
+        ),
+        Route::get(
+            ONE_PERMISSION,
+            Permission(ReadAcl),
+            permissions::get_by_id::handler,
+        ),
+        Route::put(
+            ONE_PERMISSION,
+            Permission(WriteAcl),
+            permissions::replace::handler,
+        ),
+        Route::patch(
+            ONE_PERMISSION,
+            Permission(WriteAcl),
+            permissions::amend::handler,
+        ),
+        Route::delete(
+            ONE_PERMISSION,
+            Permission(WriteAcl),
+            permissions::delete::handler,
+        ),
+    ]
+}
+
+fn permission_by_credential_routes() -> Vec<Route> {
+    use permissions::by_credential::{add, delete, list};
+    vec![
+        Route::get(
+            PERMISSIONS_BY_CREDENTIAL,
+            Permission(ReadAcl),
+            list::handler,
+        ),
+        Route::post(
+            PERMISSIONS_BY_CREDENTIAL,
+            Permission(WriteAcl),
+            add::handler,
+        ),
+        Route::delete(
+            PERMISSIONS_BY_CREDENTIAL,
+            Permission(WriteAcl),
+            delete::handler,
+        ),
+    ]
+}
+
 /// The whole service.
 ///
 /// A request passes, from the outside in: the one form of its path, the request's id and its access log, the limits of its
@@ -162,3 +218,9 @@ fn authenticated(routes: Vec<Route>, api: Arc<Api>) -> Router {
 const DATA: &str = "/api/v1/data";
 
 const CERTIFICATE_VERSIONS: &str = "/api/v1/certificates/{certificate_id}/versions";
+
+const PERMISSIONS: &str = "/api/v2/permissions";
+
+const ONE_PERMISSION: &str = "/api/v2/permissions/{id}";
+
+const PERMISSIONS_BY_CREDENTIAL: &str = "/api/v1/permissions";

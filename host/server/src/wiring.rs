@@ -15,6 +15,7 @@ use keywright_core::{
     credential::{BulkRegenerations, Credentials},
     encryption_key::EncryptionKeys,
     interpolation::Interpolation,
+    permission::Permissions,
     ports::{Clock, Identifiers, PermissionRepository, Sealer},
 };
 use keywright_crypto::{KeyRing, X509Certificates};
@@ -74,8 +75,9 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         repository: Arc::new(database.encryption_keys()),
         sealer: Arc::clone(&sealer),
     };
+    let authorization = authorization(&config.authorization, &database).await?;
     let credentials = Credentials {
-        authorization: authorization(&config.authorization, &database).await?,
+        authorization: authorization.clone(),
         repository: Arc::new(database.credentials()),
         sealer,
         generators: runtime.generators(),
@@ -99,6 +101,7 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         .map(|_| Announcement::new(&config.server.tls.certificate));
     let router = keywright_api::router(Api {
         credentials,
+        permissions: permissions(&database, authorization),
         encryption_keys,
         interpolation,
         token_verifier,
@@ -168,6 +171,14 @@ async fn authorization(
         );
     }
     Ok(Authorization::new(Arc::new(permissions), config.enforced))
+}
+
+fn permissions(database: &SqliteDatabase, authorization: Authorization) -> Permissions {
+    Permissions {
+        repository: Arc::new(database.permissions()),
+        credentials: Arc::new(database.credentials()),
+        authorization,
+    }
 }
 
 /// Loads the plugins on a thread where compiling them holds nobody up.

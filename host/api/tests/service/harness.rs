@@ -32,6 +32,7 @@ use keywright_core::{
     credential::{BulkRegenerations, Credentials},
     encryption_key::EncryptionKeys,
     interpolation::Interpolation,
+    permission::Permissions,
     ports::Clock,
 };
 use serde_json::{Value, json};
@@ -113,6 +114,7 @@ pub(crate) struct Service {
     router: Router,
     token: String,
     pub(crate) memory: Arc<Memory>,
+    pub(crate) permissions: Arc<PermissionsInMemory>,
     pub(crate) clock: Arc<StandingClock>,
 }
 
@@ -192,9 +194,10 @@ impl Service {
         certificate_settings: CertificateSettings,
     ) -> Self {
         let memory = Arc::new(Memory::default());
-        let permissions = PermissionsInMemory::for_everything("uaa-client:app");
+        let permissions = Arc::new(PermissionsInMemory::for_everything("uaa-client:app"));
+        let authorization = Authorization::new(Arc::clone(&permissions) as _, true);
         let credentials = Credentials {
-            authorization: Authorization::new(Arc::new(permissions), true),
+            authorization: authorization.clone(),
             repository: Arc::clone(&memory) as _,
             sealer: Arc::new(OpenSealer),
             generators: Arc::new(EchoGenerators),
@@ -214,6 +217,11 @@ impl Service {
                 sealer: Arc::new(OpenSealer),
             },
             credentials,
+            permissions: Permissions {
+                repository: Arc::clone(&permissions) as _,
+                credentials: Arc::clone(&memory) as _,
+                authorization,
+            },
             token_verifier: Some(token_verifier),
             information: Information {
                 identity_provider_url: ISSUER.to_owned(),
@@ -229,6 +237,7 @@ impl Service {
             router: router(api),
             token: trusted_key().sign(&good_claims()),
             memory,
+            permissions,
             clock,
         }
     }

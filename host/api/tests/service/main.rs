@@ -17,6 +17,7 @@ mod logs;
 mod management;
 mod memory;
 mod paths;
+mod permissions;
 mod permissions_in_memory;
 mod read_only;
 mod tokens;
