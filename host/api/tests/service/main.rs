@@ -16,4 +16,5 @@ mod identity_provider;
 mod logs;
 mod memory;
 mod permissions_in_memory;
+mod routes;
 mod tokens;
