@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use keywright_core::{credential::Credentials, interpolation::Interpolation};
 
-use crate::{authentication::TokenVerifier, development_identity::DevelopmentIdentity};
+use crate::{ServerMode, authentication::TokenVerifier, development_identity::DevelopmentIdentity};
 
 /// Everything that the HTTP edge needs.
 pub struct Api {
@@ -18,6 +18,8 @@ pub struct Api {
     pub information: Information,
     /// How much of a request is taken.
     pub limits: Limits,
+    /// The server's mode, and who may switch it.
+    pub server_mode: ServerMode,
     /// The built-in identity provider, which only a development configuration has.
     pub development_identity: Option<DevelopmentIdentity>,
 }

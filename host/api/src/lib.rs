@@ -7,6 +7,7 @@
 //!   status that clients know;
 //! - `response/` renders versions, and holds the one place where a failure becomes a status and a body;
 //! - [`authentication`] finds out who is asking; [`development_identity`] is an identity provider for development;
+//! - `request/path.rs` gives a path the one form by which everything else goes; `server_mode.rs` is read-only mode;
 //! - `telemetry.rs` gives each request its id, its span and its line in the access log.
 //!
 //! To add a verb: write its file, put it into the list of routes in `router.rs` with what its caller needs, and, when a
@@ -21,6 +22,7 @@ mod response;
 mod route;
 mod router;
 mod routes;
+mod server_mode;
 mod telemetry;
 
 pub use api::{Api, Information, Limits};
@@ -29,3 +31,4 @@ pub use axum::Router;
 pub use connection::Connection;
 pub use route::{Access, Route};
 pub use router::{router, routes};
+pub use server_mode::ServerMode;

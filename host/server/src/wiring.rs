@@ -105,6 +105,7 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
             body_bytes_max: config.server.request_bytes_max,
             body_deadline: Duration::from_secs(config.server.body_seconds_max),
         },
+        server_mode: config.management.server_mode()?,
         development_identity,
     });
     Ok(Served {

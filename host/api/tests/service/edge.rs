@@ -86,14 +86,7 @@ async fn a_wrong_method_is_not_found_with_an_empty_body() {
 #[tokio::test]
 async fn an_unknown_path_is_not_found_with_an_error() {
     let service = Service::new();
-    for path in [
-        "/",
-        "/api",
-        "/api/v1",
-        "/api/v1/dat",
-        "/api/v1/data/a/b",
-        "/%69nfo",
-    ] {
+    for path in ["/", "/api", "/api/v1", "/api/v1/dat", "/api/v1/data/a/b"] {
         let answer = service.get(path).await;
         assert_eq!(answer.status, StatusCode::NOT_FOUND, "{path}");
         assert!(!answer.error().is_empty());

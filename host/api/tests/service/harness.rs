@@ -18,7 +18,7 @@ use axum::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use keywright_api::{
-    Api, Information, Limits,
+    Api, Information, Limits, ServerMode,
     authentication::{HttpsIdentityProvider, StaticKey, TokenVerifier},
     development_identity::{
         DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser, Grant,
@@ -47,6 +47,9 @@ use crate::{
 };
 
 pub(crate) const ISSUER: &str = "https://localhost/identity";
+
+/// Who has a good token. This actor may manage the server.
+pub(crate) const ACTOR: &str = "uaa-client:app";
 
 /// The time at which every service begins, in seconds since 1970.
 pub(crate) const NOW_SECONDS: i64 = 1_800_000_000;
@@ -204,6 +207,7 @@ impl Service {
                 api_level: Information::API_LEVEL.to_owned(),
             },
             limits,
+            server_mode: ServerMode::new([ACTOR.to_owned()]),
             development_identity: Some(development_identity(Arc::clone(&clock) as _)),
         };
         Self {

@@ -15,6 +15,8 @@ mod identity;
 mod identity_provider;
 mod logs;
 mod memory;
+mod paths;
 mod permissions_in_memory;
+mod read_only;
 mod routes;
 mod tokens;

@@ -143,6 +143,13 @@ async fn service_with_probes() -> (Service, Vec<Probe>) {
     let probes = vec![
         probe("GET", "/health", "/health".into(), Value::Null),
         probe("GET", "/info", "/info".into(), Value::Null),
+        probe("GET", "/management", "/management".into(), Value::Null),
+        probe(
+            "POST",
+            "/management",
+            "/management".into(),
+            json!({"read_only_mode": false}),
+        ),
         probe("GET", "/version", "/version".into(), Value::Null),
         probe("GET", DATA, by_name("name=/guarded/it"), Value::Null),
         probe(

@@ -7,6 +7,7 @@ mod authorization;
 mod certificates;
 mod encryption;
 mod identity;
+mod management;
 
 use std::{
     collections::BTreeMap,
@@ -25,6 +26,7 @@ pub(crate) use authorization::AuthorizationConfig;
 pub(crate) use certificates::CertificatesConfig;
 pub(crate) use encryption::{EncryptionConfig, KeyConfig, KeyProvider};
 pub(crate) use identity::{AuthenticationConfig, DevelopmentConfig};
+pub(crate) use management::ManagementConfig;
 
 use crate::started::StartRefused;
 
@@ -53,6 +55,9 @@ pub(crate) struct Config {
     /// What holds for all certificates that the server makes.
     #[serde(default)]
     pub(crate) certificates: CertificatesConfig,
+    /// The management of the server.
+    #[serde(default)]
+    pub(crate) management: ManagementConfig,
     /// What `/info` and `/version` say.
     #[serde(default)]
     pub(crate) info: InfoConfig,
