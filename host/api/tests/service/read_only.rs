@@ -38,6 +38,9 @@ async fn every_write_of_every_route_is_refused_and_everything_else_answers_as_be
                     "{method} {route}"
                 );
                 assert!(method == Method::HEAD || after.error().contains("read-only"));
+            } else if (&method, route.as_str()) == (&Method::GET, "/management") {
+                // The one answer that tells the mode.
+                assert_eq!(after.text, r#"{"read_only_mode":true}"#);
             } else {
                 assert_eq!(
                     (after.status, after.text),
