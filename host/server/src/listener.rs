@@ -102,7 +102,7 @@ impl Connections {
     }
 
     fn spawn(&self, stream: TcpStream, peer: SocketAddr, place: OwnedSemaphorePermit) {
-        let acceptor = self.tls.acceptor();
+        let tls = Arc::clone(&self.tls);
         let protocol = Arc::clone(&self.protocol);
         let watcher = self.graceful.watcher();
         let router = self.router.clone();
@@ -111,7 +111,7 @@ impl Connections {
             let _place = place;
             // Small answers must not wait for the client's acknowledgement of earlier ones.
             let _ = stream.set_nodelay(true);
-            let stream = match timeout(handshake_time_max, acceptor.accept(stream)).await {
+            let stream = match timeout(handshake_time_max, tls.accept(stream)).await {
                 Ok(Ok(stream)) => stream,
                 Ok(Err(cause)) => {
                     tracing::debug!(client.address = %peer, error = %cause, "TLS handshake failed");
