@@ -8,3 +8,6 @@ mod issued;
 mod openssl;
 mod reload;
 mod without_authorities;
+
+pub(crate) use expect::server_knowing_with;
+pub(crate) use issued::{Authority, Contents};
