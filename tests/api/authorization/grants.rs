@@ -57,10 +57,7 @@ impl Grant {
     /// Every combination: nothing; each operation alone, all, and all but each, on each path that covers the credential;
     /// and all on each path that does not.
     pub(super) fn all() -> Vec<Self> {
-        let mut all = vec![Self {
-            path: PathOf::Name,
-            operations: Vec::new(),
-        }];
+        let mut all = vec![Self::none()];
         let mut covering = vec![PathOf::Name];
         covering.extend((1..=LEVELS).map(PathOf::Enclosing));
         for path in covering {
@@ -75,6 +72,14 @@ impl Grant {
             operations: OPERATIONS.to_vec(),
         }));
         all
+    }
+
+    /// No permission.
+    pub(super) fn none() -> Self {
+        Self {
+            path: PathOf::Name,
+            operations: Vec::new(),
+        }
     }
 
     /// A few of them: enough to see whether they make a difference at all.
@@ -146,7 +151,8 @@ pub(super) fn permissions(cases: &[Case], grants: &[Grant]) -> String {
     text
 }
 
-fn permission(path: &str, actors: &[String], operations: &[&str]) -> String {
+/// A permission, as a section of the configuration.
+pub(super) fn permission(path: &str, actors: &[String], operations: &[&str]) -> String {
     format!(
         "[[authorization.permissions]]\npath = {path:?}\nactors = {actors:?}\noperations = {operations:?}\n"
     )

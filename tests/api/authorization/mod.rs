@@ -2,5 +2,9 @@
 
 mod cases;
 mod grants;
+mod listings;
 mod matrix;
+mod not_found;
+mod order;
+mod rows;
 mod world;
