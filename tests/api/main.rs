@@ -14,6 +14,7 @@ mod keys;
 mod lifecycle;
 mod made_elsewhere;
 mod management;
+mod measurements;
 mod mutual_tls;
 mod names;
 mod operations;

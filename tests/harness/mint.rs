@@ -97,7 +97,13 @@ pub fn other_key() -> EncodingKey {
 
 /// Signs any header and claims with any algorithm, whether they fit or not.
 pub fn sign(header: &Value, claims: &Value, algorithm: Algorithm, key: &EncodingKey) -> String {
-    let message = format!("{}.{}", encode(header), encode(claims));
+    sign_texts(&header.to_string(), &claims.to_string(), algorithm, key)
+}
+
+/// Signs any two texts as header and claims, whether they are JSON or not.
+pub fn sign_texts(header: &str, claims: &str, algorithm: Algorithm, key: &EncodingKey) -> String {
+    let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
+    let message = format!("{}.{}", part(header), part(claims));
     let signature = crypto::sign(message.as_bytes(), key, algorithm).unwrap();
     format!("{message}.{signature}")
 }
@@ -117,6 +123,21 @@ pub fn claims_of(token: &str) -> Value {
 pub async fn present(server: &Server, token: &str) -> Answer {
     let request = server.request(Method::GET, "/version").bearer_auth(token);
     server.send(request).await
+}
+
+/// Presents a token that must not let its bearer pass: with this code, words in a body of nothing but texts, and a challenge
+/// that names the code of RFC 6750 (section 3.1).
+pub async fn expect_refused(server: &Server, token: &str, code: &str, attack: &str) {
+    let (status, challenge) = match code {
+        "insufficient_scope" => (403, r#"Bearer error="insufficient_scope""#),
+        _ => (401, r#"Bearer error="invalid_token""#),
+    };
+    let answer = present(server, token).await;
+    assert_eq!(answer.status, status, "{attack}: {answer:?}");
+    assert_eq!(answer.error(), code, "{attack}");
+    assert!(answer.json()["error_description"].is_string(), "{attack}");
+    let challenged = answer.header("www-authenticate").unwrap();
+    assert!(challenged.starts_with(challenge), "{attack}: {challenged}");
 }
 
 /// The time, in seconds since 1970.

@@ -15,6 +15,10 @@ pub struct Options {
     tls_settings: String,
     without_resolver: bool,
     identity_provider: Option<String>,
+    encryption: Option<String>,
+    is_watched: bool,
+    authentication_settings: String,
+    without_tokens: bool,
 }
 
 impl Options {
@@ -53,9 +57,34 @@ impl Options {
         self
     }
 
+    /// More lines of the section `authentication`.
+    pub fn authentication_settings(mut self, lines: &str) -> Self {
+        self.authentication_settings.push_str(lines);
+        self.authentication_settings.push('\n');
+        self
+    }
+
     /// No identity provider of its own: it trusts the one at this address, another test server's.
     pub fn identity_provider(mut self, url: &str) -> Self {
         self.identity_provider = Some(url.to_owned());
+        self
+    }
+
+    /// Other encryption keys than the one that all tests share: the lines of their sections.
+    pub fn encryption(mut self, sections: &str) -> Self {
+        self.encryption = Some(sections.to_owned());
+        self
+    }
+
+    /// A management address, on a port that is free, so that the test can read what the server measures.
+    pub fn watched(mut self) -> Self {
+        self.is_watched = true;
+        self
+    }
+
+    /// Nothing that could check tokens.
+    pub fn without_tokens(mut self) -> Self {
+        self.without_tokens = true;
         self
     }
 
@@ -72,7 +101,7 @@ impl Options {
     }
 
     pub(crate) fn has_own_identity_provider(&self) -> bool {
-        self.identity_provider.is_none()
+        self.identity_provider.is_none() && !self.without_tokens
     }
 
     pub(crate) fn variables(&self) -> impl Iterator<Item = &(String, String)> {
@@ -94,11 +123,7 @@ private_key = "{private_key}"
 [storage]
 file = "keywright.db"
 
-[[encryption.keys]]
-provider = "raw"
-file = "{encryption_key}"
-active = true
-
+{encryption}
 {authentication}
 [authorization]
 enforced = {is_enforced}
@@ -119,7 +144,7 @@ format = "json"
             tls_settings = self.tls_settings,
             certificate = key("server.pem"),
             private_key = key("server-key.pem"),
-            encryption_key = key("encryption.key"),
+            encryption = self.encryption_keys(),
             authentication = self.authentication(port),
             is_enforced = !self.without_enforcement,
             cache = workspace().join("target/test-plugin-cache").display(),
@@ -134,21 +159,36 @@ format = "json"
             let _ = writeln!(text, "\n[resolver]\ncomponent = \"{resolver}\"");
             let _ = writeln!(text, "[resolver.limits]\ninput_bytes_max = 1114112");
         }
+        if self.is_watched {
+            text.push_str("\n[management]\nlisten = \"127.0.0.1:0\"\n");
+        }
         text.push_str(&self.extra);
         text
     }
 
+    fn encryption_keys(&self) -> String {
+        self.encryption.clone().unwrap_or_else(|| {
+            let file = key_file("encryption.key");
+            let file = file.display();
+            format!("[[encryption.keys]]\nprovider = \"raw\"\nfile = \"{file}\"\nactive = true\n")
+        })
+    }
+
     fn authentication(&self, port: u16) -> String {
+        if self.without_tokens {
+            return String::new();
+        }
         if let Some(url) = &self.identity_provider {
             return format!(
-                "[authentication]\nurl = \"{url}\"\ntrusted_authorities = \"{}\"\n",
-                key_file("ca.pem").display()
+                "[authentication]\nurl = \"{url}\"\ntrusted_authorities = \"{}\"\n{}\n",
+                key_file("ca.pem").display(),
+                self.authentication_settings,
             );
         }
         format!(
             r#"[authentication]
 url = "https://127.0.0.1:{port}/identity"
-
+{authentication_settings}
 [development_identity_provider]
 signing_key = "{signing_key}"
 access_token_seconds = 600
@@ -167,6 +207,7 @@ id = "3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10"
 name = "developer"
 password = "developer-password"
 "#,
+            authentication_settings = self.authentication_settings,
             signing_key = key_file("token-signing-key.pem").display(),
         )
     }

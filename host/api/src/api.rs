@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use keywright_core::{credential::Credentials, interpolation::Interpolation};
+use keywright_core::{
+    credential::Credentials, encryption_key::EncryptionKeys, interpolation::Interpolation,
+};
 
 use crate::{ServerMode, authentication::TokenVerifier, development_identity::DevelopmentIdentity};
 
@@ -10,6 +12,8 @@ use crate::{ServerMode, authentication::TokenVerifier, development_identity::Dev
 pub struct Api {
     /// What can be done with credentials.
     pub credentials: Credentials,
+    /// What can be asked of encryption keys.
+    pub encryption_keys: EncryptionKeys,
     /// What interpolates documents; without it, `POST /api/v1/interpolate` answers 501.
     pub interpolation: Option<Interpolation>,
     /// What checks bearer tokens; without it, none is accepted.

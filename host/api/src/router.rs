@@ -46,6 +46,11 @@ fn operation_routes() -> Vec<Route> {
         Route::get("/info", Open, operations::info::handler),
         Route::get(MANAGEMENT, Identity, management::get::handler),
         Route::post(MANAGEMENT, Identity, management::set::handler),
+        Route::get(
+            "/api/v1/key-usage",
+            Identity,
+            operations::key_usage::handler,
+        ),
         Route::get("/version", Identity, operations::version::handler),
     ]
 }

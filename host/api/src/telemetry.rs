@@ -11,7 +11,7 @@ use axum::{
 use tracing::{Instrument, field::Empty};
 use uuid::Uuid;
 
-use crate::response::ApiFailure;
+use crate::{measure::MeasuredRequest, response::ApiFailure};
 
 /// Runs a request in a span with a fresh id, logs how it ended, and marks the response with the id and the product.
 ///
@@ -27,8 +27,10 @@ pub(crate) async fn observe(request: Request, next: Next) -> Response {
     let started = Instant::now();
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
+    let measured = MeasuredRequest::begin(route.as_ref(), &method);
     let answered = async {
         let response = next.run(request).await;
+        measured.answered(response.status());
         tracing::info!(
             target: "keywright_api::access",
             {

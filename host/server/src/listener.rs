@@ -20,6 +20,7 @@ use tower::util::MapRequest;
 
 use crate::{
     config::ServerSection,
+    measurements::{handshake_failed, handshake_timed_out},
     started::StartRefused,
     tls::{self, Tls},
     wiring::Served,
@@ -114,10 +115,12 @@ impl Connections {
             let stream = match timeout(handshake_time_max, tls.accept(stream)).await {
                 Ok(Ok(stream)) => stream,
                 Ok(Err(cause)) => {
+                    handshake_failed(&cause);
                     tracing::debug!(client.address = %peer, error = %cause, "TLS handshake failed");
                     return;
                 }
                 Err(_) => {
+                    handshake_timed_out();
                     tracing::debug!(client.address = %peer, "TLS handshake took too long");
                     return;
                 }

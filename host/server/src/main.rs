@@ -1,16 +1,20 @@
 //! `keywright`: the server, and the commands around it.
 //!
 //! Read [`wiring`] first: it is where the crates of the host meet. Everything else here is the edge of the process:
-//! [`config`], [`tls`], [`listener`], [`telemetry`], and [`development`], which makes a configuration for a newcomer.
+//! [`config`], [`tls`], [`listener`], [`management`], [`telemetry`], [`measurements`], and [`development`], which makes a
+//! configuration for a newcomer.
 
 mod cli;
 mod config;
 mod development;
 mod keys;
 mod listener;
+mod management;
+mod measurements;
 mod started;
 mod telemetry;
 mod tls;
+mod tokens;
 mod wiring;
 
 use std::process::ExitCode;

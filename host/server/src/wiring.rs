@@ -4,10 +4,7 @@ use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 use keywright_api::{
-    Api, Information, Limits, Router,
-    authentication::{
-        HttpsIdentityProvider, HttpsIdentityProviderSettings, StaticKey, TokenVerifier,
-    },
+    Api, Information, Limits, Management, Router,
     development_identity::{
         DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser, Grant,
     },
@@ -16,21 +13,23 @@ use keywright_core::{
     Secret,
     authorization::Authorization,
     credential::{BulkRegenerations, Credentials},
+    encryption_key::EncryptionKeys,
     interpolation::Interpolation,
-    ports::{Clock, Identifiers, PermissionRepository},
+    ports::{Clock, Identifiers, PermissionRepository, Sealer},
 };
-use keywright_crypto::X509Certificates;
+use keywright_crypto::{KeyRing, X509Certificates};
 use keywright_runtime::{Runtime, RuntimeConfig, SystemRandom};
 use keywright_storage::{SqliteDatabase, SqliteOptions};
 use uuid::Uuid;
-use zeroize::Zeroizing;
 
 use crate::{
-    config::{AuthenticationConfig, AuthorizationConfig, Config, DevelopmentConfig, ServerSection},
+    config::{AuthorizationConfig, Config, DevelopmentConfig, ServerSection},
     development::{Announcement, IDENTITY_PATH},
     keys,
+    measurements::{MeasurementsPage, Recorder, StoredCounts},
     started::StartRefused,
     tls::Tls,
+    tokens::token_verifier,
 };
 
 /// What the listener serves.
@@ -39,6 +38,8 @@ pub(crate) struct Served {
     pub(crate) tls: Arc<Tls>,
     /// What answers requests.
     pub(crate) router: Router,
+    /// What answers on the management address, where there is one.
+    pub(crate) management: Option<Router>,
     /// What is said once the listener is there.
     pub(crate) announcement: Option<Announcement>,
     /// The database, to be closed at the end.
@@ -50,15 +51,12 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
     tracing::info!(keywright.version = env!("CARGO_PKG_VERSION"), "starting");
     // Whoever else of this process speaks TLS must use the same provider; a second installation changes nothing.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let recorder = Recorder::install_for(&config.management)?;
     let tls = Arc::new(Tls::load(&config.server.tls)?);
     tls.reload_on_hangup()?;
-    let certificate_settings = config.certificates.settings()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let development_identity = development_identity(config, &clock)?;
-    let token_verifier = match &development_identity {
-        Some(identity) => identity.token_verifier(Arc::clone(&clock)),
-        None => token_verifier(&config.authentication, clock.clone())?,
-    };
+    let token_verifier = token_verifier(config, development_identity.as_ref(), clock.clone())?;
 
     let identifiers: Arc<dyn Identifiers> = Arc::new(RandomIdentifiers);
     let database = open_database(config, Arc::clone(&identifiers)).await?;
@@ -69,18 +67,20 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         clock.now(),
     )
     .await?;
-    let cache_key = key_ring
-        .derive(PLUGIN_CACHE_LABEL)
-        .map_err(|cause| StartRefused::while_doing("deriving the plugin cache's key", cause))?;
-    let runtime = load_plugins(config, cache_key).await?;
+    let runtime = load_plugins(config, &key_ring).await?;
 
+    let sealer: Arc<dyn Sealer> = Arc::new(key_ring);
+    let encryption_keys = EncryptionKeys {
+        repository: Arc::new(database.encryption_keys()),
+        sealer: Arc::clone(&sealer),
+    };
     let credentials = Credentials {
         authorization: authorization(&config.authorization, &database).await?,
         repository: Arc::new(database.credentials()),
-        sealer: Arc::new(key_ring),
+        sealer,
         generators: runtime.generators(),
         certificates: Arc::new(X509Certificates),
-        certificate_settings,
+        certificate_settings: config.certificates.settings()?,
         bulk_regenerations: BulkRegenerations::default(),
         clock,
         identifiers,
@@ -89,28 +89,28 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         credentials: credentials.clone(),
         resolver,
     });
+    let management = recorder.map(|recorder| {
+        let stored = StoredCounts::new(&credentials, encryption_keys.clone());
+        let page = recorder.page(runtime.lanes(), database.clone(), stored);
+        management_router(&credentials, page)
+    });
     let announcement = development_identity
         .as_ref()
         .map(|_| Announcement::new(&config.server.tls.certificate));
     let router = keywright_api::router(Api {
         credentials,
+        encryption_keys,
         interpolation,
-        token_verifier: Some(token_verifier),
-        information: Information {
-            identity_provider_url: config.authentication.url.clone(),
-            application_name: config.info.name.clone(),
-            api_level: config.info.api_version.clone(),
-        },
-        limits: Limits {
-            body_bytes_max: config.server.request_bytes_max,
-            body_deadline: Duration::from_secs(config.server.body_seconds_max),
-        },
+        token_verifier,
+        information: information(config),
+        limits: limits(&config.server),
         server_mode: config.management.server_mode()?,
         development_identity,
     });
     Ok(Served {
         tls,
         router,
+        management,
         announcement,
         database,
     })
@@ -121,6 +121,28 @@ const PLUGIN_CACHE_LABEL: &str = "compiled plugins";
 
 /// How long a request waits for the database before it is answered with 503.
 const DATABASE_WAIT_MAX: Duration = Duration::from_secs(10);
+
+fn information(config: &Config) -> Information {
+    Information {
+        identity_provider_url: config.authentication.url.clone().unwrap_or_default(),
+        application_name: config.info.name.clone(),
+        api_level: config.info.api_version.clone(),
+    }
+}
+
+fn limits(config: &ServerSection) -> Limits {
+    Limits {
+        body_bytes_max: config.request_bytes_max,
+        body_deadline: Duration::from_secs(config.body_seconds_max),
+    }
+}
+
+fn management_router(credentials: &Credentials, page: MeasurementsPage) -> Router {
+    keywright_api::management_router(Management {
+        repository: Arc::clone(&credentials.repository),
+        measurements: Arc::new(page),
+    })
+}
 
 async fn open_database(
     config: &Config,
@@ -155,10 +177,10 @@ async fn authorization(
 }
 
 /// Loads the plugins on a thread where compiling them holds nobody up.
-async fn load_plugins(
-    config: &Config,
-    cache_key: Zeroizing<[u8; 32]>,
-) -> Result<Runtime, StartRefused> {
+async fn load_plugins(config: &Config, key_ring: &KeyRing) -> Result<Runtime, StartRefused> {
+    let cache_key = key_ring
+        .derive(PLUGIN_CACHE_LABEL)
+        .map_err(|cause| StartRefused::while_doing("deriving the plugin cache's key", cause))?;
     let plugins = RuntimeConfig {
         sandbox: config.plugins.clone(),
         generators: config.generators.clone(),
@@ -168,40 +190,6 @@ async fn load_plugins(
         .await
         .map_err(|cause| StartRefused::while_doing("loading the plugins", cause))?
         .map_err(|cause| StartRefused::while_doing("loading the plugins", cause))
-}
-
-fn token_verifier(
-    config: &AuthenticationConfig,
-    clock: Arc<dyn Clock>,
-) -> Result<TokenVerifier, StartRefused> {
-    if let Some(key) = &config.static_key {
-        let public_key_pem = fs::read_to_string(&key.public_key).map_err(|cause| {
-            StartRefused::file("reading the token verification key", &key.public_key, cause)
-        })?;
-        let key = StaticKey {
-            public_key_pem: &public_key_pem,
-            issuer: &key.issuer,
-        };
-        return TokenVerifier::with_static_key(&key, clock)
-            .map_err(|cause| StartRefused::while_doing("using the token verification key", cause));
-    }
-    let trusted_certificates_pem = match &config.trusted_authorities {
-        Some(path) => Some(fs::read_to_string(path).map_err(|cause| {
-            StartRefused::file(
-                "reading the authorities trusted for the identity provider",
-                path,
-                cause,
-            )
-        })?),
-        None => None,
-    };
-    let provider = HttpsIdentityProvider::new(&HttpsIdentityProviderSettings {
-        url: config.internal_url.as_ref().unwrap_or(&config.url).clone(),
-        trusted_certificates_pem,
-        timeout: HttpsIdentityProviderSettings::TIMEOUT,
-    })
-    .map_err(|cause| StartRefused::while_doing("using the identity provider's address", cause))?;
-    Ok(TokenVerifier::with_identity_provider(provider, clock))
 }
 
 fn development_identity(
@@ -223,11 +211,16 @@ fn development_identity(
             cause,
         )
     })?;
+    let issuer = config.authentication.url.clone().ok_or_else(|| {
+        StartRefused::new(
+            "the development identity provider needs its own address as authentication.url",
+        )
+    })?;
     let settings = DevelopmentIdentitySettings {
         signing_key_pem: Secret::new(signing_key),
-        issuer: config.authentication.url.clone(),
+        issuer,
         path_prefix: IDENTITY_PATH.to_owned(),
-        clients: development_clients(development),
+        clients: development_clients(development, &config.authentication.scopes_required),
         users: development
             .users
             .iter()
@@ -235,7 +228,7 @@ fn development_identity(
                 id: user.id,
                 name: user.name.clone(),
                 password: Secret::new(user.password.clone()),
-                scopes: scopes(),
+                scopes: config.authentication.scopes_required.clone(),
             })
             .collect(),
     };
@@ -256,7 +249,10 @@ fn refuse_other_than_loopback(server: &ServerSection) -> Result<(), StartRefused
     )))
 }
 
-fn development_clients(development: &DevelopmentConfig) -> Vec<DevelopmentClient> {
+fn development_clients(
+    development: &DevelopmentConfig,
+    scopes: &[String],
+) -> Vec<DevelopmentClient> {
     let seconds = |seconds: u32| Duration::from_secs(seconds.into());
     let clients = development.clients.iter();
     clients
@@ -272,16 +268,11 @@ fn development_clients(development: &DevelopmentConfig) -> Vec<DevelopmentClient
                     Grant::RefreshToken,
                 ]
             },
-            scopes: scopes(),
+            scopes: scopes.to_vec(),
             access_token_lifetime: seconds(development.access_token_seconds),
             refresh_token_lifetime: seconds(development.refresh_token_seconds),
         })
         .collect()
-}
-
-/// The scopes that every token needs.
-fn scopes() -> Vec<String> {
-    ["credhub.read", "credhub.write"].map(str::to_owned).into()
 }
 
 /// The time of the system.

@@ -2,40 +2,104 @@
 
 use std::fs;
 
+use jsonwebtoken::{Algorithm, EncodingKey};
 use keywright_harness::{Options, Program, Server, key_file};
-use serde_json::json;
+use serde_json::{Value, json};
+use tempfile::TempDir;
 
-use super::mint::{Mint, present};
+use super::mint::{expect_refused, present, seconds_since_epoch, sign, signing_key};
 
 const ISSUER: &str = "https://issuer.example/oauth/token";
 
 #[tokio::test]
 async fn a_configured_key_checks_tokens_though_no_provider_answers() {
-    let provider = Server::start().await;
-    let public_key = provider.directory().join("token-public-key.pem");
-    let signing_key = key_file("token-signing-key.pem");
-    let arguments = ["pkey", "-pubout", "-in", signing_key.to_str().unwrap()];
-    let pem = Program::run("openssl", &arguments, "").expect_success();
-    fs::write(&public_key, pem).unwrap();
-    let server = Server::start_with(&options(public_key.to_str().unwrap())).await;
-
-    let mint = Mint::of(&provider).await;
-    for (issuer, status) in [(ISSUER, 200), ("https://issuer.example", 401), ("", 401)] {
-        let token = mint.token(&mint.claims_with("iss", json!(issuer)));
-        let answer = present(&server, &token).await;
-        assert_eq!(answer.status, status, "{issuer}: {answer:?}");
+    let rsa = fs::read_to_string(key_file("token-signing-key.pem")).unwrap();
+    let p256 = private_key(&["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"]);
+    let ec_key = EncodingKey::from_ec_pem(p256.as_bytes()).unwrap();
+    for (public_key, key, algorithm, other_algorithm) in [
+        (
+            public(&rsa, &["pkey", "-pubout"]),
+            signing_key(),
+            Algorithm::RS256,
+            "ES256",
+        ),
+        (
+            public(&rsa, &["rsa", "-RSAPublicKey_out"]),
+            signing_key(),
+            Algorithm::RS256,
+            "ES256",
+        ),
+        (
+            public(&p256, &["pkey", "-pubout"]),
+            ec_key,
+            Algorithm::ES256,
+            "RS256",
+        ),
+    ] {
+        let directory = TempDir::new().unwrap();
+        fs::write(directory.path().join("key.pem"), public_key).unwrap();
+        let server = Server::start_in(directory, &options("key.pem")).await;
+        let name = format!("{algorithm:?}");
+        let token = |header: Value, issuer: &str| sign(&header, &claims(issuer), algorithm, &key);
+        for header in [json!({"alg": name}), json!({"alg": name, "kid": "any"})] {
+            present(&server, &token(header, ISSUER)).await.expect(200);
+        }
+        for issuer in [
+            "https://issuer.example",
+            "https://issuer.example/oauth/token/",
+            "",
+        ] {
+            let token = token(json!({"alg": name}), issuer);
+            expect_refused(&server, &token, "invalid_token", issuer).await;
+        }
+        let confused = token(json!({"alg": other_algorithm}), ISSUER);
+        expect_refused(&server, &confused, "invalid_token", &name).await;
     }
-    assert_eq!(
-        present(&server, provider.token()).await.expect(401).error(),
-        "invalid_token"
-    );
 }
 
-#[tokio::test]
-async fn a_configured_key_that_is_none_is_refused_at_start() {
-    let certificate = key_file("server.pem");
-    let log = Server::refusal(&options(certificate.to_str().unwrap()));
-    assert!(log.contains("key"), "{log}");
+#[test]
+fn a_configured_key_that_can_check_no_token_is_refused_at_start() {
+    let p384 = private_key(&["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-384"]);
+    let short = private_key(&["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:1024"]);
+    let ed25519 = private_key(&["-algorithm", "ED25519"]);
+    let rsa = fs::read_to_string(key_file("token-signing-key.pem")).unwrap();
+    let neither = "neither an RSA nor a P-256 public key";
+    for (content, told) in [
+        (fs::read_to_string(key_file("server.pem")).unwrap(), neither),
+        (rsa, neither),
+        (public(&p384, &["pkey", "-pubout"]), neither),
+        (public(&ed25519, &["pkey", "-pubout"]), neither),
+        (public(&short, &["pkey", "-pubout"]), "shorter than 2048"),
+        (
+            "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n".to_owned(),
+            neither,
+        ),
+        (String::new(), neither),
+    ] {
+        let directory = TempDir::new().unwrap();
+        let file = directory.path().join("key.pem");
+        fs::write(&file, &content).unwrap();
+        let log = Server::refusal(&options(file.to_str().unwrap()));
+        assert!(log.contains(told), "{content}: {log}");
+    }
+}
+
+fn claims(issuer: &str) -> Value {
+    json!({
+        "iss": issuer,
+        "exp": seconds_since_epoch() + 600,
+        "client_id": "developer",
+        "grant_type": "client_credentials",
+        "scope": ["credhub.read", "credhub.write"],
+    })
+}
+
+fn private_key(kind: &[&str]) -> String {
+    Program::run("openssl", &[&["genpkey"], kind].concat(), "").expect_success()
+}
+
+fn public(private_key: &str, command: &[&str]) -> String {
+    Program::run("openssl", command, private_key).expect_success()
 }
 
 fn options(public_key: &str) -> Options {

@@ -140,6 +140,12 @@ fn reads() -> Vec<Case> {
             ..USUAL
         },
         Case {
+            name: "key-usage",
+            needs: None,
+            request: |_| get("/api/v1/key-usage"),
+            ..USUAL
+        },
+        Case {
             name: "version",
             needs: None,
             request: |_| get("/version"),

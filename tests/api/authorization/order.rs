@@ -288,9 +288,9 @@ async fn who_may_write_a_certificate_by_its_id_needs_nothing_on_its_authority() 
     let server = Server::start_with(&options).await;
     generate_certificate(&server, "/ca", json!({"is_ca": true})).await;
     generate_certificate(&server, "/leaf", json!({"ca": "/ca"})).await;
-    let leaf = Certificate::named(&server, "/leaf").await.id().to_owned();
+    let leaf = Certificate::named(&server, "/leaf").await;
     let writer = server.as_client("writer").await;
-    let by_id = format!("/api/v1/certificates/{leaf}/regenerate");
+    let by_id = leaf.path("regenerate");
     writer.post(&by_id, json!({})).await.expect(200);
     let by_name = json!({"name": "/leaf"});
     writer.post("/api/v1/regenerate", by_name).await.expect(404);

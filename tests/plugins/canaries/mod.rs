@@ -1,6 +1,7 @@
 //! Secrets planted in every field of every type are found in no log line, no error and no database file.
 
 mod errors;
+mod measurements;
 mod places;
 mod stored;
 mod tokens;

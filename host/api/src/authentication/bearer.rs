@@ -8,7 +8,7 @@ use axum::{
 };
 
 use super::TokenRefused;
-use crate::response::ApiFailure;
+use crate::{measure::authentication_failed, response::ApiFailure};
 
 /// The token in the `Authorization` header. Another scheme than `Bearer` counts as no credentials at all.
 ///
@@ -38,7 +38,7 @@ impl From<TokenRefused> for ApiFailure {
             TokenRefused::Absent => Self::unauthenticated(
                 StatusCode::UNAUTHORIZED,
                 "access_denied",
-                "the request needs an access token",
+                "the request needs an access token, or a client certificate where the server takes one",
                 "Bearer",
             ),
             TokenRefused::Expired => Self::unauthenticated(
@@ -53,11 +53,11 @@ impl From<TokenRefused> for ApiFailure {
                 "the access token is not valid here",
                 r#"Bearer error="invalid_token""#,
             ),
-            TokenRefused::ScopesMissing => Self::unauthenticated(
+            TokenRefused::ScopesMissing(required) => Self::unauthenticated(
                 StatusCode::FORBIDDEN,
                 "insufficient_scope",
-                "the access token does not have the scopes credhub.read and credhub.write",
-                r#"Bearer error="insufficient_scope", scope="credhub.read credhub.write""#,
+                "the access token lacks a scope that is required here",
+                format!(r#"Bearer error="insufficient_scope", scope="{required}""#),
             ),
             TokenRefused::Unverifiable => Self::unavailable(
                 "the access token can't be checked, because the identity provider has not answered",
@@ -72,7 +72,21 @@ impl IntoResponse for TokenRefused {
         if let Self::Invalid(reason) = self {
             tracing::debug!(reason, "token refused");
         }
+        authentication_failed("token", self.word());
         ApiFailure::from(self).into_response()
+    }
+}
+
+impl TokenRefused {
+    /// One word for the measurements.
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Absent => "absent",
+            Self::Expired => "expired",
+            Self::Invalid(_) => "invalid",
+            Self::ScopesMissing(_) => "scopes_missing",
+            Self::Unverifiable => "unverifiable",
+        }
     }
 }
 

@@ -12,10 +12,10 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// The identity of a token whose actor is known.
-    pub(super) fn of_token(actor: Actor) -> Self {
+    /// The identity of a token that is good. One that does not name its subject has the client's or user's id as such.
+    pub(super) fn of_token(actor: Actor, subject: Option<&str>) -> Self {
         let (_, id) = actor.as_str().split_once(':').unwrap_or_default();
-        let subject = id.to_owned();
+        let subject = subject.unwrap_or(id).to_owned();
         Self {
             authentication: Authentication::Token { subject },
             actor,

@@ -1,23 +1,32 @@
 //! An identity provider that publishes its keys over HTTPS.
 
-use std::time::Duration;
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 use async_trait::async_trait;
-use jsonwebtoken::DecodingKey;
 use reqwest::{Certificate, Client, Url, redirect::Policy};
 use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{
-    provider_keys::IdentityProvider,
-    trusted_keys::{TrustedKey, TrustedKeys},
+    provider_keys::IdentityProvider, published_keys::PublishedKeys, trusted_keys::TrustedKeys,
 };
 
-/// An identity provider that publishes a JWK set at `<url>/token_keys` and its issuer at
-/// `<url>/.well-known/openid-configuration`.
+/// An identity provider that says at `<url>/.well-known/openid-configuration` what its tokens name as their issuer, and
+/// where its keys are (OIDC Discovery 1.0). One that does not say where has them at `<url>/token_keys`, as UAA
+/// does.
+///
+/// The address of the keys may be on another host, as it is with some providers: what was said over verified TLS by whom
+/// the operator trusts with everybody's identity is believed. It must be https too, and its certificate is held against
+/// the same authorities. Redirections are not followed.
 pub struct HttpsIdentityProvider {
     client: Client,
-    keys_url: Url,
+    url: String,
+    public_url: Option<String>,
     discovery_url: Url,
+    /// The published keys that could not be used when it was last asked, so that each is logged once.
+    passed_over: Mutex<Vec<String>>,
 }
 
 /// Where an identity provider is, and how it is known.
@@ -25,6 +34,9 @@ pub struct HttpsIdentityProvider {
 pub struct HttpsIdentityProviderSettings {
     /// Its address, which must be `https`; its path is kept before the paths of the two documents.
     pub url: String,
+    /// Its address as its own documents have it, when that is another. Keys that it names below that one are asked for
+    /// below `url`.
+    pub public_url: Option<String>,
     /// Certificates in PEM that alone are trusted to vouch for it; without them, those that the system trusts.
     pub trusted_certificates_pem: Option<String>,
     /// How long a whole answer may take: see [`HttpsIdentityProviderSettings::TIMEOUT`].
@@ -61,13 +73,9 @@ impl HttpsIdentityProvider {
     /// # Errors
     /// When the settings can't be used.
     pub fn new(settings: &HttpsIdentityProviderSettings) -> Result<Self, IdentityProviderRefused> {
-        let document_url = |path: &str| {
-            let url = format!("{}/{path}", settings.url.trim_end_matches('/'));
-            Url::parse(&url)
-                .ok()
-                .filter(|url| url.scheme() == "https")
-                .ok_or(IdentityProviderRefused::AddressMalformed)
-        };
+        let url = settings.url.trim_end_matches('/').to_owned();
+        let discovery_url = https_url(&format!("{url}/{DISCOVERY_PATH}"))
+            .ok_or(IdentityProviderRefused::AddressMalformed)?;
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let mut builder = Client::builder()
             .https_only(true)
@@ -82,10 +90,52 @@ impl HttpsIdentityProvider {
             builder = builder.tls_certs_only(certificates);
         }
         Ok(Self {
-            keys_url: document_url("token_keys")?,
-            discovery_url: document_url(".well-known/openid-configuration")?,
             client: builder.build().map_err(IdentityProviderRefused::Client)?,
+            url,
+            public_url: settings
+                .public_url
+                .as_deref()
+                .map(|url| url.trim_end_matches('/').to_owned()),
+            discovery_url,
+            passed_over: Mutex::default(),
         })
+    }
+
+    /// Where the keys are.
+    fn keys_url(&self, discovery: &Discovery) -> Result<Url, DocumentRefused> {
+        let fallback = || format!("{}/{KEYS_PATH}", self.url);
+        let address = match &discovery.jwks_uri {
+            Some(named) => self.as_reached(named),
+            None => fallback(),
+        };
+        https_url(&address).ok_or(DocumentRefused::KeysAddressMalformed)
+    }
+
+    /// An address of the provider's documents, as this server reaches it.
+    fn as_reached(&self, address: &str) -> String {
+        let public_url = self.public_url.as_deref();
+        let below = public_url
+            .and_then(|public_url| address.strip_prefix(public_url))
+            .filter(|below| below.starts_with('/'));
+        match below {
+            Some(below) => format!("{}{below}", self.url),
+            None => address.to_owned(),
+        }
+    }
+
+    /// Logs what is not used of the published keys, each once for as long as it is published.
+    fn log_passed_over(&self, passed_over: Vec<String>) {
+        let mut logged = self
+            .passed_over
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        for key in passed_over.iter().filter(|key| !logged.contains(key)) {
+            tracing::warn!(
+                key,
+                "a key that the identity provider publishes is not used"
+            );
+        }
+        *logged = passed_over;
     }
 
     async fn fetch<T: DeserializeOwned>(&self, url: &Url) -> Result<T, DocumentRefused> {
@@ -110,12 +160,16 @@ impl HttpsIdentityProvider {
 impl IdentityProvider for HttpsIdentityProvider {
     async fn keys(&self) -> Result<TrustedKeys, Box<dyn std::error::Error + Send + Sync>> {
         let discovery: Discovery = self.fetch(&self.discovery_url).await?;
-        let published: PublishedKeys = self.fetch(&self.keys_url).await?;
-        let keys = published.usable();
-        if keys.is_empty() {
+        if discovery.issuer.is_empty() {
+            return Err(DocumentRefused::NoIssuer.into());
+        }
+        let keys_url = self.keys_url(&discovery)?;
+        let published = self.fetch::<PublishedKeys>(&keys_url).await?.usable();
+        self.log_passed_over(published.passed_over);
+        if published.keys.is_empty() {
             return Err(DocumentRefused::NoKey.into());
         }
-        Ok(TrustedKeys::new(discovery.issuer, keys))
+        Ok(TrustedKeys::new(discovery.issuer, published.keys))
     }
 }
 
@@ -124,7 +178,11 @@ impl IdentityProvider for HttpsIdentityProvider {
 enum DocumentRefused {
     #[error("the document is malformed")]
     Malformed(#[source] serde_json::Error),
-    #[error("none of the published keys is an RSA key for RS256 signatures")]
+    #[error("the address of the keys, jwks_uri in the discovery document, is no https address")]
+    KeysAddressMalformed,
+    #[error("the discovery document has an empty issuer")]
+    NoIssuer,
+    #[error("none of the published keys is an RSA key for RS256 or a P-256 key for ES256")]
     NoKey,
     #[error("the document is larger than {DOCUMENT_BYTES_MAX} bytes")]
     TooLarge,
@@ -135,63 +193,32 @@ enum DocumentRefused {
 #[derive(Deserialize)]
 struct Discovery {
     issuer: String,
+    jwks_uri: Option<String>,
 }
 
-#[derive(Deserialize)]
-struct PublishedKeys {
-    keys: Vec<PublishedKey>,
+fn https_url(address: &str) -> Option<Url> {
+    Url::parse(address)
+        .ok()
+        .filter(|url| url.scheme() == "https")
 }
 
-#[derive(Deserialize)]
-struct PublishedKey {
-    kty: Option<String>,
-    kid: Option<String>,
-    alg: Option<String>,
-    #[serde(rename = "use")]
-    key_use: Option<String>,
-    n: Option<String>,
-    e: Option<String>,
-}
+/// Where a provider says what it is, below its own address.
+const DISCOVERY_PATH: &str = ".well-known/openid-configuration";
 
-impl PublishedKeys {
-    /// The RSA keys among them that may sign with RS256; others are passed over.
-    fn usable(self) -> Vec<TrustedKey> {
-        self.keys
-            .into_iter()
-            .filter_map(PublishedKey::trusted)
-            .take(KEYS_MAX)
-            .collect()
-    }
-}
-
-impl PublishedKey {
-    fn trusted(self) -> Option<TrustedKey> {
-        let is_usable = self.kty.as_deref() == Some("RSA")
-            && self.alg.is_none_or(|alg| alg == "RS256")
-            && self.key_use.is_none_or(|key_use| key_use == "sig");
-        if !is_usable {
-            return None;
-        }
-        let key = DecodingKey::from_rsa_components(&self.n?, &self.e?).ok()?;
-        Some(TrustedKey { id: self.kid, key })
-    }
-}
+/// Where UAA has its keys, below its own address.
+const KEYS_PATH: &str = "token_keys";
 
 /// The largest document that is taken from a provider.
 const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
 
-/// How many keys of a provider are used.
-const KEYS_MAX: usize = 32;
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn settings(url: &str, pem: Option<&str>) -> HttpsIdentityProviderSettings {
         HttpsIdentityProviderSettings {
             url: url.to_owned(),
+            public_url: None,
             trusted_certificates_pem: pem.map(str::to_owned),
             timeout: HttpsIdentityProviderSettings::TIMEOUT,
         }
@@ -225,24 +252,42 @@ mod tests {
     }
 
     #[test]
-    fn only_rsa_signature_keys_are_used() {
-        let rsa = json!({"kty": "RSA", "n": "AQAB", "e": "AQAB"});
-        for (extra, is_used) in [
-            (json!({}), true),
-            (json!({"use": "sig", "alg": "RS256", "value": "PEM"}), true),
-            (json!({"use": "enc"}), false),
-            (json!({"alg": "RS512"}), false),
-            (json!({"kty": "EC"}), false),
-            (json!({"kty": "oct"}), false),
-            (json!({"n": null}), false),
-            (json!({"n": "!"}), false),
+    fn keys_are_where_the_provider_says_and_below_its_own_address_when_it_does_not() {
+        let provider = HttpsIdentityProvider::new(&HttpsIdentityProviderSettings {
+            public_url: Some("https://login.example/uaa/".to_owned()),
+            ..settings("https://uaa.internal:8443/uaa/", None)
+        })
+        .unwrap();
+        for (named, url) in [
+            (None, Some("https://uaa.internal:8443/uaa/token_keys")),
+            (
+                Some("https://login.example/uaa/token_keys"),
+                Some("https://uaa.internal:8443/uaa/token_keys"),
+            ),
+            (
+                Some("https://login.example/uaa/a/jwks?x=1"),
+                Some("https://uaa.internal:8443/uaa/a/jwks?x=1"),
+            ),
+            (
+                Some("https://login.example/uaab/keys"),
+                Some("https://login.example/uaab/keys"),
+            ),
+            (
+                Some("https://keys.example/set"),
+                Some("https://keys.example/set"),
+            ),
+            (Some("http://login.example/uaa/token_keys"), None),
+            (Some("http://keys.example/set"), None),
+            (Some("file:///etc/passwd"), None),
+            (Some("/token_keys"), None),
+            (Some(""), None),
         ] {
-            let mut key = rsa.clone();
-            for (name, value) in extra.as_object().unwrap() {
-                key[name] = value.clone();
-            }
-            let published: PublishedKeys = serde_json::from_value(json!({"keys": [key]})).unwrap();
-            assert_eq!(!published.usable().is_empty(), is_used, "{extra}");
+            let discovery = Discovery {
+                issuer: "issuer".to_owned(),
+                jwks_uri: named.map(str::to_owned),
+            };
+            let found = provider.keys_url(&discovery).ok();
+            assert_eq!(found.as_ref().map(Url::as_str), url, "{named:?}");
         }
     }
 }

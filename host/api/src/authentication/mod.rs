@@ -11,8 +11,14 @@ mod client_certificate;
 mod identity;
 mod identity_provider;
 mod provider_keys;
+mod published_keys;
+mod signed_token;
+#[cfg(test)]
+mod test_key;
+mod token_rules;
 mod token_verifier;
 mod trusted_keys;
+mod verification_key;
 
 use std::sync::Arc;
 
@@ -26,13 +32,18 @@ use axum::{
 pub use identity_provider::{
     HttpsIdentityProvider, HttpsIdentityProviderSettings, IdentityProviderRefused,
 };
+pub use provider_keys::KeyPace;
+pub use token_rules::{
+    ClaimSettings, GrantTypeSettings, ScopeForm, TokenRules, TokenRulesRefused, WhenAbsent,
+};
 pub use token_verifier::{StaticKey, TokenVerifier};
-pub use trusted_keys::KeyRefused;
+pub use verification_key::KeyRefused;
 
 pub(crate) use bearer::bearer_token;
 pub(crate) use claims::TokenRefused;
+pub(crate) use verification_key::VerificationKey;
 
-use keywright_core::{authorization::Caller, permission::Actor};
+use keywright_core::authorization::Caller;
 
 use crate::{Api, Connection};
 use identity::Identity;
@@ -70,13 +81,13 @@ async fn identify(
         Err(refused) => Err(refused),
     };
     match (bearer, holder) {
-        (Ok(actor), _) => Ok(Identity::of_token(actor)),
+        (Ok(identity), _) => Ok(identity),
         (Err(TokenRefused::Absent), Some(holder)) => Ok(holder),
         (Err(refused), _) => Err(refused.into_response()),
     }
 }
 
-async fn verify(api: &Api, token: &str) -> Result<Actor, TokenRefused> {
+async fn verify(api: &Api, token: &str) -> Result<Identity, TokenRefused> {
     match &api.token_verifier {
         Some(verifier) => verifier.verify(token).await,
         None => Err(TokenRefused::Invalid("no tokens are accepted here")),

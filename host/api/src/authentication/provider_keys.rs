@@ -2,7 +2,10 @@
 //! a token names one that is not among them.
 
 use std::{
-    sync::{Arc, PoisonError, RwLock},
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -23,24 +26,29 @@ pub(super) trait IdentityProvider: Send + Sync {
 }
 
 /// The keys of one provider.
+///
+/// Those that were fetched last are used until others are: while the provider is away, tokens go on being good until they
+/// expire, however long it takes. A provider that could be made to look away would otherwise lock everybody out.
 pub(super) struct ProviderKeys {
     provider: Box<dyn IdentityProvider>,
-    pace: Pace,
+    pace: KeyPace,
     current: RwLock<Option<Arc<TrustedKeys>>>,
+    /// How many fetches have ended, well or not.
+    attempts: AtomicU64,
     /// Held while fetching, so that only one does; when it was last tried.
     last_attempt: Mutex<Option<Instant>>,
 }
 
 /// How often keys are fetched.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
+pub struct KeyPace {
     /// When they are fetched again without need, so that one that was withdrawn is not trusted for long.
-    age_max: Duration,
+    pub age_max: Duration,
     /// How long to wait between two fetches, whatever tokens ask for.
-    interval_min: Duration,
+    pub interval_min: Duration,
 }
 
-impl Default for Pace {
+impl Default for KeyPace {
     fn default() -> Self {
         Self {
             age_max: Duration::from_mins(5),
@@ -51,11 +59,12 @@ impl Default for Pace {
 
 impl ProviderKeys {
     /// Asks the provider for nothing yet.
-    pub(super) fn new(provider: Box<dyn IdentityProvider>, pace: Pace) -> Arc<Self> {
+    pub(super) fn new(provider: Box<dyn IdentityProvider>, pace: KeyPace) -> Arc<Self> {
         Arc::new(Self {
             provider,
             pace,
             current: RwLock::new(None),
+            attempts: AtomicU64::new(0),
             last_attempt: Mutex::new(None),
         })
     }
@@ -63,41 +72,56 @@ impl ProviderKeys {
     /// The keys that there are. When they are old, new ones are fetched meanwhile: nobody waits for a provider that was
     /// good a moment ago.
     pub(super) fn current(self: &Arc<Self>) -> Option<Arc<TrustedKeys>> {
+        let attempts_seen = self.attempts.load(Ordering::Acquire);
         let current = self.held()?;
         if current.since().elapsed() > self.pace.age_max && self.may_fetch_now() {
-            let (keys, seen) = (Arc::clone(self), Arc::clone(&current));
-            tokio::spawn(async move { keys.fetch(Some(&seen)).await });
+            let keys = Arc::clone(self);
+            tokio::spawn(async move { keys.fetch(attempts_seen).await });
         }
         Some(current)
     }
 
-    /// The keys to check a token with this key id by; `None` when none could be had so far.
+    /// The keys to check a token by: those that there are, when they are enough for it, or else those that the provider has
+    /// now; `None` when none could be had so far.
     pub(super) async fn for_token(
         self: &Arc<Self>,
-        key_id: Option<&str>,
+        are_enough: impl Fn(&TrustedKeys) -> bool,
     ) -> Option<Arc<TrustedKeys>> {
-        let current = self.current();
-        match current {
-            Some(current) if current.may_verify(key_id) => Some(current),
-            seen => {
-                self.fetch(seen.as_ref()).await;
+        let attempts_seen = self.attempts.load(Ordering::Acquire);
+        match self.current() {
+            Some(current) if are_enough(&current) => Some(current),
+            _ => {
+                self.renew(attempts_seen).await;
                 self.held()
             }
         }
     }
 
-    /// Replaces the keys, unless others have done so since `seen` was seen, or it was tried just before.
-    async fn fetch(&self, seen: Option<&Arc<TrustedKeys>>) {
+    /// Fetches the keys for the first time, unless somebody has needed them already.
+    pub(super) async fn prepare(self: Arc<Self>) {
+        self.fetch(0).await;
+    }
+
+    /// Fetches on a task of its own, so that a caller who goes away does not end what others wait for.
+    async fn renew(self: &Arc<Self>, attempts_seen: u64) {
+        let keys = Arc::clone(self);
+        let fetch = tokio::spawn(async move { keys.fetch(attempts_seen).await });
+        if let Err(error) = fetch.await {
+            tracing::error!(error = %error, "fetching the identity provider's keys broke off");
+        }
+    }
+
+    /// Replaces the keys, unless others have tried since so many attempts were seen, or it was tried just before. Whoever
+    /// waited for another's attempt takes what came of it, rather than making the next one wait as long.
+    async fn fetch(&self, attempts_seen: u64) {
         let mut last_attempt = self.last_attempt.lock().await;
-        let is_replaced = match (self.held(), seen) {
-            (Some(held), Some(seen)) => !Arc::ptr_eq(&held, seen),
-            (held, _) => held.is_some(),
-        };
-        if is_replaced || self.is_too_soon(*last_attempt) {
+        let is_tried = self.attempts.load(Ordering::Acquire) != attempts_seen;
+        if is_tried || self.is_too_soon(*last_attempt) {
             return;
         }
+        let fetched = self.provider.keys().await;
         *last_attempt = Some(Instant::now());
-        match self.provider.keys().await {
+        match fetched {
             Ok(keys) => {
                 let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
                 *current = Some(Arc::new(keys));
@@ -107,6 +131,7 @@ impl ProviderKeys {
                 "the identity provider's keys could not be fetched",
             ),
         }
+        self.attempts.fetch_add(1, Ordering::Release);
     }
 
     /// Whether nobody is fetching, and nobody did just before.
@@ -128,99 +153,181 @@ impl ProviderKeys {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::LazyLock;
+    use std::sync::atomic::AtomicUsize;
 
-    use jsonwebtoken::DecodingKey;
+    use tokio::sync::Semaphore;
 
     use super::*;
-    use crate::authentication::trusted_keys::TrustedKey;
+    use crate::authentication::{test_key::TestKey, trusted_keys::TrustedKey};
+
+    static KEY: LazyLock<TestKey> = LazyLock::new(TestKey::generate);
 
     /// Publishes one key, which it renames with each fetch, and counts the fetches; the first ones fail.
     struct Rotating {
         fetches: Arc<AtomicUsize>,
         failures: usize,
+        may_answer: Arc<Semaphore>,
     }
 
     #[async_trait]
     impl IdentityProvider for Rotating {
         async fn keys(&self) -> Result<TrustedKeys, Box<dyn std::error::Error + Send + Sync>> {
             let fetch = self.fetches.fetch_add(1, Ordering::SeqCst) + 1;
+            let _allowed = self.may_answer.acquire().await?;
             if fetch <= self.failures {
                 return Err("refused".into());
             }
             let key = TrustedKey {
                 id: Some(format!("key-{fetch}")),
-                key: DecodingKey::from_rsa_components("AQAB", "AQAB").unwrap(),
+                key: KEY.verification_key(),
             };
             Ok(TrustedKeys::new("issuer".to_owned(), vec![key]))
         }
     }
 
-    fn provider_keys(failures: usize, pace: Pace) -> (Arc<ProviderKeys>, Arc<AtomicUsize>) {
+    struct Provided {
+        keys: Arc<ProviderKeys>,
+        fetches: Arc<AtomicUsize>,
+        may_answer: Arc<Semaphore>,
+    }
+
+    fn provided(failures: usize, pace: KeyPace) -> Provided {
         let fetches = Arc::new(AtomicUsize::new(0));
+        let may_answer = Arc::new(Semaphore::new(1));
         let provider = Rotating {
             fetches: Arc::clone(&fetches),
             failures,
+            may_answer: Arc::clone(&may_answer),
         };
-        (ProviderKeys::new(Box::new(provider), pace), fetches)
+        Provided {
+            keys: ProviderKeys::new(Box::new(provider), pace),
+            fetches,
+            may_answer,
+        }
     }
 
-    const UNHURRIED: Pace = Pace {
+    impl Provided {
+        fn fetches(&self) -> usize {
+            self.fetches.load(Ordering::SeqCst)
+        }
+    }
+
+    /// Whether a key of this name is among them.
+    fn named(key_id: &str) -> impl Fn(&TrustedKeys) -> bool {
+        move |keys| keys.has_key(key_id)
+    }
+
+    fn any(_: &TrustedKeys) -> bool {
+        true
+    }
+
+    const UNHURRIED: KeyPace = KeyPace {
         age_max: Duration::from_mins(5),
         interval_min: Duration::ZERO,
     };
 
     #[tokio::test]
     async fn keys_are_fetched_when_first_needed_and_then_kept() {
-        let (keys, fetches) = provider_keys(0, UNHURRIED);
-        assert!(keys.current().is_none());
+        let provided = provided(0, UNHURRIED);
+        assert!(provided.keys.current().is_none());
         for _ in 0..3 {
-            assert!(keys.for_token(Some("key-1")).await.is_some());
+            let keys = provided.keys.for_token(named("key-1")).await;
+            assert!(keys.is_some());
         }
-        assert_eq!(fetches.load(Ordering::SeqCst), 1);
+        assert_eq!(provided.fetches(), 1);
+    }
+
+    #[tokio::test]
+    async fn keys_that_were_fetched_beforehand_are_not_fetched_again() {
+        let provided = provided(0, UNHURRIED);
+        Arc::clone(&provided.keys).prepare().await;
+        Arc::clone(&provided.keys).prepare().await;
+        assert!(provided.keys.for_token(named("key-1")).await.is_some());
+        assert_eq!(provided.fetches(), 1);
     }
 
     #[tokio::test]
     async fn an_unknown_key_is_fetched_once() {
-        let (keys, fetches) = provider_keys(0, UNHURRIED);
-        keys.for_token(Some("key-1")).await.unwrap();
-        let rotated = keys.for_token(Some("key-2")).await.unwrap();
-        assert!(rotated.may_verify(Some("key-2")));
-        assert_eq!(fetches.load(Ordering::SeqCst), 2);
+        let provided = provided(0, UNHURRIED);
+        provided.keys.for_token(named("key-1")).await.unwrap();
+        let rotated = provided.keys.for_token(named("key-2")).await.unwrap();
+        assert!(rotated.has_key("key-2"));
+        assert!(!rotated.has_key("key-1"));
+        assert_eq!(provided.fetches(), 2);
     }
 
     #[tokio::test]
     async fn tokens_with_invented_keys_do_not_make_the_server_ask_again_and_again() {
-        let (keys, fetches) = provider_keys(0, Pace::default());
+        let provided = provided(0, KeyPace::default());
         for invented in 0..100 {
             let key_id = format!("invented-{invented}");
-            let trusted = keys.for_token(Some(&key_id)).await.unwrap();
-            assert!(!trusted.may_verify(Some(&key_id)));
+            let trusted = provided.keys.for_token(named(&key_id)).await.unwrap();
+            assert!(!trusted.has_key(&key_id));
         }
-        assert_eq!(fetches.load(Ordering::SeqCst), 1);
+        assert_eq!(provided.fetches(), 1);
     }
 
     #[tokio::test]
     async fn a_provider_that_was_away_is_asked_again() {
-        let (keys, _) = provider_keys(1, UNHURRIED);
-        assert!(keys.for_token(None).await.is_none());
-        assert!(keys.for_token(None).await.is_some());
-        let (keys, fetches) = provider_keys(1, Pace::default());
-        assert!(keys.for_token(None).await.is_none());
-        assert!(keys.for_token(None).await.is_none());
-        assert_eq!(fetches.load(Ordering::SeqCst), 1);
+        let patient = provided(1, UNHURRIED);
+        assert!(patient.keys.for_token(any).await.is_none());
+        assert!(patient.keys.for_token(any).await.is_some());
+        let hurried = provided(1, KeyPace::default());
+        assert!(hurried.keys.for_token(any).await.is_none());
+        assert!(hurried.keys.for_token(any).await.is_none());
+        assert_eq!(hurried.fetches(), 1);
+    }
+
+    #[tokio::test]
+    async fn those_who_waited_for_a_provider_that_is_away_do_not_each_ask_it_again() {
+        let provided = provided(usize::MAX, UNHURRIED);
+        let answer = provided.may_answer.acquire().await.unwrap();
+        let waiting: Vec<_> = (0..10)
+            .map(|_| {
+                let keys = Arc::clone(&provided.keys);
+                tokio::spawn(async move { keys.for_token(any).await.is_some() })
+            })
+            .collect();
+        while provided.fetches() == 0 || Arc::strong_count(&provided.keys) < 21 {
+            tokio::task::yield_now().await;
+        }
+        drop(answer);
+        for waiting in waiting {
+            assert!(!waiting.await.unwrap());
+        }
+        assert_eq!(provided.fetches(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_caller_who_goes_away_does_not_end_what_others_wait_for() {
+        let provided = provided(0, UNHURRIED);
+        let answer = provided.may_answer.acquire().await.unwrap();
+        let keys = Arc::clone(&provided.keys);
+        let caller = tokio::spawn(async move { keys.for_token(any).await.is_some() });
+        while provided.fetches() == 0 {
+            tokio::task::yield_now().await;
+        }
+        caller.abort();
+        assert!(caller.await.unwrap_err().is_cancelled());
+        drop(answer);
+        while provided.keys.current().is_none() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(provided.fetches(), 1);
     }
 
     #[tokio::test]
     async fn old_keys_are_replaced_while_they_are_still_used() {
-        let pace = Pace {
+        let pace = KeyPace {
             age_max: Duration::ZERO,
             interval_min: Duration::ZERO,
         };
-        let (keys, fetches) = provider_keys(0, pace);
-        keys.for_token(None).await.unwrap();
-        assert!(keys.current().unwrap().may_verify(Some("key-1")));
-        while fetches.load(Ordering::SeqCst) < 2 {
+        let provided = provided(0, pace);
+        provided.keys.for_token(any).await.unwrap();
+        let current = provided.keys.current().unwrap();
+        assert!(current.has_key("key-1"));
+        while provided.fetches() < 2 {
             tokio::task::yield_now().await;
         }
     }

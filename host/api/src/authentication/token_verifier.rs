@@ -2,25 +2,25 @@
 
 use std::sync::Arc;
 
-use jsonwebtoken::DecodingKey;
-use keywright_core::{permission::Actor, ports::Clock};
+use keywright_core::ports::Clock;
 
 use super::{
-    HttpsIdentityProvider, KeyRefused, TokenRefused,
-    provider_keys::{Pace, ProviderKeys},
-    trusted_keys::{TrustedKey, TrustedKeys, key_id},
+    HttpsIdentityProvider, KeyPace, KeyRefused, TokenRefused, TokenRules, identity::Identity,
+    provider_keys::ProviderKeys, signed_token::SignedToken, trusted_keys::TrustedKeys,
+    verification_key::VerificationKey,
 };
 
-/// Checks bearer tokens: JWTs that the trusted issuer signed with RS256.
+/// Checks bearer tokens: JWTs that the trusted issuer signed with RS256 or ES256.
 pub struct TokenVerifier {
     keys: KeySource,
+    rules: TokenRules,
     clock: Arc<dyn Clock>,
 }
 
 /// A verification key of the configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct StaticKey<'a> {
-    /// The RSA public key, in PEM.
+    /// The RSA or P-256 public key, in PEM.
     pub public_key_pem: &'a str,
     /// What the tokens' `iss` must be.
     pub issuer: &'a str,
@@ -32,36 +32,48 @@ enum KeySource {
 }
 
 impl TokenVerifier {
-    /// Checks against one key that the configuration has.
+    /// Checks against one key that the configuration has, whatever the tokens call it.
     ///
     /// # Errors
-    /// When it is not an RSA public key in PEM.
-    pub fn with_static_key(key: &StaticKey<'_>, clock: Arc<dyn Clock>) -> Result<Self, KeyRefused> {
-        Ok(Self {
-            keys: KeySource::Static(Arc::new(TrustedKeys::of_pem(
-                key.public_key_pem,
-                key.issuer,
-            )?)),
-            clock,
-        })
+    /// When it is not an RSA public key of 2048 to 8192 bits or a P-256 public key, in PEM.
+    pub fn with_static_key(
+        key: &StaticKey<'_>,
+        rules: TokenRules,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, KeyRefused> {
+        let verification_key = VerificationKey::of_pem(key.public_key_pem)?;
+        Ok(Self::with_key(verification_key, key.issuer, rules, clock))
     }
 
-    /// Checks against the keys that an identity provider publishes. They are fetched with the first token: a provider
-    /// that can't be reached then leaves tokens unchecked, which is 503, and keeps nothing else from working.
+    /// Checks against the keys that an identity provider publishes, and begins to fetch them, for which a Tokio runtime is
+    /// needed. A provider that can't be reached leaves tokens unchecked until it can, which is 503, and keeps nothing
+    /// else from working.
     #[must_use]
-    pub fn with_identity_provider(provider: HttpsIdentityProvider, clock: Arc<dyn Clock>) -> Self {
-        let keys = ProviderKeys::new(Box::new(provider), Pace::default());
+    pub fn with_identity_provider(
+        provider: HttpsIdentityProvider,
+        pace: KeyPace,
+        rules: TokenRules,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let keys = ProviderKeys::new(Box::new(provider), pace);
+        tokio::spawn(Arc::clone(&keys).prepare());
         Self {
             keys: KeySource::Provider(keys),
+            rules,
             clock,
         }
     }
 
     /// Checks against a key that this process has anyway.
-    pub(crate) fn with_key(key: DecodingKey, issuer: &str, clock: Arc<dyn Clock>) -> Self {
-        let key = TrustedKey { id: None, key };
+    pub(crate) fn with_key(
+        key: VerificationKey,
+        issuer: &str,
+        rules: TokenRules,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         Self {
-            keys: KeySource::Static(Arc::new(TrustedKeys::new(issuer.to_owned(), vec![key]))),
+            keys: KeySource::Static(Arc::new(TrustedKeys::of_one(key, issuer))),
+            rules,
             clock,
         }
     }
@@ -70,23 +82,23 @@ impl TokenVerifier {
     ///
     /// # Errors
     /// Why the token does not let its bearer pass.
-    pub(crate) async fn verify(&self, token: &str) -> Result<Actor, TokenRefused> {
+    pub(super) async fn verify(&self, token: &str) -> Result<Identity, TokenRefused> {
         if token.len() > TOKEN_BYTES_MAX {
             return Err(TokenRefused::Invalid("it is too long"));
         }
         let now = self.clock.now();
         if let Some(checked) = self.current().and_then(|keys| keys.recall(token)) {
-            return checked.actor_at(now);
+            return checked.identity_at(now, &self.rules);
         }
-        let key_id = key_id(token)?;
+        let signed = SignedToken::parse(token)?;
         let keys = match &self.keys {
             KeySource::Static(keys) => Arc::clone(keys),
             KeySource::Provider(provider) => provider
-                .for_token(key_id.as_deref())
+                .for_token(|keys| keys.are_enough_for(&signed))
                 .await
                 .ok_or(TokenRefused::Unverifiable)?,
         };
-        keys.check(token, key_id.as_deref(), now)?.actor_at(now)
+        keys.check(token, &signed, &self.rules, now)
     }
 
     fn current(&self) -> Option<Arc<TrustedKeys>> {

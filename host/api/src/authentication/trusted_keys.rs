@@ -8,11 +8,12 @@ use std::{
 
 use aws_lc_rs::digest::{SHA256, digest};
 use chrono::{DateTime, Utc};
-use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 
 use super::{
-    TokenRefused,
+    Identity, TokenRefused, TokenRules,
     claims::{CheckedToken, Claims},
+    signed_token::{KeyWanted, SignedToken},
+    verification_key::VerificationKey,
 };
 
 /// Keys that are trusted together. Once made they don't change; new keys are a new set, with nothing remembered.
@@ -27,14 +28,9 @@ pub(super) struct TrustedKeys {
 pub(super) struct TrustedKey {
     /// Its name in the headers of tokens, if it has one.
     pub(super) id: Option<String>,
-    /// Its public half.
-    pub(super) key: DecodingKey,
+    /// The key itself.
+    pub(super) key: VerificationKey,
 }
-
-/// A configured key that can't be used.
-#[derive(Debug, thiserror::Error)]
-#[error("the verification key is not an RSA public key in PEM")]
-pub struct KeyRefused(#[source] jsonwebtoken::errors::Error);
 
 /// SHA-256 of a token.
 type TokenDigest = [u8; 32];
@@ -51,15 +47,8 @@ impl TrustedKeys {
     }
 
     /// Trusts one key, whatever the tokens call it.
-    ///
-    /// # Errors
-    /// When it is not an RSA public key in PEM.
-    pub(super) fn of_pem(public_key_pem: &str, issuer: &str) -> Result<Self, KeyRefused> {
-        let key = DecodingKey::from_rsa_pem(public_key_pem.as_bytes()).map_err(KeyRefused)?;
-        Ok(Self::new(
-            issuer.to_owned(),
-            vec![TrustedKey { id: None, key }],
-        ))
+    pub(super) fn of_one(key: VerificationKey, issuer: &str) -> Self {
+        Self::new(issuer.to_owned(), vec![TrustedKey { id: None, key }])
     }
 
     /// When this set was made.
@@ -67,10 +56,20 @@ impl TrustedKeys {
         self.since
     }
 
-    /// Whether a token with this key id can be checked with this set. A key without an id fits any token, and a token
-    /// without one any key.
-    pub(super) fn may_verify(&self, key_id: Option<&str>) -> bool {
-        self.fitting(key_id).next().is_some()
+    /// Whether there is no need to look for newer keys to check a token by: the set has the key that the token names, or,
+    /// where one of the two has no name, a key that signed it.
+    pub(super) fn are_enough_for(&self, token: &SignedToken<'_>) -> bool {
+        let wanted = token.key_wanted();
+        self.fitting(wanted).any(|trusted| {
+            let is_named = trusted.id.is_some() && wanted.id.is_some();
+            is_named || token.is_signed_by(&trusted.key)
+        })
+    }
+
+    /// Whether a key of this name is among them.
+    #[cfg(test)]
+    pub(super) fn has_key(&self, id: &str) -> bool {
+        self.keys.iter().any(|key| key.id.as_deref() == Some(id))
     }
 
     /// What is remembered of a token that was found good before.
@@ -79,34 +78,39 @@ impl TrustedKeys {
         checked.get(&token_digest(token)).cloned()
     }
 
-    /// Checks a token's signature and all of its claims that the time has no part in, and remembers it if it is good.
+    /// Checks a token's signature and then its claims, and remembers it if it is good.
     ///
     /// # Errors
-    /// [`TokenRefused::Invalid`].
+    /// Why it is not.
     pub(super) fn check(
         &self,
         token: &str,
-        key_id: Option<&str>,
+        signed: &SignedToken<'_>,
+        rules: &TokenRules,
         now: DateTime<Utc>,
-    ) -> Result<CheckedToken, TokenRefused> {
-        let validation = signature_validation();
-        let claims = self
-            .fitting(key_id)
-            .find_map(|trusted| decode::<Claims>(token, &trusted.key, &validation).ok())
-            .ok_or(TokenRefused::Invalid("no trusted key signed its claims"))?
-            .claims;
-        let checked = claims.check(&self.issuer)?;
-        self.remember(token, checked.clone(), now);
-        Ok(checked)
+    ) -> Result<Identity, TokenRefused> {
+        let is_signed = self
+            .fitting(signed.key_wanted())
+            .any(|trusted| signed.is_signed_by(&trusted.key));
+        if !is_signed {
+            return Err(TokenRefused::Invalid("no trusted key signed it"));
+        }
+        let checked = Claims::new(signed.claims()?).check(&self.issuer, rules)?;
+        let identity = checked.identity_at(now, rules)?;
+        self.remember(token, checked, now);
+        Ok(identity)
     }
 
-    fn fitting(&self, key_id: Option<&str>) -> impl Iterator<Item = &TrustedKey> {
-        self.keys
-            .iter()
-            .filter(move |trusted| match (trusted.id.as_deref(), key_id) {
+    /// The keys that may have signed a token that names this one. A key without an id fits any token, and a token without one
+    /// any key that is for its algorithm.
+    fn fitting(&self, wanted: KeyWanted<'_>) -> impl Iterator<Item = &TrustedKey> {
+        self.keys.iter().filter(move |trusted| {
+            let is_named = match (trusted.id.as_deref(), wanted.id) {
                 (Some(have), Some(want)) => have == want,
                 _ => true,
-            })
+            };
+            is_named && trusted.key.algorithm() == wanted.algorithm
+        })
     }
 
     fn remember(&self, token: &str, checked_token: CheckedToken, now: DateTime<Utc>) {
@@ -121,31 +125,6 @@ impl TrustedKeys {
     }
 }
 
-/// The id of the key that a token says it was signed with.
-///
-/// # Errors
-/// When it is no token, or was signed in another way than RS256, or asks for extensions.
-pub(super) fn key_id(token: &str) -> Result<Option<String>, TokenRefused> {
-    let header = decode_header(token).map_err(|_| TokenRefused::Invalid("it is malformed"))?;
-    if header.alg != Algorithm::RS256 {
-        return Err(TokenRefused::Invalid("its algorithm is not RS256"));
-    }
-    if header.crit.is_some() {
-        return Err(TokenRefused::Invalid("it asks for extensions"));
-    }
-    Ok(header.kid)
-}
-
-/// The signature alone: time and issuer are checked against this server's own clock and rules.
-fn signature_validation() -> Validation {
-    let mut validation = Validation::new(Algorithm::RS256);
-    validation.required_spec_claims.clear();
-    validation.validate_exp = false;
-    validation.validate_nbf = false;
-    validation.validate_aud = false;
-    validation
-}
-
 fn token_digest(token: &str) -> TokenDigest {
     let mut bytes = TokenDigest::default();
     bytes.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
@@ -154,3 +133,103 @@ fn token_digest(token: &str) -> TokenDigest {
 
 /// How many good tokens are remembered, so that their signatures are not checked with each request.
 const REMEMBERED_TOKENS_MAX: usize = 4_096;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use chrono::TimeDelta;
+    use keywright_core::authorization::Authentication;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::authentication::test_key::TestKey;
+
+    static KEY: LazyLock<TestKey> = LazyLock::new(TestKey::generate);
+
+    fn trusted() -> TrustedKeys {
+        TrustedKeys::of_one(KEY.verification_key(), "issuer")
+    }
+
+    fn now() -> DateTime<Utc> {
+        DateTime::from_timestamp(1_800_000_000, 0).unwrap()
+    }
+
+    fn token(number: usize, change: (&str, Value)) -> String {
+        let mut claims = json!({
+            "iss": "issuer",
+            "exp": now().timestamp() + 600,
+            "grant_type": "client_credentials",
+            "client_id": "a",
+            "sub": format!("subject {number}"),
+            "scope": ["credhub.read", "credhub.write"],
+        });
+        claims[change.0] = change.1;
+        KEY.sign(&claims)
+    }
+
+    fn check(trusted: &TrustedKeys, token: &str) -> Result<Identity, TokenRefused> {
+        let signed = SignedToken::parse(token)?;
+        trusted.check(token, &signed, &TokenRules::default(), now())
+    }
+
+    fn remembered(trusted: &TrustedKeys) -> usize {
+        trusted.checked.read().unwrap().len()
+    }
+
+    #[test]
+    fn a_good_token_is_remembered_with_whose_it_is() {
+        let trusted = trusted();
+        let token = token(7, ("jti", json!("a")));
+        assert!(trusted.recall(&token).is_none());
+        let identity = check(&trusted, &token).unwrap();
+        assert_eq!(identity.actor.as_str(), "uaa-client:a");
+        let subject = "subject 7".to_owned();
+        assert_eq!(identity.authentication, Authentication::Token { subject });
+        let recalled = trusted.recall(&token).unwrap();
+        let rules = TokenRules::default();
+        assert_eq!(recalled.identity_at(now(), &rules), Ok(identity));
+        let later = now() + TimeDelta::seconds(661);
+        let expired = recalled.identity_at(later, &rules);
+        assert_eq!(expired, Err(TokenRefused::Expired));
+    }
+
+    #[test]
+    fn what_was_refused_is_not_remembered() {
+        let trusted = trusted();
+        for change in [
+            ("exp", json!(0)),
+            ("nbf", json!(now().timestamp() + 61)),
+            ("scope", json!([])),
+            ("iss", json!("other")),
+            ("client_id", json!("")),
+        ] {
+            assert!(check(&trusted, &token(0, change)).is_err());
+        }
+        assert!(check(&trusted, &TestKey::generate().sign(&json!({}))).is_err());
+        assert_eq!(remembered(&trusted), 0);
+    }
+
+    #[test]
+    fn only_so_many_tokens_are_remembered_and_expired_ones_make_room_first() {
+        let trusted = trusted();
+        let long_lived = token(0, ("exp", json!(now().timestamp() + 3_600)));
+        check(&trusted, &long_lived).unwrap();
+        let good = trusted.recall(&long_lived).unwrap();
+        let short_lived = token(0, ("jti", json!("short")));
+        check(&trusted, &short_lived).unwrap();
+        let soon_expired = trusted.recall(&short_lived).unwrap();
+        for number in 2..REMEMBERED_TOKENS_MAX {
+            trusted.remember(&format!("a{number}"), soon_expired.clone(), now());
+        }
+        assert_eq!(remembered(&trusted), REMEMBERED_TOKENS_MAX);
+        let later = now() + TimeDelta::seconds(661);
+        trusted.remember("one more", good.clone(), later);
+        assert_eq!(remembered(&trusted), 2);
+        assert!(trusted.recall(&long_lived).is_some());
+        for number in 0..2 * REMEMBERED_TOKENS_MAX {
+            trusted.remember(&format!("b{number}"), good.clone(), later);
+            assert!(remembered(&trusted) <= REMEMBERED_TOKENS_MAX);
+        }
+    }
+}

@@ -17,7 +17,7 @@ use keywright_core::{Secret, ports::Clock};
 use uuid::Uuid;
 
 use self::{sessions::RevokedSessions, tokens::TokenSigner};
-use crate::authentication::TokenVerifier;
+use crate::authentication::{TokenRules, TokenVerifier};
 
 pub use tokens::SigningKeyRefused;
 
@@ -113,9 +113,10 @@ impl DevelopmentIdentity {
 
     /// What checks this provider's tokens, without asking it over the network.
     #[must_use]
-    pub fn token_verifier(&self, clock: Arc<dyn Clock>) -> TokenVerifier {
+    pub fn token_verifier(&self, rules: TokenRules, clock: Arc<dyn Clock>) -> TokenVerifier {
         let signer = &self.0.signer;
-        TokenVerifier::with_key(signer.verification_key().clone(), signer.issuer(), clock)
+        let key = signer.verification_key().clone();
+        TokenVerifier::with_key(key, signer.issuer(), rules, clock)
     }
 
     /// The provider's paths, all of them open: who asks for a token has none yet.

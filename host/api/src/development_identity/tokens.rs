@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::authentication::VerificationKey;
+
 /// Signs tokens in the name of one issuer.
 pub(super) struct TokenSigner {
     issuer: String,
@@ -17,7 +19,8 @@ pub(super) struct TokenSigner {
     modulus: String,
     exponent: String,
     signing_key: EncodingKey,
-    verification_key: DecodingKey,
+    decoding_key: DecodingKey,
+    verification_key: VerificationKey,
 }
 
 /// A signing key that can't be used.
@@ -117,8 +120,11 @@ impl TokenSigner {
         Ok(Self {
             issuer,
             key_id,
-            verification_key: DecodingKey::from_rsa_components(&public.n, &public.e)
+            decoding_key: DecodingKey::from_rsa_components(&public.n, &public.e)
                 .map_err(SigningKeyRefused)?,
+            verification_key: VerificationKey::of_rsa_components(&public.n, &public.e).map_err(
+                |_| SigningKeyRefused(jsonwebtoken::errors::ErrorKind::InvalidKeyFormat.into()),
+            )?,
             modulus: public.n.clone(),
             exponent: public.e.clone(),
             signing_key,
@@ -131,7 +137,7 @@ impl TokenSigner {
     }
 
     /// The public half of the key.
-    pub(super) fn verification_key(&self) -> &DecodingKey {
+    pub(super) fn verification_key(&self) -> &VerificationKey {
         &self.verification_key
     }
 
@@ -183,7 +189,7 @@ impl TokenSigner {
         validation.set_issuer(&[&self.issuer]);
         validation.validate_exp = false;
         validation.validate_aud = false;
-        decode(token, &self.verification_key, &validation)
+        decode(token, &self.decoding_key, &validation)
             .ok()
             .map(|token| token.claims)
     }

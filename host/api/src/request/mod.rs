@@ -12,3 +12,4 @@ pub(crate) use compact::compact;
 pub(crate) use object::{BodyRefused, RequestObject, parse_document};
 pub(crate) use path::with_normal_path;
 pub(crate) use query::{QueryParameters, QueryRefused};
+pub(crate) use strict::parse_strict_object;

@@ -6,6 +6,13 @@ use serde::{
     Deserialize, Deserializer,
     de::{Error, MapAccess, SeqAccess, Visitor},
 };
+use serde_json::{Map, Value};
+
+/// A JSON object, if it is one in which no object has two members of one name, at whatever depth.
+pub(crate) fn parse_strict_object(json: &[u8]) -> Option<Map<String, Value>> {
+    serde_json::from_slice::<Strict>(json).ok()?;
+    serde_json::from_slice(json).ok()
+}
 
 /// Any JSON in which no object has two members of one name, at whatever depth, and no more than 128 levels stand inside
 /// each other. It is read to be checked: nothing of it is kept.

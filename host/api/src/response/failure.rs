@@ -1,6 +1,6 @@
 //! The one place where a failure becomes a status and a body.
 
-use std::{error::Error, fmt::Write, time::Duration};
+use std::{borrow::Cow, error::Error, fmt::Write, time::Duration};
 
 use axum::{
     http::{
@@ -26,7 +26,7 @@ pub(crate) struct ApiFailure {
     status: StatusCode,
     error: String,
     error_description: Option<&'static str>,
-    challenge: Option<&'static str>,
+    challenge: Option<Cow<'static, str>>,
     retry_after: Option<Duration>,
     is_intended: bool,
     cause: Option<Box<dyn Error + Send + Sync + 'static>>,
@@ -66,11 +66,11 @@ impl ApiFailure {
         status: StatusCode,
         code: &'static str,
         description: &'static str,
-        challenge: &'static str,
+        challenge: impl Into<Cow<'static, str>>,
     ) -> Self {
         Self {
             error_description: Some(description),
-            challenge: Some(challenge),
+            challenge: Some(challenge.into()),
             ..Self::new(status, code)
         }
     }
@@ -78,7 +78,7 @@ impl ApiFailure {
     /// A failure of authentication that is not the token's: words for people, and the scheme that would do.
     pub(crate) fn unidentified(error: &'static str) -> Self {
         Self {
-            challenge: Some("Bearer"),
+            challenge: Some("Bearer".into()),
             ..Self::new(StatusCode::UNAUTHORIZED, error)
         }
     }
@@ -179,8 +179,10 @@ impl IntoResponse for ApiFailure {
             serde_json::to_string(&body).unwrap_or_default(),
         );
         let headers = response.headers_mut();
-        if let Some(challenge) = self.challenge {
-            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+        if let Some(challenge) = self.challenge
+            && let Ok(challenge) = HeaderValue::from_str(&challenge)
+        {
+            headers.insert(WWW_AUTHENTICATE, challenge);
         }
         if let Some(retry_after) = self.retry_after {
             let seconds = u64::try_from(retry_after.as_millis().div_ceil(1_000));

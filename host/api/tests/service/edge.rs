@@ -38,6 +38,8 @@ async fn without_its_database_the_server_is_down_and_says_so() {
     assert_eq!(read.status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(read.headers.contains_key("retry-after"));
     assert!(!read.text.contains("cause-of-the-outage"));
+    let key_usage = service.get("/api/v1/key-usage").await;
+    assert_eq!(key_usage.status, StatusCode::SERVICE_UNAVAILABLE);
 }
 
 #[tokio::test]

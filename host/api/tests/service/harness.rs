@@ -19,7 +19,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use keywright_api::{
     Api, Information, Limits, ServerMode,
-    authentication::{HttpsIdentityProvider, StaticKey, TokenVerifier},
+    authentication::{HttpsIdentityProvider, KeyPace, StaticKey, TokenRules, TokenVerifier},
     development_identity::{
         DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser, Grant,
     },
@@ -30,6 +30,7 @@ use keywright_core::{
     authorization::Authorization,
     certificate::CertificateSettings,
     credential::{BulkRegenerations, Credentials},
+    encryption_key::EncryptionKeys,
     interpolation::Interpolation,
     ports::Clock,
 };
@@ -145,7 +146,9 @@ impl Service {
             public_key_pem: &trusted_key().public_pem,
             issuer: ISSUER,
         };
-        let verifier = TokenVerifier::with_static_key(&key, Arc::clone(&clock) as _).unwrap();
+        let verifier =
+            TokenVerifier::with_static_key(&key, TokenRules::default(), Arc::clone(&clock) as _)
+                .unwrap();
         Self::build(
             resolver,
             limits,
@@ -162,14 +165,21 @@ impl Service {
             public_key_pem: &trusted_key().public_pem,
             issuer: ISSUER,
         };
-        let verifier = TokenVerifier::with_static_key(&key, Arc::clone(&clock) as _).unwrap();
+        let verifier =
+            TokenVerifier::with_static_key(&key, TokenRules::default(), Arc::clone(&clock) as _)
+                .unwrap();
         Self::build(None, Limits::default(), verifier, clock, settings)
     }
 
     /// A service that asks this provider for its keys.
     pub(crate) fn with_identity_provider(provider: HttpsIdentityProvider) -> Self {
         let clock = Arc::new(StandingClock(AtomicI64::new(NOW_SECONDS)));
-        let verifier = TokenVerifier::with_identity_provider(provider, Arc::clone(&clock) as _);
+        let verifier = TokenVerifier::with_identity_provider(
+            provider,
+            KeyPace::default(),
+            TokenRules::default(),
+            Arc::clone(&clock) as _,
+        );
         let settings = CertificateSettings::default();
         Self::build(None, Limits::default(), verifier, clock, settings)
     }
@@ -199,6 +209,10 @@ impl Service {
                 credentials: credentials.clone(),
                 resolver: Arc::new(FixedResolver),
             }),
+            encryption_keys: EncryptionKeys {
+                repository: Arc::clone(&memory) as _,
+                sealer: Arc::new(OpenSealer),
+            },
             credentials,
             token_verifier: Some(token_verifier),
             information: Information {

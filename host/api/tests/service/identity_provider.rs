@@ -16,7 +16,7 @@ use tokio_rustls::{
     rustls::{ServerConfig, crypto::aws_lc_rs, pki_types::PrivateKeyDer},
 };
 
-use crate::harness::{Service, good_claims, trusted_key};
+use crate::harness::{ISSUER, Service, good_claims, trusted_key};
 
 /// Serves a service's development identity provider over TLS; answers with its address and its certificate.
 async fn serve() -> (String, String) {
@@ -54,6 +54,7 @@ async fn serve() -> (String, String) {
 fn service(url: String, trusted_certificates_pem: Option<String>) -> Service {
     let settings = HttpsIdentityProviderSettings {
         url,
+        public_url: Some(ISSUER.to_owned()),
         trusted_certificates_pem,
         timeout: HttpsIdentityProviderSettings::TIMEOUT,
     };

@@ -14,6 +14,7 @@ mod harness;
 mod identity;
 mod identity_provider;
 mod logs;
+mod management;
 mod memory;
 mod paths;
 mod permissions_in_memory;

@@ -42,11 +42,9 @@ async fn every_write_of_every_route_is_refused_and_everything_else_answers_as_be
                 // The one answer that tells the mode.
                 assert_eq!(after.text, r#"{"read_only_mode":true}"#);
             } else {
-                assert_eq!(
-                    (after.status, after.text),
-                    (before.status, before.text),
-                    "{method} {route}"
-                );
+                assert_eq!(after.status, before.status, "{method} {route}");
+                // What tells the mode tells another one now.
+                assert!(after.text == before.text || route == "/management");
             }
         }
     }

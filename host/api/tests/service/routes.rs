@@ -143,6 +143,7 @@ async fn service_with_probes() -> (Service, Vec<Probe>) {
     let probes = vec![
         probe("GET", "/health", "/health".into(), Value::Null),
         probe("GET", "/info", "/info".into(), Value::Null),
+        probe("GET", KEY_USAGE, KEY_USAGE.into(), Value::Null),
         probe("GET", "/management", "/management".into(), Value::Null),
         probe(
             "POST",
@@ -281,5 +282,7 @@ const GUARDED: &str = "/guarded/it";
 const DATA: &str = "/api/v1/data";
 
 const CERTIFICATES: &str = "/api/v1/certificates";
+
+const KEY_USAGE: &str = "/api/v1/key-usage";
 
 const VERSIONS: &str = "/api/v1/certificates/{certificate_id}/versions";

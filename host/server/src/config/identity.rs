@@ -1,41 +1,9 @@
-//! How callers prove who they are.
+//! The identity provider for development.
 
 use std::path::PathBuf;
 
 use serde::Deserialize;
 use uuid::Uuid;
-
-/// How callers prove who they are.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct AuthenticationConfig {
-    /// The identity provider's address, as clients reach it: `/info` shows it.
-    pub(crate) url: String,
-    /// Its address as this server reaches it, when that is another.
-    pub(crate) internal_url: Option<String>,
-    /// Authorities to trust, PEM, in the place of the platform's, when this server asks the provider for its keys.
-    pub(crate) trusted_authorities: Option<PathBuf>,
-    /// A key that verifies all tokens, in the place of the provider's published ones.
-    pub(crate) static_key: Option<StaticKeyConfig>,
-}
-
-impl AuthenticationConfig {
-    /// The files that are named.
-    pub(super) fn files_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
-        let static_key = self.static_key.as_mut().map(|key| &mut key.public_key);
-        self.trusted_authorities.iter_mut().chain(static_key)
-    }
-}
-
-/// A key that verifies all tokens.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct StaticKeyConfig {
-    /// The public RSA key, PEM.
-    pub(crate) public_key: PathBuf,
-    /// The issuer that tokens must name.
-    pub(crate) issuer: String,
-}
 
 /// The identity provider for development: it knows its clients and users from here.
 #[derive(Debug, Deserialize)]

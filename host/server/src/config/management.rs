@@ -1,17 +1,22 @@
 //! The management of the server.
 
+use std::net::SocketAddr;
+
 use keywright_api::ServerMode;
 use serde::Deserialize;
 
 use crate::started::StartRefused;
 
-/// The management of the server.
+/// The management of the server, and the management address, for those who watch it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ManagementConfig {
     /// Who may use `/management` from other machines, as permissions name them: `uaa-client:…`, `uaa-user:…`,
     /// `mtls-app:…`. From the server's own address every authenticated caller may.
     actors: Vec<String>,
+    /// The address and port on which `/health` and `/metrics` are served, in plain HTTP and to anybody, so it should be a
+    /// loopback one. Without it they are not served, and nothing is measured.
+    pub(crate) listen: Option<SocketAddr>,
 }
 
 impl ManagementConfig {

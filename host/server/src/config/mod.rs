@@ -3,6 +3,7 @@
 //! Relative paths are relative to the file's folder. `KEYWRIGHT_SECTION__NAME` in the environment overrides a setting.
 //! A secret never stands in the configuration: a section names the file or the variable that holds it.
 
+mod authentication;
 mod authorization;
 mod certificates;
 mod encryption;
@@ -22,10 +23,11 @@ use figment::{
 use keywright_runtime::{PluginConfig, SandboxConfig};
 use serde::Deserialize;
 
+pub(crate) use authentication::{AuthenticationConfig, StaticKeyConfig};
 pub(crate) use authorization::AuthorizationConfig;
 pub(crate) use certificates::CertificatesConfig;
 pub(crate) use encryption::{EncryptionConfig, KeyConfig, KeyProvider};
-pub(crate) use identity::{AuthenticationConfig, DevelopmentConfig};
+pub(crate) use identity::DevelopmentConfig;
 pub(crate) use management::ManagementConfig;
 
 use crate::started::StartRefused;
@@ -40,7 +42,8 @@ pub(crate) struct Config {
     pub(crate) storage: StorageConfig,
     /// The keys that encrypt them.
     pub(crate) encryption: EncryptionConfig,
-    /// How callers prove who they are.
+    /// Which tokens are accepted.
+    #[serde(default)]
     pub(crate) authentication: AuthenticationConfig,
     /// Who may do what from the start.
     #[serde(default)]
@@ -55,7 +58,7 @@ pub(crate) struct Config {
     /// What holds for all certificates that the server makes.
     #[serde(default)]
     pub(crate) certificates: CertificatesConfig,
-    /// The management of the server.
+    /// The management of the server, and the management address.
     #[serde(default)]
     pub(crate) management: ManagementConfig,
     /// What `/info` and `/version` say.

@@ -1,0 +1,227 @@
+//! A public key that tokens are checked by, of one of the two kinds that are taken.
+
+use aws_lc_rs::{
+    encoding::AsDer,
+    rsa::{PublicEncryptingKey, PublicKey},
+    signature::{
+        ECDSA_P256_SHA256_FIXED, ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256,
+        RsaPublicKeyComponents,
+    },
+};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use jsonwebtoken::DecodingKey;
+
+/// How a token is signed (RFC 7518, section 3.1). Each kind of key has one way: what a token's header says of it is held
+/// against the key and never chooses how the key is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SignatureAlgorithm {
+    /// ECDSA on P-256 with SHA-256.
+    Es256,
+    /// RSASSA-PKCS1-v1_5 with SHA-256.
+    Rs256,
+}
+
+/// A public key, and what it is for.
+#[derive(Clone)]
+pub(crate) struct VerificationKey {
+    algorithm: SignatureAlgorithm,
+    key: ParsedPublicKey,
+}
+
+/// A key that can't be used to check tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyRefused {
+    /// It is of no kind that is taken.
+    #[error("the verification key is neither an RSA nor a P-256 public key in PEM")]
+    Malformed,
+    /// It is an RSA key that is too short to be safe, or too long to be checked fast.
+    #[error("the RSA key is shorter than 2048 or longer than 8192 bits")]
+    LengthRefused,
+}
+
+impl SignatureAlgorithm {
+    /// The algorithm of this name in a header, in the one casing that it has.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        match name {
+            "ES256" => Some(Self::Es256),
+            "RS256" => Some(Self::Rs256),
+            _ => None,
+        }
+    }
+
+    /// Its name in headers and key sets.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Es256 => "ES256",
+            Self::Rs256 => "RS256",
+        }
+    }
+}
+
+impl VerificationKey {
+    /// Reads an RSA or a P-256 public key in PEM. A certificate or a private key is none.
+    ///
+    /// # Errors
+    /// When it is another key or none, or an RSA key of another length than 2048 to 8192 bits.
+    pub(super) fn of_pem(pem: &str) -> Result<Self, KeyRefused> {
+        if !PEM_LABELS.iter().any(|label| pem.contains(label)) {
+            return Err(KeyRefused::Malformed);
+        }
+        let bytes = |key: &DecodingKey| key.try_get_as_bytes().map(<[u8]>::to_vec);
+        if let Ok(der) = DecodingKey::from_rsa_pem(pem.as_bytes()).and_then(|key| bytes(&key)) {
+            return Self::rsa(&der);
+        }
+        DecodingKey::from_ec_pem(pem.as_bytes())
+            .and_then(|key| bytes(&key))
+            .map_err(|_| KeyRefused::Malformed)
+            .and_then(|point| Self::p256(&point))
+    }
+
+    /// Reads the members `n` and `e` of a JWK (RFC 7518, section 6.3.1). Leading zeros, which some providers write, are
+    /// taken for what they are.
+    ///
+    /// # Errors
+    /// When they are no key, or one of another length than 2048 to 8192 bits.
+    pub(crate) fn of_rsa_components(modulus: &str, exponent: &str) -> Result<Self, KeyRefused> {
+        let number = |text: &str| {
+            let bytes = URL_SAFE_NO_PAD
+                .decode(text)
+                .map_err(|_| KeyRefused::Malformed)?;
+            let number = bytes.into_iter().skip_while(|byte| *byte == 0);
+            Ok::<_, KeyRefused>(number.collect::<Vec<u8>>())
+        };
+        let components = RsaPublicKeyComponents {
+            n: number(modulus)?,
+            e: number(exponent)?,
+        };
+        let der = components.as_der().map_err(|_| KeyRefused::Malformed)?;
+        Self::rsa(der.as_ref())
+    }
+
+    /// Reads the members `x` and `y` of a JWK on P-256 (RFC 7518, section 6.2.1): 32 bytes each.
+    ///
+    /// # Errors
+    /// When they are no point of the curve.
+    pub(super) fn of_p256_coordinates(x: &str, y: &str) -> Result<Self, KeyRefused> {
+        let mut point = vec![UNCOMPRESSED_POINT];
+        for coordinate in [x, y] {
+            let bytes = URL_SAFE_NO_PAD
+                .decode(coordinate)
+                .ok()
+                .filter(|bytes| bytes.len() == COORDINATE_BYTES)
+                .ok_or(KeyRefused::Malformed)?;
+            point.extend(bytes);
+        }
+        Self::p256(&point)
+    }
+
+    /// What it is for.
+    pub(super) fn algorithm(&self) -> SignatureAlgorithm {
+        self.algorithm
+    }
+
+    /// Whether its private half signed this message.
+    pub(super) fn has_signed(&self, message: &str, signature: &[u8]) -> bool {
+        self.key.verify_sig(message.as_bytes(), signature).is_ok()
+    }
+
+    fn rsa(der: &[u8]) -> Result<Self, KeyRefused> {
+        let key = PublicKey::from_der(der).map_err(|_| KeyRefused::Malformed)?;
+        let key = key.as_der().map_err(|_| KeyRefused::Malformed)?;
+        // Of the types for RSA keys, this one knows the length.
+        let bits = PublicEncryptingKey::from_der(key.as_ref()).map(|key| key.key_size_bits());
+        if !bits.is_ok_and(|bits| (MODULUS_BITS_MIN..=MODULUS_BITS_MAX).contains(&bits)) {
+            return Err(KeyRefused::LengthRefused);
+        }
+        let key = ParsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, key.as_ref())
+            .map_err(|_| KeyRefused::Malformed)?;
+        Ok(Self {
+            algorithm: SignatureAlgorithm::Rs256,
+            key,
+        })
+    }
+
+    fn p256(point: &[u8]) -> Result<Self, KeyRefused> {
+        let is_uncompressed = point.len() == 1 + 2 * COORDINATE_BYTES;
+        let key = is_uncompressed
+            .then(|| ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point))
+            .and_then(Result::ok)
+            .ok_or(KeyRefused::Malformed)?;
+        Ok(Self {
+            algorithm: SignatureAlgorithm::Es256,
+            key,
+        })
+    }
+}
+
+const PEM_LABELS: [&str; 2] = [
+    "-----BEGIN PUBLIC KEY-----",
+    "-----BEGIN RSA PUBLIC KEY-----",
+];
+
+const MODULUS_BITS_MIN: usize = 2_048;
+const MODULUS_BITS_MAX: usize = 8_192;
+
+/// What a point begins with whose coordinates follow whole (SEC 1, section 2.3.3).
+const UNCOMPRESSED_POINT: u8 = 4;
+
+/// The length of a coordinate on P-256.
+const COORDINATE_BYTES: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coordinates_off_the_curve_or_of_another_length_are_no_key() {
+        // The base point of P-256 (FIPS 186-4, D.1.2.3).
+        let x = "axfR8uEsQkf4vOblY6RA8ncDfYEt6zOg9KE5RdiYwpY";
+        let y = "T-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU";
+        assert!(VerificationKey::of_p256_coordinates(x, y).is_ok());
+        for (x, y) in [
+            (y, x),
+            (x, x),
+            ("", ""),
+            (x, ""),
+            ("AA", "AA"),
+            (&format!("AAAA{x}"), y),
+            ("!", y),
+        ] {
+            let refused = VerificationKey::of_p256_coordinates(x, y).err();
+            assert_eq!(refused, Some(KeyRefused::Malformed), "{x} {y}");
+        }
+    }
+
+    #[test]
+    fn an_rsa_key_has_2048_to_8192_bits() {
+        for (bytes, refused) in [
+            (128, Some(KeyRefused::LengthRefused)),
+            (255, Some(KeyRefused::LengthRefused)),
+            (256, None),
+            (1_024, None),
+            (1_025, Some(KeyRefused::LengthRefused)),
+        ] {
+            let modulus = URL_SAFE_NO_PAD.encode(vec![0xff; bytes]);
+            let read = VerificationKey::of_rsa_components(&modulus, "AQAB");
+            assert_eq!(read.err(), refused, "{bytes}");
+        }
+        let modulus = URL_SAFE_NO_PAD.encode([vec![0], vec![0xff; 256]].concat());
+        assert!(VerificationKey::of_rsa_components(&modulus, "AQAB").is_ok());
+    }
+
+    #[test]
+    fn what_is_no_number_is_no_rsa_key() {
+        let modulus = URL_SAFE_NO_PAD.encode(vec![0xff; 256]);
+        for (modulus, exponent) in [
+            ("", "AQAB"),
+            ("!", "AQAB"),
+            (modulus.as_str(), ""),
+            (modulus.as_str(), "AA"),
+            (modulus.as_str(), "AQ"),
+            (modulus.as_str(), "!"),
+        ] {
+            let read = VerificationKey::of_rsa_components(modulus, exponent);
+            assert_eq!(read.err(), Some(KeyRefused::Malformed), "{exponent}");
+        }
+    }
+}

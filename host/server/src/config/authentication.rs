@@ -1,0 +1,82 @@
+//! Which tokens are accepted.
+
+use std::{path::PathBuf, time::Duration};
+
+use keywright_api::authentication::{ClaimSettings, KeyPace, TokenRules, TokenRulesRefused};
+use serde::Deserialize;
+
+/// Which tokens are accepted. Without `url` and `static_key`, none are.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct AuthenticationConfig {
+    /// The identity provider's address, as clients reach it: `/info` shows it.
+    pub(crate) url: Option<String>,
+    /// Its address as this server reaches it, when that is another.
+    pub(crate) internal_url: Option<String>,
+    /// Authorities to trust, PEM, in the place of the platform's, when this server asks the provider for its keys.
+    pub(crate) trusted_authorities: Option<PathBuf>,
+    /// When the provider's keys are fetched again without need, in seconds.
+    pub(crate) keys_age_seconds_max: u64,
+    /// How long to wait before the provider is asked for its keys again, whatever tokens name, in seconds.
+    pub(crate) keys_interval_seconds_min: u64,
+    /// A key that verifies all tokens, in the place of the provider's published ones.
+    pub(crate) static_key: Option<StaticKeyConfig>,
+    /// The audience that tokens must be for. Without it, any will do.
+    pub(crate) audience: Option<String>,
+    /// The scopes that a token must have, all of them.
+    pub(crate) scopes_required: Vec<String>,
+    /// In which claims tokens say what is read of them.
+    pub(crate) claims: ClaimSettings,
+}
+
+/// A key that verifies all tokens.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StaticKeyConfig {
+    /// The public key, RSA or P-256, PEM.
+    pub(crate) public_key: PathBuf,
+    /// The issuer that tokens must name.
+    pub(crate) issuer: String,
+}
+
+impl Default for AuthenticationConfig {
+    fn default() -> Self {
+        let pace = KeyPace::default();
+        Self {
+            url: None,
+            internal_url: None,
+            trusted_authorities: None,
+            keys_age_seconds_max: pace.age_max.as_secs(),
+            keys_interval_seconds_min: pace.interval_min.as_secs(),
+            static_key: None,
+            audience: None,
+            scopes_required: TokenRules::SCOPES_REQUIRED.map(str::to_owned).into(),
+            claims: ClaimSettings::default(),
+        }
+    }
+}
+
+impl AuthenticationConfig {
+    /// What a token must say.
+    pub(crate) fn rules(&self) -> Result<TokenRules, TokenRulesRefused> {
+        TokenRules::new(
+            self.scopes_required.clone(),
+            self.audience.clone(),
+            self.claims.clone(),
+        )
+    }
+
+    /// How often the provider is asked for its keys.
+    pub(crate) fn key_pace(&self) -> KeyPace {
+        KeyPace {
+            age_max: Duration::from_secs(self.keys_age_seconds_max),
+            interval_min: Duration::from_secs(self.keys_interval_seconds_min),
+        }
+    }
+
+    /// The files that are named.
+    pub(super) fn files_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
+        let static_key = self.static_key.as_mut().map(|key| &mut key.public_key);
+        self.trusted_authorities.iter_mut().chain(static_key)
+    }
+}

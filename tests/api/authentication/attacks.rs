@@ -1,0 +1,348 @@
+//! Tokens that the trusted provider's key did sign, and that are refused for what they say or how they say it.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends when an attack can't be made"
+)]
+
+use std::fs;
+
+use base64::{
+    Engine,
+    engine::general_purpose::{STANDARD, URL_SAFE, URL_SAFE_NO_PAD},
+};
+use jsonwebtoken::{Algorithm, EncodingKey};
+use keywright_harness::{Options, Program, Server, key_file};
+use reqwest::{Certificate, Client, Response};
+use serde_json::{Value, json};
+
+use super::mint::{
+    Mint, expect_refused, present, seconds_since_epoch, sign, sign_texts, signing_key,
+};
+
+/// What is beyond the clock skew of 60 seconds, though the clock moves on while the test runs: a token that is to be refused
+/// for coming too early is far enough from its time. The second itself is tested with a clock that stands still
+/// (`host/api/tests/service/tokens.rs`).
+const BEYOND_SKEW_SECONDS: i64 = 120;
+
+#[tokio::test]
+async fn a_time_that_is_none_or_past_or_to_come_is_refused() {
+    let server = Server::start().await;
+    let mint = Mint::of(&server).await;
+    let now = seconds_since_epoch();
+    let (invalid, expired) = ("invalid_token", "access_token_expired");
+    for (claim, json, code) in [
+        ("exp", (now - 61).to_string(), expired),
+        ("exp", "0".to_owned(), expired),
+        ("exp", "-1".to_owned(), expired),
+        ("exp", i64::MIN.to_string(), expired),
+        ("exp", format!("\"{}\"", now + 600), invalid),
+        ("exp", format!("{}.5", now + 600), invalid),
+        ("exp", format!("{}.0", now + 600), invalid),
+        ("exp", "1e300".to_owned(), invalid),
+        ("exp", "4e9".to_owned(), invalid),
+        ("exp", "253402300800".to_owned(), invalid),
+        ("exp", i64::MAX.to_string(), invalid),
+        ("exp", u64::MAX.to_string(), invalid),
+        ("exp", format!("1{}", "0".repeat(400)), invalid),
+        ("exp", "null".to_owned(), invalid),
+        ("exp", "true".to_owned(), invalid),
+        ("exp", format!("[{}]", now + 600), invalid),
+        ("nbf", (now + BEYOND_SKEW_SECONDS).to_string(), invalid),
+        ("nbf", i64::MAX.to_string(), invalid),
+        ("nbf", "1.5".to_owned(), invalid),
+        ("nbf", "null".to_owned(), invalid),
+        ("nbf", "\"0\"".to_owned(), invalid),
+        ("nbf", "{}".to_owned(), invalid),
+    ] {
+        let claims = with_text(&mint.claims_with(claim, Value::Null), claim, &json);
+        let token = signed(&mint, &claims);
+        expect_refused(&server, &token, code, &format!("{claim} {json}")).await;
+    }
+    let latest = with_text(&mint.claims_with("exp", Value::Null), "exp", "253402300799");
+    present(&server, &signed(&mint, &latest)).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_claim_that_stands_twice_is_refused_in_either_order() {
+    let server = Server::start().await;
+    let mint = Mint::of(&server).await;
+    let claims = mint.claims();
+    let now = seconds_since_epoch();
+    for (claim, other) in [
+        ("iss", json!("https://other.example")),
+        ("iss", claims["iss"].clone()),
+        ("exp", json!(now - 3_600)),
+        ("exp", json!(now + 3_600)),
+        ("scope", json!([])),
+        ("scope", json!(["credhub.read", "credhub.write"])),
+        ("client_id", json!("other")),
+        ("grant_type", json!("password")),
+        ("nbf", json!(0)),
+        ("sub", json!("other")),
+        ("unused", json!(1)),
+    ] {
+        let good = claims.get(claim).cloned().unwrap_or(json!(0));
+        let rest = mint.claims_with(claim, Value::Null);
+        for (first, second) in [(&good, &other), (&other, &good)] {
+            let once = with_text(&rest, claim, &first.to_string());
+            let twice = format!("{},\"{claim}\":{second}}}", &once[..once.len() - 1]);
+            expect_refused(&server, &signed(&mint, &twice), "invalid_token", &twice).await;
+        }
+    }
+    let escaped = with_text(&claims, "i\\u0073s", "\"https://other.example\"");
+    expect_refused(&server, &signed(&mint, &escaped), "invalid_token", &escaped).await;
+    let inside = with_text(&claims, "a", r#"{"b":1,"b":2}"#);
+    expect_refused(&server, &signed(&mint, &inside), "invalid_token", &inside).await;
+}
+
+#[tokio::test]
+async fn a_header_that_says_something_twice_or_asks_for_more_is_refused() {
+    let server = Server::start().await;
+    let mint = Mint::of(&server).await;
+    let key_id = mint.header()["kid"].as_str().unwrap().to_owned();
+    for header in [
+        r#"{"alg":"RS256","alg":"RS256"}"#.to_owned(),
+        r#"{"alg":"none","alg":"RS256"}"#.to_owned(),
+        r#"{"alg":"RS256","alg":"none"}"#.to_owned(),
+        r#"{"alg":"RS256","\u0061lg":"none"}"#.to_owned(),
+        format!(r#"{{"alg":"RS256","kid":"{key_id}","kid":"other"}}"#),
+        format!(r#"{{"alg":"RS256","kid":"other","kid":"{key_id}"}}"#),
+        r#"{"alg":"RS256","crit":[]}"#.to_owned(),
+        r#"{"alg":"RS256","crit":["b64"],"b64":false}"#.to_owned(),
+        r#"{"alg":"RS256","cty":"JWT"}"#.to_owned(),
+        r#"{"alg":"RS256","cty":"jwt"}"#.to_owned(),
+        r#"{"alg":"RS256","typ":"dpop+jwt"}"#.to_owned(),
+        r#"{"alg":"RS256","typ":"logout+jwt"}"#.to_owned(),
+        r#"{"alg":"RS256","typ":"JWE"}"#.to_owned(),
+        r#"{"alg":"RS256","typ":["JWT"]}"#.to_owned(),
+        r#"{"alg":"RS256","typ":null}"#.to_owned(),
+        r#"{"alg":["RS256"]}"#.to_owned(),
+        r#"{"alg":null}"#.to_owned(),
+        r#"{"kid":"a"}"#.to_owned(),
+        r#"["RS256"]"#.to_owned(),
+        "RS256".to_owned(),
+        String::new(),
+    ] {
+        let token = signed_with(&header, &mint.claims().to_string());
+        expect_refused(&server, &token, "invalid_token", &header).await;
+    }
+    for header in [
+        json!({"alg": "RS256"}),
+        json!({"alg": "RS256", "typ": "jwt"}),
+        json!({"alg": "RS256", "typ": "at+jwt"}),
+        json!({"alg": "RS256", "typ": "application/at+jwt", "jku": "https://other.example"}),
+    ] {
+        let token = signed_with(&header.to_string(), &mint.claims().to_string());
+        present(&server, &token).await.expect(200);
+    }
+}
+
+#[tokio::test]
+async fn a_token_within_a_token_is_refused() {
+    let server = Server::start().await;
+    let mint = Mint::of(&server).await;
+    for header in [
+        mint.header().to_string(),
+        r#"{"alg":"RS256","cty":"JWT"}"#.to_owned(),
+    ] {
+        for payload in [
+            server.token().to_owned(),
+            json!(server.token()).to_string(),
+            json!([server.token()]).to_string(),
+        ] {
+            let nested = signed_with(&header, &payload);
+            expect_refused(&server, &nested, "invalid_token", &header).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_token_is_written_in_one_way_only() {
+    let server = Server::start().await;
+    let token = server.token();
+    let parts: Vec<&str> = token.split('.').collect();
+    let [header, payload, signature] = parts.as_slice() else {
+        panic!("{token}");
+    };
+    let padded = |part: &str| URL_SAFE.encode(URL_SAFE_NO_PAD.decode(part).unwrap());
+    let with_plus = STANDARD.encode(URL_SAFE_NO_PAD.decode(signature).unwrap());
+    for (attack, forged) in [
+        ("two parts", format!("{header}.{payload}")),
+        ("one part", (*header).to_owned()),
+        ("four parts", format!("{token}.{signature}")),
+        ("four parts in front", format!("{header}.{token}")),
+        ("a dot behind", format!("{token}.")),
+        ("dots behind", format!("{token}...")),
+        ("a dot in front", format!(".{token}")),
+        ("nothing but dots", "..".to_owned()),
+        ("no header", format!(".{payload}.{signature}")),
+        ("no payload", format!("{header}..{signature}")),
+        ("no signature", format!("{header}.{payload}.")),
+        ("padded header", format!("{header}=.{payload}.{signature}")),
+        (
+            "padded signature",
+            format!("{header}.{payload}.{}", padded(signature)),
+        ),
+        ("other alphabet", format!("{header}.{payload}.{with_plus}")),
+        ("a blank inside", format!("{header}. {payload}.{signature}")),
+        ("a tab inside", format!("{header}.{payload}.\t{signature}")),
+        (
+            "not encoded",
+            format!(r#"{{"alg":"RS256"}}.{{"iss":"a"}}.{signature}"#),
+        ),
+        ("percent-encoded", token.replace('.', "%2E")),
+        ("quoted", format!("\"{token}\"")),
+        ("two tokens", format!("{token},{token}")),
+        ("bits behind the last byte", with_spare_bits(token)),
+    ] {
+        expect_refused(&server, &forged, "invalid_token", attack).await;
+    }
+    present(&server, token).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_token_has_at_most_16_kibibytes() {
+    let server = Server::start().await;
+    let mint = Mint::of(&server).await;
+    let sized = |characters: usize| {
+        let token = mint.token(&mint.claims_with("padding", json!("x".repeat(characters))));
+        (token.len(), token)
+    };
+    let (shortest, _) = sized(0);
+    // Three bytes are four characters, so the length that is wanted may be passed over by up to three.
+    let fitting = (16 * 1_024 - shortest) * 3 / 4;
+    let tokens: Vec<_> = (fitting - 8..fitting + 8).map(sized).collect();
+    let (_, largest) = tokens
+        .iter()
+        .rfind(|(length, _)| *length <= 16_384)
+        .unwrap();
+    let (_, too_large) = tokens.iter().find(|(length, _)| *length > 16_384).unwrap();
+    let (_, huge) = sized(40_000);
+    for (token, status) in [(largest, 200), (too_large, 401), (&huge, 401)] {
+        let answer = present_over_http_1(&server, token).await;
+        assert_eq!(answer.status().as_u16(), status, "{}", token.len());
+        if status == 401 {
+            let body: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+            assert_eq!(body["error"], "invalid_token");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_public_key_in_der_is_no_shared_secret_either() {
+    let server = Server::start().await;
+    let mint = Mint::of(&server).await;
+    let key = key_file("token-signing-key.pem");
+    for form in [&["-pubout"][..], &["-RSAPublicKey_out"]] {
+        let mut arguments = vec!["rsa", "-in", key.to_str().unwrap()];
+        arguments.extend(form);
+        let pem = Program::run("openssl", &arguments, "").expect_success();
+        let base64: String = pem.lines().filter(|line| !line.starts_with('-')).collect();
+        let der = STANDARD.decode(base64).unwrap();
+        for secret in [der, pem.into_bytes()] {
+            let key = EncodingKey::from_secret(&secret);
+            for (name, algorithm) in [
+                ("HS256", Algorithm::HS256),
+                ("HS512", Algorithm::HS512),
+                ("RS256", Algorithm::HS256),
+                ("ES256", Algorithm::HS256),
+            ] {
+                let mut header = mint.header();
+                header["alg"] = json!(name);
+                let token = sign(&header, &mint.claims(), algorithm, &key);
+                expect_refused(&server, &token, "invalid_token", name).await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_name_in_a_token_has_at_most_255_characters() {
+    let server = Server::start().await;
+    let mint = Mint::of(&server).await;
+    for (claim, form) in [
+        ("sub", json!(1)),
+        ("sub", json!("é".repeat(256))),
+        ("client_id", json!("x".repeat(256))),
+        ("client_id", json!(["developer"])),
+        ("client_id", json!({"id": "developer"})),
+    ] {
+        let token = mint.token(&mint.claims_with(claim, form));
+        expect_refused(&server, &token, "invalid_token", claim).await;
+    }
+    let longest = mint.claims_with("sub", json!("é".repeat(255)));
+    present(&server, &mint.token(&longest)).await.expect(200);
+}
+
+#[tokio::test]
+async fn an_audience_is_checked_where_one_is_configured() {
+    let options = Options::default().authentication_settings(r#"audience = "keywright""#);
+    let server = Server::start_with(&options).await;
+    let mint = Mint::of(&server).await;
+    for audience in [
+        Value::Null,
+        json!(""),
+        json!("other"),
+        json!("Keywright"),
+        json!("keywright "),
+        json!("keywright other"),
+        json!([]),
+        json!(["other"]),
+        json!(["keywright", 1]),
+        json!([["keywright"]]),
+        json!({"keywright": true}),
+        json!(1),
+    ] {
+        let token = mint.token(&mint.claims_with("aud", audience.clone()));
+        expect_refused(&server, &token, "invalid_token", &audience.to_string()).await;
+    }
+    for audience in [json!("keywright"), json!(["other", "keywright"])] {
+        let token = mint.token(&mint.claims_with("aud", audience));
+        present(&server, &token).await.expect(200);
+    }
+    let mut claims = mint.claims_with("aud", json!("other"));
+    claims["exp"] = json!(seconds_since_epoch() - 3_600);
+    expect_refused(
+        &server,
+        &mint.token(&claims),
+        "invalid_token",
+        "also expired",
+    )
+    .await;
+}
+
+/// What a server answers to a token that may be larger than a head of HTTP/2 can be.
+async fn present_over_http_1(server: &Server, token: &str) -> Response {
+    let authority = fs::read(key_file("ca.pem")).unwrap();
+    let client = Client::builder()
+        .tls_certs_only([Certificate::from_pem(&authority).unwrap()])
+        .http1_only()
+        .no_proxy()
+        .build()
+        .unwrap();
+    let url = format!("{}/version", server.base_url());
+    client.get(url).bearer_auth(token).send().await.unwrap()
+}
+
+/// These claims with one more, which need not be JSON that could be made otherwise.
+fn with_text(claims: &Value, claim: &str, json: &str) -> String {
+    let claims = claims.to_string();
+    format!("{},\"{claim}\":{json}}}", &claims[..claims.len() - 1])
+}
+
+fn signed(mint: &Mint, claims: &str) -> String {
+    signed_with(&mint.header().to_string(), claims)
+}
+
+fn signed_with(header: &str, claims: &str) -> String {
+    sign_texts(header, claims, Algorithm::RS256, &signing_key())
+}
+
+/// The same token with bits set that the last character has beyond the signature's last byte.
+fn with_spare_bits(token: &str) -> String {
+    const ALPHABET: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let (rest, last) = token.split_at(token.len() - 1);
+    let index = ALPHABET.find(last).unwrap();
+    format!("{rest}{}", &ALPHABET[index + 1..index + 2])
+}

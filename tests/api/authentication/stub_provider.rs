@@ -1,0 +1,233 @@
+//! An identity provider that a test makes up: it publishes what it is told to, and can be away.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends when its provider can't be made"
+)]
+
+use std::{
+    collections::BTreeMap,
+    io::{BufRead, BufReader, Write},
+    net::{Ipv4Addr, TcpListener, TcpStream},
+    sync::{Arc, Mutex},
+    thread,
+};
+
+use jsonwebtoken::{Algorithm, EncodingKey, jwk::Jwk};
+use keywright_harness::{Options, key_file};
+use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384};
+use rustls::{
+    ServerConfig, ServerConnection, StreamOwned,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+};
+use serde_json::{Value, json};
+
+use super::mint::{other_key, seconds_since_epoch, sign, signing_key};
+
+/// A provider on a port of the loopback address, with the certificate of test servers. It serves for as long as the tests
+/// run.
+pub(super) struct StubProvider {
+    port: u16,
+    path: &'static str,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    documents: BTreeMap<String, Value>,
+    requests: Vec<String>,
+    is_away: bool,
+}
+
+/// A key that a provider signs with.
+pub(super) struct Signer {
+    pub(super) key: EncodingKey,
+    algorithm: Algorithm,
+    key_id: String,
+    /// Its public half as it is published.
+    pub(super) published: Value,
+}
+
+impl Signer {
+    /// An RSA key.
+    pub(super) fn rsa(key_id: &str) -> Self {
+        Self::new(signing_key(), Algorithm::RS256, key_id)
+    }
+
+    /// Another RSA key.
+    pub(super) fn other_rsa(key_id: &str) -> Self {
+        Self::new(other_key(), Algorithm::RS256, key_id)
+    }
+
+    /// A new key on P-256.
+    pub(super) fn p256(key_id: &str) -> Self {
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
+        let key = EncodingKey::from_ec_pem(key.serialize_pem().as_bytes()).unwrap();
+        Self::new(key, Algorithm::ES256, key_id)
+    }
+
+    /// A new key on P-384.
+    pub(super) fn p384(key_id: &str) -> Self {
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P384_SHA384).unwrap();
+        let key = EncodingKey::from_ec_pem(key.serialize_pem().as_bytes()).unwrap();
+        Self::new(key, Algorithm::ES384, key_id)
+    }
+
+    fn new(key: EncodingKey, algorithm: Algorithm, key_id: &str) -> Self {
+        let mut published =
+            serde_json::to_value(Jwk::from_encoding_key(&key, algorithm).unwrap()).unwrap();
+        let members = published.as_object_mut().unwrap();
+        members.remove("alg");
+        members.insert("kid".to_owned(), json!(key_id));
+        Self {
+            key,
+            algorithm,
+            key_id: key_id.to_owned(),
+            published,
+        }
+    }
+
+    /// The header of its tokens.
+    pub(super) fn header(&self) -> Value {
+        json!({"alg": format!("{:?}", self.algorithm), "typ": "JWT", "kid": self.key_id})
+    }
+
+    /// A token with these claims.
+    pub(super) fn token(&self, claims: &Value) -> String {
+        self.token_with(&self.header(), claims)
+    }
+
+    /// A token with these claims and this header.
+    pub(super) fn token_with(&self, header: &Value, claims: &Value) -> String {
+        sign(header, claims, self.algorithm, &self.key)
+    }
+}
+
+impl StubProvider {
+    /// A provider below this path, with its keys at an address that only its discovery document tells.
+    pub(super) fn start(path: &'static str, keys: &[&Signer]) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let provider = Self {
+            port: listener.local_addr().unwrap().port(),
+            path,
+            state: Arc::default(),
+        };
+        let keys_url = format!("{}/keys", provider.url());
+        provider.publish_discovery(&json!({"issuer": provider.url(), "jwks_uri": keys_url}));
+        provider.publish_keys(keys);
+        let (tls, state) = (tls(), Arc::clone(&provider.state));
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (tls, state) = (Arc::clone(&tls), Arc::clone(&state));
+                thread::spawn(move || answer(stream, tls, &state));
+            }
+        });
+        provider
+    }
+
+    /// Its address.
+    pub(super) fn url(&self) -> String {
+        format!("https://127.0.0.1:{}{}", self.port, self.path)
+    }
+
+    /// Publishes these keys, and no others from now on.
+    pub(super) fn publish_keys(&self, keys: &[&Signer]) {
+        let keys: Vec<&Value> = keys.iter().map(|key| &key.published).collect();
+        self.publish("/keys", &json!({ "keys": keys }));
+    }
+
+    /// Publishes another discovery document.
+    pub(super) fn publish_discovery(&self, document: &Value) {
+        self.publish("/.well-known/openid-configuration", document);
+    }
+
+    /// Publishes a document below its path.
+    pub(super) fn publish(&self, path: &str, document: &Value) {
+        let path = format!("{}{path}", self.path);
+        let mut state = self.state.lock().unwrap();
+        state.documents.insert(path, document.clone());
+    }
+
+    /// Goes away, so that connections are closed at once, or comes back.
+    pub(super) fn set_away(&self, is_away: bool) {
+        self.state.lock().unwrap().is_away = is_away;
+    }
+
+    /// How often it was asked for this path below its own, since it was started.
+    pub(super) fn requests(&self, path: &str) -> usize {
+        let path = format!("{}{path}", self.path);
+        let state = self.state.lock().unwrap();
+        state
+            .requests
+            .iter()
+            .filter(|asked| **asked == path)
+            .count()
+    }
+
+    /// A server that trusts it, and asks it as often as tokens make it.
+    pub(super) fn options(&self) -> Options {
+        Options::default()
+            .identity_provider(&self.url())
+            .authentication_settings("keys_interval_seconds_min = 0")
+    }
+
+    /// The claims of a token that is accepted.
+    pub(super) fn claims(&self) -> Value {
+        let now = seconds_since_epoch();
+        json!({
+            "iss": self.url(),
+            "sub": "developer",
+            "client_id": "developer",
+            "grant_type": "client_credentials",
+            "scope": ["credhub.read", "credhub.write"],
+            "iat": now,
+            "exp": now + 600,
+        })
+    }
+}
+
+fn tls() -> Arc<ServerConfig> {
+    // Another test of the same process may have installed it already.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let certificate = CertificateDer::from_pem_file(key_file("server.pem")).unwrap();
+    let key = PrivateKeyDer::from_pem_file(key_file("server-key.pem")).unwrap();
+    let config = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .unwrap();
+    Arc::new(config)
+}
+
+/// Answers one request; a client that is not content ends the connection, which is no failure of the test.
+fn answer(stream: TcpStream, tls: Arc<ServerConfig>, state: &Mutex<State>) -> Option<()> {
+    if state.lock().unwrap().is_away {
+        return None;
+    }
+    let session = ServerConnection::new(tls).unwrap();
+    let mut stream = BufReader::new(StreamOwned::new(session, stream));
+    let mut request_line = String::new();
+    stream.read_line(&mut request_line).ok()?;
+    let mut header = String::new();
+    while stream.read_line(&mut header).ok()? > 2 {
+        header.clear();
+    }
+    let path = request_line.split(' ').nth(1)?.to_owned();
+    let document = {
+        let mut state = state.lock().unwrap();
+        state.requests.push(path.clone());
+        state.documents.get(&path).cloned()
+    };
+    let (status, body) = match document {
+        Some(document) => ("200 OK", document.to_string()),
+        None => ("404 Not Found", String::new()),
+    };
+    let stream = stream.get_mut();
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .ok()?;
+    stream.conn.send_close_notify();
+    stream.flush().ok()
+}
