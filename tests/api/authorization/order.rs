@@ -139,7 +139,7 @@ async fn a_bad_body_is_told_before_a_missing_permission() {
         (
             Method::PUT,
             of("update_transitional_version"),
-            json!({"x": 1}),
+            json!({"version": null, "x": 1}),
             422,
         ),
         (Method::POST, of("versions"), json!({}), 400),

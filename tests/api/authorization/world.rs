@@ -56,8 +56,12 @@ impl World {
         });
         world.versions = there.versions.clone();
         world.certificate_ids = there.certificate_ids.clone();
-        world.versions.insert(IT, json!({"id": NO_ID}));
-        world.certificate_ids.insert(IT, NO_ID.to_owned());
+        if let Some(version) = world.versions.get_mut(IT) {
+            version["id"] = json!(NO_ID);
+        }
+        if let Some(id) = world.certificate_ids.get_mut(IT) {
+            NO_ID.clone_into(id);
+        }
         world
     }
 

@@ -102,7 +102,14 @@ async fn questions(server: &Server) -> Outcome<Vec<Question>> {
     let data = |name: String| format!("/api/v1/data?name={name}");
     let certificate = |name: String| format!("/api/v1/certificates?name={name}-certificate");
     let by_id = |id: &String| format!("/api/v1/data/{id}");
-    let no_ids = ids.iter().map(|id| id.chars().rev().collect::<String>());
+    // Every hexadecimal digit another one: such an id is read as any other.
+    let no_ids = ids.iter().map(|id| {
+        let digits = id.chars().map(|digit| match digit.to_digit(16) {
+            Some(value) => char::from_digit(15 - value, 16).unwrap_or(digit),
+            None => digit,
+        });
+        digits.collect::<String>()
+    });
     let question = |what, method, target: fn(String) -> String| Question {
         what,
         method,
