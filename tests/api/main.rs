@@ -12,6 +12,7 @@ mod http;
 mod interpolate;
 mod keys;
 mod lifecycle;
+mod limits;
 mod made_elsewhere;
 mod management;
 mod measurements;

@@ -21,6 +21,9 @@ pub struct Sample {
     pub value: f64,
 }
 
+/// What tells one series from all others: a name, and labels.
+type Series = (String, BTreeMap<String, String>);
+
 impl Scrape {
     /// Reads a text.
     #[track_caller]
@@ -91,8 +94,7 @@ impl Scrape {
 
     /// Buckets of a histogram ascend, each holds what those below it hold, and the last holds all.
     fn assert_histograms_add_up(&self) {
-        let mut series: BTreeMap<(String, BTreeMap<String, String>), Vec<(f64, f64)>> =
-            BTreeMap::new();
+        let mut series: BTreeMap<Series, Vec<(f64, f64)>> = BTreeMap::new();
         for sample in &self.samples {
             if let Some(family) = sample.name.strip_suffix("_bucket") {
                 let mut labels = sample.labels.clone();

@@ -6,7 +6,10 @@ use keywright_core::{
     credential::Credentials, encryption_key::EncryptionKeys, interpolation::Interpolation,
 };
 
-use crate::{ServerMode, authentication::TokenVerifier, development_identity::DevelopmentIdentity};
+use crate::{
+    ServerMode, admission::RequestLimits, authentication::TokenVerifier,
+    development_identity::DevelopmentIdentity,
+};
 
 /// Everything that the HTTP edge needs.
 pub struct Api {
@@ -20,8 +23,10 @@ pub struct Api {
     pub token_verifier: Option<TokenVerifier>,
     /// What the server says of itself.
     pub information: Information,
-    /// How much of a request is taken.
+    /// How much of a request's body is taken.
     pub limits: Limits,
+    /// Which requests are taken.
+    pub request_limits: RequestLimits,
     /// The server's mode, and who may switch it.
     pub server_mode: ServerMode,
     /// The built-in identity provider, which only a development configuration has.
@@ -45,7 +50,7 @@ impl Information {
     pub const API_LEVEL: &str = "2.15.0";
 }
 
-/// How much of a request is taken.
+/// How much of a request's body is taken.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// The largest body, in bytes; a larger one is answered with 413.

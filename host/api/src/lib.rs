@@ -7,12 +7,14 @@
 //!   status that clients know;
 //! - `response/` renders versions, and holds the one place where a failure becomes a status and a body;
 //! - [`authentication`] finds out who is asking; [`development_identity`] is an identity provider for development;
-//! - `request/path.rs` gives a path the one form by which everything else goes; `server_mode.rs` is read-only mode;
+//! - `request/path.rs` gives a path the one form by which everything else goes; `server_mode.rs` is read-only mode, and
+//!   `admission/` says which requests are taken at all;
 //! - `telemetry.rs` gives each request its id, its span and its line in the access log, `measure.rs` its measurements.
 //!
 //! To add a verb: write its file, put it into the list of routes in `router.rs` with what its caller needs, and, when a
 //! failure has another status there than elsewhere, add a case to `response::Endpoint`. A test asks for a request to each.
 
+mod admission;
 mod api;
 pub mod authentication;
 mod connection;
@@ -27,12 +29,14 @@ mod routes;
 mod server_mode;
 mod telemetry;
 
+pub use admission::RequestLimits;
 pub use api::{Api, Information, Limits};
 /// What [`router`] makes: a service for each connection to clone.
 pub use axum::Router;
 pub use connection::Connection;
 pub use management_router::{Management, Measurements, management_router};
 pub use measure::{REQUEST_DURATION, describe_metrics};
+pub use response::HeldBody;
 pub use route::{Access, Route};
 pub use router::{router, routes};
 pub use server_mode::ServerMode;

@@ -12,6 +12,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::{
     Api,
+    admission::{self, Admission, check_head},
     authentication::authenticate,
     request::with_normal_path,
     route::{
@@ -22,7 +23,7 @@ use crate::{
         certificates, credentials, interpolation, management,
         operations::{self, no_such_method, no_such_path},
     },
-    server_mode::{self, INTERPOLATE, MANAGEMENT, admit},
+    server_mode::{self, INTERPOLATE, MANAGEMENT},
     telemetry::{observe, panicked},
 };
 
@@ -121,17 +122,17 @@ fn certificate_routes() -> Vec<Route> {
 
 /// The whole service.
 ///
-/// A request passes, from the outside in: the one form of its path, the request's id and its access log, the catching of
-/// panics, authentication, routing, and what the server's mode admits. Authentication stands around everything that is
-/// not open, so that what is unknown is told only to those who are known; a path has been given its one form before either
-/// is decided.
+/// A request passes, from the outside in: the one form of its path, the request's id and its access log, the limits of its
+/// head, the catching of panics, authentication, admission, routing, and what the server's mode admits. Authentication
+/// stands around everything that is not open, so that what is unknown is told only to those who are known; a path has been
+/// given its one form before either is decided.
 pub fn router(api: Api) -> Router {
     let api = Arc::new(api);
     let (open, guarded): (Vec<_>, Vec<_>) = routes()
         .into_iter()
         .partition(|route| route.access() == Open);
     let open = mounted(open)
-        .route_layer(from_fn_with_state(Arc::clone(&api), admit))
+        .route_layer(from_fn_with_state(Arc::clone(&api), server_mode::admit))
         .method_not_allowed_fallback(server_mode::no_such_method)
         .with_state(Arc::clone(&api));
     let open = match &api.development_identity {
@@ -141,17 +142,20 @@ pub fn router(api: Api) -> Router {
     let service = authenticated(guarded, Arc::clone(&api))
         .merge(open.method_not_allowed_fallback(no_such_method))
         .layer(CatchPanicLayer::custom(panicked))
+        .layer(from_fn_with_state(api.request_limits, check_head))
         .layer(from_fn(observe));
     Router::new().fallback_service(MapRequestLayer::new(with_normal_path).layer(service))
 }
 
 /// What needs an identity: everything but what is open, unknown paths included.
 fn authenticated(routes: Vec<Route>, api: Arc<Api>) -> Router {
+    let admission = Arc::new(Admission::new(&api.request_limits));
     mounted(routes)
-        .route_layer(from_fn_with_state(Arc::clone(&api), admit))
+        .route_layer(from_fn_with_state(Arc::clone(&api), server_mode::admit))
         .fallback(no_such_path)
         .method_not_allowed_fallback(server_mode::no_such_method)
         .with_state(Arc::clone(&api))
+        .layer(from_fn_with_state(admission, admission::admit))
         .layer(from_fn_with_state(api, authenticate))
 }
 

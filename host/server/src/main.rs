@@ -7,6 +7,7 @@
 mod cli;
 mod config;
 mod development;
+mod file_descriptors;
 mod keys;
 mod listener;
 mod management;

@@ -20,7 +20,7 @@ use metrics::{describe_gauge, gauge};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
 use crate::{config::ManagementConfig, started::StartRefused};
-pub(crate) use handshakes::{handshake_failed, handshake_timed_out};
+pub(crate) use handshakes::handshake_failed;
 pub(crate) use stored::StoredCounts;
 
 /// What records measurements for the whole process.

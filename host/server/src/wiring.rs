@@ -4,7 +4,7 @@ use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 use keywright_api::{
-    Api, Information, Limits, Management, Router,
+    Api, Information, Management, Router,
     development_identity::{
         DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser, Grant,
     },
@@ -103,7 +103,8 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         interpolation,
         token_verifier,
         information: information(config),
-        limits: limits(&config.server),
+        limits: config.server.body_limits(),
+        request_limits: config.server.request_limits(),
         server_mode: config.management.server_mode()?,
         development_identity,
     });
@@ -127,13 +128,6 @@ fn information(config: &Config) -> Information {
         identity_provider_url: config.authentication.url.clone().unwrap_or_default(),
         application_name: config.info.name.clone(),
         api_level: config.info.api_version.clone(),
-    }
-}
-
-fn limits(config: &ServerSection) -> Limits {
-    Limits {
-        body_bytes_max: config.request_bytes_max,
-        body_deadline: Duration::from_secs(config.body_seconds_max),
     }
 }
 

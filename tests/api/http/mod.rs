@@ -2,7 +2,6 @@
 
 mod bodies;
 mod clients;
-mod limits;
 mod methods;
 mod mistakes;
 mod paths;

@@ -138,10 +138,8 @@ async fn slow_clients_lose_their_places_to_others() {
         .expect(200);
     let has_ended = |stream: &mut TcpStream| {
         stream.set_nonblocking(true).unwrap();
-        match stream.read(&mut [0; 1024]) {
-            Ok(_) => true,
-            Err(cause) => cause.kind() != ErrorKind::WouldBlock,
-        }
+        let read = stream.read(&mut [0; 1024]);
+        !read.is_err_and(|cause| cause.kind() == ErrorKind::WouldBlock)
     };
     assert!(slow.iter_mut().any(has_ended));
 }

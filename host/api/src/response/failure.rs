@@ -103,6 +103,17 @@ impl ApiFailure {
         }
     }
 
+    /// The caller asks more often than it may.
+    pub(crate) fn too_many_requests(retry_after: Duration) -> Self {
+        Self {
+            retry_after: Some(retry_after),
+            ..Self::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "the caller makes too many requests",
+            )
+        }
+    }
+
     /// A response that has no JSON form.
     pub(crate) fn unrenderable(cause: serde_json::Error) -> Self {
         Self {

@@ -18,7 +18,7 @@ use axum::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use keywright_api::{
-    Api, Information, Limits, ServerMode,
+    Api, Information, Limits, RequestLimits, ServerMode,
     authentication::{HttpsIdentityProvider, KeyPace, StaticKey, TokenRules, TokenVerifier},
     development_identity::{
         DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser, Grant,
@@ -222,6 +222,7 @@ impl Service {
             },
             limits,
             server_mode: ServerMode::new([ACTOR.to_owned()]),
+            request_limits: RequestLimits::default(),
             development_identity: Some(development_identity(Arc::clone(&clock) as _)),
         };
         Self {

@@ -9,10 +9,11 @@ mod certificates;
 mod encryption;
 mod identity;
 mod management;
+mod number;
+mod server;
 
 use std::{
     collections::BTreeMap,
-    net::SocketAddr,
     path::{Path, PathBuf},
 };
 
@@ -29,6 +30,7 @@ pub(crate) use certificates::CertificatesConfig;
 pub(crate) use encryption::{EncryptionConfig, KeyConfig, KeyProvider};
 pub(crate) use identity::DevelopmentConfig;
 pub(crate) use management::ManagementConfig;
+pub(crate) use server::ServerSection;
 
 use crate::started::StartRefused;
 
@@ -69,37 +71,6 @@ pub(crate) struct Config {
     pub(crate) log: LogConfig,
     /// The identity provider for development. It must not be there in production.
     pub(crate) development_identity_provider: Option<DevelopmentConfig>,
-}
-
-/// The listener and its limits.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ServerSection {
-    /// The address and port to listen on.
-    pub(crate) listen: SocketAddr,
-    /// The server's certificate, and its clients'.
-    pub(crate) tls: TlsConfig,
-    /// The largest body of a request, in bytes.
-    #[serde(default = "defaults::request_bytes_max")]
-    pub(crate) request_bytes_max: usize,
-    /// The most connections that are open at once; further ones wait to be accepted.
-    #[serde(default = "defaults::connections_max")]
-    pub(crate) connections_max: usize,
-    /// The most requests under way at once on one HTTP/2 connection.
-    #[serde(default = "defaults::streams_per_connection_max")]
-    pub(crate) streams_per_connection_max: u32,
-    /// How long a TLS handshake may take, in seconds.
-    #[serde(default = "defaults::handshake_seconds_max")]
-    pub(crate) handshake_seconds_max: u64,
-    /// How long the head of an HTTP/1.1 request may take to arrive, in seconds.
-    #[serde(default = "defaults::header_seconds_max")]
-    pub(crate) header_seconds_max: u64,
-    /// How long the body of a request may take to arrive, in seconds.
-    #[serde(default = "defaults::body_seconds_max")]
-    pub(crate) body_seconds_max: u64,
-    /// How long requests under way may go on after the server was told to end, in seconds.
-    #[serde(default = "defaults::shutdown_seconds_max")]
-    pub(crate) shutdown_seconds_max: u64,
 }
 
 /// The server's certificate, and its clients'.
@@ -198,6 +169,7 @@ impl Config {
             .merge(Env::prefixed("KEYWRIGHT_").ignore(&["log"]).split("__"))
             .extract()
             .map_err(|cause| StartRefused::file("reading the configuration", path, cause))?;
+        config.server.check()?;
         config.resolve_paths(path.parent().unwrap_or(Path::new("")));
         Ok(config)
     }
@@ -224,34 +196,6 @@ impl Config {
 
 /// Defaults, each with its unit in its name.
 mod defaults {
-    pub(super) fn request_bytes_max() -> usize {
-        1024 * 1024
-    }
-
-    pub(super) fn connections_max() -> usize {
-        4_096
-    }
-
-    pub(super) fn streams_per_connection_max() -> u32 {
-        128
-    }
-
-    pub(super) fn handshake_seconds_max() -> u64 {
-        10
-    }
-
-    pub(super) fn header_seconds_max() -> u64 {
-        15
-    }
-
-    pub(super) fn body_seconds_max() -> u64 {
-        30
-    }
-
-    pub(super) fn shutdown_seconds_max() -> u64 {
-        30
-    }
-
     pub(super) fn readers_max() -> u32 {
         4
     }

@@ -5,17 +5,15 @@ use std::io;
 use metrics::{counter, describe_counter};
 use rustls::{CertificateError, OtherError};
 
-/// Counts a handshake that failed.
+/// Counts a handshake that failed, or took too long.
 pub(crate) fn handshake_failed(cause: &io::Error) {
+    if cause.kind() == io::ErrorKind::TimedOut {
+        return count("timed_out");
+    }
     let cause = cause
         .get_ref()
         .and_then(|cause| cause.downcast_ref::<rustls::Error>());
     count(cause.map_or("connection_lost", word_of));
-}
-
-/// Counts a handshake that took too long.
-pub(crate) fn handshake_timed_out() {
-    count("timed_out");
 }
 
 /// Tells the process's recorder what this measurement means.

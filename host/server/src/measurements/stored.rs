@@ -126,7 +126,7 @@ const ENCRYPTED_VERSIONS: &str = "keywright_encrypted_versions";
 const STORED_AGE: &str = "keywright_stored_counts_age_seconds";
 
 /// The least time between two attempts to count: each reads an index to its end.
-const STORED_INTERVAL_MIN: Duration = Duration::from_secs(60);
+const STORED_INTERVAL_MIN: Duration = Duration::from_mins(1);
 
 /// How long an attempt may take before those who read the measurements go without it.
 const STORED_DURATION_MAX: Duration = Duration::from_secs(5);
@@ -143,9 +143,10 @@ mod tests {
             tried: Some(tried),
             succeeded: None,
         };
+        let almost = STORED_INTERVAL_MIN.mul_f64(0.999);
         for (passed, is_due) in [
             (Duration::ZERO, false),
-            (STORED_INTERVAL_MIN - Duration::from_nanos(1), false),
+            (almost, false),
             (STORED_INTERVAL_MIN, true),
         ] {
             assert_eq!(counted.is_due(tried + passed), is_due, "{passed:?}");

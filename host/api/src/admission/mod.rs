@@ -1,0 +1,105 @@
+//! Which requests are taken at all: how large their heads are, how many are under way, and how many an actor makes.
+//!
+//! [`check_head`] stands around everything. [`admit`] stands right inside authentication, so that strangers take no place
+//! and `/health` tells the truth of a server that is busy.
+
+mod rate;
+
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
+
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    http::StatusCode,
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use keywright_core::authorization::Caller;
+use tokio::sync::Semaphore;
+
+use self::rate::ActorRates;
+use crate::response::{ApiFailure, HeldBody};
+
+/// Which requests are taken.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestLimits {
+    /// The most authenticated requests under way at once; further ones are answered with 503.
+    pub requests_max: usize,
+    /// The most requests of one actor in a second, and in one burst; further ones are answered with 429.
+    pub requests_per_second_max: Option<NonZeroU32>,
+    /// The longest path and query, in bytes; longer ones are answered with 414.
+    pub uri_bytes_max: usize,
+    /// The most header fields; more are answered with 431.
+    pub header_fields_max: usize,
+}
+
+impl Default for RequestLimits {
+    fn default() -> Self {
+        Self {
+            requests_max: 1_024,
+            requests_per_second_max: None,
+            uri_bytes_max: 8_192,
+            header_fields_max: 100,
+        }
+    }
+}
+
+/// The places of requests, and how fast each actor asks.
+pub(crate) struct Admission {
+    places: Arc<Semaphore>,
+    rates: Option<ActorRates>,
+}
+
+impl Admission {
+    pub(crate) fn new(limits: &RequestLimits) -> Self {
+        Self {
+            places: Arc::new(Semaphore::new(limits.requests_max)),
+            rates: limits.requests_per_second_max.map(ActorRates::new),
+        }
+    }
+}
+
+/// Lets a request of a known actor pass if there is a place for it; it has the place until its answer is taken.
+pub(crate) async fn admit(
+    State(admission): State<Arc<Admission>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let caller = request.extensions().get::<Arc<Caller>>();
+    if let (Some(rates), Some(caller)) = (&admission.rates, caller)
+        && let Err(retry_after) = rates.count(caller.actor().as_str())
+    {
+        return ApiFailure::too_many_requests(retry_after).into_response();
+    }
+    let Ok(place) = Arc::clone(&admission.places).try_acquire_owned() else {
+        let error = "the server has as many requests under way as it takes";
+        return ApiFailure::unavailable(error, FULL_RETRY_AFTER).into_response();
+    };
+    let response = next.run(request).await;
+    response.map(|body| Body::new(HeldBody::new(body, place)))
+}
+
+/// Refuses a request with too long an address or too many header fields.
+pub(crate) async fn check_head(
+    State(limits): State<RequestLimits>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let uri = request.uri();
+    let uri_bytes = uri.path_and_query().map_or(0, |path| path.as_str().len());
+    let (status, error) = if uri_bytes > limits.uri_bytes_max {
+        let max = limits.uri_bytes_max;
+        let error = format!("the path and the query of a request may have at most {max} bytes");
+        (StatusCode::URI_TOO_LONG, error)
+    } else if request.headers().len() > limits.header_fields_max {
+        let max = limits.header_fields_max;
+        let error = format!("a request may have at most {max} header fields");
+        (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, error)
+    } else {
+        return next.run(request).await;
+    };
+    ApiFailure::new(status, error).into_response()
+}
+
+/// Requests are short: a place is free again soon.
+const FULL_RETRY_AFTER: Duration = Duration::from_secs(1);

@@ -1,0 +1,135 @@
+//! The listener and its limits.
+
+use std::{net::SocketAddr, num::NonZeroU32};
+
+use keywright_api::{Limits, RequestLimits};
+use serde::Deserialize;
+
+use super::{TlsConfig, number::Number};
+use crate::started::StartRefused;
+
+/// The listener and its limits.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ServerSection {
+    /// The address and port to listen on.
+    pub(crate) listen: SocketAddr,
+    /// The server's certificate, and its clients'.
+    pub(crate) tls: TlsConfig,
+
+    /// The most connections that are open at once. While all places are taken, idle connections are ended after
+    /// [`SHORT_IDLE_TIME`](crate::listener::SHORT_IDLE_TIME), and further ones wait to be accepted.
+    #[serde(default)]
+    pub(crate) connections_max: Number<1, 1_000_000, 4_096>,
+    /// The most connections of one client address (of one /64 network, with IPv6) that are open at once; further ones are
+    /// closed at once. A quarter of `connections_max` where nothing is said. Behind a balancer that shows its own address
+    /// for all clients, this must be as large as `connections_max`.
+    connections_per_address_max: Option<Number<1, 1_000_000, 1_024>>,
+    /// The most requests under way at once on one HTTP/2 connection.
+    #[serde(default)]
+    pub(crate) streams_per_connection_max: Number<1, 10_000, 128>,
+    /// The most authenticated requests under way at once; further ones are answered with 503. What needs no identity
+    /// (`/health`, `/info`, and everything that is answered with 401) takes no place.
+    #[serde(default)]
+    pub(crate) requests_max: Number<1, 1_000_000, 1_024>,
+    /// The most requests of one actor in a second, and in one burst; further ones are answered with 429. There is no such
+    /// limit where nothing is said.
+    pub(crate) requests_per_second_max: Option<NonZeroU32>,
+
+    /// The largest head of a request, in bytes; a larger one is answered with 431.
+    #[serde(default)]
+    pub(crate) header_bytes_max: Number<8_192, 1_048_576, 65_536>,
+    /// The most header fields of a request; more are answered with 431.
+    #[serde(default)]
+    pub(crate) header_fields_max: Number<16, 1_024, 100>,
+    /// The longest path and query of a request, in bytes; longer ones are answered with 414.
+    #[serde(default)]
+    pub(crate) uri_bytes_max: Number<1_024, 65_536, 8_192>,
+    /// The largest body of a request, in bytes; a larger one is answered with 413.
+    #[serde(default)]
+    pub(crate) request_bytes_max: Number<1_024, 268_435_456, 1_048_576>,
+
+    /// How long a TLS handshake may take, in seconds.
+    #[serde(default)]
+    pub(crate) handshake_seconds_max: Number<1, 3_600, 10>,
+    /// How long the head of a request may take to arrive, in seconds: the first one of a connection from the end of the
+    /// handshake, one that follows from its first byte (HTTP/1.1), or within `idle_seconds_max` (HTTP/2).
+    #[serde(default)]
+    pub(crate) header_seconds_max: Number<1, 3_600, 15>,
+    /// How long the body of a request may take to arrive, in seconds; a slower one is answered with 408.
+    #[serde(default)]
+    pub(crate) body_seconds_max: Number<1, 3_600, 30>,
+    /// How long a client may take nothing of what is being sent to it, in seconds.
+    #[serde(default)]
+    pub(crate) write_seconds_max: Number<1, 3_600, 30>,
+    /// How long a connection may be open without a request under way, in seconds.
+    #[serde(default)]
+    pub(crate) idle_seconds_max: Number<1, 86_400, 120>,
+    /// How long a connection may be open, in seconds; then what is under way is finished and the client connects anew. So
+    /// a replaced certificate of the server, and an expired one of a client, are not in use for longer.
+    #[serde(default)]
+    pub(crate) connection_seconds_max: Number<1, 604_800, 3_600>,
+    /// How often the client of an HTTP/2 connection is asked whether it is still there, in seconds.
+    #[serde(default)]
+    pub(crate) ping_interval_seconds: Number<1, 86_400, 30>,
+    /// How long its answer may take, in seconds.
+    #[serde(default)]
+    pub(crate) ping_seconds_max: Number<1, 3_600, 20>,
+    /// How long requests under way may go on after the server was told to end, in seconds.
+    #[serde(default)]
+    pub(crate) shutdown_seconds_max: Number<1, 86_400, 30>,
+}
+
+impl ServerSection {
+    /// The most connections of one client address that are open at once.
+    pub(crate) fn connections_per_address_max(&self) -> usize {
+        let all = self.connections_max.count();
+        self.connections_per_address_max
+            .map_or_else(|| all.div_ceil(SHARE_OF_ONE_ADDRESS), Number::count)
+    }
+
+    /// How much of a request's body is taken.
+    pub(crate) fn body_limits(&self) -> Limits {
+        Limits {
+            body_bytes_max: self.request_bytes_max.count(),
+            body_deadline: self.body_seconds_max.seconds(),
+        }
+    }
+
+    /// Which requests are taken.
+    pub(crate) fn request_limits(&self) -> RequestLimits {
+        RequestLimits {
+            requests_max: self.requests_max.count(),
+            requests_per_second_max: self.requests_per_second_max,
+            uri_bytes_max: self.uri_bytes_max.count(),
+            header_fields_max: self.header_fields_max.count(),
+        }
+    }
+
+    /// Whether the limits agree with each other.
+    pub(super) fn check(&self) -> Result<(), StartRefused> {
+        let larger = |larger: (&str, usize), than: (&str, usize)| {
+            Err(StartRefused::new(format!(
+                "server.{} is {}, which is more than server.{}, {}",
+                larger.0, larger.1, than.0, than.1
+            )))
+        };
+        let connections = ("connections_max", self.connections_max.count());
+        let of_one_address = (
+            "connections_per_address_max",
+            self.connections_per_address_max(),
+        );
+        if of_one_address.1 > connections.1 {
+            return larger(of_one_address, connections);
+        }
+        let head = ("header_bytes_max", self.header_bytes_max.count());
+        let uri = ("uri_bytes_max", self.uri_bytes_max.count());
+        if uri.1 > head.1 {
+            return larger(uri, head);
+        }
+        Ok(())
+    }
+}
+
+/// Which part of all connections one address may have where nothing is said: one in so many.
+const SHARE_OF_ONE_ADDRESS: usize = 4;

@@ -1,0 +1,61 @@
+//! How many files and sockets the process may have open.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Raises the process's own limit of open files to what so many connections need, as far as it may. Where that is not far
+/// enough, the log says so: connections beyond it wait, as they do beyond the ceiling.
+pub(crate) fn provide_for(connections_max: usize) {
+    let wanted = u64::try_from(connections_max)
+        .unwrap_or(u64::MAX)
+        .saturating_add(DESCRIPTORS_BESIDES_CONNECTIONS);
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let Some(raised) = raised(current, maximum, wanted) else {
+        return;
+    };
+    let limit = Rlimit {
+        current: Some(raised),
+        maximum,
+    };
+    if let Err(cause) = setrlimit(Resource::Nofile, limit) {
+        tracing::warn!(error = %cause, "the limit of open files could not be raised to {raised}");
+    } else if raised < wanted {
+        tracing::warn!(
+            "server.connections_max is {connections_max}, for which {wanted} open files are needed; the system allows this \
+             process {raised}. Raise its hard limit (`LimitNOFILE`, `ulimit -Hn`), or lower the setting"
+        );
+    }
+}
+
+/// What the soft limit is to be; nothing when it is high enough.
+fn raised(current: Option<u64>, maximum: Option<u64>, wanted: u64) -> Option<u64> {
+    if current? >= wanted {
+        return None;
+    }
+    Some(maximum.map_or(wanted, |maximum| wanted.min(maximum)))
+}
+
+/// The database, the listeners, the log, connections to the identity provider, and what is just being closed.
+const DESCRIPTORS_BESIDES_CONNECTIONS: u64 = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_is_raised_to_what_is_wanted_and_allowed() {
+        for (current, maximum, wanted, to) in [
+            (Some(1_024), Some(20_000), 4_352, Some(4_352)),
+            (Some(1_024), None, 4_352, Some(4_352)),
+            (Some(1_024), Some(4_096), 4_352, Some(4_096)),
+            (Some(4_096), Some(4_096), 4_352, Some(4_096)),
+            (Some(4_352), Some(4_352), 4_352, None),
+            (None, None, 4_352, None),
+        ] {
+            assert_eq!(
+                raised(current, maximum, wanted),
+                to,
+                "{current:?} {maximum:?}"
+            );
+        }
+    }
+}

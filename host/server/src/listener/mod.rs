@@ -1,0 +1,245 @@
+//! Accepting connections, and ending them.
+//!
+//! A connection takes a place (`places.rs`), shakes hands, and is served (`protocol.rs`). Its bytes (`watched.rs`) and its
+//! requests are told to its `activity.rs`, which judges whether the client still does its part; `ending.rs` acts on that.
+
+mod activity;
+mod ending;
+mod places;
+mod protocol;
+mod watched;
+
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+
+use keywright_api::{Connection, Router};
+use tokio::{
+    net::{TcpListener, TcpSocket, TcpStream},
+    sync::watch,
+    time::timeout,
+};
+use tokio_rustls::server::TlsStream;
+
+use self::{
+    activity::{Activity, Times},
+    ending::{EndSignals, Ended, Stage, process_ends, serve_to_the_end},
+    places::{Place, Places, TakenPlace},
+    protocol::Protocols,
+    watched::Watched,
+};
+use crate::{
+    config::ServerSection,
+    file_descriptors,
+    measurements::handshake_failed,
+    started::StartRefused,
+    tls::{self, Tls},
+    wiring::Served,
+};
+
+/// Answers requests until the process is told to end, then lets those under way finish.
+pub(crate) async fn serve(served: Served, config: &ServerSection) -> Result<(), StartRefused> {
+    file_descriptors::provide_for(config.connections_max.count());
+    let listener = listen(config.listen).map_err(|cause| {
+        StartRefused::while_doing(format!("listening on {}", config.listen), cause)
+    })?;
+    let address = listener
+        .local_addr()
+        .map_err(|cause| StartRefused::while_doing("asking for the listener's address", cause))?;
+    let mut end = EndSignals::new()?;
+    let connections = Connections::new(served.tls, served.router, config);
+    tracing::info!(server.address = %address, "listening");
+    if let Some(announcement) = &served.announcement {
+        announcement.print(address);
+    }
+
+    loop {
+        tokio::select! {
+            () = end.received() => break,
+            () = connections.accept_one(&listener) => {}
+        }
+    }
+    drop(listener);
+    tracing::info!("ending: requests under way are finished, new ones are refused");
+    connections
+        .finish(config.shutdown_seconds_max.seconds())
+        .await;
+    served.database.close().await;
+    Ok(())
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // A server that is started again takes its address back at once.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(WAITING_MAX)
+}
+
+/// How many connections may wait to be accepted; the kernel may allow fewer. A client beyond it must try again.
+const WAITING_MAX: u32 = 4_096;
+
+/// How long a connection may be idle while places are short.
+pub(crate) const SHORT_IDLE_TIME: Duration = Duration::from_secs(1);
+
+/// The connections that are open.
+struct Connections {
+    places: Places,
+    stage: watch::Sender<Stage>,
+    terms: Terms,
+}
+
+/// What holds for each connection.
+#[derive(Clone)]
+struct Terms {
+    tls: Arc<Tls>,
+    router: Router,
+    protocols: Protocols,
+    handshake_time_max: Duration,
+    times: Times,
+}
+
+impl Connections {
+    fn new(tls: Arc<Tls>, router: Router, config: &ServerSection) -> Self {
+        Self {
+            places: Places::new(
+                config.connections_max.count(),
+                config.connections_per_address_max(),
+            ),
+            stage: watch::Sender::new(Stage::Open),
+            terms: Terms {
+                tls,
+                router,
+                protocols: Protocols::new(config),
+                handshake_time_max: config.handshake_seconds_max.seconds(),
+                times: Times {
+                    head: config.header_seconds_max.seconds(),
+                    idle: config.idle_seconds_max.seconds(),
+                    write: config.write_seconds_max.seconds(),
+                    connection: config.connection_seconds_max.seconds(),
+                },
+            },
+        }
+    }
+
+    /// Waits for a free place and for a connection, and serves it beside the others.
+    async fn accept_one(&self, listener: &TcpListener) {
+        let Some(place) = self.place().await else {
+            return;
+        };
+        match listener.accept().await {
+            Ok((stream, peer)) => match self.places.take(place, peer.ip()) {
+                Some(place) => self.spawn(stream, peer, place),
+                None => {
+                    tracing::debug!(client.address = %peer, "closed: its address has too many connections");
+                }
+            },
+            Err(cause) => {
+                // Out of file descriptors, most likely: others must end first.
+                tracing::warn!(error = %cause, "a connection could not be accepted");
+                self.tell(Stage::Short);
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+
+    /// A free place. Idle connections must make room when there is none.
+    async fn place(&self) -> Option<Place> {
+        if let Some(place) = self.places.free_place() {
+            if self.places.are_plenty() {
+                self.tell(Stage::Open);
+            }
+            return Some(place);
+        }
+        if self.tell(Stage::Short) {
+            tracing::warn!(
+                "as many connections are open as may be: idle ones are ended, further ones wait"
+            );
+        }
+        self.places.wait_for_place().await
+    }
+
+    /// Tells all connections; false when that is what they were told already.
+    fn tell(&self, stage: Stage) -> bool {
+        self.stage.send_if_modified(|told| {
+            let is_new = *told != stage;
+            *told = stage;
+            is_new
+        })
+    }
+
+    fn spawn(&self, stream: TcpStream, peer: SocketAddr, place: TakenPlace) {
+        let terms = self.terms.clone();
+        let mut stage = self.stage.subscribe();
+        tokio::spawn(async move {
+            let _place = place;
+            let activity = Activity::new();
+            let handshake = terms.shake_hands(stream, Arc::clone(&activity));
+            let stream = tokio::select! {
+                () = process_ends(&mut stage) => return,
+                stream = handshake => stream,
+            };
+            let described = stream.and_then(|stream| {
+                let connection = described(&stream, peer)?;
+                Ok((stream, connection))
+            });
+            let (stream, connection) = match described {
+                Ok(described) => described,
+                Err(cause) => {
+                    handshake_failed(&cause);
+                    tracing::debug!(client.address = %peer, error = %cause, "TLS handshake failed");
+                    return;
+                }
+            };
+            let connection =
+                terms
+                    .protocols
+                    .serve(stream, connection, terms.router, Arc::clone(&activity));
+            match serve_to_the_end(connection, &activity, terms.times, stage).await {
+                Ended::Itself(Ok(())) => {}
+                Ended::Itself(Err(cause)) => {
+                    tracing::debug!(client.address = %peer, error = %cause, "connection ended early");
+                }
+                Ended::Cut(reason) => {
+                    tracing::debug!(client.address = %peer, reason, "connection is cut off");
+                }
+            }
+        });
+    }
+
+    async fn finish(self, time_max: Duration) {
+        self.tell(Stage::Ending);
+        // Each connection holds a receiver until it has ended.
+        if timeout(time_max, self.stage.closed()).await.is_err() {
+            tracing::warn!("requests were still under way after {time_max:?}; they are cut off");
+        }
+    }
+}
+
+impl Terms {
+    async fn shake_hands(
+        &self,
+        stream: TcpStream,
+        activity: Arc<Activity>,
+    ) -> io::Result<TlsStream<Watched>> {
+        // Small answers must not wait for the client's acknowledgement of earlier ones.
+        let _ = stream.set_nodelay(true);
+        let stream = Watched::new(stream, activity, self.times.write);
+        timeout(self.handshake_time_max, self.tls.accept(stream))
+            .await
+            .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "it took too long")))
+    }
+}
+
+/// What requests are told of the connection that they came over.
+fn described(stream: &TlsStream<Watched>, peer: SocketAddr) -> io::Result<Connection> {
+    let (transport, session) = stream.get_ref();
+    Ok(Connection {
+        peer,
+        local: transport.stream().local_addr()?,
+        client_certificate: tls::client_certificate(session),
+    })
+}
+
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);

@@ -1,0 +1,153 @@
+//! How many connections there may be: of all clients together, and of one address.
+
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    net::{IpAddr, Ipv6Addr},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// The places for connections.
+pub(super) struct Places {
+    count: usize,
+    free: Arc<Semaphore>,
+    of_one_address_max: usize,
+    taken: Arc<Taken>,
+}
+
+/// A place that any client may take; it is free again when this is dropped.
+pub(super) struct Place(
+    #[expect(dead_code, reason = "dropping it is its use")] OwnedSemaphorePermit,
+);
+
+/// A place that a client has taken; it is free again when this is dropped.
+pub(super) struct TakenPlace {
+    source: IpAddr,
+    taken: Arc<Taken>,
+    _place: Place,
+}
+
+/// How many places each source has taken. It holds no more sources than there are places.
+#[derive(Default)]
+struct Taken(Mutex<HashMap<IpAddr, usize>>);
+
+impl Places {
+    pub(super) fn new(count: usize, of_one_address_max: usize) -> Self {
+        Self {
+            count,
+            free: Arc::new(Semaphore::new(count)),
+            of_one_address_max,
+            taken: Arc::default(),
+        }
+    }
+
+    /// A place, if one is free.
+    pub(super) fn free_place(&self) -> Option<Place> {
+        Arc::clone(&self.free).try_acquire_owned().ok().map(Place)
+    }
+
+    /// A place, as soon as one is free.
+    pub(super) async fn wait_for_place(&self) -> Option<Place> {
+        Arc::clone(&self.free).acquire_owned().await.ok().map(Place)
+    }
+
+    /// Whether there are places enough again after there were none.
+    pub(super) fn are_plenty(&self) -> bool {
+        self.free.available_permits() >= self.count.div_ceil(PLENTY)
+    }
+
+    /// Takes the place for a client, unless its address has as many as it may.
+    pub(super) fn take(&self, place: Place, client: IpAddr) -> Option<TakenPlace> {
+        let source = source(client);
+        let mut taken = self.taken.by_source();
+        let count = taken.entry(source).or_default();
+        if *count >= self.of_one_address_max {
+            return None;
+        }
+        *count = count.saturating_add(1);
+        Some(TakenPlace {
+            source,
+            taken: Arc::clone(&self.taken),
+            _place: place,
+        })
+    }
+}
+
+impl Taken {
+    fn by_source(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        // Nothing that is done under this lock can panic halfway.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for TakenPlace {
+    fn drop(&mut self) {
+        let mut taken = self.taken.by_source();
+        if let Entry::Occupied(mut count) = taken.entry(self.source) {
+            *count.get_mut() = count.get().saturating_sub(1);
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
+    }
+}
+
+/// What counts as one address: an IPv4 address, however it is written, and a /64 network of IPv6, all of which one client
+/// usually has.
+fn source(client: IpAddr) -> IpAddr {
+    match client.to_canonical() {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & NETWORK_MASK).into(),
+    }
+}
+
+const NETWORK_MASK: u128 = !0 << 64;
+
+/// One place in so many is enough to be called plenty.
+const PLENTY: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(places: &Places, client: &str) -> Option<TakenPlace> {
+        places.take(places.free_place().unwrap(), client.parse().unwrap())
+    }
+
+    #[test]
+    fn one_address_takes_no_more_than_its_share_and_gets_back_what_it_leaves() {
+        let places = Places::new(8, 2);
+        let first = taken(&places, "192.0.2.1").unwrap();
+        let _second = taken(&places, "192.0.2.1").unwrap();
+        assert!(taken(&places, "192.0.2.1").is_none());
+        let _other = taken(&places, "192.0.2.2").unwrap();
+        drop(first);
+        let _third = taken(&places, "192.0.2.1").unwrap();
+        assert!(taken(&places, "192.0.2.1").is_none());
+        assert_eq!(places.free.available_permits(), 5);
+    }
+
+    #[test]
+    fn addresses_of_one_network_and_of_one_host_count_together() {
+        for (one, other, are_one) in [
+            ("2001:db8::1", "2001:db8::ffff:0:0:2", true),
+            ("2001:db8::1", "2001:db8:0:1::1", false),
+            ("192.0.2.1", "::ffff:192.0.2.1", true),
+            ("192.0.2.1", "192.0.2.2", false),
+        ] {
+            let places = Places::new(8, 1);
+            let _one = taken(&places, one).unwrap();
+            assert_eq!(taken(&places, other).is_none(), are_one, "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_remembered_of_addresses_without_connections() {
+        let places = Places::new(8, 2);
+        for last in 0..=255_u8 {
+            drop(taken(&places, &format!("192.0.2.{last}")));
+        }
+        assert!(places.taken.by_source().is_empty());
+    }
+}

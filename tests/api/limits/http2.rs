@@ -1,0 +1,129 @@
+//! Frames of HTTP/2 (RFC 9113), by hand: what no well-behaved client would send.
+
+use std::io;
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// What a client begins with.
+pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+pub(super) const DATA: u8 = 0;
+pub(super) const HEADERS: u8 = 1;
+pub(super) const RST_STREAM: u8 = 3;
+pub(super) const SETTINGS: u8 = 4;
+pub(super) const PING: u8 = 6;
+
+/// A received frame, without the flags.
+pub(super) struct Frame {
+    pub(super) kind: u8,
+    pub(super) stream: u32,
+}
+
+/// A frame.
+pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    let mut frame = length[1..].to_vec();
+    frame.extend([kind, flags]);
+    frame.extend(stream.to_be_bytes());
+    frame.extend(payload);
+    frame
+}
+
+/// The preface with settings that change nothing.
+pub(super) fn hello() -> Vec<u8> {
+    [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()
+}
+
+/// The preface of a client that lets the server send no body at all.
+pub(super) fn hello_without_window() -> Vec<u8> {
+    let initial_window_size = [0, 4, 0, 0, 0, 0];
+    [PREFACE, &frame(SETTINGS, 0, 0, &initial_window_size)].concat()
+}
+
+/// A whole GET request.
+pub(super) fn get(path: &str, stream: u32) -> Vec<u8> {
+    let fields = [
+        indexed(GET),
+        indexed(HTTPS),
+        named(PATH, path),
+        named(AUTHORITY, "localhost"),
+    ];
+    frame(HEADERS, END_STREAM | END_HEADERS, stream, &fields.concat())
+}
+
+/// The head of a request for a token, whose body the server waits for.
+pub(super) fn form_without_body(stream: u32) -> Vec<u8> {
+    let fields = [
+        indexed(POST),
+        indexed(HTTPS),
+        named(PATH, "/identity/oauth/token"),
+        named(AUTHORITY, "localhost"),
+        named(CONTENT_TYPE, "application/x-www-form-urlencoded"),
+    ];
+    frame(HEADERS, END_HEADERS, stream, &fields.concat())
+}
+
+/// A whole field of HPACK's static table (RFC 7541, appendix A).
+fn indexed(index: u8) -> Vec<u8> {
+    vec![0x80 | index]
+}
+
+/// A field with a name of that table and a value that is neither compressed nor remembered.
+fn named(index: u8, value: &str) -> Vec<u8> {
+    const LARGEST_IN_ONE_BYTE: u8 = 15;
+    let mut field = match index.checked_sub(LARGEST_IN_ONE_BYTE) {
+        Some(rest) => vec![LARGEST_IN_ONE_BYTE, rest],
+        None => vec![index],
+    };
+    field.push(u8::try_from(value.len()).unwrap());
+    field.extend(value.as_bytes());
+    field
+}
+
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+
+const AUTHORITY: u8 = 1;
+const GET: u8 = 2;
+const POST: u8 = 3;
+const PATH: u8 = 4;
+const HTTPS: u8 = 7;
+const CONTENT_TYPE: u8 = 31;
+
+/// The next frame that the server sends.
+pub(super) async fn read_frame(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Frame> {
+    let mut head = [0; 9];
+    stream.read_exact(&mut head).await?;
+    let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+    let mut payload = vec![0; usize::try_from(length).unwrap()];
+    stream.read_exact(&mut payload).await?;
+    Ok(Frame {
+        kind: head[3],
+        stream: u32::from_be_bytes([head[5], head[6], head[7], head[8]]),
+    })
+}
+
+/// Reads until a frame of this kind comes on this stream.
+pub(super) async fn read_until(
+    stream: &mut (impl AsyncRead + Unpin),
+    kind: u8,
+    of_stream: u32,
+) -> io::Result<()> {
+    loop {
+        let frame = read_frame(stream).await?;
+        if (frame.kind, frame.stream) == (kind, of_stream) {
+            return Ok(());
+        }
+    }
+}
+
+/// The kinds of all frames in what the server sent.
+pub(super) fn kinds(mut bytes: &[u8]) -> Vec<u8> {
+    let mut kinds = Vec::new();
+    while let Some((head, rest)) = bytes.split_at_checked(9) {
+        kinds.push(head[3]);
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+        bytes = rest.get(usize::try_from(length).unwrap()..).unwrap_or(&[]);
+    }
+    kinds
+}

@@ -1,0 +1,175 @@
+//! Clients that do as they like: bytes over TCP and TLS, from any loopback address.
+
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use keywright_harness::{Server, key_file};
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, ServerName, pem::PemObject},
+};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    net::{TcpSocket, TcpStream},
+    time::{sleep, timeout},
+};
+use tokio_rustls::{TlsConnector, client::TlsStream};
+
+/// The address that a test's ordinary client has, too.
+pub(super) const ORDINARY: Ipv4Addr = Ipv4Addr::LOCALHOST;
+
+/// Another address.
+pub(super) const OTHER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+
+pub(super) const HTTP1: &str = "http/1.1";
+
+pub(super) const HTTP2: &str = "h2";
+
+/// A connection over TCP.
+pub(super) async fn tcp(server: &Server, source: Ipv4Addr) -> io::Result<TcpStream> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind(SocketAddr::from((source, 0)))?;
+    // A client that reads nothing must not have the kernel read much for it.
+    socket.set_recv_buffer_size(16 * 1024)?;
+    socket.connect(address(server)).await
+}
+
+/// A connection over TLS, with this version of HTTP agreed on.
+pub(super) async fn tls(
+    server: &Server,
+    source: Ipv4Addr,
+    protocol: &str,
+) -> io::Result<TlsStream<TcpStream>> {
+    let stream = tcp(server, source).await?;
+    let mut config = client_config().clone();
+    config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+    let name = ServerName::IpAddress(Ipv4Addr::LOCALHOST.into());
+    let stream = TlsConnector::from(Arc::new(config))
+        .connect(name, stream)
+        .await?;
+    assert_eq!(
+        stream.get_ref().1.alpn_protocol(),
+        Some(protocol.as_bytes())
+    );
+    Ok(stream)
+}
+
+/// Reads until the server has closed the connection, and returns what came.
+pub(super) async fn read_to_close(stream: &mut (impl AsyncRead + Unpin)) -> Vec<u8> {
+    let mut received = Vec::new();
+    // A connection may be closed in any way: by an end, with or without TLS saying so, or by a reset.
+    let read = timeout(PATIENCE, stream.read_to_end(&mut received)).await;
+    assert!(read.is_ok(), "the server leaves the connection open");
+    received
+}
+
+/// Sends the same bytes over and over, slowly, until the server has closed the connection; returns what came.
+pub(super) async fn drip_to_close<S>(stream: S, drip: &[u8]) -> Vec<u8>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    drip_each_to_close(Duration::from_millis(100), stream, drip).await
+}
+
+/// As [`drip_to_close`], with so much time between two drips.
+pub(super) async fn drip_each_to_close<S>(pause: Duration, stream: S, drip: &[u8]) -> Vec<u8>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let (mut incoming, mut outgoing) = tokio::io::split(stream);
+    let dripping = async {
+        loop {
+            if outgoing.write_all(drip).await.is_err() || outgoing.flush().await.is_err() {
+                // Whether the server has closed it, the other side tells.
+                std::future::pending::<()>().await;
+            }
+            sleep(pause).await;
+        }
+    };
+    tokio::select! {
+        () = dripping => unreachable!("it has no end"),
+        received = read_to_close(&mut incoming) => received,
+    }
+}
+
+/// What an HTTP/1.1 server answered: the status, the head, the body.
+pub(super) struct Http1Answer {
+    pub(super) status: u16,
+    pub(super) head: String,
+    pub(super) body: String,
+}
+
+/// Reads one answer with a length.
+pub(super) async fn read_answer(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Http1Answer> {
+    timeout(PATIENCE, async {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await?);
+        }
+        let head = String::from_utf8(head).unwrap();
+        let length = head.lines().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            let is_length = name.eq_ignore_ascii_case("content-length");
+            is_length.then(|| value.trim().parse::<usize>().unwrap())
+        });
+        let mut body = vec![0; length.unwrap_or(0)];
+        stream.read_exact(&mut body).await?;
+        Ok(Http1Answer {
+            status: head[9..12].parse().unwrap(),
+            head,
+            body: String::from_utf8(body).unwrap(),
+        })
+    })
+    .await
+    .expect("the server does not answer")
+}
+
+/// Asks for `/health` over an HTTP/1.1 connection, which stays open.
+pub(super) async fn ask(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<u16> {
+    stream.write_all(HEALTH).await?;
+    Ok(read_answer(stream).await?.status)
+}
+
+/// Connects from this address again and again until the server answers.
+pub(super) async fn until_answered(server: &Server, source: Ipv4Addr) {
+    let answered = async {
+        loop {
+            if let Ok(mut stream) = tls(server, source, HTTP1).await
+                && ask(&mut stream).await.is_ok_and(|status| status == 200)
+            {
+                return;
+            }
+        }
+    };
+    let answered = timeout(PATIENCE, answered).await;
+    assert!(answered.is_ok(), "the server answers {source} no more");
+}
+
+pub(super) const HEALTH: &[u8] = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+fn address(server: &Server) -> SocketAddr {
+    let address = server.base_url().trim_start_matches("https://");
+    address.parse().unwrap()
+}
+
+fn client_config() -> &'static ClientConfig {
+    static CONFIG: OnceLock<ClientConfig> = OnceLock::new();
+    CONFIG.get_or_init(|| {
+        let mut authorities = RootCertStore::empty();
+        let authority = CertificateDer::from_pem_file(key_file("ca.pem")).unwrap();
+        authorities.add(authority).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(authorities)
+            .with_no_client_auth()
+    })
+}
+
+/// When a test is given up: far later than anything that it waits for.
+pub(super) const PATIENCE: Duration = Duration::from_mins(4);

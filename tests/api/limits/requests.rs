@@ -1,0 +1,106 @@
+//! How many requests there may be: under way at once, and of one actor in a second.
+
+use keywright_harness::{Answer, Server};
+use reqwest::{Method, header};
+use tokio::{io::AsyncWriteExt, net::TcpStream, task::JoinSet, time::timeout};
+use tokio_rustls::client::TlsStream;
+
+use super::{
+    patient,
+    raw::{HTTP1, OTHER, PATIENCE, read_answer, tls},
+};
+
+#[tokio::test]
+async fn requests_beyond_the_limit_are_503_and_say_when_to_try_again() {
+    let server = Server::start_with(&patient("requests_max = 2")).await;
+    let mut first = under_way(&server).await;
+    let mut second = under_way(&server).await;
+
+    let refused = server.get("/version").await.expect(503);
+    assert_eq!(refused.header("retry-after"), Some("1"), "{refused:?}");
+    assert!(!refused.error().is_empty());
+    server.get("/health").await.expect(200);
+    server.get("/info").await.expect(200);
+    let stranger = server.request(Method::GET, "/version");
+    server.send(stranger).await.expect(401);
+
+    for stream in [&mut first, &mut second] {
+        stream.write_all(BODY.as_bytes()).await.unwrap();
+        assert_eq!(read_answer(stream).await.unwrap().status, 200);
+    }
+    server.get("/version").await.expect(200);
+}
+
+#[tokio::test]
+async fn a_request_that_is_given_up_leaves_its_place() {
+    let server = Server::start_with(&patient("requests_max = 1")).await;
+    for _ in 0..3 {
+        drop(under_way(&server).await);
+        let free = async { while server.get("/version").await.status == 503 {} };
+        timeout(PATIENCE, free).await.expect("a free place");
+    }
+    server.get("/version").await.expect(200);
+}
+
+#[tokio::test]
+async fn an_actor_that_asks_too_often_is_429_and_others_are_answered() {
+    let server = Server::start_with(&patient("requests_per_second_max = 1")).await;
+    let user_token = user_token(&server).await;
+    let mut calls = JoinSet::new();
+    for _ in 0..100 {
+        let request = server.authorized(Method::GET, "/version");
+        calls.spawn(async move {
+            let response = request.send().await.unwrap();
+            let retry_after = response.headers().get(header::RETRY_AFTER).cloned();
+            (response.status().as_u16(), retry_after)
+        });
+    }
+    let user = server
+        .request(Method::GET, "/version")
+        .bearer_auth(user_token);
+    server.send(user).await.expect(200);
+    server.get("/health").await.expect(200);
+    let answers = calls.join_all().await;
+    let (refused, answered): (Vec<_>, Vec<_>) =
+        answers.into_iter().partition(|(status, _)| *status == 429);
+    assert!(!refused.is_empty() && !answered.is_empty());
+    assert!(answered.iter().all(|(status, _)| *status == 200));
+    for (_, retry_after) in refused {
+        assert_eq!(retry_after.unwrap(), "1");
+    }
+}
+
+#[tokio::test]
+async fn actors_may_ask_as_often_as_they_like_unless_configured() {
+    let server = Server::start().await;
+    for _ in 0..300 {
+        server.get("/version").await.expect(200);
+    }
+}
+
+/// A request whose body the server waits for, which it has said.
+async fn under_way(server: &Server) -> TlsStream<TcpStream> {
+    let mut stream = tls(server, OTHER, HTTP1).await.unwrap();
+    let head = format!(
+        "PUT /api/v1/data HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\nExpect: 100-continue\r\n\r\n",
+        server.token(),
+        BODY.len()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    assert_eq!(read_answer(&mut stream).await.unwrap().status, 100);
+    stream
+}
+
+async fn user_token(server: &Server) -> String {
+    let form = "grant_type=password&client_id=credhub_cli&client_secret=&username=developer\
+                &password=developer-password";
+    let request = server
+        .request(Method::POST, "/identity/oauth/token")
+        .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+        .body(form);
+    let answer: Answer = server.send(request).await.expect(200);
+    answer.json()["access_token"].as_str().unwrap().to_owned()
+}
+
+const BODY: &str = r#"{"name": "/a", "type": "value", "value": "v"}"#;

@@ -1,0 +1,174 @@
+//! A thousand clients at once that do as little as they can, and one that sends without end.
+
+use std::{
+    net::Ipv4Addr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use keywright_harness::{Options, Server};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde_json::json;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
+    task::JoinSet,
+};
+
+use super::{
+    http2::{HEADERS, PREFACE, frame, hello},
+    patient,
+    raw::{HTTP1, HTTP2, OTHER, drip_each_to_close, tcp, tls, until_answered},
+};
+use crate::given;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_slow_clients_leave_the_server_answering_others() {
+    let clients = clients();
+    let share = format!("connections_per_address_max = {clients}");
+    let server = Arc::new(Server::start_with(&patient(&share)).await);
+    let slow = SlowClients::start(&server, OTHER, clients).await;
+
+    // All of them are there: there is no place for one more.
+    assert!(tls(&server, OTHER, HTTP1).await.is_err());
+    ask_for_ordinary_things(&server).await;
+    assert_eq!(slow.ended.load(Ordering::Relaxed), 0);
+
+    drop(slow);
+    until_answered(&server, OTHER).await;
+    let again = SlowClients::start(&server, OTHER, clients / 10).await;
+    ask_for_ordinary_things(&server).await;
+    drop(again);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_slow_clients_lose_their_places() {
+    let clients = clients();
+    let options = Options::default().server_settings(&format!(
+        "connections_per_address_max = {clients}\nhandshake_seconds_max = 5\nheader_seconds_max = 1\n\
+         body_seconds_max = 1"
+    ));
+    let server = Arc::new(Server::start_with(&options).await);
+    let slow = SlowClients::start(&server, OTHER, clients).await;
+    ask_for_ordinary_things(&server).await;
+    slow.wait_until_all_are_ended().await;
+    until_answered(&server, OTHER).await;
+    ask_for_ordinary_things(&server).await;
+}
+
+/// Clients that each send a byte a second, or nothing.
+struct SlowClients {
+    running: JoinSet<()>,
+    /// How many of them the server has ended.
+    ended: Arc<AtomicUsize>,
+}
+
+impl SlowClients {
+    /// Returns when all are connected, as far as each gets.
+    async fn start(server: &Arc<Server>, source: Ipv4Addr, count: usize) -> Self {
+        let mut this = Self {
+            running: JoinSet::new(),
+            ended: Arc::default(),
+        };
+        // The kernel drops what it can't queue for the server; a client that sends nothing would never learn of it.
+        for batch in (0..count).collect::<Vec<_>>().chunks(STARTING_AT_ONCE) {
+            let mut starting = JoinSet::new();
+            for number in batch.iter().copied() {
+                let server = Arc::clone(server);
+                starting.spawn(async move { slow_client(&server, source, number).await });
+            }
+            while let Some(client) = starting.join_next().await {
+                let (stream, drip) = client.unwrap();
+                let ended = Arc::clone(&this.ended);
+                this.running.spawn(async move {
+                    drip_each_to_close(A_SECOND, stream, drip).await;
+                    ended.fetch_add(1, Ordering::Relaxed);
+                });
+            }
+        }
+        this
+    }
+
+    async fn wait_until_all_are_ended(mut self) {
+        while let Some(client) = self.running.join_next().await {
+            client.unwrap();
+        }
+    }
+}
+
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+/// One of the ways to be slow: what is open, and what is sent on it over and over.
+async fn slow_client(
+    server: &Server,
+    source: Ipv4Addr,
+    number: usize,
+) -> (Box<dyn Stream>, &'static [u8]) {
+    let protocol = if number % 8 < 5 { HTTP1 } else { HTTP2 };
+    let mut headers = frame(HEADERS, 5, 1, &[0; 16_000]);
+    headers.truncate(9);
+    let body = format!(
+        "PUT /api/v1/data HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{{",
+        server.token()
+    );
+    let (first, drip): (Vec<u8>, &[u8]) = match number % 8 {
+        0 => return (Box::new(tcp(server, source).await.unwrap()), b""),
+        1 => {
+            let mut stream = tcp(server, source).await.unwrap();
+            stream.write_all(&[22, 3, 1, 64, 0]).await.unwrap();
+            return (Box::new(stream), &[1]);
+        }
+        2 | 5 => (Vec::new(), b""),
+        3 => (b"GET /health HTTP/1.1\r\nX-Slow: ".to_vec(), b"a"),
+        4 => (body.into_bytes(), b" "),
+        6 => (PREFACE[..3].to_vec(), b""),
+        _ => ([hello(), headers].concat(), &[0]),
+    };
+    let mut stream = tls(server, source, protocol).await.unwrap();
+    stream.write_all(&first).await.unwrap();
+    stream.flush().await.unwrap();
+    (Box::new(stream), drip)
+}
+
+async fn ask_for_ordinary_things(server: &Server) {
+    for number in 0..10 {
+        let name = format!("/ordinary/{number}");
+        given::set_value(server, &name, "v").await;
+        assert_eq!(given::newest(server, &name).await["value"], "v");
+    }
+    given::generate(server, "/ordinary/password", "password", json!({})).await;
+    server.get("/health").await.expect(200);
+}
+
+/// A thousand, or as many as this process may have open: a client has a file descriptor here and one in the server, and
+/// other tests need some, too.
+fn clients() -> usize {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let allowed = maximum.map_or(WANTED_FILES, |maximum| maximum.min(WANTED_FILES));
+    if current.is_some_and(|current| current < allowed) {
+        let limit = Rlimit {
+            current: Some(allowed),
+            maximum,
+        };
+        setrlimit(Resource::Nofile, limit).unwrap();
+    }
+    let allowed = usize::try_from(current.map_or(allowed, |current| current.max(allowed))).unwrap();
+    let clients = allowed.saturating_sub(OTHER_FILES).min(CLIENTS);
+    if clients < CLIENTS {
+        println!(
+            "{clients} clients instead of {CLIENTS}: this process may have {allowed} files open"
+        );
+    }
+    clients
+}
+
+const A_SECOND: Duration = Duration::from_secs(1);
+const CLIENTS: usize = 1_000;
+const STARTING_AT_ONCE: usize = 50;
+const OTHER_FILES: usize = 512;
+const WANTED_FILES: u64 = 4_096;

@@ -1,0 +1,135 @@
+//! How long a client may take: for a handshake, a head, a body, or for nothing at all. In each test one time is a second,
+//! and all others are an hour.
+
+use keywright_harness::Server;
+use tokio::io::AsyncWriteExt;
+
+use super::{
+    http2::{DATA, HEADERS, PING, PREFACE, frame, get, hello, read_until},
+    patient,
+    raw::{
+        HEALTH, HTTP1, HTTP2, ORDINARY, ask, drip_to_close, read_answer, read_to_close, tcp, tls,
+    },
+};
+
+#[tokio::test]
+async fn a_handshake_that_takes_too_long_is_given_up() {
+    let server = Server::start_with(&patient("handshake_seconds_max = 1")).await;
+    let mut silent = tcp(&server, ORDINARY).await.unwrap();
+    let mut slow = tcp(&server, ORDINARY).await.unwrap();
+    // The head of a TLS record of 16 KiB, of which one byte after the other arrives.
+    slow.write_all(&[22, 3, 1, 64, 0]).await.unwrap();
+    let (of_silent, of_slow) = tokio::join!(read_to_close(&mut silent), drip_to_close(slow, &[1]));
+    assert_eq!((of_silent.len(), of_slow.len()), (0, 0));
+    server.get("/health").await.expect(200);
+}
+
+#[tokio::test]
+async fn a_client_that_completes_no_first_request_is_given_up() {
+    let server = Server::start_with(&patient("header_seconds_max = 1")).await;
+    for (protocol, first, drip) in [
+        (HTTP1, Vec::new(), &b""[..]),
+        (HTTP1, b"GET /health HTTP/1.1\r\nX-Slow: ".to_vec(), b"a"),
+        (HTTP2, Vec::new(), b""),
+        (HTTP2, PREFACE[..8].to_vec(), b""),
+        (HTTP2, hello(), b""),
+        (HTTP2, hello(), &ping()),
+        (HTTP2, [hello(), unfinished_headers(1)].concat(), &[0]),
+    ] {
+        let mut stream = tls(&server, ORDINARY, protocol).await.unwrap();
+        stream.write_all(&first).await.unwrap();
+        let received = drip_to_close(stream, drip).await;
+        assert!(!received.starts_with(b"HTTP/1.1 200"), "{protocol}");
+    }
+    server.get("/health").await.expect(200);
+}
+
+#[tokio::test]
+async fn a_later_head_that_takes_too_long_is_given_up() {
+    let server = Server::start_with(&patient("header_seconds_max = 1")).await;
+    let mut stream = tls(&server, ORDINARY, HTTP1).await.unwrap();
+    assert_eq!(ask(&mut stream).await.unwrap(), 200);
+    stream.write_all(&HEALTH[..10]).await.unwrap();
+    assert!(drip_to_close(stream, b"a").await.is_empty());
+}
+
+#[tokio::test]
+async fn a_connection_without_a_request_under_way_is_ended() {
+    let server = Server::start_with(&patient("idle_seconds_max = 1")).await;
+    let mut stream = tls(&server, ORDINARY, HTTP1).await.unwrap();
+    assert_eq!(ask(&mut stream).await.unwrap(), 200);
+    assert!(read_to_close(&mut stream).await.is_empty());
+    for (first, drip) in [
+        (Vec::new(), &b""[..]),
+        (Vec::new(), &ping()),
+        (unfinished_headers(3), &[0]),
+    ] {
+        let mut stream = tls(&server, ORDINARY, HTTP2).await.unwrap();
+        let request = [hello(), get("/health", 1)].concat();
+        stream.write_all(&request).await.unwrap();
+        read_until(&mut stream, DATA, 1).await.unwrap();
+        stream.write_all(&first).await.unwrap();
+        drip_to_close(stream, drip).await;
+    }
+}
+
+#[tokio::test]
+async fn an_http2_client_that_answers_no_ping_is_given_up() {
+    let lines = "ping_interval_seconds = 1\nping_seconds_max = 1";
+    let server = Server::start_with(&patient(lines)).await;
+    let mut stream = tls(&server, ORDINARY, HTTP2).await.unwrap();
+    stream.write_all(&hello()).await.unwrap();
+    read_until(&mut stream, PING, 0).await.unwrap();
+    read_to_close(&mut stream).await;
+}
+
+#[tokio::test]
+async fn an_old_connection_is_ended_between_two_requests() {
+    let server = Server::start_with(&patient("connection_seconds_max = 1")).await;
+    let mut stream = tls(&server, ORDINARY, HTTP1).await.unwrap();
+    let mut answers = 0;
+    while let Ok(()) = stream.write_all(HEALTH).await {
+        // The last one says that it is, or the connection is closed after one that did not.
+        match read_answer(&mut stream).await {
+            Ok(answer) => assert_eq!(answer.status, 200),
+            Err(_) => break,
+        }
+        answers += 1;
+    }
+    assert!(answers > 0);
+    server.get("/health").await.expect(200);
+}
+
+#[tokio::test]
+async fn a_body_that_takes_too_long_is_408() {
+    let server = Server::start_with(&patient("body_seconds_max = 1")).await;
+    for framing in ["Content-Length: 100000", "Transfer-Encoding: chunked"] {
+        let mut stream = tls(&server, ORDINARY, HTTP1).await.unwrap();
+        let head = format!(
+            "PUT /api/v1/data HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
+             Content-Type: application/json\r\n{framing}\r\n\r\n",
+            server.token()
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let drip = if framing.starts_with('C') {
+            "{"
+        } else {
+            "1\r\n{\r\n"
+        };
+        let received = drip_to_close(stream, drip.as_bytes()).await;
+        let received = String::from_utf8(received).unwrap();
+        assert!(received.starts_with("HTTP/1.1 408 "), "{received}");
+        assert!(received.contains("{\"error\":"), "{received}");
+    }
+}
+
+fn ping() -> Vec<u8> {
+    frame(PING, 0, 0, &[0; 8])
+}
+
+/// The head of a frame that announces a head of 16 KiB, of which nothing is there yet.
+fn unfinished_headers(stream: u32) -> Vec<u8> {
+    let mut whole = frame(HEADERS, 5, stream, &[0; 16_000]);
+    whole.truncate(9);
+    whole
+}
