@@ -1,6 +1,7 @@
 //! The API as its callers see it: a real server, driven over HTTPS. One folder a noun, one file a verb or a rule.
 
 mod authentication;
+mod authorization;
 mod bulk_regenerate;
 mod certificate_settings;
 mod certificates;

@@ -5,18 +5,23 @@ use serde_json::Value;
 
 use crate::Answer;
 
-/// One of many who call a server, with a token of its own. What [`crate::Server`] itself sends, it sends as the client
+/// One of many who call a server, with a token or a client certificate of its own. What [`crate::Server`] itself sends, it sends as the client
 /// `developer`, who may do everything.
 #[derive(Clone)]
 pub struct Caller {
     client: Client,
     base_url: String,
     actor: String,
-    token: String,
+    token: Option<String>,
 }
 
 impl Caller {
-    pub(crate) fn new(client: Client, base_url: String, actor: String, token: String) -> Self {
+    pub(crate) fn new(
+        client: Client,
+        base_url: String,
+        actor: String,
+        token: Option<String>,
+    ) -> Self {
         Self {
             client,
             base_url,
@@ -30,9 +35,9 @@ impl Caller {
         &self.actor
     }
 
-    /// Its bearer token.
+    /// Its bearer token, which it must have.
     pub fn token(&self) -> &str {
-        &self.token
+        self.token.as_deref().expect("a caller with a token")
     }
 
     /// GET.
@@ -57,7 +62,12 @@ impl Caller {
 
     /// DELETE.
     pub async fn delete(&self, path: &str) -> Answer {
-        Answer::to(self.request(Method::DELETE, path)).await
+        self.send_without_body(Method::DELETE, path).await
+    }
+
+    /// Any method without a body.
+    pub async fn send_without_body(&self, method: Method, path: &str) -> Answer {
+        Answer::to(self.request(method, path)).await
     }
 
     /// Any method with a JSON body.
@@ -65,11 +75,15 @@ impl Caller {
         Answer::to(self.request(method, path).body(body.to_string())).await
     }
 
-    /// A request that the test completes: with the token and the content type.
+    /// A request that the test completes: with the token, if it has one, and the content type.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.client
+        let request = self
+            .client
             .request(method, format!("{}{path}", self.base_url))
-            .bearer_auth(&self.token)
-            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::CONTENT_TYPE, "application/json");
+        match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
     }
 }

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use reqwest::{Certificate, Client, Method, RequestBuilder, header};
+use reqwest::{Certificate, Client, ClientBuilder, Identity, Method, RequestBuilder, header};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -142,8 +142,18 @@ impl Server {
         self.caller(format!("uaa-user:{user_id}"), token)
     }
 
+    /// An application that presents this certificate of a client, without a token.
+    pub fn as_application(&self, application_id: &str, chain_pem: &str, key_pem: &str) -> Caller {
+        let actor = format!("mtls-app:{application_id}");
+        let identity = format!("{chain_pem}{key_pem}");
+        let identity = Identity::from_pem(identity.as_bytes()).unwrap();
+        let client = trusting().identity(identity).build().unwrap();
+        Caller::new(client, self.base_url.clone(), actor, None)
+    }
+
     fn caller(&self, actor: String, token: String) -> Caller {
-        Caller::new(self.client.clone(), self.base_url.clone(), actor, token)
+        let (client, base_url) = (self.client.clone(), self.base_url.clone());
+        Caller::new(client, base_url, actor, Some(token))
     }
 
     /// GET with the token, and with the content type that clients always send.
@@ -294,14 +304,17 @@ async fn wait_until_ready(child: &mut Child, client: &Client, base_url: &str) ->
 }
 
 fn client() -> Client {
+    trusting().build().unwrap()
+}
+
+/// A client that trusts the tests' servers.
+fn trusting() -> ClientBuilder {
     // Another test of the same process may have installed it already.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let authority = fs::read(key_file("ca.pem")).unwrap();
     Client::builder()
         .tls_certs_only([Certificate::from_pem(&authority).unwrap()])
         .no_proxy()
-        .build()
-        .unwrap()
 }
 
 fn free_port() -> u16 {

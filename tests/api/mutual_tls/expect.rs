@@ -46,7 +46,7 @@ pub(super) async fn server_knowing(authorities: &[&Authority]) -> Server {
 }
 
 /// A server that knows the clients of these authorities, configured in another way besides.
-pub(super) async fn server_knowing_with(authorities: &[&Authority], options: Options) -> Server {
+pub(crate) async fn server_knowing_with(authorities: &[&Authority], options: Options) -> Server {
     let directory = TempDir::new().unwrap();
     trust(directory.path(), authorities);
     let setting = format!("client_authorities = \"{AUTHORITIES_FILE}\"");

@@ -16,22 +16,22 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, pem::
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 /// An authority, trusted or not.
-pub(super) struct Authority {
+pub(crate) struct Authority {
     parameters: CertificateParams,
     key: KeyPair,
     certificate: CertificateDer<'static>,
 }
 
 /// What a client presents, or a server.
-pub(super) struct Holder {
+pub(crate) struct Holder {
     /// Its own certificate first, then those of authorities that it sends along.
-    pub(super) chain: Vec<CertificateDer<'static>>,
+    pub(crate) chain: Vec<CertificateDer<'static>>,
     key: KeyPair,
 }
 
 /// What stands in a certificate.
 #[derive(Clone)]
-pub(super) struct Contents {
+pub(crate) struct Contents {
     /// The subject, after its common name: each item is a relative distinguished name of so many Organization Units.
     units: Vec<Vec<String>>,
     /// The kind of string that the units are, as a DER tag.
@@ -42,7 +42,7 @@ pub(super) struct Contents {
 
 impl Authority {
     /// One that signed itself.
-    pub(super) fn root(common_name: &str) -> Self {
+    pub(crate) fn root(common_name: &str) -> Self {
         let key = KeyPair::generate().unwrap();
         let parameters = authority_parameters(common_name);
         let certificate = parameters.self_signed(&key).unwrap().der().clone();
@@ -54,14 +54,14 @@ impl Authority {
     }
 
     /// One below this one, for these purposes; for any when there are none.
-    pub(super) fn below(&self, common_name: &str, purposes: &[ExtendedKeyUsagePurpose]) -> Self {
+    pub(crate) fn below(&self, common_name: &str, purposes: &[ExtendedKeyUsagePurpose]) -> Self {
         self.below_with(common_name, |parameters| {
             parameters.extended_key_usages = purposes.to_vec();
         })
     }
 
     /// One below this one, with other contents than usual.
-    pub(super) fn below_with(
+    pub(crate) fn below_with(
         &self,
         common_name: &str,
         change: impl FnOnce(&mut CertificateParams),
@@ -78,7 +78,7 @@ impl Authority {
     }
 
     /// Issues a certificate.
-    pub(super) fn issue(&self, contents: &Contents) -> Holder {
+    pub(crate) fn issue(&self, contents: &Contents) -> Holder {
         let key = KeyPair::generate().unwrap();
         let certificate = contents.parameters.signed_by(&key, &self.issuer()).unwrap();
         Holder {
@@ -88,12 +88,12 @@ impl Authority {
     }
 
     /// Its certificate, PEM.
-    pub(super) fn pem(&self) -> String {
+    pub(crate) fn pem(&self) -> String {
         pem(&self.certificate)
     }
 
     /// Its own certificate, presented as a client's.
-    pub(super) fn as_holder(&self) -> Holder {
+    pub(crate) fn as_holder(&self) -> Holder {
         Holder {
             chain: vec![self.certificate.clone()],
             key: KeyPair::from_pem(&self.key.serialize_pem()).unwrap(),
@@ -107,13 +107,13 @@ impl Authority {
 
 impl Holder {
     /// Presents an authority's certificate, too.
-    pub(super) fn sending(mut self, authority: &Authority) -> Self {
+    pub(crate) fn sending(mut self, authority: &Authority) -> Self {
         self.chain.push(authority.certificate.clone());
         self
     }
 
     /// The same certificates with a key that is another's.
-    pub(super) fn with_the_key_of(self, other: Self) -> Self {
+    pub(crate) fn with_the_key_of(self, other: Self) -> Self {
         Self {
             chain: self.chain,
             key: other.key,
@@ -121,7 +121,7 @@ impl Holder {
     }
 
     /// Certificates and a key that are in files, PEM.
-    pub(super) fn of_pem(chain: &str, key: &str) -> Self {
+    pub(crate) fn of_pem(chain: &str, key: &str) -> Self {
         let chain = CertificateDer::pem_slice_iter(chain.as_bytes());
         Self {
             chain: chain.map(Result::unwrap).collect(),
@@ -130,24 +130,24 @@ impl Holder {
     }
 
     /// The private key.
-    pub(super) fn key(&self) -> PrivateKeyDer<'static> {
+    pub(crate) fn key(&self) -> PrivateKeyDer<'static> {
         PrivatePkcs8KeyDer::from(self.key.serialize_der()).into()
     }
 
     /// The chain, PEM.
-    pub(super) fn chain_pem(&self) -> String {
+    pub(crate) fn chain_pem(&self) -> String {
         self.chain.iter().map(pem).collect()
     }
 
     /// The private key, PEM.
-    pub(super) fn key_pem(&self) -> String {
+    pub(crate) fn key_pem(&self) -> String {
         self.key.serialize_pem()
     }
 }
 
 impl Contents {
     /// A client's, with these relative distinguished names of Organization Units, for client authentication.
-    pub(super) fn of_client(units: &[&[&str]]) -> Self {
+    pub(crate) fn of_client(units: &[&[&str]]) -> Self {
         let mut parameters = parameters("instance");
         parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         Self {
@@ -161,7 +161,7 @@ impl Contents {
     }
 
     /// A server's on the loopback address.
-    pub(super) fn of_server() -> Self {
+    pub(crate) fn of_server() -> Self {
         let mut parameters = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
         parameters.distinguished_name = name("server");
         parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
@@ -173,23 +173,23 @@ impl Contents {
     }
 
     /// The same, otherwise.
-    pub(super) fn with(mut self, change: impl FnOnce(&mut CertificateParams)) -> Self {
+    pub(crate) fn with(mut self, change: impl FnOnce(&mut CertificateParams)) -> Self {
         change(&mut self.parameters);
         self
     }
 
     /// The same, for these purposes.
-    pub(super) fn purposes(self, purposes: &[ExtendedKeyUsagePurpose]) -> Self {
+    pub(crate) fn purposes(self, purposes: &[ExtendedKeyUsagePurpose]) -> Self {
         self.with(|parameters| parameters.extended_key_usages = purposes.to_vec())
     }
 
     /// The same, with Organization Units that are this kind of string, as a DER tag.
-    pub(super) fn unit_tag(self, unit_tag: u8) -> Self {
+    pub(crate) fn unit_tag(self, unit_tag: u8) -> Self {
         Self { unit_tag, ..self }
     }
 
     /// Signed by its own key.
-    pub(super) fn self_signed(&self) -> Holder {
+    pub(crate) fn self_signed(&self) -> Holder {
         let key = KeyPair::generate().unwrap();
         let certificate = self.parameters.self_signed(&key).unwrap();
         Holder {

@@ -10,3 +10,6 @@ mod openssl;
 mod reload;
 mod without_authorities;
 mod without_tokens;
+
+pub(crate) use expect::server_knowing_with;
+pub(crate) use issued::{Authority, Contents};

@@ -79,7 +79,32 @@ impl Connection {
             .await
     }
 
+    /// Asks for what is not to be seen.
+    ///
+    /// # Errors
+    /// When the connection ends, or the answer has another status than 404.
+    pub(crate) async fn refusal(&mut self, method: &Method, path: &str) -> Outcome<()> {
+        let (status, _) = self.answer(method.clone(), path, Bytes::new()).await?;
+        if status != StatusCode::NOT_FOUND {
+            return Err(format!("{path} was answered with {status}").into());
+        }
+        Ok(())
+    }
+
     async fn exchange(&mut self, method: Method, path: &str, body: Bytes) -> Outcome<Bytes> {
+        let (status, body) = self.answer(method, path, body).await?;
+        if status != StatusCode::OK {
+            return Err(format!("{path} was answered with {status}").into());
+        }
+        Ok(body)
+    }
+
+    async fn answer(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: Bytes,
+    ) -> Outcome<(StatusCode, Bytes)> {
         let request = Request::builder()
             .method(method)
             .uri(path)
@@ -91,10 +116,7 @@ impl Connection {
         let response = self.sender.send_request(request).await?;
         let status = response.status();
         let body = response.into_body().collect().await?.to_bytes();
-        if status != StatusCode::OK {
-            return Err(format!("{path} was answered with {status}").into());
-        }
-        Ok(body)
+        Ok((status, body))
     }
 }
 

@@ -18,7 +18,7 @@ mod table;
 
 use std::{error::Error, process::ExitCode};
 
-use measurements::{bulk, get, guest_overhead, latency, memory, rsa, set, start};
+use measurements::{bulk, existence, get, guest_overhead, latency, memory, rsa, set, start};
 use table::Table;
 
 /// What a measurement that could not be made says.
@@ -42,13 +42,14 @@ fn main() -> ExitCode {
 /// A measurement: what it is called, and what makes it.
 type Measurement = (&'static str, fn() -> Outcome<Table>);
 
-const MEASUREMENTS: [Measurement; 8] = [
+const MEASUREMENTS: [Measurement; 9] = [
     ("get", get::measure),
     ("set", set::measure),
     ("guest-overhead", guest_overhead::measure),
     ("rsa", rsa::measure),
     ("bulk", bulk::measure),
     ("latency", latency::measure),
+    ("existence", existence::measure),
     ("start", start::measure),
     ("memory", memory::measure),
 ];

@@ -1,5 +1,7 @@
 //! The real server, as the measurements start it.
 
+use std::net::SocketAddr;
+
 use keywright_harness::{Options, Server, workspace};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -26,8 +28,12 @@ pub(crate) fn directory() -> Outcome<TempDir> {
 
 /// The address of a server, with a token for it.
 pub(crate) fn address(server: &Server) -> Outcome<ServerAddress> {
-    let socket = server.base_url().trim_start_matches("https://").parse()?;
-    Ok(ServerAddress::new(socket, server.token()))
+    Ok(ServerAddress::new(socket(server)?, server.token()))
+}
+
+/// The socket of a server.
+pub(crate) fn socket(server: &Server) -> Outcome<SocketAddr> {
+    Ok(server.base_url().trim_start_matches("https://").parse()?)
 }
 
 /// A connection of its own to a server.

@@ -64,6 +64,8 @@ pub(crate) enum Aim {
     AtMost(f64),
     /// Less than so much.
     Below(f64),
+    /// From so much up to so much.
+    Within(f64, f64),
 }
 
 impl Aim {
@@ -73,6 +75,10 @@ impl Aim {
             Self::AtLeast(bound) => (format!(">= {bound}"), figure >= bound),
             Self::AtMost(bound) => (format!("<= {bound}"), figure <= bound),
             Self::Below(bound) => (format!("< {bound}"), figure < bound),
+            Self::Within(least, most) => (
+                format!("{least} to {most}"),
+                (least..=most).contains(&figure),
+            ),
         };
         format!("{words}: {}", if is_met { "met" } else { "NOT MET" })
     }
@@ -99,5 +105,7 @@ mod tests {
         assert_eq!(Aim::AtLeast(0.5).verdict(0.5), ">= 0.5: met");
         assert_eq!(Aim::AtMost(3.0).verdict(3.0), "<= 3: met");
         assert_eq!(Aim::Below(1.0).verdict(1.0), "< 1: NOT MET");
+        assert_eq!(Aim::Within(0.5, 1.0).verdict(0.5), "0.5 to 1: met");
+        assert_eq!(Aim::Within(0.5, 1.0).verdict(1.1), "0.5 to 1: NOT MET");
     }
 }

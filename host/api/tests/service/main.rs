@@ -20,4 +20,5 @@ mod paths;
 mod permissions;
 mod permissions_in_memory;
 mod read_only;
+mod routes;
 mod tokens;

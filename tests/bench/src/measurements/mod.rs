@@ -1,6 +1,7 @@
 //! One file for each measurement.
 
 pub(crate) mod bulk;
+pub(crate) mod existence;
 pub(crate) mod get;
 pub(crate) mod guest_overhead;
 pub(crate) mod latency;

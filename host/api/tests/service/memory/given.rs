@@ -84,6 +84,11 @@ impl Memory {
         });
     }
 
+    /// All versions there are, as they are stored.
+    pub(crate) fn everything(&self) -> Vec<StoredVersion> {
+        self.versions.lock().unwrap().clone()
+    }
+
     /// How many versions there are.
     pub(crate) fn count(&self) -> usize {
         self.versions.lock().unwrap().len()

@@ -1,0 +1,288 @@
+//! Every route there is, asked by callers who may not: the list of which the router is made is gone through, so that no
+//! route can forget to ask.
+
+use std::collections::BTreeSet;
+
+use keywright_api::{Access, Route, routes};
+use keywright_core::permission::Operation;
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, Service, good_claims, trusted_key};
+
+/// A request to a route.
+struct Probe {
+    method: &'static str,
+    /// The route's path, as the list has it.
+    route: &'static str,
+    /// Its variable segments filled in, and its query.
+    target: String,
+    body: Value,
+}
+
+impl Probe {
+    fn is_for(&self, route: &Route) -> bool {
+        self.method == route.method().as_str() && self.route == route.path()
+    }
+
+    async fn send(&self, service: &Service, authorization: Option<String>) -> Answer {
+        let mut headers = vec![("content-type", "application/json".to_owned())];
+        headers.extend(authorization.map(|value| ("authorization", value)));
+        let body = match &self.body {
+            Value::Null => String::new(),
+            body => body.to_string(),
+        };
+        service
+            .send_with(self.method, &self.target, &headers, body)
+            .await
+    }
+}
+
+#[tokio::test]
+async fn every_route_has_a_request_in_this_test_and_every_request_a_route() {
+    let (_, probes) = service_with_probes().await;
+    for route in routes() {
+        assert!(
+            probes.iter().any(|probe| probe.is_for(&route)),
+            "{} {} is mounted, and not tried here",
+            route.method(),
+            route.path()
+        );
+    }
+    for probe in probes {
+        assert!(
+            routes().iter().any(|route| probe.is_for(route)),
+            "{} {} is tried here, and not mounted",
+            probe.method,
+            probe.route
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_route_is_listed_once() {
+    let listed: Vec<_> = routes()
+        .iter()
+        .map(|route| (route.method().to_string(), route.path()))
+        .collect();
+    let distinct: BTreeSet<_> = listed.iter().collect();
+    assert_eq!(distinct.len(), listed.len());
+}
+
+#[tokio::test]
+async fn without_credentials_nothing_is_answered_but_what_is_open() {
+    let (service, probes) = service_with_probes().await;
+    let before = service.memory.everything();
+    for (route, probe) in with_routes(&probes) {
+        let answer = probe.send(&service, None).await;
+        let is_let_in = answer.status != 401;
+        assert_eq!(is_let_in, route.access() == Access::Open, "{}", told(probe));
+        assert!(!answer.text.contains(CANARY), "{}", told(probe));
+    }
+    assert_eq!(service.memory.everything(), before);
+}
+
+#[tokio::test]
+async fn without_a_permission_nothing_is_disclosed_and_nothing_changed() {
+    let (service, probes) = service_with_probes().await;
+    let before = service.memory.everything();
+    for (route, probe) in with_routes(&probes) {
+        let answer = probe.send(&service, Some(stranger())).await;
+        let what = format!("{}: {} {}", told(probe), answer.status, answer.text);
+        assert!(!answer.text.contains(CANARY), "{what}");
+        match route.access() {
+            Access::Open | Access::Identity => assert_ne!(answer.status, 401, "{what}"),
+            Access::Permission(Operation::Write) => assert_eq!(answer.status, 403, "{what}"),
+            Access::Permission(_) if answer.status == 200 => assert!(is_empty(&answer), "{what}"),
+            Access::Permission(_) => assert_eq!(answer.status, 404, "{what}"),
+        }
+    }
+    assert_eq!(service.memory.everything(), before);
+}
+
+#[tokio::test]
+async fn each_of_these_requests_is_answered_to_one_who_may() {
+    let count = service_with_probes().await.1.len();
+    for at in 0..count {
+        let (service, probes) = service_with_probes().await;
+        let probe = &probes[at];
+        let answer = probe.send(&service, Some(service.token())).await;
+        let what = format!("{}: {} {}", told(probe), answer.status, answer.text);
+        assert!(answer.status.is_success(), "{what}");
+        assert!(!is_empty(&answer), "{what}");
+    }
+}
+
+/// A service that has something to disclose, and requests that would disclose or change it, at least one for each route.
+async fn service_with_probes() -> (Service, Vec<Probe>) {
+    let service = Service::new();
+    service.memory.store_signed("/guarded/ca", "/guarded/ca");
+    service.memory.store_signed("/guarded/leaf", "/guarded/ca");
+    let set = json!({"name": GUARDED, "type": "json", "value": {"secret": CANARY}});
+    let version = service.send_json("PUT", DATA, &set).await.json();
+    let id = version["id"].as_str().unwrap();
+    let generate = json!({"name": "/guarded/made", "type": "password"});
+    service.send_json("POST", DATA, &generate).await;
+    let leaf = service.memory.credential_id("/guarded/leaf");
+    service.memory.store_signed("/guarded/two", "/guarded/two");
+    let two = service.memory.credential_id("/guarded/two");
+    let certificate = format!("{CERTIFICATES}/{two}");
+    let second = json!({"value": {"certificate": CANARY}});
+    let second = service
+        .send_json("POST", &format!("{certificate}/versions"), &second)
+        .await
+        .json();
+    let second = second["id"].as_str().unwrap();
+    let probe = |method, route, target: String, body| Probe {
+        method,
+        route,
+        target,
+        body,
+    };
+    let by_name = |query: &str| format!("{DATA}?{query}");
+    let versions = format!("{certificate}/versions");
+    let probes = vec![
+        probe("GET", "/health", "/health".into(), Value::Null),
+        probe("GET", "/info", "/info".into(), Value::Null),
+        probe("GET", KEY_USAGE, KEY_USAGE.into(), Value::Null),
+        probe("GET", "/management", "/management".into(), Value::Null),
+        probe(
+            "POST",
+            "/management",
+            "/management".into(),
+            json!({"read_only_mode": false}),
+        ),
+        probe("GET", "/version", "/version".into(), Value::Null),
+        probe("GET", DATA, by_name("name=/guarded/it"), Value::Null),
+        probe(
+            "GET",
+            DATA,
+            by_name("name=/guarded/it&current=true"),
+            Value::Null,
+        ),
+        probe("GET", DATA, by_name("path=/guarded"), Value::Null),
+        probe("GET", DATA, by_name("name-like=guarded"), Value::Null),
+        probe(
+            "GET",
+            DATA,
+            by_name("path=&expires-within-days=3650"),
+            Value::Null,
+        ),
+        probe(
+            "GET",
+            "/api/v1/data/{id}",
+            format!("{DATA}/{id}"),
+            Value::Null,
+        ),
+        probe(
+            "PUT",
+            DATA,
+            DATA.into(),
+            json!({"name": GUARDED, "type": "json", "value": {"other": 1}}),
+        ),
+        probe(
+            "POST",
+            DATA,
+            DATA.into(),
+            json!({"name": "/new", "type": "password"}),
+        ),
+        probe(
+            "POST",
+            DATA,
+            DATA.into(),
+            json!({"name": "/guarded/made", "regenerate": true}),
+        ),
+        probe("DELETE", DATA, by_name("name=/guarded/it"), Value::Null),
+        probe(
+            "POST",
+            "/api/v1/regenerate",
+            "/api/v1/regenerate".into(),
+            json!({"name": "/guarded/made"}),
+        ),
+        probe(
+            "POST",
+            "/api/v1/bulk-regenerate",
+            "/api/v1/bulk-regenerate".into(),
+            json!({"signed_by": "/guarded/ca"}),
+        ),
+        probe(
+            "POST",
+            "/api/v1/interpolate",
+            "/api/v1/interpolate".into(),
+            json!({"a": [{"credentials": {"ref": GUARDED}}]}),
+        ),
+        probe("GET", CERTIFICATES, CERTIFICATES.into(), Value::Null),
+        probe(
+            "GET",
+            CERTIFICATES,
+            format!("{CERTIFICATES}?name=/guarded/leaf"),
+            Value::Null,
+        ),
+        probe(
+            "POST",
+            "/api/v1/certificates/{certificate_id}/regenerate",
+            format!("{CERTIFICATES}/{leaf}/regenerate"),
+            Value::Null,
+        ),
+        probe(
+            "PUT",
+            "/api/v1/certificates/{certificate_id}/update_transitional_version",
+            format!("{certificate}/update_transitional_version"),
+            json!({"version": second}),
+        ),
+        probe("GET", VERSIONS, versions.clone(), Value::Null),
+        probe(
+            "POST",
+            VERSIONS,
+            versions.clone(),
+            json!({"value": {"certificate": "c"}}),
+        ),
+        probe(
+            "DELETE",
+            "/api/v1/certificates/{certificate_id}/versions/{version_id}",
+            format!("{versions}/{second}"),
+            Value::Null,
+        ),
+    ];
+    (service, probes)
+}
+
+/// Each of these requests with the route that it is for.
+fn with_routes(probes: &[Probe]) -> impl Iterator<Item = (Route, &Probe)> {
+    probes.iter().map(|probe| {
+        let mut routes = routes().into_iter();
+        let route = routes.find(|route| probe.is_for(route));
+        (route.unwrap_or_else(|| panic!("{}", told(probe))), probe)
+    })
+}
+
+/// The value of a header that proves a good identity, of one who has no permission.
+fn stranger() -> String {
+    let mut claims = good_claims();
+    claims["client_id"] = json!("stranger");
+    format!("Bearer {}", trusted_key().sign(&claims))
+}
+
+/// Whether it is an object whose only member is an empty list.
+fn is_empty(answer: &Answer) -> bool {
+    let json: Value = serde_json::from_str(&answer.text).unwrap_or_default();
+    let members = json.as_object();
+    members
+        .is_some_and(|members| members.len() == 1 && members.values().all(|all| *all == json!([])))
+}
+
+fn told(probe: &Probe) -> String {
+    format!("{} {}", probe.method, probe.target)
+}
+
+/// What nobody must see who may not.
+const CANARY: &str = "canary-of-a-guarded-value";
+
+const GUARDED: &str = "/guarded/it";
+
+const DATA: &str = "/api/v1/data";
+
+const CERTIFICATES: &str = "/api/v1/certificates";
+
+const KEY_USAGE: &str = "/api/v1/key-usage";
+
+const VERSIONS: &str = "/api/v1/certificates/{certificate_id}/versions";

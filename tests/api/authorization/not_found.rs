@@ -1,0 +1,72 @@
+//! What may not be seen is answered as what is not there, byte for byte.
+
+use keywright_harness::{Answer, Options};
+
+use super::{
+    cases::{self, Case, Lacking},
+    grants::{self, Grant},
+    matrix::send,
+    world::World,
+};
+use crate::mutual_tls::{Authority, server_knowing_with};
+
+#[tokio::test]
+async fn what_is_absent_and_what_is_not_permitted_have_the_same_answer() {
+    let clients = Authority::root("clients");
+    let permissions = grants::permissions(&cases::all(), &[Grant::none()]);
+    let options = Options::default().extra(&permissions);
+    let server = server_knowing_with(&[&clients], options).await;
+    let callers = grants::callers(&server, &clients, 0).await;
+    let developer = server.as_client("developer").await;
+    let mut compared = 0;
+    for case in cases::all().iter().filter(|case| is_told_apart(case)) {
+        let there = World::of(&server, case).await;
+        let absent = World::absent(case, &there);
+        for caller in &callers {
+            let what = format!("{} by {}", case.name, caller.actor());
+            let is_there = bytes(&send(caller, (case.request)(&there)).await);
+            let is_absent = send(caller, (case.request)(&absent)).await;
+            if tells_unknown_ids(case) {
+                assert_eq!(is_there.0, 403, "{what}");
+                assert_eq!(is_absent.status, 404, "{what}");
+                continue;
+            }
+            assert_eq!(bytes(&is_absent), is_there, "{what}");
+            compared += 1;
+        }
+        // The same for one who may, and knows by it that there is nothing.
+        let tells_absence = case.lacking != Lacking::Forbidden && case.name != "bulk-of";
+        if tells_absence {
+            let is_there = send(&callers[0], (case.request)(&there)).await;
+            let is_absent = send(&developer, (case.request)(&absent)).await;
+            assert_eq!(bytes(&is_absent), bytes(&is_there), "{}", case.name);
+        }
+    }
+    assert!(compared > 60, "{compared}");
+}
+
+/// Whether a refusal could tell, and the request names what the permission is about.
+fn is_told_apart(case: &Case) -> bool {
+    let names_it = !matches!(
+        case.name,
+        "bulk-through"
+            | "bulk-nested"
+            | "bulk-leaf"
+            | "regenerate-signed-by"
+            | "regenerate-signed-by-through-data"
+    );
+    case.needs.is_some() && case.lacking != Lacking::Hidden && names_it
+}
+
+/// Whether it is a write by the id of a certificate, which is not found when nothing has it.
+fn tells_unknown_ids(case: &Case) -> bool {
+    case.lacking == Lacking::Forbidden && case.name.starts_with("certificate-")
+}
+
+/// Everything that is answered, but for what differs from one request to the next.
+fn bytes(answer: &Answer) -> (u16, Vec<(String, String)>, String) {
+    let mut headers = answer.headers.clone();
+    headers.retain(|(name, _)| !["date", "x-request-id"].contains(&name.as_str()));
+    headers.sort();
+    (answer.status, headers, answer.body.clone())
+}

@@ -1,0 +1,163 @@
+//! What is there when the requests of a case are sent.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
+use std::collections::BTreeMap;
+
+use keywright_harness::Server;
+use serde_json::{Value, json};
+
+use super::cases::{Before, Case, IT};
+use crate::given;
+
+/// A credential of a case.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Thing {
+    /// Of type value.
+    Text,
+    /// Of type json.
+    Json,
+    /// A generated password.
+    Password,
+    /// A certificate that signed itself and signs others.
+    Authority,
+    /// A certificate that this one signed, and that signs others.
+    Nested(&'static str),
+    /// A certificate that this one signed.
+    Signed(&'static str),
+}
+
+/// The credentials of a case, by the names that they have in it.
+pub(super) struct World {
+    names: BTreeMap<&'static str, String>,
+    versions: BTreeMap<&'static str, Value>,
+    certificate_ids: BTreeMap<&'static str, String>,
+}
+
+impl World {
+    /// Makes what is there in a case.
+    pub(super) async fn of(server: &Server, case: &Case) -> Self {
+        let mut world = Self::nowhere(case, |name| case.path_of(name));
+        for (name, thing) in case.things {
+            world.make(server, name, *thing).await;
+        }
+        world
+    }
+
+    /// The same names for what is not there, with ids that nothing has.
+    pub(super) fn absent(case: &Case, there: &Self) -> Self {
+        let mut world = Self::nowhere(case, |name| match name {
+            IT => format!("{}-absent", case.path_of(name)),
+            other => case.path_of(other),
+        });
+        world.versions = there.versions.clone();
+        world.certificate_ids = there.certificate_ids.clone();
+        if let Some(version) = world.versions.get_mut(IT) {
+            version["id"] = json!(NO_ID);
+        }
+        if let Some(id) = world.certificate_ids.get_mut(IT) {
+            NO_ID.clone_into(id);
+        }
+        world
+    }
+
+    fn nowhere(case: &Case, path_of: impl Fn(&str) -> String) -> Self {
+        let names = case.things.iter().map(|(name, _)| *name).chain([IT]);
+        Self {
+            names: names.map(|name| (name, path_of(name))).collect(),
+            versions: BTreeMap::new(),
+            certificate_ids: BTreeMap::new(),
+        }
+    }
+
+    /// Does what must be done before a request.
+    pub(super) async fn prepare(&mut self, server: &Server, case: &Case) {
+        let name = self.name(IT).to_owned();
+        match case.before {
+            Before::Nothing => {}
+            Before::Again => {
+                for (name, thing) in case.things {
+                    self.make(server, name, *thing).await;
+                }
+            }
+            Before::Deleted => {
+                server.delete(&format!("/api/v1/data?name={name}")).await;
+            }
+            Before::Regenerated => {
+                let version = server.regenerate(&name).await.expect(200).json();
+                self.versions.insert(IT, version);
+            }
+        }
+    }
+
+    /// All versions of all its credentials.
+    pub(super) async fn all_versions(&self, server: &Server) -> Vec<Value> {
+        let mut all = Vec::new();
+        for name in self.names.values() {
+            all.extend(server.versions(name).await);
+        }
+        all
+    }
+
+    /// The name of a credential.
+    pub(super) fn name(&self, name: &str) -> &str {
+        &self.names[name]
+    }
+
+    /// The path above [`IT`].
+    pub(super) fn folder(&self) -> &str {
+        self.name(IT).rsplit_once('/').unwrap().0
+    }
+
+    /// The id of a credential's version.
+    pub(super) fn version_id(&self, name: &str) -> &str {
+        self.versions[name]["id"].as_str().unwrap()
+    }
+
+    /// A member of a credential's value.
+    pub(super) fn member(&self, name: &str, member: &str) -> &Value {
+        &self.versions[name]["value"][member]
+    }
+
+    /// The id of a certificate.
+    pub(super) fn certificate_id(&self, name: &str) -> &str {
+        &self.certificate_ids[name]
+    }
+
+    async fn make(&mut self, server: &Server, name: &'static str, thing: Thing) {
+        let path = self.name(name).to_owned();
+        let certificate = |parameters| given::generate_certificate(server, &path, parameters);
+        let version = match thing {
+            Thing::Text => given::set_value(server, &path, "v").await,
+            Thing::Json => given::set(server, &path, "json", json!({"secret": SECRET})).await,
+            Thing::Password => given::generate(server, &path, "password", json!({})).await,
+            Thing::Authority => certificate(json!({"is_ca": true, "common_name": name})).await,
+            Thing::Nested(by) => {
+                let ca = self.name(by);
+                certificate(json!({"is_ca": true, "ca": ca, "common_name": name})).await
+            }
+            Thing::Signed(by) => {
+                certificate(json!({"ca": self.name(by), "common_name": name})).await
+            }
+        };
+        if version["type"] == "certificate" {
+            let answer = server
+                .get(&format!("/api/v1/certificates?name={path}"))
+                .await;
+            let listed = answer.expect(200).json();
+            let id = listed["certificates"][0]["id"].as_str().unwrap().to_owned();
+            self.certificate_ids.insert(name, id);
+        }
+        self.versions.insert(name, version);
+    }
+}
+
+/// What stands in credentials of type json.
+pub(super) const SECRET: &str = "canary-of-what-is-readable";
+
+/// An id that nothing has.
+const NO_ID: &str = "7c3b2d1e-0000-4000-8000-000000000000";

@@ -1,0 +1,150 @@
+//! Whether the time of a refusal tells that a credential is there, which its answer does not.
+
+use std::time::Instant;
+
+use hyper::Method;
+use keywright_harness::Server;
+use serde_json::{Value, json};
+
+use crate::{
+    Outcome,
+    client::{Connection, ServerAddress},
+    server,
+    statistics::{Sample, micros},
+    table::{Aim, Table},
+};
+
+/// Measures refusals of what is there and of what is not, in turns, for a caller without a permission on either.
+pub(crate) fn measure() -> Outcome<Table> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let options = server::options().extra(STRANGERS_OWN_PERMISSION);
+        let server = Server::start_in(server::directory()?, &options).await;
+        let questions = questions(&server).await?;
+        let stranger = server.as_client("stranger").await;
+        let address = ServerAddress::new(server::socket(&server)?, stranger.token());
+        let mut connection = Connection::open(&address).await?;
+        let mut table = Table::new(
+            format!(
+                "refusals of what the caller may not see, {REQUESTS} each, in turns, medians in µs; 0.5 in the last column \
+                 but one: a single answer tells nothing"
+            ),
+            &["", "absent", "there", "ratio", "aim", "P(there is slower)", "aim"],
+        );
+        for question in questions {
+            let [absent, there] = question.times(&mut connection).await?;
+            let is_slower = there.exceeds(&absent);
+            let (absent, there) = (absent.median(), there.median());
+            table.row([
+                question.what.to_owned(),
+                format!("{absent:.0}"),
+                format!("{there:.0}"),
+                format!("{:.3}", there / absent),
+                Aim::Within(0.95, 1.05).verdict(there / absent),
+                format!("{is_slower:.3}"),
+                Aim::Within(0.45, 0.55).verdict(is_slower),
+            ]);
+        }
+        Ok(table)
+    })
+}
+
+/// A request about what is absent, and the same about what is there.
+struct Question {
+    what: &'static str,
+    method: Method,
+    targets: [Vec<String>; 2],
+}
+
+impl Question {
+    /// The times of the answers about what is absent, and about what is there. Which of the two comes first changes from
+    /// turn to turn, so that neither always follows the other.
+    async fn times(&self, connection: &mut Connection) -> Outcome<[Sample; 2]> {
+        let [absent, there] = &self.targets;
+        let mut times = [Vec::new(), Vec::new()];
+        let turns = absent.iter().cycle().zip(there.iter().cycle());
+        for (turn, (absent, there)) in turns.take(WARMING_REQUESTS + REQUESTS).enumerate() {
+            let mut pair = [(0, absent), (1, there)];
+            if turn % 2 == 1 {
+                pair.reverse();
+            }
+            for (side, target) in pair {
+                let begun = Instant::now();
+                connection.refusal(&self.method, target).await?;
+                let taken = micros(begun.elapsed());
+                if let Some(times) = times.get_mut(side).filter(|_| turn >= WARMING_REQUESTS) {
+                    times.push(taken);
+                }
+            }
+        }
+        Ok(times.map(Sample::new))
+    }
+}
+
+/// The questions, each about several credentials: of a plain one, and of one with many long versions, because the more
+/// there is, the more there would be to read.
+async fn questions(server: &Server) -> Outcome<Vec<Question>> {
+    let mut ids = Vec::new();
+    for name in names("there") {
+        for _ in 0..VERSIONS {
+            let value = json!({"text": "v".repeat(VALUE_BYTES)});
+            let body = json!({"name": name, "type": "json", "value": value});
+            let version: Value = server.put("/api/v1/data", body).await.expect(200).json();
+            ids.extend(version.get("id").and_then(Value::as_str).map(str::to_owned));
+        }
+        let parameters = json!({"common_name": "c", "self_sign": true, "key_type": "ecdsa-p256"});
+        let certificate = format!("{name}-certificate");
+        let generated = server.generate(&certificate, "certificate", parameters);
+        generated.await.expect(200);
+    }
+    let data = |name: String| format!("/api/v1/data?name={name}");
+    let certificate = |name: String| format!("/api/v1/certificates?name={name}-certificate");
+    let by_id = |id: &String| format!("/api/v1/data/{id}");
+    // Every hexadecimal digit another one: such an id is read as any other.
+    let no_ids = ids.iter().map(|id| {
+        let digits = id.chars().map(|digit| match digit.to_digit(16) {
+            Some(value) => char::from_digit(15 - value, 16).unwrap_or(digit),
+            None => digit,
+        });
+        digits.collect::<String>()
+    });
+    let question = |what, method, target: fn(String) -> String| Question {
+        what,
+        method,
+        targets: ["absnt", "there"].map(|folder| names(folder).map(target).collect()),
+    };
+    Ok(vec![
+        question("GET by name", Method::GET, data),
+        question("DELETE", Method::DELETE, data),
+        question("certificates by name", Method::GET, certificate),
+        Question {
+            what: "GET by id",
+            method: Method::GET,
+            targets: [
+                no_ids.map(|id| by_id(&id)).collect(),
+                ids.iter().map(by_id).collect(),
+            ],
+        },
+    ])
+}
+
+/// Names that are equally long, whatever the folder, when its name is.
+fn names(folder: &str) -> impl Iterator<Item = String> {
+    (0..NAMES).map(move |number| format!("/bench/{folder}/{number}"))
+}
+
+/// The caller has a permission, only not on what it asks for.
+const STRANGERS_OWN_PERMISSION: &str = "
+[[authorization.permissions]]
+path = \"/strangers/*\"
+actors = [\"uaa-client:stranger\"]
+operations = [\"read\", \"write\", \"delete\"]
+";
+
+const NAMES: usize = 10;
+const VERSIONS: usize = 20;
+const VALUE_BYTES: usize = 32 * 1_024;
+const REQUESTS: usize = if cfg!(debug_assertions) { 50 } else { 10_000 };
+const WARMING_REQUESTS: usize = if cfg!(debug_assertions) { 10 } else { 500 };
