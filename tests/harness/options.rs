@@ -13,6 +13,7 @@ pub struct Options {
     server_settings: String,
     without_resolver: bool,
     identity_provider: Option<String>,
+    audit: Option<String>,
 }
 
 impl Options {
@@ -56,6 +57,12 @@ impl Options {
         self
     }
 
+    /// Another section `audit`, or none where this is empty.
+    pub fn audit(mut self, section: &str) -> Self {
+        self.audit = Some(section.to_owned());
+        self
+    }
+
     pub(crate) fn has_own_identity_provider(&self) -> bool {
         self.identity_provider.is_none()
     }
@@ -85,6 +92,7 @@ file = "{encryption_key}"
 active = true
 
 {authentication}
+{audit}
 [plugins]
 cache_directory = "{cache}"
 
@@ -97,6 +105,7 @@ format = "json"
             private_key = key("server-key.pem"),
             encryption_key = key("encryption.key"),
             authentication = self.authentication(port),
+            audit = self.audit.as_deref().unwrap_or(AUDIT),
             cache = workspace().join("target/test-plugin-cache").display(),
         );
         for (credential_type, section) in self.all_generators() {
@@ -166,3 +175,10 @@ password = "developer-password"
         all
     }
 }
+
+/// The audit trail goes to a file of its own, in the server's folder.
+const AUDIT: &str = r#"
+[audit]
+sink = "file"
+file = "audit.log"
+"#;

@@ -1,10 +1,12 @@
 //! What the server supplies.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use keywright_core::{credential::Credentials, interpolation::Interpolation};
 
-use crate::{authentication::TokenVerifier, development_identity::DevelopmentIdentity};
+use crate::{
+    audit::AuditTrail, authentication::TokenVerifier, development_identity::DevelopmentIdentity,
+};
 
 /// Everything that the HTTP edge needs.
 pub struct Api {
@@ -14,6 +16,8 @@ pub struct Api {
     pub interpolation: Option<Interpolation>,
     /// What checks bearer tokens; without it, none is accepted.
     pub token_verifier: Option<TokenVerifier>,
+    /// Where it is written down who touched what; without it, that is not.
+    pub audit: Option<Arc<AuditTrail>>,
     /// What the server says of itself.
     pub information: Information,
     /// How much of a request is taken.

@@ -7,12 +7,14 @@
 //!   status that clients know;
 //! - `response/` renders versions, and holds the one place where a failure becomes a status and a body;
 //! - [`authentication`] finds out who is asking; [`development_identity`] is an identity provider for development;
+//! - [`audit`] writes down who touched what;
 //! - `telemetry.rs` gives each request its id, its span and its line in the access log.
 //!
 //! To add a verb: write its file, mount it in `router.rs`, and, when a failure has another status there than elsewhere,
 //! add a case to `response::Endpoint`.
 
 mod api;
+pub mod audit;
 pub mod authentication;
 mod connection;
 pub mod development_identity;

@@ -11,7 +11,7 @@ use tower::Layer;
 use tower_http::{catch_panic::CatchPanicLayer, normalize_path::NormalizePathLayer};
 
 use crate::{
-    Api,
+    Api, audit,
     authentication::authenticate,
     routes::{
         certificates, credentials, interpolation,
@@ -23,7 +23,7 @@ use crate::{
 /// The whole service.
 ///
 /// A request passes, from the outside in: trailing slashes, the request's id and its access log, the catching of panics,
-/// authentication, and routing. Authentication stands around everything that is not mounted as open, so that what is
+/// authentication, the audit trail (with panics caught inside it once more, so that they are audited), and routing. Authentication stands around everything that is not mounted as open, so that what is
 /// unknown is told only to those who are known.
 pub fn router(api: Api) -> Router {
     let api = Arc::new(api);
@@ -65,6 +65,8 @@ fn authenticated(api: Arc<Api>) -> Router {
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_method)
         .with_state(Arc::clone(&api))
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(from_fn_with_state(Arc::clone(&api), audit::record))
         .layer(from_fn_with_state(api, authenticate))
 }
 

@@ -47,6 +47,9 @@ pub(crate) async fn serve(served: Served, config: &ServerSection) -> Result<(), 
     connections
         .finish(Duration::from_secs(config.shutdown_seconds_max))
         .await;
+    if let Some(audit) = &served.audit {
+        audit.close().await;
+    }
     served.database.close().await;
     Ok(())
 }

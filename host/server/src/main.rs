@@ -3,6 +3,7 @@
 //! Read [`wiring`] first: it is where the crates of the host meet. Everything else here is the edge of the process:
 //! [`config`], [`tls`], [`listener`], [`telemetry`], and [`development`], which makes a configuration for a newcomer.
 
+mod audit;
 mod cli;
 mod config;
 mod development;

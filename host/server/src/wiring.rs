@@ -5,6 +5,7 @@ use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
 use chrono::{DateTime, Utc};
 use keywright_api::{
     Api, Information, Limits, Router,
+    audit::AuditTrail,
     authentication::{
         HttpsIdentityProvider, HttpsIdentityProviderSettings, StaticKey, TokenVerifier,
     },
@@ -26,6 +27,7 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use crate::{
+    audit,
     config::{AuthenticationConfig, Config, DevelopmentConfig, ServerSection},
     development::{Announcement, IDENTITY_PATH},
     keys,
@@ -41,6 +43,8 @@ pub(crate) struct Served {
     pub(crate) router: Router,
     /// What is said once the listener is there.
     pub(crate) announcement: Option<Announcement>,
+    /// The audit trail, to be opened anew after its file was moved away, and to be closed at the end.
+    pub(crate) audit: Option<Arc<AuditTrail>>,
     /// The database, to be closed at the end.
     pub(crate) database: SqliteDatabase,
 }
@@ -59,6 +63,7 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         None => token_verifier(&config.authentication, clock.clone())?,
     };
 
+    let audit = audit::start(&config.audit, Arc::clone(&clock))?;
     let identifiers: Arc<dyn Identifiers> = Arc::new(RandomIdentifiers);
     let database = open_database(config, Arc::clone(&identifiers)).await?;
     let key_ring = keys::unlock(
@@ -94,6 +99,7 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         credentials,
         interpolation,
         token_verifier: Some(token_verifier),
+        audit: audit.clone(),
         information: Information {
             identity_provider_url: config.authentication.url.clone(),
             application_name: config.info.name.clone(),
@@ -109,6 +115,7 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         tls,
         router,
         announcement,
+        audit,
         database,
     })
 }

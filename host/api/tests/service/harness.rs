@@ -200,6 +200,7 @@ impl Service {
                 api_level: Information::API_LEVEL.to_owned(),
             },
             limits,
+            audit: None,
             development_identity: Some(development_identity(Arc::clone(&clock) as _)),
         };
         Self {

@@ -2,13 +2,26 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::permission::Operation;
 
 /// What a request has touched, or tried to, in that order.
 #[derive(Debug, Default)]
-pub struct Trail(Mutex<Vec<Touched>>);
+pub struct Trail {
+    entries: Mutex<Vec<Touched>>,
+    account: Mutex<Account>,
+}
+
+/// What there is to say of a request as a whole, beside what it touched. Never a value.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Account {
+    /// What it asked for, where its address alone leaves that open.
+    pub action: Option<&'static str>,
+    /// More of what it asked for.
+    pub details: Option<Value>,
+}
 
 /// A resource that a request has touched, or tried to. Never a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +45,22 @@ impl Trail {
     #[must_use]
     pub fn touched(&self) -> Vec<Touched> {
         self.entries().clone()
+    }
+
+    /// What was said of the request as a whole so far.
+    #[must_use]
+    pub fn account(&self) -> Account {
+        self.account_mut().clone()
+    }
+
+    /// Says what the request asks for, where its address alone leaves that open.
+    pub fn tell_action(&self, action: &'static str) {
+        self.account_mut().action = Some(action);
+    }
+
+    /// Says more of what the request asks for. A value must never be in it.
+    pub fn tell_details(&self, details: Value) {
+        self.account_mut().details = Some(details);
     }
 
     pub(super) fn push(&self, touched: Touched) -> Place {
@@ -59,6 +88,10 @@ impl Trail {
     }
 
     fn entries(&self) -> MutexGuard<'_, Vec<Touched>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn account_mut(&self) -> MutexGuard<'_, Account> {
+        self.account.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

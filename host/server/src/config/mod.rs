@@ -3,6 +3,7 @@
 //! Relative paths are relative to the file's folder. `KEYWRIGHT_SECTION__NAME` in the environment overrides a setting.
 //! A secret never stands in the configuration: a section names the file or the variable that holds it.
 
+mod audit;
 mod certificates;
 mod encryption;
 mod identity;
@@ -20,6 +21,7 @@ use figment::{
 use keywright_runtime::{PluginConfig, SandboxConfig};
 use serde::Deserialize;
 
+pub(crate) use audit::{AuditConfig, AuditFailurePolicy, AuditLineFormat, AuditSinkKind};
 pub(crate) use certificates::CertificatesConfig;
 pub(crate) use encryption::{EncryptionConfig, KeyConfig, KeyProvider};
 pub(crate) use identity::{AuthenticationConfig, DevelopmentConfig};
@@ -38,6 +40,9 @@ pub(crate) struct Config {
     pub(crate) encryption: EncryptionConfig,
     /// How callers prove who they are.
     pub(crate) authentication: AuthenticationConfig,
+    /// The audit trail.
+    #[serde(default)]
+    pub(crate) audit: AuditConfig,
     /// What all plugins share.
     pub(crate) plugins: SandboxConfig,
     /// The generators, each under the name of the type that it makes.
@@ -193,6 +198,7 @@ impl Config {
             });
         self.encryption.files_mut().for_each(resolve);
         self.authentication.files_mut().for_each(resolve);
+        self.audit.file.iter_mut().for_each(resolve);
         if let Some(development) = &mut self.development_identity_provider {
             resolve(&mut development.signing_key);
         }
