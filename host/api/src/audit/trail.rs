@@ -32,6 +32,13 @@ pub struct AuditSettings {
     pub host: String,
     /// The proxies whose word is taken for whom they ask for.
     pub trusted_proxies: Vec<IpAddr>,
+    /// How long a request waits until its events are written, before they count as not written.
+    pub write_time_max: Duration,
+}
+
+impl AuditSettings {
+    /// How long a request waits by default.
+    pub const WRITE_TIME_MAX: Duration = Duration::from_secs(10);
 }
 
 /// What becomes of a request whose events can't be written.
@@ -99,7 +106,7 @@ impl AuditTrail {
         let writer = self.writer.lock().map(|mut writer| writer.take());
         if let Ok(Some(writer)) = writer {
             let joined = tokio::task::spawn_blocking(move || writer.join());
-            if timeout(WRITE_TIME_MAX, joined).await.is_err() {
+            if timeout(self.settings.write_time_max, joined).await.is_err() {
                 tracing::error!("the audit trail could not be written to its end");
             }
         }
@@ -113,13 +120,14 @@ impl AuditTrail {
         {
             return Ok(());
         }
-        self.written(self.put(&[], 0), PROBE_TIME_MAX).await
+        let time_max = self.settings.write_time_max.min(PROBE_TIME_MAX);
+        self.written(self.put(&[], 0), time_max).await
     }
 
     /// Writes events; they are in the queue before the first `await`, so that nothing is lost when the caller stops waiting.
     pub(super) async fn write(&self, lines: &[u8], event_count: u64) -> Result<(), Unwritten> {
         let waiting = self.put(lines, event_count);
-        self.written(waiting, WRITE_TIME_MAX).await
+        self.written(waiting, self.settings.write_time_max).await
     }
 
     /// Puts events into the queue for which nobody waits.
@@ -270,9 +278,6 @@ fn write_until_closed(shared: &Shared, mut sink: Box<dyn AuditSink>) {
 
 /// How much is kept that could not be written, in bytes; what comes then is lost, and counted.
 const UNWRITTEN_BYTES_MAX: usize = 64 * 1024 * 1024;
-
-/// How long a request waits until its events are written.
-const WRITE_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// How long a request that has not begun waits for a sink that is known not to work.
 const PROBE_TIME_MAX: Duration = Duration::from_secs(1);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use keywright_api::audit::{AuditFormat, AuditSettings, AuditSink, AuditTrail, OnAuditFailure};
 use keywright_core::ports::Clock;
+use tokio::signal::unix::{SignalKind, signal};
 
 use self::{file::FileSink, standard_output::StandardOutputSink};
 use crate::{
@@ -39,10 +40,26 @@ pub(crate) fn start(
             .iter()
             .map(std::net::IpAddr::to_canonical)
             .collect(),
+        write_time_max: AuditSettings::WRITE_TIME_MAX,
     };
     let trail = AuditTrail::start(settings, sink, clock)
         .map_err(|cause| StartRefused::while_doing("starting the audit trail's thread", cause))?;
-    Ok(Some(Arc::new(trail)))
+    let trail = Arc::new(trail);
+    reopen_on_hangup(&trail)?;
+    Ok(Some(trail))
+}
+
+/// Opens the trail anew whenever the process is told to by SIGHUP, as programs do that move logs away.
+fn reopen_on_hangup(trail: &Arc<AuditTrail>) -> Result<(), StartRefused> {
+    let mut hangup = signal(SignalKind::hangup())
+        .map_err(|cause| StartRefused::while_doing("listening for SIGHUP", cause))?;
+    let trail = Arc::clone(trail);
+    tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            trail.reopen();
+        }
+    });
+    Ok(())
 }
 
 fn sink(config: &AuditConfig) -> Result<Option<Box<dyn AuditSink>>, StartRefused> {
