@@ -11,6 +11,7 @@ pub struct Options {
     extra: String,
     environment: Vec<(String, String)>,
     server_settings: String,
+    without_enforcement: bool,
     without_resolver: bool,
     identity_provider: Option<String>,
     audit: Option<String>,
@@ -63,6 +64,12 @@ impl Options {
         self
     }
 
+    /// Permissions are not enforced.
+    pub fn without_enforcement(mut self) -> Self {
+        self.without_enforcement = true;
+        self
+    }
+
     pub(crate) fn has_own_identity_provider(&self) -> bool {
         self.identity_provider.is_none()
     }
@@ -93,6 +100,14 @@ active = true
 
 {authentication}
 {audit}
+[authorization]
+enforced = {is_enforced}
+
+[[authorization.permissions]]
+path = "/*"
+actors = ["uaa-client:developer", "uaa-user:3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10"]
+operations = ["read", "write", "delete", "read_acl", "write_acl"]
+
 [plugins]
 cache_directory = "{cache}"
 
@@ -106,6 +121,7 @@ format = "json"
             encryption_key = key("encryption.key"),
             authentication = self.authentication(port),
             audit = self.audit.as_deref().unwrap_or(AUDIT),
+            is_enforced = !self.without_enforcement,
             cache = workspace().join("target/test-plugin-cache").display(),
         );
         for (credential_type, section) in self.all_generators() {

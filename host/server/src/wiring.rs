@@ -15,9 +15,10 @@ use keywright_api::{
 };
 use keywright_core::{
     Secret,
+    authorization::Authorization,
     credential::{BulkRegenerations, Credentials},
     interpolation::Interpolation,
-    ports::{Clock, Identifiers},
+    ports::{Clock, Identifiers, PermissionRepository},
 };
 use keywright_crypto::X509Certificates;
 use keywright_runtime::{Runtime, RuntimeConfig, SystemRandom};
@@ -28,7 +29,7 @@ use zeroize::Zeroizing;
 
 use crate::{
     audit,
-    config::{AuthenticationConfig, Config, DevelopmentConfig, ServerSection},
+    config::{AuthenticationConfig, AuthorizationConfig, Config, DevelopmentConfig, ServerSection},
     development::{Announcement, IDENTITY_PATH},
     keys,
     started::StartRefused,
@@ -79,6 +80,7 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
     let runtime = load_plugins(config, cache_key).await?;
 
     let credentials = Credentials {
+        authorization: authorization(&config.authorization, &database).await?,
         repository: Arc::new(database.credentials()),
         sealer: Arc::new(key_ring),
         generators: runtime.generators(),
@@ -138,6 +140,24 @@ async fn open_database(
     SqliteDatabase::open(&options, identifiers)
         .await
         .map_err(|cause| StartRefused::while_doing("opening the database", cause))
+}
+
+/// Adds the configured permissions to those that are stored, and makes of them what decides.
+async fn authorization(
+    config: &AuthorizationConfig,
+    database: &SqliteDatabase,
+) -> Result<Authorization, StartRefused> {
+    let permissions = database.permissions();
+    permissions
+        .grant(&config.grants()?)
+        .await
+        .map_err(|cause| StartRefused::while_doing("adding the configured permissions", cause))?;
+    if !config.enforced {
+        tracing::warn!(
+            "permissions are not enforced: every authenticated caller may do everything"
+        );
+    }
+    Ok(Authorization::new(Arc::new(permissions), config.enforced))
 }
 
 /// Loads the plugins on a thread where compiling them holds nobody up.

@@ -168,7 +168,8 @@ fn transitional(versions: &[Value]) -> Vec<String> {
 /// Every request to a certificate's own addresses, each with a body that is in order.
 fn requests(certificate_id: &str, version_id: &str) -> Vec<(Method, String, Value)> {
     let path = |below: &str| format!("{CERTIFICATES}/{certificate_id}/{below}");
-    let new = json!({"value": {"certificate": "x"}});
+    let certificate = made_elsewhere::authority("x").certificate;
+    let new = json!({"value": {"certificate": certificate}});
     let moved = json!({"version": version_id});
     vec![
         (Method::GET, path("versions"), Value::Null),

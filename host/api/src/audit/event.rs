@@ -104,8 +104,7 @@ pub(super) fn lines(
             AuditFormat::Cef => cef::line(&event),
         }
     };
-    let mut touched = caller.trail().touched();
-    remove_repeated(&mut touched);
+    let touched = caller.trail().touched();
     let mut text = String::new();
     if touched.is_empty() {
         text.push_str(&event(None));
@@ -142,19 +141,6 @@ fn bounded(details: Value) -> Value {
     } else {
         json!({"omitted": format!("longer than {DETAILS_BYTES_MAX} bytes")})
     }
-}
-
-/// Leaves what is there more than once where it is first.
-fn remove_repeated(touched: &mut Vec<Touched>) {
-    let mut seen = std::collections::HashSet::new();
-    touched.retain(|touched| {
-        seen.insert((
-            touched.operation.as_str(),
-            touched.name.clone(),
-            touched.resource_id,
-            touched.version_id,
-        ))
-    });
 }
 
 /// The longest path, and the longest path with its query, in bytes: a name of 255 characters fits in whatever encoding.

@@ -34,11 +34,16 @@ pub struct AuditSettings {
     pub trusted_proxies: Vec<IpAddr>,
     /// How long a request waits until its events are written, before they count as not written.
     pub write_time_max: Duration,
+    /// How much is kept that could not be written, in bytes; what comes then is lost, and counted.
+    pub unwritten_bytes_max: usize,
 }
 
 impl AuditSettings {
     /// How long a request waits by default.
     pub const WRITE_TIME_MAX: Duration = Duration::from_secs(10);
+
+    /// How much is kept by default, in bytes.
+    pub const UNWRITTEN_BYTES_MAX: usize = 64 * 1024 * 1024;
 }
 
 /// What becomes of a request whose events can't be written.
@@ -138,7 +143,7 @@ impl AuditTrail {
     fn put(&self, lines: &[u8], event_count: u64) -> oneshot::Receiver<Result<(), Unwritten>> {
         let (sender, receiver) = oneshot::channel();
         let mut queue = self.shared.queue();
-        if queue.is_closed || queue.lines.len() + lines.len() > UNWRITTEN_BYTES_MAX {
+        if queue.is_closed || queue.lines.len() + lines.len() > self.settings.unwritten_bytes_max {
             drop(queue);
             let lost = self
                 .shared
@@ -275,9 +280,6 @@ fn write_until_closed(shared: &Shared, mut sink: Box<dyn AuditSink>) {
         }
     }
 }
-
-/// How much is kept that could not be written, in bytes; what comes then is lost, and counted.
-const UNWRITTEN_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// How long a request that has not begun waits for a sink that is known not to work.
 const PROBE_TIME_MAX: Duration = Duration::from_secs(1);

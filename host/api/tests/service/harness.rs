@@ -19,6 +19,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use keywright_api::{
     Api, Information, Limits,
+    audit::{AuditSettings, AuditTrail},
     authentication::{HttpsIdentityProvider, StaticKey, TokenVerifier},
     development_identity::{
         DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser, Grant,
@@ -27,6 +28,7 @@ use keywright_api::{
 };
 use keywright_core::{
     Secret,
+    authorization::Authorization,
     certificate::CertificateSettings,
     credential::{BulkRegenerations, Credentials},
     interpolation::Interpolation,
@@ -41,7 +43,9 @@ use crate::{
         CredulousCertificates, EchoGenerators, FixedResolver, OpenSealer, RandomIdentifiers,
         StandingClock,
     },
+    kept_sink::KeptSink,
     memory::Memory,
+    permissions_in_memory::PermissionsInMemory,
 };
 
 pub(crate) const ISSUER: &str = "https://localhost/identity";
@@ -147,7 +151,29 @@ impl Service {
             verifier,
             clock,
             CertificateSettings::default(),
+            None,
         )
+    }
+
+    /// A service with an audit trail, and the trail.
+    pub(crate) fn audited(settings: AuditSettings, sink: KeptSink) -> (Self, Arc<AuditTrail>) {
+        let clock = Arc::new(StandingClock(AtomicI64::new(NOW_SECONDS)));
+        let key = StaticKey {
+            public_key_pem: &trusted_key().public_pem,
+            issuer: ISSUER,
+        };
+        let verifier = TokenVerifier::with_static_key(&key, Arc::clone(&clock) as _).unwrap();
+        let trail = AuditTrail::start(settings, Box::new(sink), Arc::clone(&clock) as _).unwrap();
+        let trail = Arc::new(trail);
+        let service = Self::build(
+            None,
+            Limits::default(),
+            verifier,
+            clock,
+            CertificateSettings::default(),
+            Some(Arc::clone(&trail)),
+        );
+        (service, trail)
     }
 
     /// A service with settings for all certificates.
@@ -158,7 +184,7 @@ impl Service {
             issuer: ISSUER,
         };
         let verifier = TokenVerifier::with_static_key(&key, Arc::clone(&clock) as _).unwrap();
-        Self::build(None, Limits::default(), verifier, clock, settings)
+        Self::build(None, Limits::default(), verifier, clock, settings, None)
     }
 
     /// A service that asks this provider for its keys.
@@ -166,7 +192,7 @@ impl Service {
         let clock = Arc::new(StandingClock(AtomicI64::new(NOW_SECONDS)));
         let verifier = TokenVerifier::with_identity_provider(provider, Arc::clone(&clock) as _);
         let settings = CertificateSettings::default();
-        Self::build(None, Limits::default(), verifier, clock, settings)
+        Self::build(None, Limits::default(), verifier, clock, settings, None)
     }
 
     fn build(
@@ -175,9 +201,12 @@ impl Service {
         token_verifier: TokenVerifier,
         clock: Arc<StandingClock>,
         certificate_settings: CertificateSettings,
+        audit: Option<Arc<AuditTrail>>,
     ) -> Self {
         let memory = Arc::new(Memory::default());
+        let permissions = PermissionsInMemory::for_everything("uaa-client:app");
         let credentials = Credentials {
+            authorization: Authorization::new(Arc::new(permissions), true),
             repository: Arc::clone(&memory) as _,
             sealer: Arc::new(OpenSealer),
             generators: Arc::new(EchoGenerators),
@@ -200,7 +229,7 @@ impl Service {
                 api_level: Information::API_LEVEL.to_owned(),
             },
             limits,
-            audit: None,
+            audit,
             development_identity: Some(development_identity(Arc::clone(&clock) as _)),
         };
         Self {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use crate::{
     Failure,
-    credential::{LookupName, StoredVersion},
+    credential::{CredentialName, LookupName},
     permission::{Operation, PermissionPath},
     ports::PermissionRepository,
 };
@@ -60,17 +60,13 @@ impl Authorization {
         operation: Operation,
         name: &LookupName,
     ) -> Result<Permit<'a>, Failure> {
-        let permit = Permit::asked(caller, operation, name);
+        let asked = Permit::asked(caller, operation, name);
         let rules = self.rules_about(caller, name.asked()).await?;
-        if rules.allow(operation, name.asked()) {
-            Ok(permit)
-        } else {
-            Err(refused(operation))
-        }
+        decide(&rules, operation, name, asked)
     }
 
     /// Lets a caller do one thing with a credential that it named by an id; `None` when nothing has that id, which takes
-    /// as much work to refuse as what may not be seen.
+    /// as much work to refuse as what may not be seen. The casing of the name is the stored one.
     ///
     /// # Errors
     /// [`Failure::NotFound`] when there is nothing; otherwise as [`Authorization::permit`].
@@ -78,10 +74,10 @@ impl Authorization {
         &self,
         caller: &'a Caller,
         operation: Operation,
-        stored: Option<&StoredVersion>,
+        stored: Option<&CredentialName>,
     ) -> Result<Permit<'a>, Failure> {
-        if let Some(stored) = stored {
-            return self.permit(caller, operation, &stored.name.lookup()).await;
+        if let Some(name) = stored {
+            return self.permit(caller, operation, &name.lookup()).await;
         }
         self.rules_about(caller, NAME_OF_NOTHING).await?;
         Err(Failure::NotFound)
@@ -116,12 +112,19 @@ impl Authorization {
 /// What is asked for when an id names nothing. No permission can be about it: no path holds a space.
 const NAME_OF_NOTHING: &str = "/ / / /";
 
-/// What a caller hears who may not do something.
-pub(crate) fn refused(operation: Operation) -> Failure {
-    match operation {
+fn decide<'a>(
+    rules: &Rules,
+    operation: Operation,
+    name: &LookupName,
+    asked: Permit<'a>,
+) -> Result<Permit<'a>, Failure> {
+    if rules.allow(operation, name.asked()) {
+        return Ok(asked);
+    }
+    Err(match operation {
         Operation::Write => Failure::WriteNotPermitted,
         Operation::Read | Operation::Delete | Operation::ReadAcl | Operation::WriteAcl => {
             Failure::NotFound
         }
-    }
+    })
 }

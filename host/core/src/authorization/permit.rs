@@ -37,6 +37,11 @@ impl<'a> Permit<'a> {
         }
     }
 
+    /// The name of the credential that it is about, as it was asked for.
+    pub(crate) fn name(&self) -> &LookupName {
+        &self.name
+    }
+
     /// Whether it is about this credential.
     pub(crate) fn covers(&self, name: &CredentialName) -> bool {
         self.name == name.lookup()
@@ -44,16 +49,16 @@ impl<'a> Permit<'a> {
 
     /// A permit on another credential, which the service itself must look at or write to in order to do what is
     /// permitted, and on which the caller needs no permission for that. Search for this name to review every such place.
-    pub(crate) fn extended_to(&self, operation: Operation, name: &CredentialName) -> Self {
+    pub(crate) fn extended_to(&self, operation: Operation, name: &LookupName) -> Self {
         Self {
             trail: self.trail,
             place: self.trail.push(Touched {
                 operation,
-                name: name.as_str().to_owned(),
+                name: name.asked().to_owned(),
                 resource_id: None,
                 version_id: None,
             }),
-            name: name.lookup(),
+            name: name.clone(),
         }
     }
 
@@ -63,8 +68,8 @@ impl<'a> Permit<'a> {
             .identify(self.place, credential_id, Some(version_id));
     }
 
-    /// Says in the trail which permission it was.
-    pub(crate) fn touched_permission(&self, permission_id: Uuid) {
-        self.trail.identify(self.place, permission_id, None);
+    /// Says in the trail which credential, or which permission, it was.
+    pub(crate) fn touched(&self, resource_id: Uuid) {
+        self.trail.identify(self.place, resource_id, None);
     }
 }

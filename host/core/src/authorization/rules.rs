@@ -2,7 +2,12 @@
 
 use std::collections::HashMap;
 
-use crate::permission::{Operation, Operations, Permission, PermissionPath};
+use crate::{
+    Failure,
+    authorization::{Caller, Permit, decide},
+    credential::LookupName,
+    permission::{Operation, Operations, Permission, PermissionPath},
+};
 
 /// The permissions of one actor, as far as they matter for what is asked.
 #[derive(Debug)]
@@ -28,6 +33,24 @@ impl Rules {
     #[must_use]
     pub fn everything() -> Self {
         Self { by_path: None }
+    }
+
+    /// As [`super::Authorization::permit`], by these rules, which must be about the caller.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn permit<'a>(
+        &self,
+        caller: &'a Caller,
+        operation: Operation,
+        name: &LookupName,
+    ) -> Result<Permit<'a>, Failure> {
+        decide(
+            self,
+            operation,
+            name,
+            Permit::asked(caller, operation, name),
+        )
     }
 
     /// Whether an operation is allowed on a name, or on the permissions with a path. This is the one decision.

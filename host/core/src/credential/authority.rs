@@ -2,10 +2,12 @@
 
 use crate::{
     Failure, Secret,
+    authorization::{Caller, Permit},
     credential::{
         CredentialName, Credentials, IssuerVersion, LookupName, StoredVersion,
         current::CurrentVersions, stored_certificate::StoredCertificate,
     },
+    permission::Operation,
     ports::{CertificateRefused, ReadVersions},
 };
 
@@ -56,27 +58,43 @@ pub enum TransitionalParent {
 }
 
 impl Credentials {
-    /// The stored authority of this name, ready to sign.
+    /// Lets a caller use an authority.
+    ///
+    /// # Errors
+    /// [`Failure::IssuerNotFound`] when the caller may not read it.
+    pub(super) async fn permit_issuer<'a>(
+        &self,
+        caller: &'a Caller,
+        name: &LookupName,
+    ) -> Result<Permit<'a>, Failure> {
+        let permit = self.authorization.permit(caller, Operation::Read, name);
+        permit.await.map_err(|failure| match failure {
+            Failure::NotFound => Failure::IssuerNotFound,
+            failure => failure,
+        })
+    }
+
+    /// The stored authority that the permit is about, ready to sign.
     ///
     /// Its newest version that is not transitional signs, and there must be one; with [`TransitionalParent::MaySign`] a
     /// newer transitional one does.
     pub(super) async fn authority_in_use(
         &self,
-        name: &LookupName,
+        permit: &Permit<'_>,
         transitional_parent: TransitionalParent,
     ) -> Result<Authority, Failure> {
-        let current = self.current_versions(name).await?;
-        self.authority_of(name, current, transitional_parent)
+        let current = self.current_versions(permit.name()).await?;
+        self.authority_of(permit, current, transitional_parent)
     }
 
     /// As [`Credentials::authority_in_use`], out of its versions.
     pub(super) fn authority_of(
         &self,
-        name: &LookupName,
+        permit: &Permit<'_>,
         current: CurrentVersions,
         transitional_parent: TransitionalParent,
     ) -> Result<Authority, Failure> {
-        let read = current.as_read(name);
+        let read = current.as_read(permit.name());
         let in_use = current
             .in_use
             .filter(|version| version.credential_type.is_certificate())
@@ -90,21 +108,24 @@ impl Credentials {
             }
             transitional => (in_use, transitional),
         };
+        permit.touched_version(signing.credential_id, signing.id);
         let name = signing.name.clone();
         let issuer = signing.as_issuer();
         let trusted = trusted
-            .map(|version| self.certificate_of(version))
+            .map(|version| self.certificate_of(permit, version))
             .transpose()?
             .and_then(|trusted| trusted.certificate);
-        Authority::new(name, issuer, self.certificate_of(signing)?, trusted, read)
+        let signing = self.certificate_of(permit, signing)?;
+        Authority::new(name, issuer, signing, trusted, read)
     }
 
     /// The members of a stored certificate, decrypted.
     pub(super) fn certificate_of(
         &self,
+        permit: &Permit<'_>,
         version: StoredVersion,
     ) -> Result<StoredCertificate, Failure> {
-        StoredCertificate::parse(&self.open(version)?.content.value)
+        StoredCertificate::parse(&self.open(permit, version)?.content.value)
     }
 }
 

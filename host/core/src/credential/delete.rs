@@ -2,7 +2,9 @@
 
 use crate::{
     Failure,
+    authorization::Caller,
     credential::{Credentials, LookupName},
+    permission::Operation,
 };
 
 impl Credentials {
@@ -10,11 +12,13 @@ impl Credentials {
     ///
     /// # Errors
     /// [`Failure::NotFound`] when there is none.
-    pub async fn delete(&self, name: &LookupName) -> Result<(), Failure> {
-        if self.repository.delete(name).await? {
-            Ok(())
-        } else {
-            Err(Failure::NotFound)
-        }
+    pub async fn delete(&self, caller: &Caller, name: &LookupName) -> Result<(), Failure> {
+        let permit = self
+            .authorization
+            .permit(caller, Operation::Delete, name)
+            .await?;
+        let deleted = self.repository.delete(name).await?;
+        permit.touched(deleted.ok_or(Failure::NotFound)?);
+        Ok(())
     }
 }

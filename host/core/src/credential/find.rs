@@ -1,10 +1,13 @@
 //! Searching for credentials by path or by a part of their names.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use futures_util::future::join;
 
 use crate::{
     Failure,
+    authorization::Caller,
     credential::{CredentialName, Credentials, PathPrefix},
+    permission::Operation,
 };
 
 /// Which credentials a search asks for.
@@ -51,24 +54,30 @@ impl FindNames {
 }
 
 impl Credentials {
-    /// Finds credentials, newest first; with `expires_within_days`, certificates that expire within so many times 24
+    /// Finds the credentials that the caller may read, newest first; with `expires_within_days`, certificates that expire within so many times 24
     /// hours, or already have.
     ///
     /// # Errors
     /// When the database can't answer.
     pub async fn find(
         &self,
+        caller: &Caller,
         names: FindNames,
         expires_within_days: Option<i64>,
     ) -> Result<Vec<FoundCredential>, Failure> {
         let expires_until = expires_within_days.map(|days| self.time_in_days(days));
-        Ok(self
-            .repository
-            .find(&Find {
-                names,
-                expires_until,
-            })
-            .await?)
+        let find = Find {
+            names,
+            expires_until,
+        };
+        let (rules, found) = join(
+            self.authorization.rules_of(caller),
+            self.repository.find(&find),
+        )
+        .await;
+        let (rules, mut found) = (rules?, found?);
+        found.retain(|credential| rules.allow(Operation::Read, credential.name.as_str()));
+        Ok(found)
     }
 
     /// The time so many days from now; a time out of range becomes the nearest one that is in it.

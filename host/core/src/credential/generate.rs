@@ -4,13 +4,16 @@ use serde_json::Value;
 
 use crate::{
     Failure,
+    authorization::{Caller, Permit},
     certificate::EffectiveParameters,
     credential::{
         CredentialName, CredentialType, CredentialVersion, Credentials, Issuance, LookupName,
         Metadata, Parameters, StoredVersion, Written, asked,
+        make::named_issuer,
         service::{Draft, OpenVersion},
         stored_certificate::StoredCertificate,
     },
+    permission::Operation,
     ports::{
         AppendCondition, Appended, Generator, NewVersion, PluginFailure, VersionSelection,
         Violation,
@@ -51,7 +54,7 @@ impl Credentials {
     ///
     /// # Errors
     /// When the type can't be generated or is not the credential's, the parameters break a rule, or the plugin fails.
-    pub async fn generate(&self, generate: Generate) -> Result<Written, Failure> {
+    pub async fn generate(&self, caller: &Caller, generate: Generate) -> Result<Written, Failure> {
         if generate.credential_type.is_set_only() {
             return Err(Failure::TypeNotGeneratable(generate.credential_type));
         }
@@ -62,6 +65,14 @@ impl Credentials {
             .certificate_settings
             .apply(&generate.credential_type, normalized);
         let parameters = &effective.parameters;
+        let permit = self
+            .authorization
+            .permit(caller, Operation::Write, &generate.name.lookup())
+            .await?;
+        let issuer_permit = match named_issuer(parameters, generator.as_ref()) {
+            Some(name) => Some(self.permit_issuer(caller, &name).await?),
+            None => None,
+        };
 
         let mut made: Option<(Draft, NewVersion)> = None;
         for _ in 0..ATTEMPTS_MAX {
@@ -69,16 +80,31 @@ impl Credentials {
                 .existing(&generate.name.lookup(), &generate.credential_type)
                 .await?;
             if let Some(kept) = self
-                .kept(&existing, generate.mode, parameters, generator.as_ref())
+                .kept(
+                    &permit,
+                    &existing,
+                    generate.mode,
+                    parameters,
+                    generator.as_ref(),
+                )
                 .await?
             {
-                return Ok(kept_answer(self.presented(kept)?));
+                return Ok(kept_answer(self.presented(&permit, kept)?));
             }
             let (draft, version) = if let Some(made) = made.take() {
                 made
             } else {
-                let draft = self.make(&generate, parameters, generator.as_ref()).await?;
-                let version = self.seal(&draft)?;
+                let mut draft = self
+                    .make_draft(
+                        &generate.name,
+                        &generate.credential_type,
+                        parameters,
+                        generator.as_ref(),
+                        issuer_permit.as_ref(),
+                    )
+                    .await?;
+                draft.content.metadata.clone_from(&generate.metadata);
+                let version = self.seal(&permit, &draft)?;
                 (draft, version)
             };
             let condition = match generate.mode {
@@ -97,7 +123,8 @@ impl Credentials {
                         stored: *stored,
                         content: draft.content,
                     };
-                    return Ok(written_answer(self.presented(version)?, &effective));
+                    let version = self.presented(&permit, version)?;
+                    return Ok(written_answer(version, &effective));
                 }
                 Appended::TypeDiffers(existing) => return Err(Failure::TypeDiffers(existing)),
                 Appended::TransitionalExists => return Err(Failure::TransitionalExists),
@@ -107,25 +134,6 @@ impl Credentials {
             }
         }
         Err(Failure::Contended)
-    }
-
-    /// Makes a value and everything that is stored with it.
-    async fn make(
-        &self,
-        generate: &Generate,
-        parameters: &Parameters,
-        generator: &dyn Generator,
-    ) -> Result<Draft, Failure> {
-        let mut draft = self
-            .make_draft(
-                &generate.name,
-                &generate.credential_type,
-                parameters,
-                generator,
-            )
-            .await?;
-        draft.content.metadata.clone_from(&generate.metadata);
-        Ok(draft)
     }
 
     /// What there is of a credential, when it is of the type asked for.
@@ -157,6 +165,7 @@ impl Credentials {
     /// The existing version, when the mode says to keep it.
     async fn kept(
         &self,
+        permit: &Permit<'_>,
         existing: &Existing,
         mode: WriteMode,
         parameters: &Parameters,
@@ -168,10 +177,10 @@ impl Credentials {
         if mode == WriteMode::Overwrite {
             return Ok(None);
         }
-        let in_use = self.open(in_use)?;
+        let in_use = self.open(permit, in_use)?;
         let keep = match mode {
             WriteMode::Converge => {
-                !self.has_new_issuer(&in_use).await?
+                !self.has_new_issuer(permit, &in_use).await?
                     && is_made_from(&in_use, parameters, generator).await?
             }
             WriteMode::NoOverwrite | WriteMode::Overwrite => true,
@@ -180,17 +189,24 @@ impl Credentials {
     }
 
     /// Whether the authority that signed a certificate has another certificate in use by now.
-    async fn has_new_issuer(&self, version: &OpenVersion) -> Result<bool, Failure> {
+    async fn has_new_issuer(
+        &self,
+        permit: &Permit<'_>,
+        version: &OpenVersion,
+    ) -> Result<bool, Failure> {
         let Some(signer) = &version.stored.signed_by else {
             return Ok(false);
         };
         if signer.lookup() == version.stored.name.lookup() {
             return Ok(false);
         }
-        let Some(issuer) = self.current_versions(&signer.lookup()).await?.in_use else {
+        let signer = signer.lookup();
+        let Some(issuer) = self.current_versions(&signer).await?.in_use else {
             return Ok(false);
         };
-        let issuer = self.certificate_of(issuer)?;
+        // That the authority has changed is all that the caller learns.
+        let permit = permit.extended_to(Operation::Read, &signer);
+        let issuer = self.certificate_of(&permit, issuer)?;
         let ca = StoredCertificate::parse(&version.content.value)?.ca;
         Ok(match (ca, issuer.certificate) {
             (Some(ca), Some(certificate)) => {

@@ -1,10 +1,13 @@
 //! Reading credentials by id and by name.
 
+use futures_util::future::join;
 use uuid::Uuid;
 
 use crate::{
     Failure,
+    authorization::Caller,
     credential::{CredentialVersion, Credentials, LookupName},
+    permission::Operation,
     ports::VersionSelection,
 };
 
@@ -13,13 +16,15 @@ impl Credentials {
     ///
     /// # Errors
     /// [`Failure::NotFound`], or when it can't be read or decrypted.
-    pub async fn by_id(&self, id: Uuid) -> Result<CredentialVersion, Failure> {
-        let stored = self
-            .repository
-            .version_by_id(id)
-            .await?
-            .ok_or(Failure::NotFound)?;
-        self.presented(self.open(stored)?)
+    pub async fn by_id(&self, caller: &Caller, id: Uuid) -> Result<CredentialVersion, Failure> {
+        let stored = self.repository.version_by_id(id).await?;
+        let name = stored.as_ref().map(|stored| &stored.name);
+        let permit = self
+            .authorization
+            .permit_stored(caller, Operation::Read, name)
+            .await?;
+        let stored = stored.ok_or(Failure::NotFound)?;
+        self.presented(&permit, self.open(&permit, stored)?)
     }
 
     /// Versions of one credential, in the order of the selection.
@@ -28,16 +33,23 @@ impl Credentials {
     /// [`Failure::NotFound`] when there are none, or when one can't be read or decrypted.
     pub async fn by_name(
         &self,
+        caller: &Caller,
         name: &LookupName,
         selection: VersionSelection,
     ) -> Result<Vec<CredentialVersion>, Failure> {
-        let stored = self.repository.versions_by_name(name, selection).await?;
+        // Together, because each waits for a thread of its own; what is read is used only with the permit.
+        let (permit, stored) = join(
+            self.authorization.permit(caller, Operation::Read, name),
+            self.repository.versions_by_name(name, selection),
+        )
+        .await;
+        let (permit, stored) = (permit?, stored?);
         if stored.is_empty() {
             return Err(Failure::NotFound);
         }
         stored
             .into_iter()
-            .map(|version| self.presented(self.open(version)?))
+            .map(|version| self.presented(&permit, self.open(&permit, version)?))
             .collect()
     }
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::{
     Failure, Secret,
+    authorization::Permit,
     certificate::{CertificateFacts, DURATION_DAYS_MAX, IssuanceRules},
     credential::{
         CredentialName, CredentialType, Credentials, LookupName, Parameters,
@@ -18,19 +19,35 @@ use crate::{
     ports::{CertificateIssuer, Generator},
 };
 
+/// The name of the authority that parameters name, if they name one.
+pub(super) fn named_issuer(
+    parameters: &Parameters,
+    generator: &dyn Generator,
+) -> Option<LookupName> {
+    generator
+        .issuer_parameter()
+        .and_then(|parameter| parameters.text(parameter))
+        .map(LookupName::new)
+}
+
 impl Credentials {
     /// Makes a value from canonical parameters, with everything that is stored with it but metadata. The authority that
-    /// the parameters name is looked up, and signs with its version in use.
+    /// the parameters name, and `issuer_permit` is about, is looked up, and signs with its version in use.
     pub(super) async fn make_draft(
         &self,
         name: &CredentialName,
         credential_type: &CredentialType,
         parameters: &Parameters,
         generator: &dyn Generator,
+        issuer_permit: Option<&Permit<'_>>,
     ) -> Result<Draft, Failure> {
-        let authority = self
-            .named_authority(parameters, generator, TransitionalParent::MayNotSign)
-            .await?;
+        let authority = match issuer_permit {
+            Some(permit) => Some(
+                self.authority_in_use(permit, TransitionalParent::MayNotSign)
+                    .await?,
+            ),
+            None => None,
+        };
         self.make_draft_signed_by(
             name,
             credential_type,
@@ -39,25 +56,6 @@ impl Credentials {
             authority.as_ref(),
         )
         .await
-    }
-
-    /// The authority that the parameters name, if they name one.
-    pub(super) async fn named_authority(
-        &self,
-        parameters: &Parameters,
-        generator: &dyn Generator,
-        transitional_parent: TransitionalParent,
-    ) -> Result<Option<Authority>, Failure> {
-        let named = generator
-            .issuer_parameter()
-            .and_then(|parameter| parameters.text(parameter));
-        match named {
-            Some(name) => self
-                .authority_in_use(&LookupName::new(name), transitional_parent)
-                .await
-                .map(Some),
-            None => Ok(None),
-        }
     }
 
     /// As [`Credentials::make_draft`], with the authority that the parameters name already looked up.

@@ -6,19 +6,24 @@ use serde_json::value::RawValue;
 
 use crate::{
     Failure, Secret,
+    authorization::Permit,
     credential::{CredentialVersion, Credentials, service::OpenVersion},
 };
 
 impl Credentials {
     /// What callers get of a version that they read or had generated. Where the settings say so, `ca` holds the certificate
     /// that is trusted beside the one that signed, too.
-    pub(super) fn presented(&self, mut open: OpenVersion) -> Result<CredentialVersion, Failure> {
+    pub(super) fn presented(
+        &self,
+        permit: &Permit<'_>,
+        mut open: OpenVersion,
+    ) -> Result<CredentialVersion, Failure> {
         if self.certificate_settings.concatenates_authorities
             && let Some(trusted) = &open.content.trusted_ca
         {
             open.content.value = with_trusted(&open.content.value, trusted)?;
         }
-        Ok(open.into_version())
+        Ok(open.into_version(permit))
     }
 }
 

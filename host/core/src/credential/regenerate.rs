@@ -2,14 +2,17 @@
 
 use crate::{
     Failure,
+    authorization::{Caller, Permit},
     certificate::{DURATION_DAYS_MAX, EffectiveParameters},
     credential::{
         CredentialName, Credentials, LookupName, Metadata, Parameters, StoredVersion, Written,
         asked::{self, SetCertificate},
         generate::written_answer,
+        make::named_issuer,
         service::{ATTEMPTS_MAX, OpenVersion},
         stored_certificate::StoredCertificate,
     },
+    permission::Operation,
     ports::{AppendCondition, Generator, PluginFailure, VersionSelection},
 };
 
@@ -28,9 +31,18 @@ impl Credentials {
     /// # Errors
     /// [`Failure::NotFound`]; [`Failure::NotRegeneratable`] when the value was set and says too little, or its type is
     /// set only; or when the plugin fails.
-    pub async fn regenerate(&self, regenerate: Regenerate) -> Result<Written, Failure> {
+    pub async fn regenerate(
+        &self,
+        caller: &Caller,
+        regenerate: Regenerate,
+    ) -> Result<Written, Failure> {
+        let permit = self
+            .authorization
+            .permit(caller, Operation::Write, &regenerate.name)
+            .await?;
         for _ in 0..ATTEMPTS_MAX {
-            if let Some(written) = self.try_to_regenerate(&regenerate).await? {
+            let written = self.try_to_regenerate(caller, &permit, &regenerate).await?;
+            if let Some(written) = written {
                 return Ok(written);
             }
         }
@@ -38,7 +50,12 @@ impl Credentials {
     }
 
     /// None: others have changed the authority meanwhile.
-    async fn try_to_regenerate(&self, regenerate: &Regenerate) -> Result<Option<Written>, Failure> {
+    async fn try_to_regenerate(
+        &self,
+        caller: &Caller,
+        permit: &Permit<'_>,
+        regenerate: &Regenerate,
+    ) -> Result<Option<Written>, Failure> {
         let newest = self
             .repository
             .versions_by_name(&regenerate.name, VersionSelection::Newest(1))
@@ -54,23 +71,33 @@ impl Credentials {
             return Err(Failure::NotRegeneratable(reason));
         }
         let generator = self.generator(&newest.credential_type)?;
-        let base = self.open(newest)?;
+        let base = self.open(permit, newest)?;
         let effective = self
             .effective_parameters_of(&base, generator.as_ref())
             .await?;
+        let issuer_permit = match named_issuer(&effective.parameters, generator.as_ref()) {
+            // One that may not be read leaves the credential as unknown as one that is not there.
+            Some(name) => Some(
+                self.authorization
+                    .permit(caller, Operation::Read, &name)
+                    .await?,
+            ),
+            None => None,
+        };
         let mut draft = self
             .make_draft(
                 &base.stored.name,
                 &base.stored.credential_type,
                 &effective.parameters,
                 generator.as_ref(),
+                issuer_permit.as_ref(),
             )
             .await?;
         draft.content.metadata.clone_from(&regenerate.metadata);
         let condition = AppendCondition::CredentialIs(base.stored.credential_id);
-        let appended = self.append(draft, condition).await?;
+        let appended = self.append(permit, draft, condition).await?;
         appended
-            .map(|version| Ok(written_answer(self.presented(version)?, &effective)))
+            .map(|version| Ok(written_answer(self.presented(permit, version)?, &effective)))
             .transpose()
     }
 

@@ -6,6 +6,7 @@ use chrono::{DateTime, Timelike, Utc};
 
 use crate::{
     Failure,
+    authorization::{Authorization, Permit},
     certificate::{CertificateFacts, CertificateSettings},
     credential::{
         BulkRegenerations, CertificateMarks, CredentialName, CredentialType, CredentialVersion,
@@ -20,6 +21,8 @@ use crate::{
 /// Everything that can be done with credentials, one method for each thing, each in a file of its own.
 #[derive(Clone)]
 pub struct Credentials {
+    /// What decides who may do what with them.
+    pub authorization: Authorization,
     /// Where they are kept.
     pub repository: Arc<dyn CredentialRepository>,
     /// What encrypts them.
@@ -64,9 +67,10 @@ pub(crate) struct OpenVersion {
 }
 
 impl OpenVersion {
-    /// What callers get of it.
-    pub(super) fn into_version(self) -> CredentialVersion {
+    /// What the caller gets of it.
+    pub(super) fn into_version(self, permit: &Permit<'_>) -> CredentialVersion {
         let Self { stored, content } = self;
+        permit.touched_version(stored.credential_id, stored.id);
         let certificate = stored
             .credential_type
             .is_certificate()
@@ -115,8 +119,15 @@ impl Credentials {
             })
     }
 
-    /// Decrypts a version.
-    pub(crate) fn open(&self, stored: StoredVersion) -> Result<OpenVersion, Failure> {
+    /// Decrypts a version of the credential that the permit is about; any other is refused as if it were not there.
+    pub(crate) fn open(
+        &self,
+        permit: &Permit<'_>,
+        stored: StoredVersion,
+    ) -> Result<OpenVersion, Failure> {
+        if !permit.covers(&stored.name) {
+            return Err(Failure::NotFound);
+        }
         let place = SealedPlace {
             version_id: stored.id,
             name: &stored.name.lookup(),
@@ -128,8 +139,11 @@ impl Credentials {
         })
     }
 
-    /// Encrypts a draft and makes a version of it that is ready to be added.
-    pub(super) fn seal(&self, draft: &Draft) -> Result<NewVersion, Failure> {
+    /// Encrypts a draft for the credential that the permit is about, and makes a version of it that is ready to be added.
+    pub(super) fn seal(&self, permit: &Permit<'_>, draft: &Draft) -> Result<NewVersion, Failure> {
+        if !permit.covers(&draft.name) {
+            return Err(Failure::WriteNotPermitted);
+        }
         value::check_size(&draft.content.value)?;
         let id = self.identifiers.fresh();
         let place = SealedPlace {
@@ -154,10 +168,11 @@ impl Credentials {
     /// Adds a draft if a condition still holds; none when something that it was made from has changed.
     pub(super) async fn append(
         &self,
+        permit: &Permit<'_>,
         draft: Draft,
         condition: AppendCondition,
     ) -> Result<Option<OpenVersion>, Failure> {
-        let version = self.seal(&draft)?;
+        let version = self.seal(permit, &draft)?;
         let appended = self
             .repository
             .append(version, condition, &draft.unchanged)

@@ -4,10 +4,12 @@ use serde_json::Value;
 
 use crate::{
     Failure, Secret,
+    authorization::Caller,
     credential::{
         CredentialName, CredentialType, CredentialVersion, Credentials, Metadata, content::Content,
         service::Draft, value,
     },
+    permission::Operation,
     ports::AppendCondition,
 };
 
@@ -29,9 +31,9 @@ impl Credentials {
     ///
     /// # Errors
     /// When the type is unknown or another than the credential's, or the value breaks a rule of its type.
-    pub async fn set(&self, set: Set) -> Result<CredentialVersion, Failure> {
+    pub async fn set(&self, caller: &Caller, set: Set) -> Result<CredentialVersion, Failure> {
         if set.credential_type.is_certificate() {
-            return self.set_certificate(set).await;
+            return self.set_certificate(caller, set).await;
         }
         let value = match set.credential_type.as_str() {
             CredentialType::VALUE => accept_text(set.value)?,
@@ -43,6 +45,10 @@ impl Credentials {
                 generator.accept(&set.value).await?
             }
         };
+        let permit = self
+            .authorization
+            .permit(caller, Operation::Write, &set.name.lookup())
+            .await?;
         let draft = Draft {
             name: set.name,
             credential_type: set.credential_type,
@@ -60,8 +66,8 @@ impl Credentials {
             provenance: None,
             unchanged: Vec::new(),
         };
-        let appended = self.append(draft, AppendCondition::Always).await?;
-        Ok(appended.ok_or(Failure::Contended)?.into_version())
+        let appended = self.append(&permit, draft, AppendCondition::Always).await?;
+        Ok(appended.ok_or(Failure::Contended)?.into_version(&permit))
     }
 }
 

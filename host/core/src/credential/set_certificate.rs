@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Failure, Secret,
+    authorization::{Caller, Permit},
     credential::{
         CredentialName, CredentialType, CredentialVersion, Credentials, IssuerVersion, LookupName,
         Set,
@@ -13,6 +14,7 @@ use crate::{
         service::{ATTEMPTS_MAX, Draft},
         stored_certificate::take_text,
     },
+    permission::Operation,
     ports::{AppendCondition, CertificateMembers, ReadVersions},
 };
 
@@ -25,20 +27,57 @@ const IGNORED_MEMBERS: [&str; 4] = [
 ];
 
 impl Credentials {
-    pub(super) async fn set_certificate(&self, set: Set) -> Result<CredentialVersion, Failure> {
+    pub(super) async fn set_certificate(
+        &self,
+        caller: &Caller,
+        set: Set,
+    ) -> Result<CredentialVersion, Failure> {
         self.generator(&set.credential_type)?;
         let members = Members::parse(&set.value)?;
+        self.check_alone(&members)?;
+        let permit = self
+            .authorization
+            .permit(caller, Operation::Write, &set.name.lookup())
+            .await?;
+        let ca_permit = self.permit_ca_name(caller, &members).await?;
         for _ in 0..ATTEMPTS_MAX {
             let (name, credential_type) = (set.name.clone(), set.credential_type.clone());
             let mut draft = self
-                .draft_of_members(name, credential_type, members.clone())
+                .draft_of_members(name, credential_type, members.clone(), ca_permit.as_ref())
                 .await?;
             draft.content.metadata.clone_from(&set.metadata);
-            if let Some(version) = self.append(draft, AppendCondition::Always).await? {
-                return Ok(version.into_version());
+            let appended = self.append(&permit, draft, AppendCondition::Always).await?;
+            if let Some(version) = appended {
+                return Ok(version.into_version(&permit));
             }
         }
         Err(Failure::Contended)
+    }
+
+    /// Checks what a caller brings as far as it can be checked without a look at what is stored.
+    pub(super) fn check_alone(&self, members: &Members) -> Result<(), Failure> {
+        self.certificates.check_members(CertificateMembers {
+            ca: members.ca.as_deref(),
+            certificate: members.certificate.as_deref(),
+            private_key: members.private_key.as_ref(),
+            ca_is_stored: false,
+        })?;
+        Ok(())
+    }
+
+    /// Lets the caller use the authority that it names, if it names one.
+    pub(super) async fn permit_ca_name<'a>(
+        &self,
+        caller: &'a Caller,
+        members: &Members,
+    ) -> Result<Option<Permit<'a>>, Failure> {
+        match &members.ca_name {
+            Some(ca_name) => {
+                let name = LookupName::new(ca_name);
+                self.permit_issuer(caller, &name).await.map(Some)
+            }
+            None => Ok(None),
+        }
     }
 
     /// Checks what a caller brings, and completes it with the certificate of the authority that it names.
@@ -47,9 +86,10 @@ impl Credentials {
         name: CredentialName,
         credential_type: CredentialType,
         mut members: Members,
+        ca_permit: Option<&Permit<'_>>,
     ) -> Result<Draft, Failure> {
-        let signer = match members.ca_name.take() {
-            Some(ca_name) => Some(self.stored_authority(&ca_name).await?),
+        let signer = match ca_permit {
+            Some(ca_permit) => Some(self.stored_authority(ca_permit).await?),
             None => None,
         };
         let ca_is_stored = signer.is_some();
@@ -105,23 +145,22 @@ impl Credentials {
 
     /// A stored authority: its newest version that is not transitional must have signed, and the transitional one is
     /// trusted beside it. Nothing is signed now, so it needs no private key.
-    async fn stored_authority(&self, ca_name: &str) -> Result<StoredAuthority, Failure> {
-        let name = LookupName::new(ca_name);
-        let current = self.current_versions(&name).await?;
-        let read = current.as_read(&name);
+    async fn stored_authority(&self, permit: &Permit<'_>) -> Result<StoredAuthority, Failure> {
+        let current = self.current_versions(permit.name()).await?;
+        let read = current.as_read(permit.name());
         let in_use = current
             .in_use
             .filter(|version| version.credential_type.is_certificate())
             .ok_or(Failure::IssuerNotFound)?;
         let trusted = current
             .transitional
-            .map(|version| self.certificate_of(version))
+            .map(|version| self.certificate_of(permit, version))
             .transpose()?;
         Ok(StoredAuthority {
             name: in_use.name.clone(),
             issuer: in_use.as_issuer(),
             certificate: self
-                .certificate_of(in_use)?
+                .certificate_of(permit, in_use)?
                 .certificate
                 .ok_or(member_absent("certificate"))?,
             trusted_certificate: trusted.and_then(|trusted| trusted.certificate),

@@ -7,9 +7,13 @@ mod splice;
 
 use std::{collections::HashMap, sync::Arc};
 
+use futures_util::future::join;
+
 use crate::{
     Failure, Secret,
+    authorization::Caller,
     credential::{CredentialType, Credentials, LookupName},
+    permission::Operation,
     ports::{PluginFailure, PluginFault, Reference, Resolver},
 };
 use splice::{Fillings, PlaceRefused};
@@ -31,14 +35,14 @@ impl Interpolation {
     /// as it is written.
     ///
     /// # Errors
-    /// [`Failure::NotFound`] for the first reference that names nothing, [`Failure::ReferenceNotJson`] for the first
+    /// [`Failure::NotFound`] for the first reference that names nothing that the caller may read, [`Failure::ReferenceNotJson`] for the first
     /// that names a credential of another type, or when the resolver refuses or fails.
-    pub async fn interpolate(&self, document: &str) -> Result<String, Failure> {
+    pub async fn interpolate(&self, caller: &Caller, document: &str) -> Result<String, Failure> {
         let references = self.resolver.find_references(document).await?;
         if references.is_empty() {
             return Ok(document.to_owned());
         }
-        let values = self.fetch(&references).await?;
+        let values = self.fetch(caller, &references).await?;
         let mut fillings = Fillings::default();
         let mut bytes = 0;
         for reference in &references {
@@ -56,7 +60,11 @@ impl Interpolation {
 
     /// The newest value of everything that is referred to, by folded name; fails for the first reference, in the
     /// document's order, that can't be filled.
-    async fn fetch(&self, references: &[Reference]) -> Result<HashMap<String, Secret>, Failure> {
+    async fn fetch(
+        &self,
+        caller: &Caller,
+        references: &[Reference],
+    ) -> Result<HashMap<String, Secret>, Failure> {
         let mut names: Vec<LookupName> = references
             .iter()
             .map(|reference| LookupName::new(&reference.name))
@@ -64,7 +72,13 @@ impl Interpolation {
         let in_order = names.clone();
         names.sort_unstable_by(|one, other| one.folded().cmp(other.folded()));
         names.dedup();
-        let stored = self.credentials.repository.newest_by_names(&names).await?;
+        let credentials = &self.credentials;
+        let (rules, stored) = join(
+            credentials.authorization.rules_of(caller),
+            credentials.repository.newest_by_names(&names),
+        )
+        .await;
+        let (rules, stored) = (rules?, stored?);
         let mut by_name: HashMap<String, _> = stored
             .into_iter()
             .map(|version| (version.name.lookup().folded().to_owned(), version))
@@ -74,11 +88,13 @@ impl Interpolation {
             if fetched.contains_key(name.folded()) {
                 continue;
             }
+            let permit = rules.permit(caller, Operation::Read, &name)?;
             let version = by_name.remove(name.folded()).ok_or(Failure::NotFound)?;
             if version.credential_type.as_str() != CredentialType::JSON {
                 return Err(Failure::ReferenceNotJson(version.name));
             }
-            let value = self.credentials.open(version)?.content.value;
+            permit.touched_version(version.credential_id, version.id);
+            let value = credentials.open(&permit, version)?.content.value;
             fetched.insert(name.folded().to_owned(), value);
         }
         Ok(fetched)

@@ -150,11 +150,11 @@ pub trait CredentialRepository: Send + Sync {
         additions: Additions,
     ) -> Result<VersionDeleted, RepositoryFailure>;
 
-    /// Deletes a credential with all its versions; false when there was none.
+    /// Deletes a credential with all its versions, and returns its id; none when there was none.
     ///
     /// # Errors
     /// When the database can't answer; then nothing was deleted.
-    async fn delete(&self, name: &LookupName) -> Result<bool, RepositoryFailure>;
+    async fn delete(&self, name: &LookupName) -> Result<Option<Uuid>, RepositoryFailure>;
 
     /// Asks the database for a sign of life.
     ///

@@ -41,6 +41,7 @@ pub(crate) fn start(
             .map(std::net::IpAddr::to_canonical)
             .collect(),
         write_time_max: AuditSettings::WRITE_TIME_MAX,
+        unwritten_bytes_max: AuditSettings::UNWRITTEN_BYTES_MAX,
     };
     let trail = AuditTrail::start(settings, sink, clock)
         .map_err(|cause| StartRefused::while_doing("starting the audit trail's thread", cause))?;

@@ -4,6 +4,7 @@
 //! A secret never stands in the configuration: a section names the file or the variable that holds it.
 
 mod audit;
+mod authorization;
 mod certificates;
 mod encryption;
 mod identity;
@@ -22,6 +23,7 @@ use keywright_runtime::{PluginConfig, SandboxConfig};
 use serde::Deserialize;
 
 pub(crate) use audit::{AuditConfig, AuditFailurePolicy, AuditLineFormat, AuditSinkKind};
+pub(crate) use authorization::AuthorizationConfig;
 pub(crate) use certificates::CertificatesConfig;
 pub(crate) use encryption::{EncryptionConfig, KeyConfig, KeyProvider};
 pub(crate) use identity::{AuthenticationConfig, DevelopmentConfig};
@@ -43,6 +45,9 @@ pub(crate) struct Config {
     /// The audit trail.
     #[serde(default)]
     pub(crate) audit: AuditConfig,
+    /// Who may do what from the start.
+    #[serde(default)]
+    pub(crate) authorization: AuthorizationConfig,
     /// What all plugins share.
     pub(crate) plugins: SandboxConfig,
     /// The generators, each under the name of the type that it makes.

@@ -27,7 +27,7 @@ use keywright_core::{
 use sqlx::{AssertSqlSafe, sqlite::SqliteRow};
 use uuid::Uuid;
 
-use crate::database::Pools;
+use crate::{database::Pools, failure::column};
 
 /// Credentials in SQLite.
 #[derive(Clone)]
@@ -202,9 +202,11 @@ impl CredentialRepository for SqliteCredentialRepository {
         .await
     }
 
-    async fn delete(&self, name: &LookupName) -> Result<bool, RepositoryFailure> {
+    async fn delete(&self, name: &LookupName) -> Result<Option<Uuid>, RepositoryFailure> {
         let query = sqlx::query(statements::DELETE_CREDENTIAL).bind(name.folded());
-        Ok(self.pools.writer.execute(query).await? > 0)
+        let deleted = self.pools.writer.fetch_all(query).await?;
+        let id = deleted.first().map(|row| column!(row, "credential", "id"));
+        id.transpose()
     }
 
     async fn ping(&self) -> Result<(), RepositoryFailure> {

@@ -264,7 +264,8 @@ pub(crate) const POINT_AT_VERSIONS: &str = "
         )
     where sequence = $1";
 
-pub(crate) const DELETE_CREDENTIAL: &str = "delete from credential where name_folded = $1";
+pub(crate) const DELETE_CREDENTIAL: &str =
+    "delete from credential where name_folded = $1 returning id";
 
 // ---- Health -----------------------------------------------------------------------------------------------------------
 

@@ -193,7 +193,8 @@ async fn a_version_for_a_credential_that_was_made_anew_is_not_added() {
     };
     assert!(matches!(append(2).await, Ok(Appended::Written(_))));
     let name = LookupName::new("/c");
-    assert!(fixture.credentials.delete(&name).await.unwrap());
+    let deleted = fixture.credentials.delete(&name).await.unwrap();
+    assert_eq!(deleted, Some(credential_id));
     assert!(matches!(append(3).await, Ok(Appended::Changed)));
     assert!(fixture.all("/c").await.is_empty());
     fixture.append("/c", "certificate", 4).await;

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use axum::{
+    Extension,
     extract::{Path, Request, State, rejection::PathRejection},
     response::Response,
 };
-use keywright_core::{Failure, Secret, credential::NewCertificateVersion};
+use keywright_core::{Failure, Secret, authorization::Caller, credential::NewCertificateVersion};
 use uuid::Uuid;
 
 use super::{failed, ids, one};
@@ -47,6 +48,7 @@ impl AddVersionRequest {
 /// Adds a version.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Arc<Caller>>,
     certificate_id: Result<Path<Uuid>, PathRejection>,
     request: Request,
 ) -> Result<Response, ApiFailure> {
@@ -57,7 +59,7 @@ pub(crate) async fn handler(
         .map_err(failed)?;
     let version = api
         .credentials
-        .add_certificate_version(new)
+        .add_certificate_version(&caller, new)
         .await
         .map_err(failed)?;
     one(&version)

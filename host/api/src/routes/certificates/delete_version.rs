@@ -3,23 +3,27 @@
 use std::sync::Arc;
 
 use axum::{
+    Extension,
     extract::{Path, State, rejection::PathRejection},
     response::Response,
 };
 use uuid::Uuid;
 
 use super::{failed, ids, one};
+use keywright_core::authorization::Caller;
+
 use crate::{Api, response::ApiFailure};
 
 /// Deletes a version and answers with it.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Arc<Caller>>,
     path: Result<Path<(Uuid, Uuid)>, PathRejection>,
 ) -> Result<Response, ApiFailure> {
     let (certificate_id, version_id) = ids(path)?;
     let version = api
         .credentials
-        .delete_certificate_version(certificate_id, version_id)
+        .delete_certificate_version(&caller, certificate_id, version_id)
         .await
         .map_err(failed)?;
     one(&version)

@@ -2,14 +2,18 @@
 
 use std::sync::Arc;
 
-use axum::{extract::State, http::Uri, response::Response};
-use keywright_core::credential::{CertificateSummary, CredentialName, ListedVersion, LookupName};
+use axum::{Extension, extract::State, http::Uri, response::Response};
+use keywright_core::{
+    authorization::Caller,
+    credential::{CertificateSummary, CredentialName, ListedVersion, LookupName},
+};
 use serde::Serialize;
 use uuid::Uuid;
 
 use super::failed;
 use crate::{
     Api,
+    audit::told,
     request::{QueryParameters, QueryRefused},
     response::{ApiFailure, rendered, timestamp},
 };
@@ -85,11 +89,28 @@ impl ListedBody {
 }
 
 /// Lists certificates.
-pub(crate) async fn handler(State(api): State<Arc<Api>>, uri: Uri) -> Result<Response, ApiFailure> {
-    let request = ListRequest::read(&QueryParameters::of(&uri))?;
+pub(crate) async fn handler(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Arc<Caller>>,
+    uri: Uri,
+) -> Result<Response, ApiFailure> {
+    let query = QueryParameters::of(&uri);
+    if query.has("name") {
+        caller.trail().tell_action(told::GET_CERTIFICATE);
+    }
+    let request = ListRequest::read(&query)?;
     let summaries = match request.name {
-        Some(name) => vec![api.credentials.certificate(&name).await.map_err(failed)?],
-        None => api.credentials.certificates().await.map_err(failed)?,
+        Some(name) => vec![
+            api.credentials
+                .certificate(&caller, &name)
+                .await
+                .map_err(failed)?,
+        ],
+        None => api
+            .credentials
+            .certificates(&caller)
+            .await
+            .map_err(failed)?,
     };
     rendered(&ListResponse {
         certificates: summaries.iter().map(SummaryBody::of).collect(),

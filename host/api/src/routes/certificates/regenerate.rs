@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use axum::{
+    Extension,
     extract::{Path, Request, State, rejection::PathRejection},
     response::Response,
 };
-use keywright_core::credential::{
-    Metadata, MetadataTooLong, RegenerateCertificate, TransitionalParent,
+use keywright_core::{
+    authorization::Caller,
+    credential::{Metadata, MetadataTooLong, RegenerateCertificate, TransitionalParent},
 };
 use serde_json::Value;
 use uuid::Uuid;
@@ -66,6 +68,7 @@ impl RegenerateRequest {
 /// Regenerates a certificate.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Arc<Caller>>,
     certificate_id: Result<Path<Uuid>, PathRejection>,
     request: Request,
 ) -> Result<Response, ApiFailure> {
@@ -80,7 +83,7 @@ pub(crate) async fn handler(
         .map_err(|long| failed(long.into()))?;
     let written = api
         .credentials
-        .regenerate_certificate(regenerate)
+        .regenerate_certificate(&caller, regenerate)
         .await
         .map_err(failed)?;
     rendered(&VersionBody::of_written(&written).map_err(failed)?)

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use axum::{
+    Extension,
     extract::{Path, Request, State, rejection::PathRejection},
     response::Response,
 };
-use keywright_core::ports::TransitionalVersion;
+use keywright_core::{authorization::Caller, ports::TransitionalVersion};
 use uuid::Uuid;
 
 use super::{failed, ids, many};
@@ -43,6 +44,7 @@ impl UpdateTransitionalVersionRequest {
 /// Moves the flag and answers with the current versions.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Arc<Caller>>,
     certificate_id: Result<Path<Uuid>, PathRejection>,
     request: Request,
 ) -> Result<Response, ApiFailure> {
@@ -51,7 +53,7 @@ pub(crate) async fn handler(
         .map_err(|refused| ApiFailure::body(&refused, Endpoint::Other))?;
     let versions = api
         .credentials
-        .move_transitional_version(ids(certificate_id)?, request.to)
+        .move_transitional_version(&caller, ids(certificate_id)?, request.to)
         .await
         .map_err(failed)?;
     many(&versions)

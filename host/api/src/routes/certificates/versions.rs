@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use axum::{
+    Extension,
     extract::{Path, State, rejection::PathRejection},
     http::Uri,
     response::Response,
 };
-use keywright_core::ports::VersionSelection;
+use keywright_core::{authorization::Caller, ports::VersionSelection};
 use uuid::Uuid;
 
 use super::{failed, ids, many};
@@ -36,13 +37,14 @@ impl VersionsRequest {
 /// Answers with all versions, newest first, or with the current ones.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Arc<Caller>>,
     certificate_id: Result<Path<Uuid>, PathRejection>,
     uri: Uri,
 ) -> Result<Response, ApiFailure> {
     let request = VersionsRequest::read(&QueryParameters::of(&uri))?;
     let versions = api
         .credentials
-        .certificate_versions(ids(certificate_id)?, request.selection)
+        .certificate_versions(&caller, ids(certificate_id)?, request.selection)
         .await
         .map_err(failed)?;
     many(&versions)

@@ -3,10 +3,14 @@
 use std::sync::Arc;
 
 use axum::{
+    Extension,
     extract::{Request, State},
     response::Response,
 };
-use keywright_core::credential::{CredentialName, LookupName, NameMalformed};
+use keywright_core::{
+    authorization::Caller,
+    credential::{CredentialName, LookupName, NameMalformed},
+};
 use serde::Serialize;
 
 use crate::{
@@ -37,6 +41,7 @@ struct BulkRegenerateBody<'a> {
 /// Regenerates everything that an authority signed.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Arc<Caller>>,
     request: Request,
 ) -> Result<Response, ApiFailure> {
     let body = read_json_body(request, &api.limits).await?;
@@ -45,7 +50,7 @@ pub(crate) async fn handler(
         .map_err(|refused| ApiFailure::body(&refused, Endpoint::Other))?;
     let names = api
         .credentials
-        .bulk_regenerate(&signed_by)
+        .bulk_regenerate(&caller, &signed_by)
         .await
         .map_err(|failure| ApiFailure::of(failure, Endpoint::Other))?;
     rendered(&BulkRegenerateBody {

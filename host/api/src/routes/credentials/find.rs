@@ -1,12 +1,17 @@
 //! `GET /api/v1/data` with `path` or `name-like`: a search.
 
 use axum::response::Response;
-use keywright_core::credential::{CredentialName, EffectiveExpiry, FindNames, FoundCredential};
+use keywright_core::{
+    authorization::Caller,
+    credential::{CredentialName, EffectiveExpiry, FindNames, FoundCredential},
+};
 use serde::Serialize;
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::{
     Api,
+    audit::told,
     request::{QueryParameters, QueryRefused},
     response::{ApiFailure, Endpoint, rendered, timestamp},
 };
@@ -25,11 +30,27 @@ struct Expiry {
 }
 
 impl FindRequest {
-    /// Reads a search, when the query asks for one: it does so whether or not it also has a name.
-    pub(super) fn read(query: &QueryParameters) -> Result<Option<Self>, QueryRefused> {
-        let names = match (query.text("path")?, query.text("name-like")?) {
-            (None, None) => return Ok(None),
-            (Some(_), Some(_)) => return Err(QueryRefused::Exclusive("path", "name-like")),
+    /// Whether the query asks for a search: it does so whether or not it also has a name.
+    pub(super) fn is_asked_for(query: &QueryParameters) -> bool {
+        query.has(PATH) || query.has(NAME_LIKE)
+    }
+
+    /// Says in the caller's trail what is searched for.
+    pub(super) fn tell(caller: &Caller, query: &QueryParameters) {
+        let parameters = [PATH, NAME_LIKE, EXPIRES_WITHIN_DAYS, EFFECTIVE];
+        let asked = parameters.into_iter().filter_map(|parameter| {
+            let text = query.text(parameter).ok()??;
+            Some((parameter.to_owned(), Value::from(text)))
+        });
+        caller.trail().tell_action(told::FIND);
+        caller.trail().tell_details(Value::Object(asked.collect()));
+    }
+
+    /// Reads a search.
+    pub(super) fn read(query: &QueryParameters) -> Result<Self, QueryRefused> {
+        let names = match (query.text(PATH)?, query.text(NAME_LIKE)?) {
+            (None, None) => return Err(QueryRefused::Missing(PATH)),
+            (Some(_), Some(_)) => return Err(QueryRefused::Exclusive(PATH, NAME_LIKE)),
             (Some(path), None) => FindNames::below(path),
             (None, Some(part)) => FindNames::containing(part),
         };
@@ -46,7 +67,7 @@ impl FindRequest {
             }
             (None, _) => None,
         };
-        Ok(Some(Self { names, expiry }))
+        Ok(Self { names, expiry })
     }
 }
 
@@ -99,7 +120,11 @@ impl<'a> FoundBody<'a> {
 }
 
 /// Answers a search.
-pub(super) async fn answer(api: &Api, request: FindRequest) -> Result<Response, ApiFailure> {
+pub(super) async fn answer(
+    api: &Api,
+    caller: &Caller,
+    request: FindRequest,
+) -> Result<Response, ApiFailure> {
     match request.expiry {
         Some(Expiry {
             within_days,
@@ -107,7 +132,7 @@ pub(super) async fn answer(api: &Api, request: FindRequest) -> Result<Response, 
         }) => {
             let found = api
                 .credentials
-                .effective_expiries(&request.names, within_days)
+                .effective_expiries(caller, &request.names, within_days)
                 .await
                 .map_err(|failure| ApiFailure::of(failure, Endpoint::Other))?;
             rendered(&FindResponse {
@@ -117,7 +142,11 @@ pub(super) async fn answer(api: &Api, request: FindRequest) -> Result<Response, 
         expiry => {
             let found = api
                 .credentials
-                .find(request.names, expiry.map(|expiry| expiry.within_days))
+                .find(
+                    caller,
+                    request.names,
+                    expiry.map(|expiry| expiry.within_days),
+                )
                 .await
                 .map_err(|failure| ApiFailure::of(failure, Endpoint::Other))?;
             rendered(&FindResponse {
@@ -127,5 +156,7 @@ pub(super) async fn answer(api: &Api, request: FindRequest) -> Result<Response, 
     }
 }
 
+const PATH: &str = "path";
+const NAME_LIKE: &str = "name-like";
 const EXPIRES_WITHIN_DAYS: &str = "expires-within-days";
 const EFFECTIVE: &str = "effective";

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use axum::{
+    Extension,
     extract::{Request, State},
     response::Response,
 };
 use keywright_core::{
     Failure,
+    authorization::Caller,
     credential::{CredentialType, Credentials, Generate, Metadata, Parameters, WriteMode},
 };
 use serde_json::{Map, Value};
@@ -15,6 +17,7 @@ use serde_json::{Map, Value};
 use super::{known_type, regenerate, required_name};
 use crate::{
     Api,
+    audit::told,
     request::{BodyRefused, RequestObject, read_json_body},
     response::{ApiFailure, Endpoint, VersionBody, rendered},
 };
@@ -148,20 +151,28 @@ fn take_username(members: &mut RequestObject<'_>) -> Result<Option<String>, Body
 /// Generates a credential, or regenerates one.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Arc<Caller>>,
     request: Request,
 ) -> Result<Response, ApiFailure> {
     let body = read_json_body(request, &api.limits).await?;
-    let request = PostRequest::read(&body)
-        .map_err(|(refused, endpoint)| ApiFailure::body(&refused, endpoint))?;
+    let request = PostRequest::read(&body);
+    if let Ok(PostRequest::Regenerate(_)) | Err((_, Endpoint::RegenerateThroughData)) = request {
+        caller.trail().tell_action(told::REGENERATE);
+    }
+    let request = request.map_err(|(refused, endpoint)| ApiFailure::body(&refused, endpoint))?;
     let failed = |failure| ApiFailure::of(failure, Endpoint::Generate);
     match request {
         PostRequest::Generate(request) => {
             let generate = request.check(&api.credentials)?;
-            let written = api.credentials.generate(generate).await.map_err(failed)?;
+            let written = api
+                .credentials
+                .generate(&caller, generate)
+                .await
+                .map_err(failed)?;
             rendered(&VersionBody::of_written(&written).map_err(failed)?)
         }
         PostRequest::Regenerate(request) => {
-            regenerate::answer(&api, request, Endpoint::RegenerateThroughData).await
+            regenerate::answer(&api, &caller, request, Endpoint::RegenerateThroughData).await
         }
     }
 }

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use axum::{extract::State, http::Uri, response::Response};
+use axum::{Extension, extract::State, http::Uri, response::Response};
 use keywright_core::{
     Failure,
+    authorization::Caller,
     credential::{CredentialVersion, LookupName},
     ports::VersionSelection,
 };
 use serde::Serialize;
 
-use super::find;
+use super::find::{self, FindRequest};
 use crate::{
     Api,
     request::{QueryParameters, QueryRefused},
@@ -62,16 +63,25 @@ impl<'a> GetResponse<'a> {
 }
 
 /// Answers a search when the query has `path` or `name-like`, and with versions by name otherwise.
-pub(crate) async fn handler(State(api): State<Arc<Api>>, uri: Uri) -> Result<Response, ApiFailure> {
+pub(crate) async fn handler(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Arc<Caller>>,
+    uri: Uri,
+) -> Result<Response, ApiFailure> {
     let query = QueryParameters::of(&uri);
-    if let Some(find) = find::FindRequest::read(&query)? {
-        return find::answer(&api, find).await;
+    if FindRequest::is_asked_for(&query) {
+        FindRequest::tell(&caller, &query);
+        return find::answer(&api, &caller, FindRequest::read(&query)?).await;
     }
     let request = GetRequest::read(&query)?;
     let failed = |failure| ApiFailure::of(failure, Endpoint::Other);
     let versions = match request.selection {
         VersionSelection::Newest(0) => return Err(failed(Failure::NotFound)),
-        selection => api.credentials.by_name(&request.name, selection).await,
+        selection => {
+            api.credentials
+                .by_name(&caller, &request.name, selection)
+                .await
+        }
     }
     .map_err(failed)?;
     rendered(&GetResponse::of(&versions).map_err(failed)?)

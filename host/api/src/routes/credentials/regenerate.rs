@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use axum::{
+    Extension,
     extract::{Request, State},
     response::Response,
 };
 use keywright_core::{
     Failure,
+    authorization::Caller,
     credential::{CredentialName, LookupName, Metadata, NameMalformed, Regenerate},
 };
 use serde_json::Value;
@@ -57,18 +59,20 @@ impl RegenerateRequest {
 /// Regenerates a credential.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Arc<Caller>>,
     request: Request,
 ) -> Result<Response, ApiFailure> {
     let body = read_json_body(request, &api.limits).await?;
     let request = RequestObject::parse(&body)
         .and_then(RegenerateRequest::read)
         .map_err(|refused| ApiFailure::body(&refused, Endpoint::Regenerate))?;
-    answer(&api, request, Endpoint::Regenerate).await
+    answer(&api, &caller, request, Endpoint::Regenerate).await
 }
 
 /// Regenerates what a body of either endpoint names.
 pub(super) async fn answer(
     api: &Api,
+    caller: &Caller,
     request: RegenerateRequest,
     endpoint: Endpoint,
 ) -> Result<Response, ApiFailure> {
@@ -76,7 +80,7 @@ pub(super) async fn answer(
     let regenerate = request.check(endpoint).map_err(failed)?;
     let written = api
         .credentials
-        .regenerate(regenerate)
+        .regenerate(caller, regenerate)
         .await
         .map_err(failed)?;
     rendered(&VersionBody::of_written(&written).map_err(failed)?)

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use axum::{
+    Extension,
     extract::{Request, State},
     response::Response,
 };
 use keywright_core::{
     Failure, Secret,
+    authorization::Caller,
     credential::{Credentials, Metadata, Set},
 };
 use serde_json::Value;
@@ -57,6 +59,7 @@ impl SetRequest {
 /// Sets a credential: always adds a version.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Arc<Caller>>,
     request: Request,
 ) -> Result<Response, ApiFailure> {
     let body = read_json_body(request, &api.limits).await?;
@@ -65,6 +68,6 @@ pub(crate) async fn handler(
         .map_err(|refused| ApiFailure::body(&refused, Endpoint::Set))?
         .check(&api.credentials)
         .map_err(failed)?;
-    let version = api.credentials.set(set).await.map_err(failed)?;
+    let version = api.credentials.set(&caller, set).await.map_err(failed)?;
     rendered(&VersionBody::of(&version).map_err(failed)?)
 }

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use axum::{
+    Extension,
     extract::{Request, State},
     http::StatusCode,
     response::Response,
 };
+use keywright_core::authorization::Caller;
 
 use crate::{
     Api,
@@ -17,6 +19,7 @@ use crate::{
 /// Answers with the document, its references filled; members keep their order.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Arc<Caller>>,
     request: Request,
 ) -> Result<Response, ApiFailure> {
     let body = read_json_body(request, &api.limits).await?;
@@ -29,7 +32,7 @@ pub(crate) async fn handler(
         )
     })?;
     let interpolated = interpolation
-        .interpolate(&document)
+        .interpolate(&caller, &document)
         .await
         .map_err(|failure| ApiFailure::of(failure, Endpoint::Other))?;
     Ok(json(StatusCode::OK, interpolated))

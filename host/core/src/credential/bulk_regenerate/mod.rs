@@ -1,6 +1,7 @@
 //! Regenerating everything that an authority signed, down to the leaves: all of it, or nothing.
 
 mod order;
+mod permits;
 mod signers;
 mod under_way;
 
@@ -14,14 +15,17 @@ use uuid::Uuid;
 
 use crate::{
     Failure,
+    authorization::{Caller, Permit},
     certificate::CertificateFacts,
     credential::{
         CredentialName, Credentials, LookupName, StoredVersion, service::ATTEMPTS_MAX,
         stored_certificate::StoredCertificate,
     },
+    permission::Operation,
     ports::{Additions, AllAppended, AppendCondition, Generator, NewVersion, ReadSigned},
 };
 use order::Order;
+use permits::Permits;
 use signers::{Signer, SignerVersions, Signers};
 
 pub use under_way::{BULK_REGENERATIONS_MAX, BulkRegenerations};
@@ -38,14 +42,19 @@ impl Credentials {
     /// at all the versions once more that it was made from and signed by. Where one of them has changed, everything is
     /// decided anew, and only what is touched by the change is made anew.
     ///
+    /// The caller must be permitted to read the authority and those below it, and to write everything that is regenerated.
+    ///
     /// # Errors
     /// [`Failure::NotAllRegenerated`] with the first that could not be regenerated; [`Failure::TooManySigned`];
     /// [`Failure::Contended`] when others kept changing them; [`Failure::TooManyBulkRegenerations`]. Nothing was written
     /// then.
     pub async fn bulk_regenerate(
         &self,
+        caller: &Caller,
         signed_by: &LookupName,
     ) -> Result<Vec<CredentialName>, Failure> {
+        let rules = self.authorization.rules_of(caller).await?;
+        rules.permit(caller, Operation::Read, signed_by)?;
         let _under_way = self
             .bulk_regenerations
             .begin()
@@ -55,8 +64,11 @@ impl Credentials {
             let (bases, signed) = self.all_signed_by(signed_by).await?;
             let mut names: Vec<CredentialName> =
                 bases.iter().map(|base| base.name.clone()).collect();
-            let mut signers = Signers::new(self);
-            let remade = self.remake_all(bases, made_before, &mut signers).await?;
+            let permits = Permits::ask(caller, &rules, &bases)?;
+            let mut signers = Signers::new(self, &permits);
+            let remade = self
+                .remake_all(bases, made_before, &permits, &mut signers)
+                .await?;
             let (made, versions): (Vec<_>, Vec<_>) =
                 remade.into_iter().map(Remade::into_addition).unzip();
             let additions = Additions {
@@ -65,7 +77,8 @@ impl Credentials {
                 signed,
             };
             match self.repository.append_all(additions).await? {
-                AllAppended::Written(_) => {
+                AllAppended::Written(written) => {
+                    permits.written(&written);
                     names.sort_by_cached_key(|name| name.lookup().folded().to_owned());
                     return Ok(names);
                 }
@@ -119,6 +132,7 @@ impl Credentials {
         &self,
         bases: Vec<StoredVersion>,
         mut made_before: HashMap<Uuid, Remade>,
+        permits: &Permits<'_>,
         signers: &mut Signers<'_>,
     ) -> Result<Vec<Remade>, Failure> {
         let Some(first) = bases.first() else {
@@ -136,7 +150,8 @@ impl Credentials {
                     .await
                     .map_err(|failure| not_regenerated(base.name.clone(), failure))?;
                 let before = made_before.remove(&base.id);
-                under_way.push(self.remake(base, signer, before, generator.as_ref()));
+                let permit = permits.to_write(&base.name)?;
+                under_way.push(self.remake(permit, base, signer, before, generator.as_ref()));
             }
             let Some(remade) = under_way.next().await else {
                 return Ok(all);
@@ -154,6 +169,7 @@ impl Credentials {
     /// Makes one anew, unless that was done before, from the same version and with the same signer.
     async fn remake(
         &self,
+        permit: &Permit<'_>,
         base: StoredVersion,
         signer: Option<Arc<Signer>>,
         before: Option<Remade>,
@@ -165,7 +181,7 @@ impl Credentials {
         }
         let (name, base_id) = (base.name.clone(), base.id);
         let (version, authority) = self
-            .remake_version(base, signer.as_deref(), generator)
+            .remake_version(permit, base, signer.as_deref(), generator)
             .await
             .map_err(|failure| not_regenerated(name, failure))?;
         let made = Made {
@@ -178,11 +194,12 @@ impl Credentials {
 
     async fn remake_version(
         &self,
+        permit: &Permit<'_>,
         base: StoredVersion,
         signer: Option<&Signer>,
         generator: &dyn Generator,
     ) -> Result<(NewVersion, Option<Arc<StoredCertificate>>), Failure> {
-        let base = self.open(base)?;
+        let base = self.open(permit, base)?;
         let effective = self.effective_parameters_of(&base, generator).await?;
         let draft = self
             .make_draft_signed_by(
@@ -193,7 +210,7 @@ impl Credentials {
                 signer.map(|signer| &signer.authority),
             )
             .await?;
-        let version = self.seal(&draft)?;
+        let version = self.seal(permit, &draft)?;
         let authority = if is_authority(version.certificate.as_ref()) {
             Some(Arc::new(StoredCertificate::parse(&draft.content.value)?))
         } else {

@@ -5,6 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
+use super::permits::Permits;
 use crate::{
     Failure,
     credential::{
@@ -42,15 +43,17 @@ struct Remade {
 /// The authorities that have signed so far, and those that are made and ready to sign, by folded name.
 pub(super) struct Signers<'a> {
     credentials: &'a Credentials,
+    permits: &'a Permits<'a>,
     ready: HashMap<String, Arc<Signer>>,
     remade: HashMap<String, Remade>,
     read: Vec<ReadVersions>,
 }
 
 impl<'a> Signers<'a> {
-    pub(super) fn new(credentials: &'a Credentials) -> Self {
+    pub(super) fn new(credentials: &'a Credentials, permits: &'a Permits<'a>) -> Self {
         Self {
             credentials,
+            permits,
             ready: HashMap::new(),
             remade: HashMap::new(),
             read: Vec::new(),
@@ -94,6 +97,7 @@ impl<'a> Signers<'a> {
     }
 
     async fn look_up(&mut self, name: &LookupName) -> Result<Signer, Failure> {
+        let permit = self.permits.to_sign_with(name)?;
         let current = self.credentials.current_versions(name).await?;
         let read = current.as_read(name);
         self.read.push(read.clone());
@@ -107,14 +111,18 @@ impl<'a> Signers<'a> {
                     transitional_id,
                 },
                 authority: self.credentials.authority_of(
-                    name,
+                    &permit,
                     current,
                     TransitionalParent::MayNotSign,
                 )?,
             });
         };
         let trusted = match current.transitional {
-            Some(version) => self.credentials.certificate_of(version)?.certificate,
+            Some(version) => {
+                self.credentials
+                    .certificate_of(&permit, version)?
+                    .certificate
+            }
             None => None,
         };
         Ok(Signer {

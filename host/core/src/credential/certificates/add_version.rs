@@ -4,7 +4,9 @@ use uuid::Uuid;
 
 use crate::{
     Failure, Secret,
+    authorization::Caller,
     credential::{CredentialVersion, Credentials, service::ATTEMPTS_MAX, set_certificate::Members},
+    permission::Operation,
     ports::VersionSelection,
 };
 
@@ -27,29 +29,32 @@ impl Credentials {
     /// one more holds here: there must be a certificate.
     pub async fn add_certificate_version(
         &self,
+        caller: &Caller,
         new: NewCertificateVersion,
     ) -> Result<CredentialVersion, Failure> {
         let members = Members::parse(&new.value)?;
         if !members.have_certificate() {
             return Err(Failure::ValueRefused("certificate is required".to_owned()));
         }
+        self.check_alone(&members)?;
+        let newest = VersionSelection::Newest(1);
+        let (permit, newest) = self
+            .permitted_certificate_versions(caller, Operation::Write, new.certificate_id, newest)
+            .await?;
+        let newest = newest.into_iter().next().ok_or(Failure::NotFound)?;
+        let ca_permit = self.permit_ca_name(caller, &members).await?;
         for _ in 0..ATTEMPTS_MAX {
-            let newest = self
-                .stored_certificate_versions(new.certificate_id, VersionSelection::Newest(1))
-                .await?
-                .into_iter()
-                .next()
-                .ok_or(Failure::NotFound)?;
+            let (name, credential_type) = (newest.name.clone(), newest.credential_type.clone());
             let mut draft = self
-                .draft_of_members(newest.name, newest.credential_type, members.clone())
+                .draft_of_members(name, credential_type, members.clone(), ca_permit.as_ref())
                 .await?;
             draft.is_transitional = new.is_transitional;
             draft.is_generated = None;
             let appended = self
-                .append_to_certificate(draft, new.certificate_id)
+                .append_to_certificate(&permit, draft, new.certificate_id)
                 .await?;
             if let Some(version) = appended {
-                return Ok(version.into_version());
+                return Ok(version.into_version(&permit));
             }
         }
         Err(Failure::Contended)

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::{
     Failure,
+    authorization::Permit,
     credential::{
         BULK_CERTIFICATES_MAX, CredentialName, Credentials, LookupName, StoredVersion,
         bulk_regenerate::too_many_signed,
@@ -16,6 +17,7 @@ use crate::{
         service::{ATTEMPTS_MAX, Draft, OpenVersion},
         stored_certificate::StoredCertificate,
     },
+    permission::Operation,
     ports::{
         Additions, AllAppended, AppendCondition, NewVersion, ReadSigned, ReadVersions,
         TransitionalVersion, VersionSelection,
@@ -38,17 +40,18 @@ impl Credentials {
     /// none when something that it was made from has changed.
     pub(super) async fn append_to_certificate(
         &self,
+        permit: &Permit<'_>,
         draft: Draft,
         certificate_id: Uuid,
     ) -> Result<Option<OpenVersion>, Failure> {
         let condition = AppendCondition::CredentialIs(certificate_id);
         if !self.brings_children(RotationStep::Add(&draft)) {
-            return self.append(draft, condition).await;
+            return self.append(permit, draft, condition).await;
         }
-        let version = self.seal(&draft)?;
+        let version = self.seal(permit, &draft)?;
         for _ in 0..ATTEMPTS_MAX {
             let mut additions = self
-                .child_versions(certificate_id, RotationStep::Add(&draft))
+                .child_versions(permit, certificate_id, RotationStep::Add(&draft))
                 .await?;
             additions.versions.insert(0, (version.clone(), condition));
             additions.unchanged.extend(draft.unchanged.iter().cloned());
@@ -67,6 +70,7 @@ impl Credentials {
     /// The versions to add with a step, and what they were made from; nothing where the settings do not ask for them.
     pub(super) async fn child_versions(
         &self,
+        permit: &Permit<'_>,
         certificate_id: Uuid,
         step: RotationStep<'_>,
     ) -> Result<Additions, Failure> {
@@ -85,7 +89,7 @@ impl Credentials {
             selection: VersionSelection::All,
             ids: versions.iter().map(|version| version.id).collect(),
         });
-        let Some(after) = self.after(versions, step)? else {
+        let Some(after) = self.after(permit, versions, step)? else {
             return Ok(additions);
         };
         for child in self.children_of(&name.lookup(), &mut additions).await? {
@@ -93,7 +97,7 @@ impl Credentials {
             let Some(in_use) = self.child_in_use(child, &name, &mut additions).await? else {
                 continue;
             };
-            let version = self.child_version(in_use, &after)?;
+            let version = self.child_version(permit, in_use, &after)?;
             additions.versions.push((version, condition));
         }
         Ok(additions)
@@ -110,6 +114,7 @@ impl Credentials {
     /// The certificates of the authority after the step; none when the step changes nothing for those it signed.
     fn after(
         &self,
+        permit: &Permit<'_>,
         versions: Vec<StoredVersion>,
         step: RotationStep<'_>,
     ) -> Result<Option<CurrentCertificates>, Failure> {
@@ -135,9 +140,9 @@ impl Credentials {
         for version in versions {
             let is_deleted = matches!(step, RotationStep::Delete(id) if id == version.id);
             if transitional_id == Some(version.id) {
-                transitional = self.certificate_of(version)?.certificate;
+                transitional = self.certificate_of(permit, version)?.certificate;
             } else if in_use.is_none() && !is_deleted {
-                in_use = Some(self.certificate_of(version)?.certificate);
+                in_use = Some(self.certificate_of(permit, version)?.certificate);
             }
         }
         Ok(Some(CurrentCertificates {
@@ -189,13 +194,17 @@ impl Credentials {
 
     fn child_version(
         &self,
+        permit: &Permit<'_>,
         in_use: StoredVersion,
         after: &CurrentCertificates,
     ) -> Result<NewVersion, Failure> {
-        let OpenVersion { stored, content } = self.open(in_use)?;
+        // Its `ca` alone changes, as it must with every step of its authority's rotation.
+        let permit = permit.extended_to(Operation::Write, &in_use.name.lookup());
+        let OpenVersion { stored, content } = self.open(&permit, in_use)?;
+        permit.touched(stored.credential_id);
         let ca = StoredCertificate::parse(&content.value)?.ca;
         let trusted_ca = ca.and_then(|ca| self.trusted_beside(&ca, after));
-        self.seal(&Draft {
+        let child = Draft {
             name: stored.name,
             credential_type: stored.credential_type,
             is_transitional: false,
@@ -210,7 +219,8 @@ impl Credentials {
             issuer: stored.issuer,
             provenance: stored.provenance,
             unchanged: Vec::new(),
-        })
+        };
+        self.seal(&permit, &child)
     }
 
     /// Of an authority's two certificates, the one that did not sign; none when it has but one.

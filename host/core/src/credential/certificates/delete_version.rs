@@ -5,7 +5,9 @@ use uuid::Uuid;
 use super::child_versions::RotationStep;
 use crate::{
     Failure,
+    authorization::Caller,
     credential::{CredentialVersion, Credentials, service::ATTEMPTS_MAX},
+    permission::Operation,
     ports::VersionDeleted,
 };
 
@@ -17,6 +19,7 @@ impl Credentials {
     /// when the version can't be decrypted: then it is not deleted.
     pub async fn delete_certificate_version(
         &self,
+        caller: &Caller,
         certificate_id: Uuid,
         version_id: Uuid,
     ) -> Result<CredentialVersion, Failure> {
@@ -25,12 +28,17 @@ impl Credentials {
             .version_by_id(version_id)
             .await?
             .filter(|version| version.credential_id == certificate_id)
-            .filter(|version| version.credential_type.is_certificate())
-            .ok_or(Failure::NotFound)?;
-        let version = self.open(version)?.into_version();
+            .filter(|version| version.credential_type.is_certificate());
+        let name = version.as_ref().map(|version| &version.name);
+        let permit = self
+            .authorization
+            .permit_stored(caller, Operation::Delete, name)
+            .await?;
+        let version = version.ok_or(Failure::NotFound)?;
+        let version = self.open(&permit, version)?.into_version(&permit);
         for _ in 0..ATTEMPTS_MAX {
             let additions = self
-                .child_versions(certificate_id, RotationStep::Delete(version_id))
+                .child_versions(&permit, certificate_id, RotationStep::Delete(version_id))
                 .await?;
             let deleted = self
                 .repository

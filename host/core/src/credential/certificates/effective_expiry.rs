@@ -1,11 +1,14 @@
 //! Which certificates stop being valid, and because of which certificate in their chain.
 
 use chrono::{DateTime, Utc};
+use futures_util::future::join;
 use uuid::Uuid;
 
 use crate::{
     Failure,
+    authorization::Caller,
     credential::{CredentialName, Credentials, FindNames},
+    permission::Operation,
 };
 
 /// The depth of the farthest link of a chain that is looked at. OpenSSL looks no farther either, unless it is told to.
@@ -28,7 +31,7 @@ pub struct ChainLink {
     /// Its place: 0 is the certificate itself, 1 what signed it, and so on.
     pub depth: u32,
     /// The credential that it belongs to, as far as that is known: a certificate may have been set with an issuer that was
-    /// never stored.
+    /// never stored, or with one that the caller may not read.
     pub name: Option<CredentialName>,
     /// The version that it is, as long as that exists.
     pub version_id: Option<Uuid>,
@@ -37,7 +40,7 @@ pub struct ChainLink {
 }
 
 impl Credentials {
-    /// The certificates whose version in use stops being valid within so many times 24 hours, or already has, the first to
+    /// The certificates that the caller may read whose version in use stops being valid within so many times 24 hours, or already has, the first to
     /// do so before the others.
     ///
     /// A version's chain is what actually signed it, link by link, whatever versions those authorities have got since. It
@@ -47,10 +50,26 @@ impl Credentials {
     /// When the database can't answer.
     pub async fn effective_expiries(
         &self,
+        caller: &Caller,
         names: &FindNames,
         within_days: i64,
     ) -> Result<Vec<EffectiveExpiry>, Failure> {
         let until = self.time_in_days(within_days);
-        Ok(self.repository.effective_expiries(names, until).await?)
+        let (rules, expiries) = join(
+            self.authorization.rules_of(caller),
+            self.repository.effective_expiries(names, until),
+        )
+        .await;
+        let (rules, mut expiries) = (rules?, expiries?);
+        let may_read = |name: &CredentialName| rules.allow(Operation::Read, name.as_str());
+        expiries.retain(|expiry| may_read(&expiry.name));
+        for expiry in &mut expiries {
+            let link = &mut expiry.link;
+            if !link.name.as_ref().is_some_and(may_read) {
+                link.name = None;
+                link.version_id = None;
+            }
+        }
+        Ok(expiries)
     }
 }

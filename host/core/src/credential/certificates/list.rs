@@ -2,12 +2,15 @@
 
 use std::collections::HashMap;
 
+use futures_util::future::join;
 use uuid::Uuid;
 
 use crate::{
     Failure,
+    authorization::Caller,
     certificate::CertificateFacts,
     credential::{CredentialName, Credentials, LookupName},
+    permission::Operation,
 };
 
 /// A certificate with all its versions, without what is encrypted of them.
@@ -48,12 +51,19 @@ pub struct CertificateSummary {
 }
 
 impl Credentials {
-    /// All certificates, the one with the newest version first. Each signs those whose newest version it signed.
+    /// All certificates that the caller may read, the one with the newest version first. Each signs those of them whose
+    /// newest version it signed.
     ///
     /// # Errors
     /// When the database can't answer.
-    pub async fn certificates(&self) -> Result<Vec<CertificateSummary>, Failure> {
-        let certificates = self.repository.certificates().await?;
+    pub async fn certificates(&self, caller: &Caller) -> Result<Vec<CertificateSummary>, Failure> {
+        let (rules, certificates) = join(
+            self.authorization.rules_of(caller),
+            self.repository.certificates(),
+        )
+        .await;
+        let (rules, mut certificates) = (rules?, certificates?);
+        certificates.retain(|certificate| rules.allow(Operation::Read, certificate.name.as_str()));
         let mut signs: HashMap<String, Vec<CredentialName>> = HashMap::new();
         for certificate in &certificates {
             let signer = certificate
@@ -82,12 +92,18 @@ impl Credentials {
     ///
     /// # Errors
     /// [`Failure::NotFound`] when there is no such credential, or it is no certificate.
-    pub async fn certificate(&self, name: &LookupName) -> Result<CertificateSummary, Failure> {
-        let certificate = self
-            .repository
-            .certificate(name)
-            .await?
-            .ok_or(Failure::NotFound)?;
+    pub async fn certificate(
+        &self,
+        caller: &Caller,
+        name: &LookupName,
+    ) -> Result<CertificateSummary, Failure> {
+        let (permit, certificate) = join(
+            self.authorization.permit(caller, Operation::Read, name),
+            self.repository.certificate(name),
+        )
+        .await;
+        let (permit, certificate) = (permit?, certificate?.ok_or(Failure::NotFound)?);
+        permit.touched(certificate.id);
         let signs = self.repository.certificates_signed_by(name).await?;
         Ok(summary(certificate, signs))
     }

@@ -6,13 +6,16 @@ use uuid::Uuid;
 
 use crate::{
     Failure,
+    authorization::Caller,
     credential::{
         Credentials, Metadata, Parameters, TransitionalParent, Written,
         asked::{self, DURATION},
         current::CurrentVersions,
         generate::written_answer,
+        make::named_issuer,
         service::ATTEMPTS_MAX,
     },
+    permission::Operation,
     ports::{Generator, VersionSelection},
 };
 
@@ -41,10 +44,14 @@ impl Credentials {
     /// little; [`Failure::TransitionalExists`]; or when the plugin refuses what the caller changes, or fails.
     pub async fn regenerate_certificate(
         &self,
+        caller: &Caller,
         regenerate: RegenerateCertificate,
     ) -> Result<Written, Failure> {
         for _ in 0..ATTEMPTS_MAX {
-            if let Some(written) = self.try_to_regenerate_certificate(&regenerate).await? {
+            let written = self
+                .try_to_regenerate_certificate(caller, &regenerate)
+                .await?;
+            if let Some(written) = written {
                 return Ok(written);
             }
         }
@@ -54,11 +61,13 @@ impl Credentials {
     /// None: others have changed the authority meanwhile.
     async fn try_to_regenerate_certificate(
         &self,
+        caller: &Caller,
         regenerate: &RegenerateCertificate,
     ) -> Result<Option<Written>, Failure> {
         let certificate_id = regenerate.certificate_id;
-        let current = self
-            .stored_certificate_versions(certificate_id, VersionSelection::Current)
+        let current = VersionSelection::Current;
+        let (permit, current) = self
+            .permitted_certificate_versions(caller, Operation::Write, certificate_id, current)
             .await?;
         let current = CurrentVersions::new(current);
         let base = current.in_use.ok_or_else(|| {
@@ -69,19 +78,21 @@ impl Credentials {
             return Err(Failure::TransitionalExists);
         }
         let generator = self.generator(&base.credential_type)?;
-        let base = self.open(base)?;
+        let base = self.open(&permit, base)?;
         let parameters = self.parameters_of(&base, generator.as_ref()).await?;
         let parameters = changed(parameters, regenerate, generator.as_ref()).await?;
         let effective = self
             .certificate_settings
             .apply(&base.stored.credential_type, parameters);
-        let authority = self
-            .named_authority(
-                &effective.parameters,
-                generator.as_ref(),
-                regenerate.transitional_parent,
-            )
-            .await?;
+        let authority = match named_issuer(&effective.parameters, generator.as_ref()) {
+            // Here, the authority that signed before signs again without a permission of its own.
+            Some(name) => {
+                let permit = permit.extended_to(Operation::Read, &name);
+                let transitional_parent = regenerate.transitional_parent;
+                Some(self.authority_in_use(&permit, transitional_parent).await?)
+            }
+            None => None,
+        };
         let mut draft = self
             .make_draft_signed_by(
                 &base.stored.name,
@@ -93,9 +104,16 @@ impl Credentials {
             .await?;
         draft.is_transitional = regenerate.is_transitional;
         draft.content.metadata.clone_from(&regenerate.metadata);
-        let appended = self.append_to_certificate(draft, certificate_id).await?;
+        let appended = self
+            .append_to_certificate(&permit, draft, certificate_id)
+            .await?;
         appended
-            .map(|version| Ok(written_answer(self.presented(version)?, &effective)))
+            .map(|version| {
+                Ok(written_answer(
+                    self.presented(&permit, version)?,
+                    &effective,
+                ))
+            })
             .transpose()
     }
 }

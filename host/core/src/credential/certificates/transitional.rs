@@ -5,7 +5,9 @@ use uuid::Uuid;
 use super::child_versions::RotationStep;
 use crate::{
     Failure,
+    authorization::{Caller, Permit},
     credential::{CredentialVersion, Credentials, StoredVersion, service::ATTEMPTS_MAX},
+    permission::Operation,
     ports::{TransitionalMoved, TransitionalVersion, VersionSelection},
 };
 
@@ -18,26 +20,30 @@ impl Credentials {
     /// nothing is changed.
     pub async fn move_transitional_version(
         &self,
+        caller: &Caller,
         certificate_id: Uuid,
         to: TransitionalVersion,
     ) -> Result<Vec<CredentialVersion>, Failure> {
-        self.stored_certificate_versions(certificate_id, VersionSelection::Newest(1))
+        let newest = VersionSelection::Newest(1);
+        let (permit, _) = self
+            .permitted_certificate_versions(caller, Operation::Write, certificate_id, newest)
             .await?;
-        self.move_with_children(certificate_id, to)
+        self.move_with_children(&permit, certificate_id, to)
             .await?
             .into_iter()
-            .map(|version| Ok(self.open(version)?.into_version()))
+            .map(|version| Ok(self.open(&permit, version)?.into_version(&permit)))
             .collect()
     }
 
     async fn move_with_children(
         &self,
+        permit: &Permit<'_>,
         certificate_id: Uuid,
         to: TransitionalVersion,
     ) -> Result<Vec<StoredVersion>, Failure> {
         for _ in 0..ATTEMPTS_MAX {
             let additions = self
-                .child_versions(certificate_id, RotationStep::Move(to))
+                .child_versions(permit, certificate_id, RotationStep::Move(to))
                 .await?;
             let moved = self
                 .repository

@@ -4,7 +4,9 @@ use uuid::Uuid;
 
 use crate::{
     Failure,
+    authorization::{Caller, Permit},
     credential::{CredentialVersion, Credentials, StoredVersion},
+    permission::Operation,
     ports::VersionSelection,
 };
 
@@ -16,17 +18,44 @@ impl Credentials {
     /// decrypted.
     pub async fn certificate_versions(
         &self,
+        caller: &Caller,
         certificate_id: Uuid,
         selection: VersionSelection,
     ) -> Result<Vec<CredentialVersion>, Failure> {
-        self.stored_certificate_versions(certificate_id, selection)
-            .await?
+        let (permit, versions) = self
+            .permitted_certificate_versions(caller, Operation::Read, certificate_id, selection)
+            .await?;
+        versions
             .into_iter()
-            .map(|version| self.presented(self.open(version)?))
+            .map(|version| self.presented(&permit, self.open(&permit, version)?))
             .collect()
     }
 
-    /// The same, still encrypted. There is at least one.
+    /// Lets a caller do one thing with the certificate of this id, and chooses versions of it, still encrypted. There is
+    /// at least one.
+    pub(super) async fn permitted_certificate_versions<'a>(
+        &self,
+        caller: &'a Caller,
+        operation: Operation,
+        certificate_id: Uuid,
+        selection: VersionSelection,
+    ) -> Result<(Permit<'a>, Vec<StoredVersion>), Failure> {
+        let versions = match self
+            .stored_certificate_versions(certificate_id, selection)
+            .await
+        {
+            Err(Failure::NotFound) => Vec::new(),
+            versions => versions?,
+        };
+        let name = versions.first().map(|version| &version.name);
+        let permit = self
+            .authorization
+            .permit_stored(caller, operation, name)
+            .await?;
+        Ok((permit, versions))
+    }
+
+    /// Versions of a certificate, still encrypted. There is at least one.
     pub(super) async fn stored_certificate_versions(
         &self,
         certificate_id: Uuid,

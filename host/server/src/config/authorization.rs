@@ -1,0 +1,137 @@
+//! Who may do what from the start.
+
+use keywright_core::permission::{
+    Actor, ActorMalformed, Grant, Operation, OperationUnknown, Operations, PathMalformed,
+    PermissionPath,
+};
+use serde::Deserialize;
+
+use crate::started::StartRefused;
+
+/// Who may do what from the start.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct AuthorizationConfig {
+    /// Whether permissions are enforced. Where they are not, everybody who is authenticated may do everything.
+    pub(crate) enforced: bool,
+    /// Permissions that are there from every start on. They are added to what is stored; nothing is ever taken away.
+    permissions: Vec<GrantedConfig>,
+}
+
+/// Operations that several actors may perform on one path.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GrantedConfig {
+    /// A full name, or a path that ends in `/*`.
+    path: String,
+    /// The actors: `uaa-client:<client id>`, `uaa-user:<user id>` or `mtls-app:<application id>`.
+    actors: Vec<String>,
+    /// Of `read`, `write`, `delete`, `read_acl`, `write_acl`.
+    operations: Vec<String>,
+}
+
+impl Default for AuthorizationConfig {
+    fn default() -> Self {
+        Self {
+            enforced: true,
+            permissions: Vec::new(),
+        }
+    }
+}
+
+impl AuthorizationConfig {
+    /// The permissions, checked, one for each actor.
+    pub(crate) fn grants(&self) -> Result<Vec<Grant>, StartRefused> {
+        let mut grants = Vec::new();
+        for granted in &self.permissions {
+            let refused = |cause| {
+                let doing = format!("reading authorization.permissions for {:?}", granted.path);
+                StartRefused::while_doing(doing, cause)
+            };
+            grants.extend(granted.grants().map_err(refused)?);
+        }
+        Ok(grants)
+    }
+}
+
+impl GrantedConfig {
+    fn grants(&self) -> Result<Vec<Grant>, GrantRefused> {
+        let path = PermissionPath::parse(&self.path)?;
+        let operations = self
+            .operations
+            .iter()
+            .map(|operation| Operation::parse(operation))
+            .collect::<Result<Vec<_>, _>>()?;
+        let operations = Operations::of(operations).ok_or(GrantRefused::NoOperation)?;
+        if self.actors.is_empty() {
+            return Err(GrantRefused::NoActor);
+        }
+        self.actors
+            .iter()
+            .map(|actor| {
+                Ok(Grant {
+                    path: path.clone(),
+                    actor: Actor::parse(actor)?,
+                    operations,
+                })
+            })
+            .collect()
+    }
+}
+
+/// Why configured permissions can't be used.
+#[derive(Debug, thiserror::Error)]
+enum GrantRefused {
+    #[error(transparent)]
+    ActorMalformed(#[from] ActorMalformed),
+    #[error("actors must name at least one actor")]
+    NoActor,
+    #[error("operations must name at least one operation")]
+    NoOperation,
+    #[error(transparent)]
+    OperationUnknown(#[from] OperationUnknown),
+    #[error(transparent)]
+    PathMalformed(#[from] PathMalformed),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn granted(path: &str, actors: &[&str], operations: &[&str]) -> AuthorizationConfig {
+        let own = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        AuthorizationConfig {
+            enforced: true,
+            permissions: vec![GrantedConfig {
+                path: path.to_owned(),
+                actors: own(actors),
+                operations: own(operations),
+            }],
+        }
+    }
+
+    #[test]
+    fn each_actor_gets_a_permission() {
+        let config = granted("a/*", &["one", "other"], &["write", "read"]);
+        let grants = config.grants().unwrap();
+        let actors: Vec<_> = grants.iter().map(|grant| grant.actor.as_str()).collect();
+        assert_eq!(actors, ["one", "other"]);
+        assert!(grants.iter().all(|grant| grant.path.as_str() == "/a/*"));
+        assert!(grants.iter().all(|grant| grant.operations.bits() == 3));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (config, wrong) in [
+            (granted("/a*", &["one"], &["read"]), "asterisk"),
+            (granted("/a", &[], &["read"]), "actors"),
+            (granted("/a", &[""], &["read"]), "actor"),
+            (granted("/a", &["one"], &[]), "operations"),
+            (granted("/a", &["one"], &["execute"]), "execute"),
+        ] {
+            let refused = config.grants().unwrap_err().with_causes();
+            assert!(refused.contains("authorization.permissions"), "{refused}");
+            assert!(refused.contains(wrong), "{refused}");
+        }
+    }
+}
