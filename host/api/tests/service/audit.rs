@@ -80,7 +80,7 @@ async fn a_request_that_panics_is_written_down() {
     assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR);
     let events = sink.events();
     assert_eq!(members(&events, "status"), [&json!(500)]);
-    assert_eq!(events[0]["resource_name"], "/a");
+    assert_eq!(events[0]["action"], "GENERATE");
 }
 
 #[tokio::test]
