@@ -12,6 +12,7 @@ mod interpolate;
 mod keys;
 mod lifecycle;
 mod made_elsewhere;
+mod mutual_tls;
 mod names;
 mod operations;
 mod regenerate;

@@ -1,5 +1,6 @@
 //! What a server answered.
 
+use reqwest::RequestBuilder;
 use serde_json::Value;
 
 /// What a server answered.
@@ -14,6 +15,21 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// What is answered to a request.
+    pub(crate) async fn to(request: RequestBuilder) -> Self {
+        let response = request.send().await.unwrap();
+        let headers = response
+            .headers()
+            .iter()
+            .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
+            .collect();
+        Self {
+            status: response.status().as_u16(),
+            headers,
+            body: response.text().await.unwrap(),
+        }
+    }
+
     /// The body as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body)

@@ -21,12 +21,16 @@
 )]
 
 mod answer;
+mod caller;
 mod credentials;
+pub mod mint;
 mod options;
+mod permissions;
 mod program;
 mod server;
 
 pub use answer::Answer;
+pub use caller::Caller;
 pub use options::Options;
 pub use program::{Program, is_available};
 pub use server::Server;

@@ -12,6 +12,7 @@ pub struct Options {
     environment: Vec<(String, String)>,
     server_settings: String,
     without_enforcement: bool,
+    tls_settings: String,
     without_resolver: bool,
     identity_provider: Option<String>,
     audit: Option<String>,
@@ -37,6 +38,13 @@ impl Options {
     pub fn server_settings(mut self, lines: &str) -> Self {
         self.server_settings.push_str(lines);
         self.server_settings.push('\n');
+        self
+    }
+
+    /// More lines of the section `server.tls`.
+    pub fn tls_settings(mut self, lines: &str) -> Self {
+        self.tls_settings.push_str(lines);
+        self.tls_settings.push('\n');
         self
     }
 
@@ -89,7 +97,7 @@ listen = "127.0.0.1:{port}"
 [server.tls]
 certificate = "{certificate}"
 private_key = "{private_key}"
-
+{tls_settings}
 [storage]
 file = "keywright.db"
 
@@ -116,6 +124,7 @@ filter = "trace"
 format = "json"
 "#,
             server_settings = self.server_settings,
+            tls_settings = self.tls_settings,
             certificate = key("server.pem"),
             private_key = key("server-key.pem"),
             encryption_key = key("encryption.key"),

@@ -13,7 +13,7 @@ use reqwest::{Certificate, Client, Method, RequestBuilder, header};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{Answer, Options, key_file};
+use crate::{Answer, Caller, Options, key_file, mint::Mint};
 
 /// A server that runs until it is dropped.
 pub struct Server {
@@ -121,17 +121,25 @@ impl Server {
 
     /// Sends a request.
     pub async fn send(&self, request: RequestBuilder) -> Answer {
-        let response = request.send().await.unwrap();
-        let headers = response
-            .headers()
-            .iter()
-            .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
-            .collect();
-        Answer {
-            status: response.status().as_u16(),
-            headers,
-            body: response.text().await.unwrap(),
-        }
+        Answer::to(request).await
+    }
+
+    /// A client of the server's own identity provider that acts for itself, whether the provider knows it or not.
+    pub async fn as_client(&self, client_id: &str) -> Caller {
+        let mint = Mint::of(self).await;
+        let token = mint.token(&mint.client_claims(client_id));
+        self.caller(format!("uaa-client:{client_id}"), token)
+    }
+
+    /// A user of the server's own identity provider, by its id, whether the provider knows it or not.
+    pub async fn as_user(&self, user_id: &str) -> Caller {
+        let mint = Mint::of(self).await;
+        let token = mint.token(&mint.user_claims(user_id));
+        self.caller(format!("uaa-user:{user_id}"), token)
+    }
+
+    fn caller(&self, actor: String, token: String) -> Caller {
+        Caller::new(self.client.clone(), self.base_url.clone(), actor, token)
     }
 
     /// GET with the token, and with the content type that clients always send.
@@ -163,14 +171,27 @@ impl Server {
             .header(header::CONTENT_TYPE, "application/json")
     }
 
+    /// Tells the server to read its TLS files again, and waits until it says how that went: the line of its log.
+    pub async fn reload_tls_files(&self) -> String {
+        let told = |log: &str| -> Vec<String> {
+            let lines = log.lines().filter(|line| line.contains("the TLS files"));
+            lines.map(str::to_owned).collect()
+        };
+        let before = told(&self.log()).len();
+        self.signal("HUP");
+        for _ in 0..READY_POLLS_MAX {
+            if let Some(line) = told(&self.log()).get(before) {
+                return line.clone();
+            }
+            tokio::time::sleep(READY_POLL).await;
+        }
+        panic!("the server did not read its TLS files again");
+    }
+
     /// Sends the signal to end, waits until the process has, and returns the folder. Meanwhile the client goes on
     /// answering, without which the server would not know that its connections are idle.
     pub async fn stop(mut self) -> TempDir {
-        let status = Command::new("kill")
-            .arg(self.child.id().to_string())
-            .status()
-            .unwrap();
-        assert!(status.success());
+        self.signal("TERM");
         for _ in 0..READY_POLLS_MAX {
             if let Some(status) = self.child.try_wait().unwrap() {
                 assert!(status.success(), "the server ended with {status}");
@@ -186,6 +207,14 @@ impl Server {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         std::mem::replace(&mut self.directory, TempDir::new().unwrap())
+    }
+
+    fn signal(&self, name: &str) {
+        let status = Command::new("kill")
+            .args(["-s", name, &self.child.id().to_string()])
+            .status()
+            .unwrap();
+        assert!(status.success());
     }
 
     async fn log_in(&self) -> String {

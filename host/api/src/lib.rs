@@ -10,8 +10,8 @@
 //! - [`audit`] writes down who touched what;
 //! - `telemetry.rs` gives each request its id, its span and its line in the access log.
 //!
-//! To add a verb: write its file, mount it in `router.rs`, and, when a failure has another status there than elsewhere,
-//! add a case to `response::Endpoint`.
+//! To add a verb: write its file, put it into the list of routes in `router.rs` with what its caller needs, and, when a
+//! failure has another status there than elsewhere, add a case to `response::Endpoint`. A test asks for a request to each.
 
 mod api;
 pub mod audit;
@@ -20,6 +20,7 @@ mod connection;
 pub mod development_identity;
 mod request;
 mod response;
+mod route;
 mod router;
 mod routes;
 mod telemetry;
@@ -28,4 +29,5 @@ pub use api::{Api, Information, Limits};
 /// What [`router`] makes: a service for each connection to clone.
 pub use axum::Router;
 pub use connection::Connection;
-pub use router::router;
+pub use route::{Access, Route};
+pub use router::{router, routes};

@@ -9,17 +9,21 @@ use hyper_util::{
     service::TowerToHyperService,
 };
 use keywright_api::{Connection, Router};
-use rustls::ServerConfig;
 use tokio::{
     net::{TcpListener, TcpStream},
     signal::unix::{SignalKind, signal},
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
 };
-use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tokio_rustls::server::TlsStream;
 use tower::util::MapRequest;
 
-use crate::{config::ServerSection, started::StartRefused, tls, wiring::Served};
+use crate::{
+    config::ServerSection,
+    started::StartRefused,
+    tls::{self, Tls},
+    wiring::Served,
+};
 
 /// Answers requests until the process is told to end, then lets those under way finish.
 pub(crate) async fn serve(served: Served, config: &ServerSection) -> Result<(), StartRefused> {
@@ -56,7 +60,7 @@ pub(crate) async fn serve(served: Served, config: &ServerSection) -> Result<(), 
 
 /// The connections that are open.
 struct Connections {
-    acceptor: TlsAcceptor,
+    tls: Arc<Tls>,
     router: Router,
     protocol: Arc<auto::Builder<TokioExecutor>>,
     graceful: GracefulShutdown,
@@ -65,7 +69,7 @@ struct Connections {
 }
 
 impl Connections {
-    fn new(tls: Arc<ServerConfig>, router: Router, config: &ServerSection) -> Self {
+    fn new(tls: Arc<Tls>, router: Router, config: &ServerSection) -> Self {
         let mut protocol = auto::Builder::new(TokioExecutor::new());
         protocol
             .http1()
@@ -76,7 +80,7 @@ impl Connections {
             .timer(TokioTimer::new())
             .max_concurrent_streams(config.streams_per_connection_max);
         Self {
-            acceptor: TlsAcceptor::from(tls),
+            tls,
             router,
             protocol: Arc::new(protocol),
             graceful: GracefulShutdown::new(),
@@ -101,7 +105,7 @@ impl Connections {
     }
 
     fn spawn(&self, stream: TcpStream, peer: SocketAddr, place: OwnedSemaphorePermit) {
-        let acceptor = self.acceptor.clone();
+        let acceptor = self.tls.acceptor();
         let protocol = Arc::clone(&self.protocol);
         let watcher = self.graceful.watcher();
         let router = self.router.clone();

@@ -23,7 +23,6 @@ use keywright_core::{
 use keywright_crypto::X509Certificates;
 use keywright_runtime::{Runtime, RuntimeConfig, SystemRandom};
 use keywright_storage::{SqliteDatabase, SqliteOptions};
-use rustls::ServerConfig;
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
@@ -33,13 +32,13 @@ use crate::{
     development::{Announcement, IDENTITY_PATH},
     keys,
     started::StartRefused,
-    tls,
+    tls::Tls,
 };
 
 /// What the listener serves.
 pub(crate) struct Served {
     /// TLS.
-    pub(crate) tls: Arc<ServerConfig>,
+    pub(crate) tls: Arc<Tls>,
     /// What answers requests.
     pub(crate) router: Router,
     /// What is said once the listener is there.
@@ -55,7 +54,8 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
     tracing::info!(keywright.version = env!("CARGO_PKG_VERSION"), "starting");
     // Whoever else of this process speaks TLS must use the same provider; a second installation changes nothing.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let tls = tls::server_config(&config.server.tls)?;
+    let tls = Arc::new(Tls::load(&config.server.tls)?);
+    tls.reload_on_hangup()?;
     let certificate_settings = config.certificates.settings()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let development_identity = development_identity(config, &clock)?;

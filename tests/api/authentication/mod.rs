@@ -4,6 +4,7 @@ mod claims;
 mod development_identity;
 mod forgery;
 mod header;
-mod mint;
 mod provider;
 mod static_key;
+
+use keywright_harness::mint;

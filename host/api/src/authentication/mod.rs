@@ -1,11 +1,14 @@
 //! Who is asking.
 //!
-//! `authenticate` stands around every route that is not open. It finds the caller's [`Actor`] by one means after the
-//! other, of which there is one so far: a bearer token, checked by a [`TokenVerifier`]. A further means is a module
-//! beside `bearer.rs` that makes an [`Actor`] out of what it finds, and a step in `identify`.
+//! `authenticate` stands around every route that is not open. It finds the caller's [`Identity`], by one means after the
+//! other: a client certificate, which the listener has verified, and a bearer token, checked by a [`TokenVerifier`]. What
+//! is presented must be good, each of it; where both are, the token decides who is asking. A further means is a module
+//! beside these two that makes an [`Identity`] out of what it finds, and a step in `identify`.
 
 mod bearer;
 mod claims;
+mod client_certificate;
+mod identity;
 mod identity_provider;
 mod provider_keys;
 mod token_verifier;
@@ -29,12 +32,10 @@ pub use trusted_keys::KeyRefused;
 pub(crate) use bearer::bearer_token;
 pub(crate) use claims::TokenRefused;
 
-use keywright_core::{
-    authorization::{Authentication, Caller},
-    permission::Actor,
-};
+use keywright_core::{authorization::Caller, permission::Actor};
 
-use crate::Api;
+use crate::{Api, Connection};
+use identity::Identity;
 
 /// Lets only those pass who are known, and says who they are: in the request's extensions and in its span.
 pub(crate) async fn authenticate(
@@ -42,20 +43,40 @@ pub(crate) async fn authenticate(
     mut request: Request,
     next: Next,
 ) -> Response {
-    match identify(&api, request.headers()).await {
-        Ok(actor) => {
-            tracing::Span::current().record("actor", actor.as_str());
-            let subject = actor.as_str().to_owned();
-            let caller = Caller::new(actor, Authentication::Token { subject });
+    let connection = request.extensions().get::<Connection>().cloned();
+    match identify(&api, connection.as_ref(), request.headers()).await {
+        Ok(identity) => {
+            tracing::Span::current().record("actor", identity.actor.as_str());
+            let caller = Caller::new(identity.actor, identity.authentication);
             request.extensions_mut().insert(Arc::new(caller));
             next.run(request).await
         }
-        Err(refused) => refused.into_response(),
+        Err(refused) => refused,
     }
 }
 
-async fn identify(api: &Api, headers: &HeaderMap) -> Result<Actor, TokenRefused> {
-    let token = bearer_token(headers)?;
+async fn identify(
+    api: &Api,
+    connection: Option<&Connection>,
+    headers: &HeaderMap,
+) -> Result<Identity, Response> {
+    let holder = connection
+        .and_then(|connection| connection.client_certificate.as_deref())
+        .map(client_certificate::identity)
+        .transpose()
+        .map_err(IntoResponse::into_response)?;
+    let bearer = match bearer_token(headers) {
+        Ok(token) => verify(api, token).await,
+        Err(refused) => Err(refused),
+    };
+    match (bearer, holder) {
+        (Ok(actor), _) => Ok(Identity::of_token(actor)),
+        (Err(TokenRefused::Absent), Some(holder)) => Ok(holder),
+        (Err(refused), _) => Err(refused.into_response()),
+    }
+}
+
+async fn verify(api: &Api, token: &str) -> Result<Actor, TokenRefused> {
     match &api.token_verifier {
         Some(verifier) => verifier.verify(token).await,
         None => Err(TokenRefused::Invalid("no tokens are accepted here")),

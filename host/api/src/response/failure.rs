@@ -73,6 +73,14 @@ impl ApiFailure {
         }
     }
 
+    /// A failure of authentication that is not the token's: words for people, and the scheme that would do.
+    pub(crate) fn unidentified(error: &'static str) -> Self {
+        Self {
+            challenge: Some("Bearer"),
+            ..Self::new(StatusCode::UNAUTHORIZED, error)
+        }
+    }
+
     /// Something that the server needs is away for now.
     pub(crate) fn unavailable(error: &'static str, retry_after: Duration) -> Self {
         Self {

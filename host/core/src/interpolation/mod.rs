@@ -7,8 +7,6 @@ mod splice;
 
 use std::{collections::HashMap, sync::Arc};
 
-use futures_util::future::join;
-
 use crate::{
     Failure, Secret,
     authorization::Caller,
@@ -65,20 +63,21 @@ impl Interpolation {
         caller: &Caller,
         references: &[Reference],
     ) -> Result<HashMap<String, Secret>, Failure> {
-        let mut names: Vec<LookupName> = references
+        let in_order: Vec<LookupName> = references
             .iter()
             .map(|reference| LookupName::new(&reference.name))
             .collect();
-        let in_order = names.clone();
+        let credentials = &self.credentials;
+        let rules = credentials.authorization.rules_of(caller).await?;
+        // Nothing is read from the first on that the caller may not: how long that takes would tell that it is there.
+        let mut names: Vec<LookupName> = in_order
+            .iter()
+            .take_while(|name| rules.allow(Operation::Read, name.asked()))
+            .cloned()
+            .collect();
         names.sort_unstable_by(|one, other| one.folded().cmp(other.folded()));
         names.dedup();
-        let credentials = &self.credentials;
-        let (rules, stored) = join(
-            credentials.authorization.rules_of(caller),
-            credentials.repository.newest_by_names(&names),
-        )
-        .await;
-        let (rules, stored) = (rules?, stored?);
+        let stored = credentials.repository.newest_by_names(&names).await?;
         let mut by_name: HashMap<String, _> = stored
             .into_iter()
             .map(|version| (version.name.lookup().folded().to_owned(), version))

@@ -74,7 +74,7 @@ pub(crate) struct Config {
 pub(crate) struct ServerSection {
     /// The address and port to listen on.
     pub(crate) listen: SocketAddr,
-    /// The server's certificate.
+    /// The server's certificate, and its clients'.
     pub(crate) tls: TlsConfig,
     /// The largest body of a request, in bytes.
     #[serde(default = "defaults::request_bytes_max")]
@@ -99,14 +99,25 @@ pub(crate) struct ServerSection {
     pub(crate) shutdown_seconds_max: u64,
 }
 
-/// The server's certificate.
-#[derive(Debug, Deserialize)]
+/// The server's certificate, and its clients'.
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TlsConfig {
     /// The certificate chain, PEM, the server's own certificate first.
     pub(crate) certificate: PathBuf,
     /// Its private key, PEM: PKCS#8, PKCS#1 or SEC1.
     pub(crate) private_key: PathBuf,
+    /// The authorities whose clients may prove who they are by a certificate, PEM, one after the other. Without them, no
+    /// client is asked for one.
+    pub(crate) client_authorities: Option<PathBuf>,
+}
+
+impl TlsConfig {
+    fn files_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
+        [&mut self.certificate, &mut self.private_key]
+            .into_iter()
+            .chain(&mut self.client_authorities)
+    }
 }
 
 /// Where credentials are kept.
@@ -191,8 +202,7 @@ impl Config {
     /// Makes relative paths relative to the configuration's folder.
     fn resolve_paths(&mut self, folder: &Path) {
         let resolve = |path: &mut PathBuf| *path = folder.join(&*path);
-        resolve(&mut self.server.tls.certificate);
-        resolve(&mut self.server.tls.private_key);
+        self.server.tls.files_mut().for_each(resolve);
         resolve(&mut self.storage.file);
         resolve(&mut self.plugins.cache_directory);
         self.generators

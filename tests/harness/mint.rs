@@ -1,11 +1,5 @@
 //! Makes tokens with the test servers' signing key, and such as only look like it.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a test ends when a token can't be made"
-)]
-
 use std::{
     fs,
     time::{SystemTime, UNIX_EPOCH},
@@ -13,19 +7,20 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, EncodingKey, crypto};
-use keywright_harness::{Answer, Server, key_file};
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::{Answer, Server, key_file};
+
 /// What a server's identity provider signs with.
-pub(super) struct Mint {
+pub struct Mint {
     issuer: String,
     key_id: String,
 }
 
 impl Mint {
     /// That of this server's own identity provider.
-    pub(super) async fn of(server: &Server) -> Self {
+    pub async fn of(server: &Server) -> Self {
         let get = |path| server.send(server.request(Method::GET, path));
         let discovery = get("/identity/.well-known/openid-configuration")
             .await
@@ -39,12 +34,12 @@ impl Mint {
     }
 
     /// The header of a token that is accepted.
-    pub(super) fn header(&self) -> Value {
+    pub fn header(&self) -> Value {
         json!({"alg": "RS256", "typ": "JWT", "kid": self.key_id})
     }
 
     /// The claims of a token that is accepted.
-    pub(super) fn claims(&self) -> Value {
+    pub fn claims(&self) -> Value {
         let now = seconds_since_epoch();
         json!({
             "iss": self.issuer,
@@ -59,7 +54,7 @@ impl Mint {
     }
 
     /// The claims of a token that is accepted, with one claim changed, or absent when it is to be null.
-    pub(super) fn claims_with(&self, claim: &str, value: Value) -> Value {
+    pub fn claims_with(&self, claim: &str, value: Value) -> Value {
         let mut claims = self.claims();
         if value.is_null() {
             claims.as_object_mut().unwrap().remove(claim);
@@ -69,53 +64,63 @@ impl Mint {
         claims
     }
 
+    /// The claims of a token for this client, acting for itself.
+    pub fn client_claims(&self, client_id: &str) -> Value {
+        let mut claims = self.claims_with("client_id", json!(client_id));
+        claims["sub"] = json!(client_id);
+        claims
+    }
+
+    /// The claims of a token for this user, who logged in with a password.
+    pub fn user_claims(&self, user_id: &str) -> Value {
+        let mut claims = self.claims_with("grant_type", json!("password"));
+        claims["sub"] = json!(user_id);
+        claims["user_id"] = json!(user_id);
+        claims
+    }
+
     /// A token with these claims, signed as the provider does.
-    pub(super) fn token(&self, claims: &Value) -> String {
+    pub fn token(&self, claims: &Value) -> String {
         sign(&self.header(), claims, Algorithm::RS256, &signing_key())
     }
 }
 
 /// The key that the provider signs with.
-pub(super) fn signing_key() -> EncodingKey {
+pub fn signing_key() -> EncodingKey {
     rsa_key("token-signing-key.pem")
 }
 
 /// A key that no server trusts.
-pub(super) fn other_key() -> EncodingKey {
+pub fn other_key() -> EncodingKey {
     rsa_key("other-signing-key.pem")
 }
 
 /// Signs any header and claims with any algorithm, whether they fit or not.
-pub(super) fn sign(
-    header: &Value,
-    claims: &Value,
-    algorithm: Algorithm,
-    key: &EncodingKey,
-) -> String {
+pub fn sign(header: &Value, claims: &Value, algorithm: Algorithm, key: &EncodingKey) -> String {
     let message = format!("{}.{}", encode(header), encode(claims));
     let signature = crypto::sign(message.as_bytes(), key, algorithm).unwrap();
     format!("{message}.{signature}")
 }
 
 /// One part of a token.
-pub(super) fn encode(part: &Value) -> String {
+pub fn encode(part: &Value) -> String {
     URL_SAFE_NO_PAD.encode(part.to_string())
 }
 
 /// The claims of a token, which are not checked.
-pub(super) fn claims_of(token: &str) -> Value {
+pub fn claims_of(token: &str) -> Value {
     let claims = token.split('.').nth(1).unwrap();
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).unwrap()).unwrap()
 }
 
 /// What a server answers to this token.
-pub(super) async fn present(server: &Server, token: &str) -> Answer {
+pub async fn present(server: &Server, token: &str) -> Answer {
     let request = server.request(Method::GET, "/version").bearer_auth(token);
     server.send(request).await
 }
 
 /// The time, in seconds since 1970.
-pub(super) fn seconds_since_epoch() -> i64 {
+pub fn seconds_since_epoch() -> i64 {
     let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     elapsed.as_secs().try_into().unwrap()
 }

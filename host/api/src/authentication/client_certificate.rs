@@ -1,0 +1,165 @@
+//! The identity that a client certificate proves, and what a caller hears whose certificate proves none.
+//!
+//! The listener has verified the certificate before: its chain, its validity, and that the client has its key. Here it is
+//! told whose it is, and whether it is meant for clients at all.
+
+use axum::response::{IntoResponse, Response};
+use keywright_core::{
+    authorization::Authentication, certificate::ClientCertificateFacts, permission::Actor,
+};
+use uuid::Uuid;
+
+use super::identity::Identity;
+use crate::response::ApiFailure;
+
+/// Why a client certificate does not let its holder pass. A token beside it changes nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ClientCertificateRefused {
+    /// Several of its Organization Units are identities, and not the same.
+    Ambiguous,
+    /// None of its Organization Units is an identity.
+    NoIdentity,
+    /// It is not meant for the authentication of clients.
+    Purpose,
+}
+
+/// Whose certificate it is: the one of its Organization Units that is `app:` and a version 4 UUID.
+///
+/// # Errors
+/// When there is none, when there are several, or when the certificate is not meant for clients.
+pub(super) fn identity(
+    certificate: &ClientCertificateFacts,
+) -> Result<Identity, ClientCertificateRefused> {
+    if !certificate.is_for_client_authentication {
+        return Err(ClientCertificateRefused::Purpose);
+    }
+    let units = certificate.organization_units.iter();
+    let mut identities = units.filter_map(|unit| Some((unit, application_id(unit)?)));
+    let (unit, id) = identities
+        .next()
+        .ok_or(ClientCertificateRefused::NoIdentity)?;
+    if identities.any(|(_, other)| other != id) {
+        return Err(ClientCertificateRefused::Ambiguous);
+    }
+    Ok(Identity {
+        actor: Actor::application(id),
+        authentication: Authentication::ClientCertificate {
+            subject: unit.clone(),
+        },
+    })
+}
+
+/// The id in it, when the whole of it is `app:` and the text of a UUID (RFC 9562) in lower case whose version is 4. The
+/// variant is not looked at, as it is not by the platforms that issue such certificates.
+fn application_id(unit: &str) -> Option<Uuid> {
+    let text = unit.strip_prefix("app:")?;
+    let has_form = text.len() == UUID_FORM.len()
+        && text.bytes().zip(UUID_FORM).all(|(digit, form)| match form {
+            b'x' => matches!(digit, b'0'..=b'9' | b'a'..=b'f'),
+            fixed => digit == *fixed,
+        });
+    has_form.then(|| Uuid::try_parse(text).ok()).flatten()
+}
+
+impl IntoResponse for ClientCertificateRefused {
+    fn into_response(self) -> Response {
+        tracing::debug!(reason = ?self, "client certificate refused");
+        ApiFailure::unidentified(match self {
+            Self::Ambiguous => "the client certificate names more than one identity",
+            Self::NoIdentity => {
+                "the client certificate provides no valid identity: none of its organization units is app: and a version 4 \
+                 UUID in lower case"
+            }
+            Self::Purpose => {
+                "the client certificate is not meant for client use: its extended key usage does not name client \
+                 authentication"
+            }
+        })
+        .into_response()
+    }
+}
+
+/// An `x` is a digit; anything else stands for itself.
+const UUID_FORM: &[u8; 36] = b"xxxxxxxx-xxxx-4xxx-xxxx-xxxxxxxxxxxx";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNIT: &str = "app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55";
+
+    fn refused(units: &[&str]) -> ClientCertificateRefused {
+        identity(&certificate(units)).unwrap_err()
+    }
+
+    fn certificate(units: &[&str]) -> ClientCertificateFacts {
+        ClientCertificateFacts {
+            organization_units: units.iter().map(|unit| (*unit).to_owned()).collect(),
+            is_for_client_authentication: true,
+        }
+    }
+
+    #[test]
+    fn the_actor_is_named_after_the_organization_unit_that_is_an_identity() {
+        for units in [
+            &[UNIT][..],
+            &[UNIT, UNIT],
+            &["organization:x", "space:y", UNIT],
+            &[UNIT, "app:x"],
+        ] {
+            let identity = identity(&certificate(units)).unwrap();
+            assert_eq!(identity.actor.as_str(), format!("mtls-{UNIT}"));
+            let subject = UNIT.to_owned();
+            let proof = Authentication::ClientCertificate { subject };
+            assert_eq!(identity.authentication, proof);
+        }
+    }
+
+    #[test]
+    fn an_organization_unit_that_is_not_wholly_an_identity_is_none() {
+        for unit in [
+            "",
+            "app:",
+            "0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55",
+            "app: 0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55",
+            "App:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55",
+            "app:0D8C5E9E-0a0f-4f9d-8b1f-2c1f0f1d3a55",
+            "app:0d8c5e9e-0a0f-1f9d-8b1f-2c1f0f1d3a55",
+            "app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a5",
+            "app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55 ",
+            "app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55\0",
+            "app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55\n",
+            "app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a5g",
+            "app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a5\u{666}",
+            "app:0d8c5e9e00a0f-4f9d-8b1f-2c1f0f1d3a55",
+            "app:0d8c5e9e0a0f4f9d8b1f2c1f0f1d3a55",
+            "xapp:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55",
+            "space:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55",
+        ] {
+            assert_eq!(refused(&[unit]), ClientCertificateRefused::NoIdentity);
+        }
+        assert_eq!(refused(&[]), ClientCertificateRefused::NoIdentity);
+    }
+
+    #[test]
+    fn two_identities_are_none() {
+        let other = "app:1d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55";
+        assert_eq!(refused(&[UNIT, other]), ClientCertificateRefused::Ambiguous);
+        let all = [UNIT, "space:y", UNIT, other];
+        assert_eq!(refused(&all), ClientCertificateRefused::Ambiguous);
+    }
+
+    #[test]
+    fn a_certificate_that_is_not_for_clients_is_refused_whoever_it_names() {
+        for units in [&[UNIT][..], &[], &["app:x"]] {
+            let certificate = ClientCertificateFacts {
+                is_for_client_authentication: false,
+                ..certificate(units)
+            };
+            assert_eq!(
+                identity(&certificate),
+                Err(ClientCertificateRefused::Purpose)
+            );
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The server's own TLS: its certificate, and the authorities whose clients it knows.
+//!
+//! All of it comes from files, which are read again at each SIGHUP: handshakes from then on use what is new, and connections
+//! that are open go on. Files that can't be used leave what was read before in place.
+
+mod client_verifier;
+mod files;
+
+use std::sync::Arc;
+
+use keywright_core::certificate::ClientCertificateFacts;
+use keywright_crypto::client_certificate_facts;
+use rustls::{
+    RootCertStore, ServerConfig, ServerConnection,
+    crypto::CryptoProvider,
+    server::{NoServerSessionStorage, WebPkiClientVerifier, danger::ClientCertVerifier},
+};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::watch,
+    task::spawn_blocking,
+};
+use tokio_rustls::TlsAcceptor;
+
+use crate::{config::TlsConfig, started::StartRefused};
+use client_verifier::ClientVerifier;
+
+/// What handshakes are made with.
+pub(crate) struct Tls {
+    files: TlsConfig,
+    current: watch::Sender<Arc<ServerConfig>>,
+}
+
+impl Tls {
+    /// Reads the files.
+    pub(crate) fn load(files: &TlsConfig) -> Result<Self, StartRefused> {
+        Ok(Self {
+            files: files.clone(),
+            current: watch::Sender::new(Arc::new(server_config(files)?)),
+        })
+    }
+
+    /// What the next handshake is made with.
+    pub(crate) fn acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from(Arc::clone(&self.current.borrow()))
+    }
+
+    /// Reads the files again whenever the process is told to by SIGHUP.
+    pub(crate) fn reload_on_hangup(self: &Arc<Self>) -> Result<(), StartRefused> {
+        let mut hangup = signal(SignalKind::hangup())
+            .map_err(|cause| StartRefused::while_doing("listening for SIGHUP", cause))?;
+        let tls = Arc::clone(self);
+        tokio::spawn(async move {
+            while hangup.recv().await.is_some() {
+                let tls = Arc::clone(&tls);
+                if spawn_blocking(move || tls.reload()).await.is_err() {
+                    tracing::error!("reading the TLS files again ended early");
+                }
+            }
+        });
+        Ok(())
+    }
+
+    fn reload(&self) {
+        match server_config(&self.files) {
+            Ok(config) => {
+                self.current.send_replace(Arc::new(config));
+                tracing::info!("the TLS files were read again: new connections use them");
+            }
+            Err(refused) => {
+                tracing::error!(
+                    error = refused.with_causes(),
+                    "the TLS files can't be used: new connections use what was read before"
+                );
+            }
+        }
+    }
+}
+
+/// What the certificate says that the client of a session has presented, if it has. Of one that can't be read, nothing is
+/// known: it identifies nobody.
+pub(crate) fn client_certificate(
+    session: &ServerConnection,
+) -> Option<Arc<ClientCertificateFacts>> {
+    let certificate = session.peer_certificates()?.first()?;
+    Some(Arc::new(
+        client_certificate_facts(certificate).unwrap_or_default(),
+    ))
+}
+
+/// TLS 1.2 and 1.3, with HTTP/2 and HTTP/1.1 offered.
+fn server_config(files: &TlsConfig) -> Result<ServerConfig, StartRefused> {
+    let chain = files::certificates("the TLS certificate", &files.certificate)?;
+    let key = files::private_key(&files.private_key)?;
+    let authorities = files.client_authorities.as_deref();
+    let authorities = authorities.map(files::client_authorities).transpose()?;
+    let knows_clients = authorities.is_some();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let verifier = client_verifier(authorities, &provider);
+    let mut server = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|cause| StartRefused::while_doing("choosing TLS versions", cause))?
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(chain, key)
+        .map_err(|cause| {
+            StartRefused::file("using the TLS certificate", &files.certificate, cause)
+        })?;
+    server.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    if knows_clients {
+        refuse_resumption(&mut server);
+    }
+    Ok(server)
+}
+
+fn client_verifier(
+    authorities: Option<RootCertStore>,
+    provider: &CryptoProvider,
+) -> Arc<dyn ClientCertVerifier> {
+    match authorities {
+        Some(authorities) => Arc::new(ClientVerifier::new(
+            authorities,
+            provider.signature_verification_algorithms,
+        )),
+        None => WebPkiClientVerifier::no_client_auth(),
+    }
+}
+
+/// A session that is resumed brings its client certificate along and is not verified again, so one that has expired since
+/// would still be taken. Each connection is therefore a handshake of its own.
+fn refuse_resumption(server: &mut ServerConfig) {
+    server.session_storage = Arc::new(NoServerSessionStorage {});
+    server.send_tls13_tickets = 0;
+}

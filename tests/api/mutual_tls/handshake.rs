@@ -1,0 +1,331 @@
+//! Which certificates fail the handshake itself, and with which alert.
+
+use std::fs;
+
+use keywright_harness::key_file;
+use rcgen::{
+    BasicConstraints, CustomExtension,
+    ExtendedKeyUsagePurpose::{Any, ClientAuth, ServerAuth},
+    GeneralSubtree, IsCa, NameConstraints, date_time_ymd,
+};
+use rustls::AlertDescription;
+
+use super::{
+    caller::{Caller, VERSIONS},
+    expect::{ACTOR, Meets, UNIT, assert_meets, server_knowing},
+    issued::{Authority, Contents, Holder},
+};
+
+const UNKNOWN_AUTHORITY: Meets = Meets::Alert(AlertDescription::UnknownCA);
+const CERTIFICATE_UNKNOWN: Meets = Meets::Alert(AlertDescription::CertificateUnknown);
+
+#[tokio::test]
+async fn a_certificate_of_no_trusted_authority_fails_the_handshake() {
+    let authority = Authority::root("clients");
+    let server = server_knowing(&[&authority]).await;
+    let contents = Contents::of_client(&[&[UNIT]]);
+    let other = Authority::root("others");
+    let namesake = Authority::root("clients");
+    let server_certificate = fs::read_to_string(key_file("server.pem")).unwrap();
+    let server_key = fs::read_to_string(key_file("server-key.pem")).unwrap();
+    for (what, holder, expected) in [
+        ("its own", authority.issue(&contents), Meets::Actor(ACTOR)),
+        (
+            "another authority's",
+            other.issue(&contents),
+            UNKNOWN_AUTHORITY,
+        ),
+        (
+            "another authority's, which is sent along",
+            other.issue(&contents).sending(&other),
+            UNKNOWN_AUTHORITY,
+        ),
+        (
+            "signed by itself",
+            contents.self_signed(),
+            UNKNOWN_AUTHORITY,
+        ),
+        (
+            "of the authority that signed the server's own",
+            Holder::of_pem(&server_certificate, &server_key),
+            UNKNOWN_AUTHORITY,
+        ),
+        (
+            "another authority's of the same name",
+            namesake.issue(&contents),
+            Meets::Alert(AlertDescription::DecryptError),
+        ),
+    ] {
+        assert_meets(&server, what, &holder, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_not_valid_now_is_unknown() {
+    let authority = Authority::root("clients");
+    let server = server_knowing(&[&authority]).await;
+    let contents = || Contents::of_client(&[&[UNIT]]);
+    for (what, contents, expected) in [
+        (
+            "valid",
+            contents().with(|parameters| {
+                parameters.not_before = date_time_ymd(2020, 1, 1);
+                parameters.not_after = date_time_ymd(2200, 1, 1);
+            }),
+            Meets::Actor(ACTOR),
+        ),
+        (
+            "expired",
+            contents().with(|parameters| parameters.not_after = date_time_ymd(2021, 1, 1)),
+            CERTIFICATE_UNKNOWN,
+        ),
+        (
+            "not valid yet",
+            contents().with(|parameters| parameters.not_before = date_time_ymd(2200, 1, 1)),
+            CERTIFICATE_UNKNOWN,
+        ),
+        (
+            "expired before it began",
+            contents().with(|parameters| {
+                parameters.not_before = date_time_ymd(2200, 1, 1);
+                parameters.not_after = date_time_ymd(2020, 1, 1);
+            }),
+            CERTIFICATE_UNKNOWN,
+        ),
+    ] {
+        assert_meets(&server, what, &authority.issue(&contents), expected);
+    }
+}
+
+#[tokio::test]
+async fn an_expired_certificate_of_a_stranger_does_not_pass_either() {
+    let authority = Authority::root("clients");
+    let server = server_knowing(&[&authority]).await;
+    let expired = Contents::of_client(&[&[UNIT]])
+        .with(|parameters| parameters.not_after = date_time_ymd(2021, 1, 1));
+    let holder = Authority::root("others").issue(&expired);
+    assert_meets(&server, "a stranger's", &holder, CERTIFICATE_UNKNOWN);
+}
+
+#[tokio::test]
+async fn a_chain_must_be_sent_up_to_a_trusted_authority() {
+    let root = Authority::root("clients");
+    let middle = root.below("middle", &[]);
+    let lower = middle.below("lower", &[]);
+    let server = server_knowing(&[&root]).await;
+    let contents = Contents::of_client(&[&[UNIT]]);
+    for (what, holder, expected) in [
+        (
+            "one, sent",
+            middle.issue(&contents).sending(&middle),
+            Meets::Actor(ACTOR),
+        ),
+        ("one, not sent", middle.issue(&contents), UNKNOWN_AUTHORITY),
+        (
+            "two, both sent",
+            lower.issue(&contents).sending(&lower).sending(&middle),
+            Meets::Actor(ACTOR),
+        ),
+        (
+            "two, in the other order",
+            lower.issue(&contents).sending(&middle).sending(&lower),
+            Meets::Actor(ACTOR),
+        ),
+        (
+            "two, and the root besides",
+            lower
+                .issue(&contents)
+                .sending(&lower)
+                .sending(&middle)
+                .sending(&root),
+            Meets::Actor(ACTOR),
+        ),
+        (
+            "two, the lower sent",
+            lower.issue(&contents).sending(&lower),
+            UNKNOWN_AUTHORITY,
+        ),
+        (
+            "two, the upper sent",
+            lower.issue(&contents).sending(&middle),
+            UNKNOWN_AUTHORITY,
+        ),
+    ] {
+        assert_meets(&server, what, &holder, expected);
+    }
+}
+
+#[tokio::test]
+async fn an_authority_below_a_trusted_one_may_be_trusted_by_itself() {
+    let root = Authority::root("root");
+    let middle = root.below("middle", &[]);
+    let server = server_knowing(&[&middle]).await;
+    let contents = Contents::of_client(&[&[UNIT]]);
+    let below = middle.issue(&contents);
+    assert_meets(&server, "below it", &below, Meets::Actor(ACTOR));
+    let above = root.issue(&contents);
+    assert_meets(&server, "above it", &above, UNKNOWN_AUTHORITY);
+}
+
+#[tokio::test]
+async fn an_authority_in_between_must_be_one_for_clients() {
+    let root = Authority::root("clients");
+    let server = server_knowing(&[&root]).await;
+    let contents = Contents::of_client(&[&[UNIT]]);
+    for (what, purposes, expected) in [
+        ("unrestricted", &[][..], Meets::Actor(ACTOR)),
+        ("for clients", &[ClientAuth], Meets::Actor(ACTOR)),
+        ("for both", &[ServerAuth, ClientAuth], Meets::Actor(ACTOR)),
+        ("for any purpose", &[Any], Meets::Actor(ACTOR)),
+        ("for servers", &[ServerAuth], UNKNOWN_AUTHORITY),
+    ] {
+        let middle = root.below("middle", purposes);
+        let holder = middle.issue(&contents).sending(&middle);
+        assert_meets(&server, what, &holder, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_client_is_no_authority() {
+    let root = Authority::root("clients");
+    let server = server_knowing(&[&root]).await;
+    let contents = Contents::of_client(&[&[UNIT]]);
+    let as_authority = contents.clone().with(|parameters| {
+        parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    });
+    for (what, holder) in [
+        ("a trusted authority", root.as_holder()),
+        (
+            "an authority below it",
+            root.below("middle", &[ClientAuth]).as_holder(),
+        ),
+        ("an authority with an identity", root.issue(&as_authority)),
+    ] {
+        assert_meets(&server, what, &holder, CERTIFICATE_UNKNOWN);
+    }
+}
+
+#[tokio::test]
+async fn what_a_client_signed_with_its_own_key_is_not_trusted() {
+    let root = Authority::root("clients");
+    let server = server_knowing(&[&root]).await;
+    let client = root.below_with("a client", |parameters| {
+        parameters.is_ca = IsCa::ExplicitNoCa;
+    });
+    let forged = client
+        .issue(&Contents::of_client(&[&[UNIT]]))
+        .sending(&client);
+    assert_meets(&server, "signed by a client", &forged, CERTIFICATE_UNKNOWN);
+}
+
+#[tokio::test]
+async fn a_certificate_without_its_key_proves_nothing() {
+    let authority = Authority::root("clients");
+    let server = server_knowing(&[&authority]).await;
+    let contents = Contents::of_client(&[&[UNIT]]);
+    let stolen = authority.issue(&contents);
+    let stolen = stolen.with_the_key_of(authority.issue(&contents));
+    let refused = Meets::Alert(AlertDescription::DecryptError);
+    assert_meets(&server, "another key", &stolen, refused);
+}
+
+#[tokio::test]
+async fn rules_of_the_chain_are_kept() {
+    let root = Authority::root("clients");
+    let server = server_knowing(&[&root]).await;
+    let contents = Contents::of_client(&[&[UNIT]]);
+    let short = root.below_with("short", |parameters| {
+        parameters.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    });
+    let too_deep = short.below("too deep", &[]);
+    let expired = root.below_with("expired", |parameters| {
+        parameters.not_after = date_time_ymd(2021, 1, 1);
+    });
+    let constrained = root.below_with("constrained", |parameters| {
+        parameters.name_constraints = Some(NameConstraints {
+            permitted_subtrees: vec![GeneralSubtree::DnsName("example.org".to_owned())],
+            excluded_subtrees: Vec::new(),
+        });
+    });
+    let named = |name: &str| {
+        let name = name.to_owned();
+        contents.clone().with(|parameters| {
+            parameters.subject_alt_names = vec![rcgen::SanType::DnsName(name.try_into().unwrap())];
+        })
+    };
+    let unknown_extension = contents.clone().with(|parameters| {
+        let mut extension =
+            CustomExtension::from_oid_content(&[1, 3, 6, 1, 4, 1, 99999, 1], vec![5, 0]);
+        extension.set_criticality(true);
+        parameters.custom_extensions = vec![extension];
+    });
+    for (what, holder, expected) in [
+        (
+            "the longest path",
+            short.issue(&contents).sending(&short),
+            Meets::Actor(ACTOR),
+        ),
+        (
+            "a path one too long",
+            too_deep.issue(&contents).sending(&too_deep).sending(&short),
+            CERTIFICATE_UNKNOWN,
+        ),
+        (
+            "an expired authority in between",
+            expired.issue(&contents).sending(&expired),
+            CERTIFICATE_UNKNOWN,
+        ),
+        (
+            "a name that the authority may give",
+            constrained
+                .issue(&named("a.example.org"))
+                .sending(&constrained),
+            Meets::Actor(ACTOR),
+        ),
+        (
+            "a name that the authority may not give",
+            constrained
+                .issue(&named("example.net"))
+                .sending(&constrained),
+            CERTIFICATE_UNKNOWN,
+        ),
+        (
+            "a critical extension that nobody knows",
+            root.issue(&unknown_extension),
+            CERTIFICATE_UNKNOWN,
+        ),
+    ] {
+        assert_meets(&server, what, &holder, expected);
+    }
+}
+
+#[tokio::test]
+async fn several_authorities_are_trusted() {
+    let authorities = [
+        Authority::root("one"),
+        Authority::root("two"),
+        Authority::root("one"),
+    ];
+    let server = server_knowing(&authorities.each_ref()).await;
+    for authority in &authorities {
+        let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
+        assert_meets(&server, "one of several", &holder, Meets::Actor(ACTOR));
+    }
+}
+
+#[tokio::test]
+async fn no_session_is_resumed_where_certificates_are_verified() {
+    let authority = Authority::root("clients");
+    let server = server_knowing(&[&authority]).await;
+    let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
+    for version in VERSIONS {
+        for holder in [Some(&holder), None] {
+            let caller = Caller::new(holder, version);
+            for _ in 0..3 {
+                let mut connection = caller.connect(&server);
+                connection.get("/health", None).unwrap().expect(200);
+                assert!(!connection.is_resumed());
+            }
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! Whose a certificate is that the handshake took, and what beside it counts.
+
+use rcgen::ExtendedKeyUsagePurpose::{Any, ClientAuth, CodeSigning, ServerAuth};
+use reqwest::Method;
+
+use super::{
+    caller::{Caller, VERSIONS},
+    expect::{ACTOR, Meets, OTHER_UNIT, UNIT, assert_meets, logged_actor, server_knowing},
+    issued::{Authority, Contents},
+};
+
+const NO_IDENTITY: Meets = Meets::Unauthenticated("no valid identity");
+const NOT_FOR_CLIENTS: Meets = Meets::Unauthenticated("not meant for client use");
+
+#[tokio::test]
+async fn the_actor_is_the_organization_unit_that_is_an_identity() {
+    let authority = Authority::root("clients");
+    let server = server_knowing(&[&authority]).await;
+    for (what, units, expected) in [
+        ("alone", &[&[UNIT][..]][..], Meets::Actor(ACTOR)),
+        (
+            "first of several names",
+            &[&[UNIT], &["space:s"], &["organization:o"]],
+            Meets::Actor(ACTOR),
+        ),
+        (
+            "last of several names",
+            &[&["organization:o"], &["space:s"], &[UNIT]],
+            Meets::Actor(ACTOR),
+        ),
+        (
+            "in one name of several values",
+            &[&["organization:o", "space:s", UNIT]],
+            Meets::Actor(ACTOR),
+        ),
+        ("twice the same", &[&[UNIT], &[UNIT]], Meets::Actor(ACTOR)),
+        (
+            "beside what only looks like one",
+            &[&["app:x"], &[UNIT]],
+            Meets::Actor(ACTOR),
+        ),
+        ("none", &[], NO_IDENTITY),
+        ("empty", &[&[""]], NO_IDENTITY),
+        (
+            "another kind",
+            &[&["organization:o", "space:s"]],
+            NO_IDENTITY,
+        ),
+        (
+            "another prefix",
+            &[&["space:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55"]],
+            NO_IDENTITY,
+        ),
+        (
+            "without a prefix",
+            &[&["0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55"]],
+            NO_IDENTITY,
+        ),
+        (
+            "upper-case digits",
+            &[&["app:0D8C5E9E-0A0F-4F9D-8B1F-2C1F0F1D3A55"]],
+            NO_IDENTITY,
+        ),
+        (
+            "upper-case prefix",
+            &[&["APP:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55"]],
+            NO_IDENTITY,
+        ),
+        (
+            "version 1",
+            &[&["app:0d8c5e9e-0a0f-1f9d-8b1f-2c1f0f1d3a55"]],
+            NO_IDENTITY,
+        ),
+        (
+            "version 5",
+            &[&["app:0d8c5e9e-0a0f-5f9d-8b1f-2c1f0f1d3a55"]],
+            NO_IDENTITY,
+        ),
+        (
+            "characters behind",
+            &[&["app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55x"]],
+            NO_IDENTITY,
+        ),
+        (
+            "a line behind",
+            &[&["app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55\nx"]],
+            NO_IDENTITY,
+        ),
+        (
+            "a null character behind",
+            &[&["app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55\0"]],
+            NO_IDENTITY,
+        ),
+        (
+            "text in front",
+            &[&["x app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55"]],
+            NO_IDENTITY,
+        ),
+        (
+            "another name spelled inside",
+            &[&["o, OU=app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55"]],
+            NO_IDENTITY,
+        ),
+        (
+            "two identities in two names",
+            &[&[UNIT], &[OTHER_UNIT]],
+            Meets::Unauthenticated("more than one identity"),
+        ),
+        (
+            "two identities in one name",
+            &[&[OTHER_UNIT, "space:s", UNIT]],
+            Meets::Unauthenticated("more than one identity"),
+        ),
+    ] {
+        let holder = authority.issue(&Contents::of_client(units));
+        assert_meets(&server, what, &holder, expected);
+    }
+}
+
+#[tokio::test]
+async fn the_common_name_is_no_identity() {
+    let authority = Authority::root("clients");
+    let server = server_knowing(&[&authority]).await;
+    let named = Contents::of_client(&[]).with(|parameters| {
+        parameters
+            .distinguished_name
+            .push(rcgen::DnType::CommonName, UNIT);
+    });
+    assert_meets(
+        &server,
+        "a common name",
+        &authority.issue(&named),
+        NO_IDENTITY,
+    );
+}
+
+#[tokio::test]
+async fn the_extended_key_usage_must_name_client_authentication() {
+    let authority = Authority::root("clients");
+    let server = server_knowing(&[&authority]).await;
+    for (what, purposes, expected) in [
+        ("client", &[ClientAuth][..], Meets::Actor(ACTOR)),
+        ("both", &[ServerAuth, ClientAuth], Meets::Actor(ACTOR)),
+        ("absent", &[], NOT_FOR_CLIENTS),
+        ("server", &[ServerAuth], NOT_FOR_CLIENTS),
+        ("others", &[CodeSigning, ServerAuth], NOT_FOR_CLIENTS),
+        ("any", &[Any], NOT_FOR_CLIENTS),
+    ] {
+        let contents = Contents::of_client(&[&[UNIT]]).purposes(purposes);
+        assert_meets(&server, what, &authority.issue(&contents), expected);
+    }
+    let nobody = Contents::of_client(&[]).purposes(&[ServerAuth]);
+    assert_meets(
+        &server,
+        "a server's without an identity",
+        &authority.issue(&nobody),
+        NOT_FOR_CLIENTS,
+    );
+}
+
+#[tokio::test]
+async fn a_refusal_is_one_text_and_names_the_scheme_that_would_do() {
+    let authority = Authority::root("clients");
+    let server = server_knowing(&[&authority]).await;
+    for contents in [
+        Contents::of_client(&[]),
+        Contents::of_client(&[&[UNIT, OTHER_UNIT]]),
+        Contents::of_client(&[&[UNIT]]).purposes(&[]),
+    ] {
+        let caller = Caller::new(Some(&authority.issue(&contents)), VERSIONS[1]);
+        let answer = caller.get(&server, "/version", None).unwrap().expect(401);
+        assert_eq!(answer.json().as_object().unwrap().len(), 1, "{answer:?}");
+        assert!(!answer.error().is_empty());
+        assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
+        assert_eq!(logged_actor(&server, &answer), "");
+    }
+}
+
+#[tokio::test]
+async fn without_a_certificate_and_without_a_token_access_is_denied() {
+    let authority = Authority::root("clients");
+    let server = server_knowing(&[&authority]).await;
+    for version in VERSIONS {
+        let caller = Caller::new(None, version);
+        let answer = caller.get(&server, "/version", None).unwrap().expect(401);
+        assert_eq!(answer.error(), "access_denied");
+        let answer = caller.get(&server, "/version", Some(server.token()));
+        assert_eq!(
+            logged_actor(&server, &answer.unwrap().expect(200)),
+            TOKEN_ACTOR
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_valid_token_decides_over_a_valid_certificate() {
+    let authority = Authority::root("clients");
+    let server = server_knowing(&[&authority]).await;
+    let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
+    for version in VERSIONS {
+        let mut connection = Caller::new(Some(&holder), version).connect(&server);
+        for (token, actor) in [
+            (Some(server.token()), TOKEN_ACTOR),
+            (None, ACTOR),
+            (Some(server.token()), TOKEN_ACTOR),
+        ] {
+            let answer = connection.get("/version", token).unwrap().expect(200);
+            assert_eq!(logged_actor(&server, &answer), actor);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_bad_token_is_not_made_up_for_by_a_certificate() {
+    let authority = Authority::root("clients");
+    let server = server_knowing(&[&authority]).await;
+    let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
+    let caller = Caller::new(Some(&holder), VERSIONS[1]);
+    for token in ["x", "", "a.b.c"] {
+        let answer = caller.get(&server, "/version", Some(token)).unwrap();
+        assert_eq!(answer.expect(401).error(), "invalid_token", "{token}");
+    }
+}
+
+#[tokio::test]
+async fn a_bad_certificate_is_not_made_up_for_by_a_token() {
+    let authority = Authority::root("clients");
+    let server = server_knowing(&[&authority]).await;
+    for (contents, words) in [
+        (Contents::of_client(&[]), "no valid identity"),
+        (Contents::of_client(&[&["app:x"]]), "no valid identity"),
+        (
+            Contents::of_client(&[&[UNIT, OTHER_UNIT]]),
+            "more than one identity",
+        ),
+        (
+            Contents::of_client(&[&[UNIT]]).purposes(&[ServerAuth]),
+            "not meant for client use",
+        ),
+    ] {
+        let holder = authority.issue(&contents);
+        for version in VERSIONS {
+            let caller = Caller::new(Some(&holder), version);
+            for token in [server.token(), "x"] {
+                let answer = caller.get(&server, "/version", Some(token)).unwrap();
+                let error = answer.expect(401).error();
+                assert!(error.contains(words), "{error}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_open_stays_open_whatever_the_certificate() {
+    let authority = Authority::root("clients");
+    let server = server_knowing(&[&authority]).await;
+    for contents in [
+        Contents::of_client(&[&[UNIT]]),
+        Contents::of_client(&[]),
+        Contents::of_client(&[&[UNIT]]).purposes(&[ServerAuth]),
+    ] {
+        let mut connection =
+            Caller::new(Some(&authority.issue(&contents)), VERSIONS[1]).connect(&server);
+        for path in ["/info", "/health"] {
+            connection.get(path, None).unwrap().expect(200);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_is_asked_before_a_path_or_a_method_is_looked_at() {
+    let authority = Authority::root("clients");
+    let server = server_knowing(&[&authority]).await;
+    for (contents, status) in [
+        (Contents::of_client(&[]), 401),
+        (Contents::of_client(&[&[UNIT]]), 404),
+    ] {
+        let holder = authority.issue(&contents);
+        let mut connection = Caller::new(Some(&holder), VERSIONS[1]).connect(&server);
+        for path in ["/no/such/path", "/api/v1/regenerate"] {
+            let answer = connection.get(path, None).unwrap();
+            assert_eq!(answer.status, status, "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_stores_and_reads_by_its_certificate_over_http_2() {
+    let authority = Authority::root("clients");
+    let server = server_knowing(&[&authority]).await;
+    let holder = authority.issue(&Contents::of_client(&[&["organization:o", UNIT]]));
+    let client = client(&holder);
+    let url = format!("{}/api/v1/data", server.base_url());
+    let send = |method, url: &str, body: &'static str| {
+        let request = client
+            .request(method, url)
+            .header("content-type", "application/json")
+            .body(body);
+        server.send(request)
+    };
+    let set = send(
+        Method::PUT,
+        &url,
+        r#"{"name":"/a","type":"value","value":"v"}"#,
+    );
+    assert_eq!(logged_actor(&server, &set.await.expect(200)), ACTOR);
+    let read = send(Method::GET, &format!("{url}?name=/a"), "").await;
+    assert_eq!(read.expect(200).json()["data"][0]["value"], "v");
+}
+
+/// A client of another make.
+fn client(holder: &super::issued::Holder) -> reqwest::Client {
+    let authority = std::fs::read(keywright_harness::key_file("ca.pem")).unwrap();
+    let identity = holder.chain_pem() + &holder.key_pem();
+    reqwest::Client::builder()
+        .tls_certs_only([reqwest::Certificate::from_pem(&authority).unwrap()])
+        .identity(reqwest::Identity::from_pem(identity.as_bytes()).unwrap())
+        .no_proxy()
+        .build()
+        .unwrap()
+}
+
+/// The actor of a test server's token.
+const TOKEN_ACTOR: &str = "uaa-client:developer";

@@ -1,0 +1,287 @@
+//! Certificates that authorities of the tests issue: to clients, of every kind, and to servers.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs can't be made"
+)]
+
+use std::fmt::Write;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, SigningKey,
+};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, pem::PemObject};
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+/// An authority, trusted or not.
+pub(super) struct Authority {
+    parameters: CertificateParams,
+    key: KeyPair,
+    certificate: CertificateDer<'static>,
+}
+
+/// What a client presents, or a server.
+pub(super) struct Holder {
+    /// Its own certificate first, then those of authorities that it sends along.
+    pub(super) chain: Vec<CertificateDer<'static>>,
+    key: KeyPair,
+}
+
+/// What stands in a certificate.
+#[derive(Clone)]
+pub(super) struct Contents {
+    /// The subject, after its common name: each item is a relative distinguished name of so many Organization Units.
+    pub(super) units: Vec<Vec<String>>,
+    /// Everything else.
+    pub(super) parameters: CertificateParams,
+}
+
+impl Authority {
+    /// One that signed itself.
+    pub(super) fn root(common_name: &str) -> Self {
+        let key = KeyPair::generate().unwrap();
+        let parameters = authority_parameters(common_name);
+        let certificate = parameters.self_signed(&key).unwrap().der().clone();
+        Self {
+            parameters,
+            key,
+            certificate,
+        }
+    }
+
+    /// One below this one, for these purposes; for any when there are none.
+    pub(super) fn below(&self, common_name: &str, purposes: &[ExtendedKeyUsagePurpose]) -> Self {
+        self.below_with(common_name, |parameters| {
+            parameters.extended_key_usages = purposes.to_vec();
+        })
+    }
+
+    /// One below this one, with other contents than usual.
+    pub(super) fn below_with(
+        &self,
+        common_name: &str,
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> Self {
+        let key = KeyPair::generate().unwrap();
+        let mut parameters = authority_parameters(common_name);
+        change(&mut parameters);
+        let certificate = parameters.signed_by(&key, &self.issuer()).unwrap();
+        Self {
+            parameters,
+            key,
+            certificate: certificate.der().clone(),
+        }
+    }
+
+    /// Issues a certificate.
+    pub(super) fn issue(&self, contents: &Contents) -> Holder {
+        let key = KeyPair::generate().unwrap();
+        let certificate = contents.parameters.signed_by(&key, &self.issuer()).unwrap();
+        Holder {
+            chain: vec![with_subject(certificate.der(), &contents.units, &self.key)],
+            key,
+        }
+    }
+
+    /// Its certificate, PEM.
+    pub(super) fn pem(&self) -> String {
+        pem(&self.certificate)
+    }
+
+    /// Its own certificate, presented as a client's.
+    pub(super) fn as_holder(&self) -> Holder {
+        Holder {
+            chain: vec![self.certificate.clone()],
+            key: KeyPair::from_pem(&self.key.serialize_pem()).unwrap(),
+        }
+    }
+
+    fn issuer(&self) -> Issuer<'_, &KeyPair> {
+        Issuer::from_params(&self.parameters, &self.key)
+    }
+}
+
+impl Holder {
+    /// Presents an authority's certificate, too.
+    pub(super) fn sending(mut self, authority: &Authority) -> Self {
+        self.chain.push(authority.certificate.clone());
+        self
+    }
+
+    /// The same certificates with a key that is another's.
+    pub(super) fn with_the_key_of(self, other: Self) -> Self {
+        Self {
+            chain: self.chain,
+            key: other.key,
+        }
+    }
+
+    /// Certificates and a key that are in files, PEM.
+    pub(super) fn of_pem(chain: &str, key: &str) -> Self {
+        let chain = CertificateDer::pem_slice_iter(chain.as_bytes());
+        Self {
+            chain: chain.map(Result::unwrap).collect(),
+            key: KeyPair::from_pem(key).unwrap(),
+        }
+    }
+
+    /// The private key.
+    pub(super) fn key(&self) -> PrivateKeyDer<'static> {
+        PrivatePkcs8KeyDer::from(self.key.serialize_der()).into()
+    }
+
+    /// The chain, PEM.
+    pub(super) fn chain_pem(&self) -> String {
+        self.chain.iter().map(pem).collect()
+    }
+
+    /// The private key, PEM.
+    pub(super) fn key_pem(&self) -> String {
+        self.key.serialize_pem()
+    }
+}
+
+impl Contents {
+    /// A client's, with these relative distinguished names of Organization Units, for client authentication.
+    pub(super) fn of_client(units: &[&[&str]]) -> Self {
+        let mut parameters = parameters("instance");
+        parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        Self {
+            units: units
+                .iter()
+                .map(|name| name.iter().map(|unit| (*unit).to_owned()).collect())
+                .collect(),
+            parameters,
+        }
+    }
+
+    /// A server's on the loopback address.
+    pub(super) fn of_server() -> Self {
+        let mut parameters = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
+        parameters.distinguished_name = name("server");
+        parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        Self {
+            units: Vec::new(),
+            parameters,
+        }
+    }
+
+    /// The same, otherwise.
+    pub(super) fn with(mut self, change: impl FnOnce(&mut CertificateParams)) -> Self {
+        change(&mut self.parameters);
+        self
+    }
+
+    /// The same, for these purposes.
+    pub(super) fn purposes(self, purposes: &[ExtendedKeyUsagePurpose]) -> Self {
+        self.with(|parameters| parameters.extended_key_usages = purposes.to_vec())
+    }
+
+    /// Signed by its own key.
+    pub(super) fn self_signed(&self) -> Holder {
+        let key = KeyPair::generate().unwrap();
+        let certificate = self.parameters.self_signed(&key).unwrap();
+        Holder {
+            chain: vec![with_subject(certificate.der(), &self.units, &key)],
+            key,
+        }
+    }
+}
+
+fn authority_parameters(common_name: &str) -> CertificateParams {
+    let mut parameters = parameters(common_name);
+    parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    parameters
+}
+
+fn parameters(common_name: &str) -> CertificateParams {
+    let mut parameters = CertificateParams::default();
+    parameters.distinguished_name = name(common_name);
+    parameters
+}
+
+fn name(common_name: &str) -> DistinguishedName {
+    let mut name = DistinguishedName::new();
+    name.push(DnType::CommonName, common_name);
+    name
+}
+
+fn pem(certificate: &CertificateDer<'_>) -> String {
+    let mut text = String::from("-----BEGIN CERTIFICATE-----\n");
+    let encoded = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, certificate);
+    for line in encoded.as_bytes().chunks(64) {
+        writeln!(text, "{}", std::str::from_utf8(line).unwrap()).unwrap();
+    }
+    text + "-----END CERTIFICATE-----\n"
+}
+
+/// The certificate with these units behind its subject's common name, signed anew: names with several units, or several
+/// attributes in one relative distinguished name, are what rcgen does not write.
+fn with_subject(
+    certificate: &CertificateDer<'_>,
+    units: &[Vec<String>],
+    signer: &KeyPair,
+) -> CertificateDer<'static> {
+    let (_, parsed) = X509Certificate::from_der(certificate).unwrap();
+    let subject = parsed.subject().as_raw();
+    let mut names = content(subject).to_vec();
+    names.extend(units.iter().flat_map(|units| relative_name(units)));
+    let body = content(parsed.tbs_certificate.as_ref());
+    // The subject of a certificate that signed itself stands there twice: once as the issuer, which comes first.
+    let at = (0..body.len())
+        .rev()
+        .find(|at| body[*at..].starts_with(subject))
+        .unwrap();
+    let (before, after) = (&body[..at], &body[at + subject.len()..]);
+    let body = element(
+        SEQUENCE,
+        &[before, &element(SEQUENCE, &names), after].concat(),
+    );
+    let signature = [&[0][..], &signer.sign(&body).unwrap()].concat();
+    let parts = [&body, ECDSA_WITH_SHA256, &element(BIT_STRING, &signature)].concat();
+    CertificateDer::from(element(SEQUENCE, &parts))
+}
+
+fn relative_name(units: &[String]) -> Vec<u8> {
+    let attribute = |unit: &String| {
+        let value = element(UTF8_STRING, unit.as_bytes());
+        element(SEQUENCE, &[ORGANIZATIONAL_UNIT, &value].concat())
+    };
+    let mut attributes: Vec<_> = units.iter().map(attribute).collect();
+    attributes.sort();
+    element(SET, &attributes.concat())
+}
+
+/// A DER element out of its tag and its content.
+fn element(tag: u8, content: &[u8]) -> Vec<u8> {
+    let length = content.len().to_be_bytes();
+    let head = match content.len() {
+        ..0x80 => vec![tag, length[7]],
+        0x80..0x100 => vec![tag, 0x81, length[7]],
+        _ => vec![tag, 0x82, length[6], length[7]],
+    };
+    [&head, content].concat()
+}
+
+fn content(element: &[u8]) -> &[u8] {
+    let length_bytes = match element[1] {
+        ..0x80 => 0,
+        long => usize::from(long & 0x7f),
+    };
+    &element[2 + length_bytes..]
+}
+
+const BIT_STRING: u8 = 0x03;
+const UTF8_STRING: u8 = 0x0c;
+const SEQUENCE: u8 = 0x30;
+const SET: u8 = 0x31;
+
+/// The object identifier 2.5.4.11, in DER.
+const ORGANIZATIONAL_UNIT: &[u8] = &[0x06, 0x03, 0x55, 0x04, 0x0b];
+
+/// The algorithm identifier of signatures by the keys that are generated here, in DER.
+const ECDSA_WITH_SHA256: &[u8] = &[
+    0x30, 0x0a, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02,
+];

@@ -1,0 +1,10 @@
+//! Who may call by a client certificate, which handshakes fail, and how the TLS files are read again.
+
+mod caller;
+mod expect;
+mod handshake;
+mod identity;
+mod issued;
+mod openssl;
+mod reload;
+mod without_authorities;
