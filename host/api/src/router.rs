@@ -28,10 +28,14 @@ use crate::{
 /// this list, which a test goes through as a caller without any permission.
 #[must_use]
 pub fn routes() -> Vec<Route> {
-    [operation_routes(), credential_routes(), certificate_routes()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        operation_routes(),
+        credential_routes(),
+        certificate_routes(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn operation_routes() -> Vec<Route> {

@@ -116,6 +116,7 @@ const ACTIONS: &[(&str, &str, &str)] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{route::Access, router::routes};
 
     #[test]
     fn what_is_not_in_the_table_is_audited_all_the_same() {
@@ -128,6 +129,22 @@ mod tests {
             (Method::GET, Some("/api/v1/key-usage"), None),
         ] {
             assert_eq!(action(&method, route), expected, "{method} {route:?}");
+        }
+    }
+
+    #[test]
+    fn every_route_that_needs_an_identity_has_an_action_or_is_not_audited() {
+        for route in routes() {
+            if route.access() == Access::Open {
+                continue;
+            }
+            assert_ne!(
+                action(route.method(), Some(route.path())),
+                Some(UNKNOWN),
+                "{} {}",
+                route.method(),
+                route.path()
+            );
         }
     }
 
