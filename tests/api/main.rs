@@ -13,6 +13,8 @@ mod interpolate;
 mod keys;
 mod lifecycle;
 mod made_elsewhere;
+mod management;
+mod measurements;
 mod mutual_tls;
 mod names;
 mod operations;

@@ -27,12 +27,17 @@ pub mod mint;
 mod options;
 mod permissions;
 mod program;
+mod raw_connection;
+mod scrape;
 mod server;
+mod watched;
 
 pub use answer::Answer;
 pub use caller::Caller;
 pub use options::Options;
 pub use program::{Program, is_available};
+pub use raw_connection::{RawConnection, tls_config};
+pub use scrape::{Sample, Scrape};
 pub use server::Server;
 
 use std::path::{Path, PathBuf};

@@ -16,6 +16,8 @@ pub struct Options {
     without_resolver: bool,
     identity_provider: Option<String>,
     audit: Option<String>,
+    encryption: Option<String>,
+    is_watched: bool,
 }
 
 impl Options {
@@ -60,6 +62,18 @@ impl Options {
         self
     }
 
+    /// Other encryption keys than the one that all tests share: the lines of their sections.
+    pub fn encryption(mut self, sections: &str) -> Self {
+        self.encryption = Some(sections.to_owned());
+        self
+    }
+
+    /// A management address, on a port that is free, so that the test can read what the server measures.
+    pub fn watched(mut self) -> Self {
+        self.is_watched = true;
+        self
+    }
+
     /// No resolver, so that a test can bring its own by [`Options::extra`].
     pub fn without_resolver(mut self) -> Self {
         self.without_resolver = true;
@@ -101,11 +115,7 @@ private_key = "{private_key}"
 [storage]
 file = "keywright.db"
 
-[[encryption.keys]]
-provider = "raw"
-file = "{encryption_key}"
-active = true
-
+{encryption}
 {authentication}
 {audit}
 [authorization]
@@ -127,7 +137,7 @@ format = "json"
             tls_settings = self.tls_settings,
             certificate = key("server.pem"),
             private_key = key("server-key.pem"),
-            encryption_key = key("encryption.key"),
+            encryption = self.encryption_keys(),
             authentication = self.authentication(port),
             audit = self.audit.as_deref().unwrap_or(AUDIT),
             is_enforced = !self.without_enforcement,
@@ -143,8 +153,19 @@ format = "json"
             let _ = writeln!(text, "\n[resolver]\ncomponent = \"{resolver}\"");
             let _ = writeln!(text, "[resolver.limits]\ninput_bytes_max = 1114112");
         }
+        if self.is_watched {
+            text.push_str("\n[management]\nlisten = \"127.0.0.1:0\"\n");
+        }
         text.push_str(&self.extra);
         text
+    }
+
+    fn encryption_keys(&self) -> String {
+        self.encryption.clone().unwrap_or_else(|| {
+            let file = key_file("encryption.key");
+            let file = file.display();
+            format!("[[encryption.keys]]\nprovider = \"raw\"\nfile = \"{file}\"\nactive = true\n")
+        })
     }
 
     fn authentication(&self, port: u16) -> String {

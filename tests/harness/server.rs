@@ -120,8 +120,12 @@ impl Server {
 
     /// A request that the test completes: without a token and without a body.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.client
-            .request(method, format!("{}{path}", self.base_url))
+        self.request_to(method, &format!("{}{path}", self.base_url))
+    }
+
+    /// A request to any address.
+    pub(crate) fn request_to(&self, method: Method, url: &str) -> RequestBuilder {
+        self.client.request(method, url)
     }
 
     /// Sends a request.

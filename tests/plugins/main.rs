@@ -7,6 +7,7 @@ mod hostile_generator;
 mod hostile_issuer;
 mod hostile_resolver;
 mod imports;
+mod measurements;
 mod queue;
 mod refusals;
 mod wireguard;

@@ -2,16 +2,21 @@
 
 use std::{sync::Arc, time::Duration};
 
-use keywright_core::{credential::Credentials, interpolation::Interpolation};
+use keywright_core::{
+    credential::Credentials, encryption_key::EncryptionKeys, interpolation::Interpolation,
+};
 
 use crate::{
-    audit::AuditTrail, authentication::TokenVerifier, development_identity::DevelopmentIdentity,
+    ServerMode, audit::AuditTrail, authentication::TokenVerifier,
+    development_identity::DevelopmentIdentity,
 };
 
 /// Everything that the HTTP edge needs.
 pub struct Api {
     /// What can be done with credentials.
     pub credentials: Credentials,
+    /// What can be asked of encryption keys.
+    pub encryption_keys: EncryptionKeys,
     /// What interpolates documents; without it, `POST /api/v1/interpolate` answers 501.
     pub interpolation: Option<Interpolation>,
     /// What checks bearer tokens; without it, none is accepted.
@@ -22,6 +27,8 @@ pub struct Api {
     pub information: Information,
     /// How much of a request is taken.
     pub limits: Limits,
+    /// The server's mode, and who may switch it.
+    pub server_mode: ServerMode,
     /// The built-in identity provider, which only a development configuration has.
     pub development_identity: Option<DevelopmentIdentity>,
 }

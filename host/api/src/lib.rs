@@ -1,6 +1,6 @@
 //! The HTTP edge: it parses a request, calls one use case of `keywright-core`, and renders what came of it.
 //!
-//! [`router`] makes the whole service out of an [`Api`]. Each verb is one file, `routes/<noun>/<verb>.rs`, and each reads
+//! [`router`] makes the whole service out of an [`Api`], [`management_router`] the one for those who watch it. Each verb is one file, `routes/<noun>/<verb>.rs`, and each reads
 //! in one order: the request, the response, the handler. Where to find the rest:
 //!
 //! - `request/` reads bodies and queries, so that an unknown field, a missing one and one of the wrong kind each get the
@@ -8,7 +8,8 @@
 //! - `response/` renders versions, and holds the one place where a failure becomes a status and a body;
 //! - [`authentication`] finds out who is asking; [`development_identity`] is an identity provider for development;
 //! - [`audit`] writes down who touched what;
-//! - `telemetry.rs` gives each request its id, its span and its line in the access log.
+//! - `request/path.rs` gives a path the one form by which everything else goes; `server_mode.rs` is read-only mode;
+//! - `telemetry.rs` gives each request its id, its span and its line in the access log, `measure.rs` its measurements.
 //!
 //! To add a verb: write its file, put it into the list of routes in `router.rs` with what its caller needs, and, when a
 //! failure has another status there than elsewhere, add a case to `response::Endpoint`. A test asks for a request to each.
@@ -18,16 +19,22 @@ pub mod audit;
 pub mod authentication;
 mod connection;
 pub mod development_identity;
+mod management_router;
+mod measure;
 mod request;
 mod response;
 mod route;
 mod router;
 mod routes;
+mod server_mode;
 mod telemetry;
 
 pub use api::{Api, Information, Limits};
 /// What [`router`] makes: a service for each connection to clone.
 pub use axum::Router;
 pub use connection::Connection;
+pub use management_router::{Management, Measurements, management_router};
+pub use measure::{REQUEST_DURATION, describe_metrics};
 pub use route::{Access, Route};
 pub use router::{router, routes};
+pub use server_mode::ServerMode;

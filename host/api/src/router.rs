@@ -7,20 +7,22 @@ use axum::{
     middleware::{from_fn, from_fn_with_state},
 };
 use keywright_core::permission::Operation::{Delete, Read, Write};
-use tower::Layer;
-use tower_http::{catch_panic::CatchPanicLayer, normalize_path::NormalizePathLayer};
+use tower::{Layer, util::MapRequestLayer};
+use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::{
     Api, audit,
     authentication::authenticate,
+    request::with_normal_path,
     route::{
         Access::{Identity, Open, Permission},
         Route, mounted,
     },
     routes::{
-        certificates, credentials, interpolation,
+        certificates, credentials, interpolation, management,
         operations::{self, no_such_method, no_such_path},
     },
+    server_mode::{self, INTERPOLATE, MANAGEMENT, admit},
     telemetry::{observe, panicked},
 };
 
@@ -42,6 +44,13 @@ fn operation_routes() -> Vec<Route> {
     vec![
         Route::get("/health", Open, operations::health::handler),
         Route::get("/info", Open, operations::info::handler),
+        Route::get(MANAGEMENT, Identity, management::get::handler),
+        Route::post(MANAGEMENT, Identity, management::set::handler),
+        Route::get(
+            "/api/v1/key-usage",
+            Identity,
+            operations::key_usage::handler,
+        ),
         Route::get("/version", Identity, operations::version::handler),
     ]
 }
@@ -68,7 +77,7 @@ fn credential_routes() -> Vec<Route> {
             credentials::bulk_regenerate::handler,
         ),
         Route::post(
-            "/api/v1/interpolate",
+            INTERPOLATE,
             Permission(Read),
             interpolation::interpolate::handler,
         ),
@@ -112,15 +121,19 @@ fn certificate_routes() -> Vec<Route> {
 
 /// The whole service.
 ///
-/// A request passes, from the outside in: trailing slashes, the request's id and its access log, the catching of panics,
-/// authentication, the audit trail, panics once more (so that what panics is audited), and routing. Authentication stands
-/// around everything that is not open, so that what is unknown is told only to those who are known.
+/// A request passes, from the outside in: the one form of its path, the request's id and its access log, the catching of
+/// panics, authentication, the audit trail, panics once more (so that what panics is audited), routing, and what the
+/// server's mode admits. Authentication stands around everything that is not open, so that what is unknown is told only to
+/// those who are known; a path has been given its one form before either is decided.
 pub fn router(api: Api) -> Router {
     let api = Arc::new(api);
     let (open, guarded): (Vec<_>, Vec<_>) = routes()
         .into_iter()
         .partition(|route| route.access() == Open);
-    let open = mounted(open).with_state(Arc::clone(&api));
+    let open = mounted(open)
+        .route_layer(from_fn_with_state(Arc::clone(&api), admit))
+        .method_not_allowed_fallback(server_mode::no_such_method)
+        .with_state(Arc::clone(&api));
     let open = match &api.development_identity {
         Some(identity) => open.merge(identity.routes()),
         None => open,
@@ -129,14 +142,15 @@ pub fn router(api: Api) -> Router {
         .merge(open.method_not_allowed_fallback(no_such_method))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn(observe));
-    Router::new().fallback_service(NormalizePathLayer::trim_trailing_slash().layer(service))
+    Router::new().fallback_service(MapRequestLayer::new(with_normal_path).layer(service))
 }
 
 /// What needs an identity: everything but what is open, unknown paths included.
 fn authenticated(routes: Vec<Route>, api: Arc<Api>) -> Router {
     mounted(routes)
+        .route_layer(from_fn_with_state(Arc::clone(&api), admit))
         .fallback(no_such_path)
-        .method_not_allowed_fallback(no_such_method)
+        .method_not_allowed_fallback(server_mode::no_such_method)
         .with_state(Arc::clone(&api))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(Arc::clone(&api), audit::record))

@@ -11,7 +11,7 @@ use axum::{
 use tracing::{Instrument, field::Empty};
 use uuid::Uuid;
 
-use crate::response::ApiFailure;
+use crate::{measure::MeasuredRequest, response::ApiFailure};
 
 /// The id of a request, in its extensions.
 #[derive(Clone, Copy, Debug)]
@@ -33,8 +33,10 @@ pub(crate) async fn observe(mut request: Request, next: Next) -> Response {
     let started = Instant::now();
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
+    let measured = MeasuredRequest::begin(route.as_ref(), &method);
     let answered = async {
         let response = next.run(request).await;
+        measured.answered(response.status());
         tracing::info!(
             target: "keywright_api::access",
             {

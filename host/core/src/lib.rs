@@ -12,6 +12,7 @@
 pub mod authorization;
 pub mod certificate;
 pub mod credential;
+pub mod encryption_key;
 pub mod failure;
 pub mod interpolation;
 pub mod permission;

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use keywright_core::{
     Secret,
     credential::LookupName,
-    ports::{Envelope, Identifiers, SealFailure, SealedPlace, Sealer},
+    ports::{Envelope, Identifiers, KeyStanding, SealFailure, SealedPlace, Sealer},
 };
 use keywright_crypto::{
     ConfiguredKey, KeyDerivation, KeyRecord, KeyRing, KeySource, PASSWORD_ITERATIONS_MIN,
@@ -174,7 +174,15 @@ fn an_inactive_key_still_decrypts_and_one_that_was_never_active_is_ignored() {
     assert_eq!(new.ring.key_ids().count(), 2);
     assert_eq!(new.ring.open(place, &envelope).unwrap().expose(), "old");
     let sealed = new.ring.seal(place, &secret("new")).unwrap();
-    assert_eq!(sealed.key_id, new.to_store.unwrap().id);
+    let new_id = new.to_store.unwrap().id;
+    assert_eq!(sealed.key_id, new_id);
+    for (id, standing) in [
+        (new_id, KeyStanding::Active),
+        (record.id, KeyStanding::Inactive),
+        (Uuid::from_u128(7), KeyStanding::Unknown),
+    ] {
+        assert_eq!(new.ring.standing(id), standing);
+    }
 }
 
 #[test]

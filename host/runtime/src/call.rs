@@ -20,6 +20,7 @@ use crate::{
         signing::{IssuerLease, TBS_CERTIFICATE_BYTES_MAX},
     },
     lane::NotRun,
+    measure,
     text::for_log,
 };
 
@@ -155,8 +156,9 @@ impl Plugin {
         self.faulted(self.fault(function, PluginFault::Reported, &for_log(words)))
     }
 
-    /// The failure for a call that was not made.
-    pub(crate) fn not_run(&self, not_run: NotRun) -> PluginFailure {
+    /// The failure for a call that was not made. It is counted here.
+    pub(crate) fn not_run(&self, function: &'static str, not_run: NotRun) -> PluginFailure {
+        measure::not_run(&self.identity.name, function, not_run);
         match not_run {
             NotRun::Panicked => self.faulted(PluginFault::Trapped),
             NotRun::QueueFull { retry_after } => PluginFailure::QueueFull { retry_after },

@@ -3,15 +3,21 @@
 use std::{
     io,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tokio::sync::{Semaphore, oneshot};
 use tracing::Span;
 
-use crate::engine::CALLING_THREAD_STACK_BYTES;
+use crate::{
+    engine::CALLING_THREAD_STACK_BYTES,
+    measure::{self, LaneOccupancy},
+};
 
 /// By how much the threads of the generate lane are nicer than others (POSIX `nice`), so that requests that only read
 /// keep their latency while keys are being made.
@@ -47,9 +53,11 @@ impl Lanes {
 
 /// Threads that take work from one bounded queue.
 pub(crate) struct Lane {
+    name: &'static str,
     queue: flume::Sender<Job>,
     retry_after: Duration,
     threads: usize,
+    threads_busy: Arc<AtomicUsize>,
     /// As many places as there are threads, for the work that waits for its turn.
     turns: Arc<Semaphore>,
 }
@@ -58,29 +66,34 @@ type Job = Box<dyn FnOnce() + Send>;
 
 impl Lane {
     fn start(
-        name: &str,
+        name: &'static str,
         threads: usize,
         queue_length: usize,
         retry_after: Duration,
         before: fn(),
     ) -> io::Result<Self> {
         let (queue, jobs) = flume::bounded::<Job>(queue_length);
+        let threads_busy = Arc::new(AtomicUsize::new(0));
         for number in 1..=threads {
-            let jobs = jobs.clone();
+            let (jobs, threads_busy) = (jobs.clone(), Arc::clone(&threads_busy));
             thread::Builder::new()
                 .name(format!("plugin-{name}-{number}"))
                 .stack_size(CALLING_THREAD_STACK_BYTES)
                 .spawn(move || {
                     before();
                     while let Ok(job) = jobs.recv() {
+                        threads_busy.fetch_add(1, Ordering::Relaxed);
                         run_job(job);
+                        threads_busy.fetch_sub(1, Ordering::Relaxed);
                     }
                 })?;
         }
         Ok(Self {
+            name,
             queue,
             retry_after,
             threads,
+            threads_busy,
             turns: Arc::new(Semaphore::new(threads)),
         })
     }
@@ -95,7 +108,7 @@ impl Lane {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, NotRun> {
-        let (job, answer) = job(work);
+        let (job, answer) = job(self.name, work);
         match self.queue.try_send(job) {
             Ok(()) => answer.await.map_err(|_| NotRun::Panicked),
             Err(_) => Err(NotRun::QueueFull {
@@ -119,7 +132,7 @@ impl Lane {
             .acquire_owned()
             .await
             .map_err(|_| NotRun::Panicked)?;
-        let (job, answer) = job(move || {
+        let (job, answer) = job(self.name, move || {
             let given = work();
             drop(turn);
             given
@@ -135,15 +148,29 @@ impl Lane {
     pub(crate) fn threads(&self) -> usize {
         self.threads
     }
+
+    /// How full it is at this moment.
+    pub(crate) fn occupancy(&self) -> LaneOccupancy {
+        LaneOccupancy {
+            lane: self.name,
+            threads: self.threads,
+            threads_busy: self.threads_busy.load(Ordering::Relaxed),
+            queue_length: self.queue.len(),
+            queue_length_max: self.queue.capacity().unwrap_or_default(),
+        }
+    }
 }
 
 /// Wraps work so that what it gives comes back, unless nobody waits for it any more.
 fn job<T: Send + 'static>(
+    lane: &'static str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> (Job, oneshot::Receiver<T>) {
     let (reply, answer) = oneshot::channel();
     let span = Span::current();
+    let queued = Instant::now();
     let job = Box::new(move || {
+        measure::waited(lane, queued.elapsed());
         if !reply.is_closed() {
             let _ = reply.send(span.in_scope(work));
         }
@@ -282,6 +309,39 @@ mod tests {
         drop(release);
         assert_eq!(lane.run_in_turn(|| 1).await, Ok(1));
         assert_eq!(lane.turns.available_permits(), 1);
+    }
+
+    #[tokio::test]
+    async fn its_occupancy_tells_what_runs_and_what_waits() {
+        let lane = Arc::new(lane(3));
+        let idle = LaneOccupancy {
+            lane: "test",
+            threads: 1,
+            threads_busy: 0,
+            queue_length: 0,
+            queue_length_max: 3,
+        };
+        assert_eq!(lane.occupancy(), idle);
+        let (release, task) = occupy(&lane).await;
+        let waiting = tokio::spawn({
+            let lane = Arc::clone(&lane);
+            async move { lane.run(|| 1).await }
+        });
+        while lane.queue.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let full = LaneOccupancy {
+            threads_busy: 1,
+            queue_length: 1,
+            ..idle
+        };
+        assert_eq!(lane.occupancy(), full);
+        drop(release);
+        task.await.unwrap();
+        assert_eq!(waiting.await.unwrap(), Ok(1));
+        while lane.occupancy() != idle {
+            tokio::task::yield_now().await;
+        }
     }
 
     #[tokio::test]

@@ -36,6 +36,7 @@ use crate::{
     host::random::RandomSource,
     imports,
     lane::Lanes,
+    measure::PluginLanes,
     refused::{LoadRefused, PluginRefused, Refusal},
     resolver::{RESOLVER, ResolverGuest, WasmResolver},
 };
@@ -49,6 +50,7 @@ const RESOLVER_NAME: &str = "resolver";
 pub struct Runtime {
     generators: Arc<GeneratorSet>,
     resolver: Option<Arc<dyn Resolver>>,
+    lanes: PluginLanes,
 }
 
 impl Runtime {
@@ -95,6 +97,12 @@ impl Runtime {
     #[must_use]
     pub fn resolver(&self) -> Option<Arc<dyn Resolver>> {
         self.resolver.clone()
+    }
+
+    /// The lanes on which both run.
+    #[must_use]
+    pub fn lanes(&self) -> PluginLanes {
+        self.lanes.clone()
     }
 }
 
@@ -239,6 +247,7 @@ impl Loader {
         Ok(Runtime {
             generators: Arc::new(GeneratorSet::new(generators)),
             resolver,
+            lanes: PluginLanes::new(Arc::clone(&self.lanes)),
         })
     }
 

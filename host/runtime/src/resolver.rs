@@ -10,6 +10,7 @@ use crate::{
     bindings::exports::keywright::interpolation::resolver::{self, Failure},
     call::{CallState, Plugin},
     lane::Lanes,
+    measure::measured,
     refused::Refusal,
     text::for_caller,
 };
@@ -51,11 +52,15 @@ impl Resolver for WasmResolver {
         match self
             .lanes
             .brief
-            .run(move || guest.find_references(&document))
+            .run(move || {
+                measured(&guest.plugin.identity.name, FUNCTION, || {
+                    guest.find_references(&document)
+                })
+            })
             .await
         {
             Ok(outcome) => outcome,
-            Err(not_run) => Err(self.guest.plugin.not_run(not_run)),
+            Err(not_run) => Err(self.guest.plugin.not_run(FUNCTION, not_run)),
         }
     }
 }

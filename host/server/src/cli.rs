@@ -4,7 +4,10 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Parser, Subcommand};
 
-use crate::{config::Config, development, listener, started::StartRefused, telemetry, wiring};
+use crate::{
+    config::Config, development, listener, management::ManagementListener, started::StartRefused,
+    telemetry, wiring,
+};
 
 /// Stores and makes the credentials that other systems run on.
 #[derive(Debug, Parser)]
@@ -59,7 +62,18 @@ fn serve(config: &Config) -> Result<(), StartRefused> {
         .build()
         .map_err(|cause| StartRefused::while_doing("starting the request threads", cause))?
         .block_on(async {
-            let served = wiring::assemble(config).await?;
-            listener::serve(served, &config.server).await
+            let mut served = wiring::assemble(config).await?;
+            let management = match served.management.take() {
+                Some(router) => ManagementListener::bind(&config.management, router).await?,
+                None => None,
+            };
+            let serving = listener::serve(served, &config.server);
+            match management {
+                Some(management) => tokio::select! {
+                    outcome = serving => outcome,
+                    never = management.serve() => match never {},
+                },
+                None => serving.await,
+            }
         })
 }

@@ -20,6 +20,7 @@ use tower::util::MapRequest;
 
 use crate::{
     config::ServerSection,
+    measurements::{handshake_failed, handshake_timed_out},
     started::StartRefused,
     tls::{self, Tls},
     wiring::Served,
@@ -105,7 +106,7 @@ impl Connections {
     }
 
     fn spawn(&self, stream: TcpStream, peer: SocketAddr, place: OwnedSemaphorePermit) {
-        let acceptor = self.tls.acceptor();
+        let tls = Arc::clone(&self.tls);
         let protocol = Arc::clone(&self.protocol);
         let watcher = self.graceful.watcher();
         let router = self.router.clone();
@@ -114,13 +115,15 @@ impl Connections {
             let _place = place;
             // Small answers must not wait for the client's acknowledgement of earlier ones.
             let _ = stream.set_nodelay(true);
-            let stream = match timeout(handshake_time_max, acceptor.accept(stream)).await {
+            let stream = match timeout(handshake_time_max, tls.accept(stream)).await {
                 Ok(Ok(stream)) => stream,
                 Ok(Err(cause)) => {
+                    handshake_failed(&cause);
                     tracing::debug!(client.address = %peer, error = %cause, "TLS handshake failed");
                     return;
                 }
                 Err(_) => {
+                    handshake_timed_out();
                     tracing::debug!(client.address = %peer, "TLS handshake took too long");
                     return;
                 }

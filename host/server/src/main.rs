@@ -1,7 +1,8 @@
 //! `keywright`: the server, and the commands around it.
 //!
 //! Read [`wiring`] first: it is where the crates of the host meet. Everything else here is the edge of the process:
-//! [`config`], [`tls`], [`listener`], [`telemetry`], and [`development`], which makes a configuration for a newcomer.
+//! [`config`], [`tls`], [`listener`], [`management`], [`telemetry`], [`measurements`], and [`development`], which makes a
+//! configuration for a newcomer.
 
 mod audit;
 mod cli;
@@ -9,6 +10,8 @@ mod config;
 mod development;
 mod keys;
 mod listener;
+mod management;
+mod measurements;
 mod started;
 mod telemetry;
 mod tls;

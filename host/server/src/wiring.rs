@@ -4,7 +4,7 @@ use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 use keywright_api::{
-    Api, Information, Limits, Router,
+    Api, Information, Limits, Management, Router,
     audit::AuditTrail,
     authentication::{
         HttpsIdentityProvider, HttpsIdentityProviderSettings, StaticKey, TokenVerifier,
@@ -17,20 +17,21 @@ use keywright_core::{
     Secret,
     authorization::Authorization,
     credential::{BulkRegenerations, Credentials},
+    encryption_key::EncryptionKeys,
     interpolation::Interpolation,
-    ports::{Clock, Identifiers, PermissionRepository},
+    ports::{Clock, Identifiers, PermissionRepository, Sealer},
 };
-use keywright_crypto::X509Certificates;
+use keywright_crypto::{KeyRing, X509Certificates};
 use keywright_runtime::{Runtime, RuntimeConfig, SystemRandom};
 use keywright_storage::{SqliteDatabase, SqliteOptions};
 use uuid::Uuid;
-use zeroize::Zeroizing;
 
 use crate::{
     audit,
     config::{AuthenticationConfig, AuthorizationConfig, Config, DevelopmentConfig, ServerSection},
     development::{Announcement, IDENTITY_PATH},
     keys,
+    measurements::{MeasurementsPage, Recorder, StoredCounts},
     started::StartRefused,
     tls::Tls,
 };
@@ -41,6 +42,8 @@ pub(crate) struct Served {
     pub(crate) tls: Arc<Tls>,
     /// What answers requests.
     pub(crate) router: Router,
+    /// What answers on the management address, where there is one.
+    pub(crate) management: Option<Router>,
     /// What is said once the listener is there.
     pub(crate) announcement: Option<Announcement>,
     /// The audit trail, to be opened anew after its file was moved away, and to be closed at the end.
@@ -54,9 +57,9 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
     tracing::info!(keywright.version = env!("CARGO_PKG_VERSION"), "starting");
     // Whoever else of this process speaks TLS must use the same provider; a second installation changes nothing.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let recorder = Recorder::install_for(&config.management)?;
     let tls = Arc::new(Tls::load(&config.server.tls)?);
     tls.reload_on_hangup()?;
-    let certificate_settings = config.certificates.settings()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let development_identity = development_identity(config, &clock)?;
     let token_verifier = match &development_identity {
@@ -74,18 +77,20 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         clock.now(),
     )
     .await?;
-    let cache_key = key_ring
-        .derive(PLUGIN_CACHE_LABEL)
-        .map_err(|cause| StartRefused::while_doing("deriving the plugin cache's key", cause))?;
-    let runtime = load_plugins(config, cache_key).await?;
+    let runtime = load_plugins(config, &key_ring).await?;
 
+    let sealer: Arc<dyn Sealer> = Arc::new(key_ring);
+    let encryption_keys = EncryptionKeys {
+        repository: Arc::new(database.encryption_keys()),
+        sealer: Arc::clone(&sealer),
+    };
     let credentials = Credentials {
         authorization: authorization(&config.authorization, &database).await?,
         repository: Arc::new(database.credentials()),
-        sealer: Arc::new(key_ring),
+        sealer,
         generators: runtime.generators(),
         certificates: Arc::new(X509Certificates),
-        certificate_settings,
+        certificate_settings: config.certificates.settings()?,
         bulk_regenerations: BulkRegenerations::default(),
         clock,
         identifiers,
@@ -94,32 +99,35 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         credentials: credentials.clone(),
         resolver,
     });
-    let announcement = development_identity
-        .as_ref()
-        .map(|_| Announcement::new(&config.server.tls.certificate));
+    let management = recorder.map(|recorder| {
+        let stored = StoredCounts::new(&credentials, encryption_keys.clone());
+        let page = recorder.page(runtime.lanes(), database.clone(), stored);
+        management_router(&credentials, page)
+    });
+    let announcement = announcement(config, development_identity.is_some());
     let router = keywright_api::router(Api {
         credentials,
+        encryption_keys,
         interpolation,
         token_verifier: Some(token_verifier),
         audit: audit.clone(),
-        information: Information {
-            identity_provider_url: config.authentication.url.clone(),
-            application_name: config.info.name.clone(),
-            api_level: config.info.api_version.clone(),
-        },
-        limits: Limits {
-            body_bytes_max: config.server.request_bytes_max,
-            body_deadline: Duration::from_secs(config.server.body_seconds_max),
-        },
+        information: information(config),
+        limits: limits(&config.server),
+        server_mode: config.management.server_mode()?,
         development_identity,
     });
     Ok(Served {
         tls,
         router,
+        management,
         announcement,
         audit,
         database,
     })
+}
+
+fn announcement(config: &Config, is_development: bool) -> Option<Announcement> {
+    is_development.then(|| Announcement::new(&config.server.tls.certificate))
 }
 
 /// What the key that authenticates compiled plugins is derived for.
@@ -127,6 +135,28 @@ const PLUGIN_CACHE_LABEL: &str = "compiled plugins";
 
 /// How long a request waits for the database before it is answered with 503.
 const DATABASE_WAIT_MAX: Duration = Duration::from_secs(10);
+
+fn information(config: &Config) -> Information {
+    Information {
+        identity_provider_url: config.authentication.url.clone(),
+        application_name: config.info.name.clone(),
+        api_level: config.info.api_version.clone(),
+    }
+}
+
+fn limits(config: &ServerSection) -> Limits {
+    Limits {
+        body_bytes_max: config.request_bytes_max,
+        body_deadline: Duration::from_secs(config.body_seconds_max),
+    }
+}
+
+fn management_router(credentials: &Credentials, page: MeasurementsPage) -> Router {
+    keywright_api::management_router(Management {
+        repository: Arc::clone(&credentials.repository),
+        measurements: Arc::new(page),
+    })
+}
 
 async fn open_database(
     config: &Config,
@@ -161,10 +191,10 @@ async fn authorization(
 }
 
 /// Loads the plugins on a thread where compiling them holds nobody up.
-async fn load_plugins(
-    config: &Config,
-    cache_key: Zeroizing<[u8; 32]>,
-) -> Result<Runtime, StartRefused> {
+async fn load_plugins(config: &Config, key_ring: &KeyRing) -> Result<Runtime, StartRefused> {
+    let cache_key = key_ring
+        .derive(PLUGIN_CACHE_LABEL)
+        .map_err(|cause| StartRefused::while_doing("deriving the plugin cache's key", cause))?;
     let plugins = RuntimeConfig {
         sandbox: config.plugins.clone(),
         generators: config.generators.clone(),

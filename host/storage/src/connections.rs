@@ -37,6 +37,19 @@ pub(crate) struct Connections {
     is_closed: Arc<AtomicBool>,
 }
 
+/// How many connections of one kind there are at a moment, and how many wait for one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolOccupancy {
+    /// The most that there may be.
+    pub connections_max: usize,
+    /// Those that are lent.
+    pub in_use: usize,
+    /// Those that are open and not lent.
+    pub idle: usize,
+    /// The borrowers that wait.
+    pub waiting: usize,
+}
+
 /// A connection that nobody else uses until this is dropped.
 pub(crate) struct LentConnection {
     pooled: Object<Opener>,
@@ -111,6 +124,17 @@ impl Connections {
         match self.pool.get().await {
             Ok(pooled) => Ok(LentConnection { pooled }),
             Err(error) => Err(repository_failure(into_sqlx(error))),
+        }
+    }
+
+    /// How many connections there are, and how many wait for one.
+    pub(crate) fn occupancy(&self) -> PoolOccupancy {
+        let status = self.pool.status();
+        PoolOccupancy {
+            connections_max: status.max_size,
+            in_use: status.size.saturating_sub(status.available),
+            idle: status.available,
+            waiting: status.waiting,
         }
     }
 
@@ -279,6 +303,26 @@ mod tests {
         connections.lend().await.unwrap();
         connections.close().await;
         assert!(is_unavailable(&connections.lend().await));
+    }
+
+    #[tokio::test]
+    async fn its_occupancy_tells_who_has_a_connection_and_who_waits() {
+        let folder = tempfile::tempdir().unwrap();
+        let connections = one_connection(&folder).await;
+        let occupancy = |in_use, idle, waiting| PoolOccupancy {
+            connections_max: 1,
+            in_use,
+            idle,
+            waiting,
+        };
+        assert_eq!(connections.occupancy(), occupancy(0, 1, 0));
+        let lent = connections.lend().await.unwrap();
+        assert_eq!(connections.occupancy(), occupancy(1, 0, 0));
+        let (lent_later, _) = tokio::join!(connections.lend(), async {
+            assert_eq!(connections.occupancy(), occupancy(1, 0, 1));
+            drop(lent);
+        });
+        assert!(lent_later.is_ok());
     }
 
     #[tokio::test]

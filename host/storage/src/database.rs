@@ -18,7 +18,7 @@ use sqlx::{
 
 use crate::{
     SqliteCredentialRepository, SqliteEncryptionKeyRepository, SqlitePermissionRepository,
-    connections::Connections,
+    connections::{Connections, PoolOccupancy},
 };
 
 /// A SQLite database that is open and up to date.
@@ -37,6 +37,15 @@ pub struct SqliteOptions {
     pub readers_max: u32,
     /// How long a request waits, both for a free connection and for a lock that another process holds.
     pub wait_max: Duration,
+}
+
+/// How many connections to a database there are at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DatabaseOccupancy {
+    /// Those that read.
+    pub readers: PoolOccupancy,
+    /// The one that writes.
+    pub writer: PoolOccupancy,
 }
 
 /// Why a database can't be used.
@@ -119,6 +128,15 @@ impl SqliteDatabase {
     #[must_use]
     pub fn permissions(&self) -> SqlitePermissionRepository {
         SqlitePermissionRepository::new(self.pools.clone(), Arc::clone(&self.identifiers))
+    }
+
+    /// How many connections there are at this moment: those that read, and the one that writes.
+    #[must_use]
+    pub fn occupancy(&self) -> DatabaseOccupancy {
+        DatabaseOccupancy {
+            readers: self.pools.reader.occupancy(),
+            writer: self.pools.writer.occupancy(),
+        }
     }
 
     #[cfg(test)]

@@ -1,11 +1,15 @@
 //! The records by which configured encryption keys are recognised.
 
+use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use keywright_core::ports::RepositoryFailure;
+use keywright_core::ports::{EncryptionKeyRepository, RepositoryFailure};
 use sqlx::sqlite::SqliteRow;
 use uuid::Uuid;
 
-use crate::{database::Pools, failure::column};
+use crate::{
+    database::Pools,
+    failure::{column, count},
+};
 
 /// The records of encryption keys in SQLite.
 #[derive(Clone)]
@@ -81,6 +85,22 @@ impl SqliteEncryptionKeyRepository {
     }
 }
 
+#[async_trait]
+impl EncryptionKeyRepository for SqliteEncryptionKeyRepository {
+    async fn versions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryFailure> {
+        self.pools
+            .reader
+            .fetch_all(sqlx::query(statements::VERSIONS_BY_KEY))
+            .await?
+            .iter()
+            .map(|row| {
+                let id = column!(row, "encryption_key", "id")?;
+                Ok((id, count(column!(row, "credential_version", "versions")?)))
+            })
+            .collect()
+    }
+}
+
 fn key_of(row: &SqliteRow) -> Result<EncryptionKeyRow, RepositoryFailure> {
     let salt: Option<Vec<u8>> = column!(row, "encryption_key", "salt")?;
     let iterations: Option<u32> = column!(row, "encryption_key", "iterations")?;
@@ -111,4 +131,10 @@ pub(crate) mod statements {
     pub(crate) const KEYS_IN_USE: &str = "
         select k.id from encryption_key k
         where exists (select 1 from credential_version v where v.encryption_key_id = k.id)";
+
+    pub(crate) const VERSIONS_BY_KEY: &str = "
+        select k.id, (
+            select count(*) from credential_version v where v.encryption_key_id = k.id
+        ) as versions
+        from encryption_key k";
 }

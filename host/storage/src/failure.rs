@@ -42,6 +42,11 @@ macro_rules! column {
 }
 pub(crate) use column;
 
+/// What the database counted, which is never below zero.
+pub(crate) fn count(counted: i64) -> u64 {
+    u64::try_from(counted).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

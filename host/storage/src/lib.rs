@@ -19,7 +19,8 @@ mod permission;
 #[cfg(test)]
 mod query_plan;
 
+pub use connections::PoolOccupancy;
 pub use credential::SqliteCredentialRepository;
-pub use database::{DatabaseUnusable, SqliteDatabase, SqliteOptions};
+pub use database::{DatabaseOccupancy, DatabaseUnusable, SqliteDatabase, SqliteOptions};
 pub use encryption_key::{EncryptionKeyRow, SqliteEncryptionKeyRepository};
 pub use permission::SqlitePermissionRepository;

@@ -23,8 +23,9 @@ mod tests {
     ];
 
     /// Heavy dependencies, each with the one crate of the host that may have it.
-    const OWNED_DEPENDENCIES: [(&str, &str); 5] = [
+    const OWNED_DEPENDENCIES: [(&str, &str); 6] = [
         ("axum", "api"),
+        ("metrics-exporter-prometheus", "server"),
         ("sqlx", "storage"),
         ("wasmtime", "runtime"),
         ("x509-parser", "crypto"),

@@ -167,3 +167,24 @@ async fn a_body_that_is_too_large_is_told() {
     assert_eq!(events.len(), 1);
     assert_eq!(events[0]["status"], 413);
 }
+
+#[tokio::test]
+async fn who_switches_read_only_mode_is_told_and_so_is_what_that_refuses() {
+    let server = Server::start().await;
+    let mode = json!({"read_only_mode": true});
+    let switched = server.post("/management", mode.clone()).await.expect(200);
+    let refused = server.set("/a", "value", json!("v")).await.expect(503);
+    let asked = server.get("/management").await.expect(200);
+    for (answer, status, action, details) in [
+        (switched, 200, "SET_MANAGEMENT", mode),
+        (refused, 503, "SET", Value::Null),
+        (asked, 200, "GET_MANAGEMENT", Value::Null),
+    ] {
+        let events = events_of(&server, &answer);
+        assert_eq!(events.len(), 1, "{action}");
+        assert_eq!(events[0]["status"], status, "{action}");
+        assert_eq!(events[0]["action"], action);
+        assert_eq!(events[0]["actor"], "uaa-client:developer");
+        assert_eq!(events[0]["request_details"], details, "{action}");
+    }
+}

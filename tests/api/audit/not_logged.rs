@@ -8,7 +8,14 @@ use super::events;
 #[tokio::test]
 async fn what_needs_no_identity_or_tells_nothing_of_what_is_stored_leaves_no_event() {
     let server = Server::start().await;
-    for path in ["/info", "/health", "/version", "/info/", "/version/"] {
+    for path in [
+        "/info",
+        "/health",
+        "/version",
+        "/info/",
+        "/version/",
+        "/api/v1/key-usage",
+    ] {
         server.get(path).await.expect(200);
     }
     for path in [

@@ -3,7 +3,9 @@
 mod bodies;
 mod clients;
 mod limits;
+mod methods;
 mod mistakes;
+mod paths;
 mod queries;
 mod responses;
 mod routing;

@@ -162,7 +162,7 @@ async fn a_bad_request_wins_over_the_rules_of_the_stored_credential() {
     assert_eq!(given::versions(&server, "/a").await.len(), 1);
 }
 
-fn wrong_methods() -> [(Method, &'static str); 14] {
+fn wrong_methods() -> [(Method, &'static str); 18] {
     let by_id = "/api/v1/data/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9";
     [
         (Method::PATCH, "/api/v1/data"),
@@ -174,6 +174,10 @@ fn wrong_methods() -> [(Method, &'static str); 14] {
         (Method::PUT, by_id),
         (Method::POST, by_id),
         (Method::DELETE, by_id),
+        (Method::OPTIONS, "/api/v1/data"),
+        (Method::HEAD, "/api/v1/interpolate"),
+        (Method::PUT, "/management"),
+        (Method::DELETE, "/management"),
         (Method::POST, "/version"),
         (Method::DELETE, "/version"),
         (Method::POST, "/info"),

@@ -15,6 +15,7 @@ use std::{
 };
 
 use keywright_harness::{Answer, Server, key_file};
+use reqwest::{Certificate, Client, Identity};
 use rustls::{
     ClientConfig, ClientConnection, Error, HandshakeKind, RootCertStore, StreamOwned,
     SupportedProtocolVersion,
@@ -82,6 +83,18 @@ impl Caller {
     }
 }
 
+/// A client of another make, which speaks HTTP/2.
+pub(super) fn another_client(holder: &Holder) -> Client {
+    let authority = fs::read(key_file("ca.pem")).unwrap();
+    let identity = holder.chain_pem() + &holder.key_pem();
+    Client::builder()
+        .tls_certs_only([Certificate::from_pem(&authority).unwrap()])
+        .identity(Identity::from_pem(identity.as_bytes()).unwrap())
+        .no_proxy()
+        .build()
+        .unwrap()
+}
+
 impl Connection {
     /// GET, with a token or without; what the handshake failed with, if it did.
     pub(super) fn get(&mut self, path: &str, token: Option<&str>) -> Result<Answer, Error> {
@@ -95,6 +108,18 @@ impl Connection {
         let _ = self.0.write_all(request.as_bytes());
         let head = self.read_head().map_err(|cause| tls_error(&cause))?;
         Ok(self.read_body(&head))
+    }
+
+    /// Makes the handshake as far as a client can without reading what the server thinks of its certificate, waits until the
+    /// server has said that, and sends so many requests regardless.
+    pub(super) fn send_regardless(&mut self, requests: usize) -> io::Result<()> {
+        self.0.conn.complete_io(&mut self.0.sock)?;
+        self.0.sock.peek(&mut [0])?;
+        for _ in 0..requests {
+            self.0
+                .write_all(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")?;
+        }
+        Ok(())
     }
 
     /// Whether the session is one of an earlier connection.

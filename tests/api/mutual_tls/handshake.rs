@@ -8,7 +8,7 @@ use rcgen::{
     ExtendedKeyUsagePurpose::{Any, ClientAuth, ServerAuth},
     GeneralSubtree, IsCa, NameConstraints, date_time_ymd,
 };
-use rustls::AlertDescription;
+use rustls::{AlertDescription, Error, version::TLS13};
 
 use super::{
     caller::{Caller, VERSIONS},
@@ -227,6 +227,17 @@ async fn a_certificate_without_its_key_proves_nothing() {
     let stolen = stolen.with_the_key_of(authority.issue(&contents));
     let refused = Meets::Alert(AlertDescription::DecryptError);
     assert_meets(&server, "another key", &stolen, refused);
+}
+
+#[tokio::test]
+async fn a_client_that_sends_on_still_reads_why_it_was_refused() {
+    let server = server_knowing(&[&Authority::root("clients")]).await;
+    let stranger = Authority::root("others").issue(&Contents::of_client(&[&[UNIT]]));
+    // In TLS 1.2, a client that was refused has made no handshake and sends nothing.
+    let mut connection = Caller::new(Some(&stranger), &TLS13).connect(&server);
+    connection.send_regardless(20).unwrap();
+    let refused = connection.get("/health", None).unwrap_err();
+    assert_eq!(refused, Error::AlertReceived(AlertDescription::UnknownCA));
 }
 
 #[tokio::test]

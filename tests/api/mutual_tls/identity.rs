@@ -4,7 +4,7 @@ use rcgen::ExtendedKeyUsagePurpose::{Any, ClientAuth, CodeSigning, ServerAuth};
 use reqwest::Method;
 
 use super::{
-    caller::{Caller, VERSIONS},
+    caller::{Caller, VERSIONS, another_client},
     expect::{ACTOR, Meets, OTHER_UNIT, UNIT, assert_meets, logged_actor, server_knowing},
     issued::{Authority, Contents},
 };
@@ -16,31 +16,35 @@ const NOT_FOR_CLIENTS: Meets = Meets::Unauthenticated("not meant for client use"
 async fn the_actor_is_the_organization_unit_that_is_an_identity() {
     let authority = Authority::root("clients");
     let server = server_knowing(&[&authority]).await;
-    for (what, units, expected) in [
-        ("alone", &[&[UNIT][..]][..], Meets::Actor(ACTOR)),
+    for (what, units) in [
+        ("alone", &[&[UNIT][..]][..]),
         (
             "first of several names",
             &[&[UNIT], &["space:s"], &["organization:o"]],
-            Meets::Actor(ACTOR),
         ),
         (
             "last of several names",
             &[&["organization:o"], &["space:s"], &[UNIT]],
-            Meets::Actor(ACTOR),
         ),
         (
             "in one name of several values",
             &[&["organization:o", "space:s", UNIT]],
-            Meets::Actor(ACTOR),
         ),
-        ("twice the same", &[&[UNIT], &[UNIT]], Meets::Actor(ACTOR)),
-        (
-            "beside what only looks like one",
-            &[&["app:x"], &[UNIT]],
-            Meets::Actor(ACTOR),
-        ),
-        ("none", &[], NO_IDENTITY),
-        ("empty", &[&[""]], NO_IDENTITY),
+        ("twice the same", &[&[UNIT], &[UNIT]]),
+        ("beside what only looks like one", &[&["app:x"], &[UNIT]]),
+    ] {
+        let holder = authority.issue(&Contents::of_client(units));
+        assert_meets(&server, what, &holder, Meets::Actor(ACTOR));
+    }
+}
+
+#[tokio::test]
+async fn an_organization_unit_that_is_not_wholly_an_identity_is_none() {
+    let authority = Authority::root("clients");
+    let server = server_knowing(&[&authority]).await;
+    for (what, units, expected) in [
+        ("none", &[][..], NO_IDENTITY),
+        ("empty", &[&[""][..]], NO_IDENTITY),
         (
             "another kind",
             &[&["organization:o", "space:s"]],
@@ -114,6 +118,22 @@ async fn the_actor_is_the_organization_unit_that_is_an_identity() {
     ] {
         let holder = authority.issue(&Contents::of_client(units));
         assert_meets(&server, what, &holder, expected);
+    }
+}
+
+#[tokio::test]
+async fn an_organization_unit_may_be_any_string_whose_bytes_are_its_text() {
+    let authority = Authority::root("clients");
+    let server = server_knowing(&[&authority]).await;
+    for (what, tag, expected) in [
+        ("UTF8String", 0x0c, Meets::Actor(ACTOR)),
+        ("PrintableString", 0x13, Meets::Actor(ACTOR)),
+        ("IA5String", 0x16, Meets::Actor(ACTOR)),
+        ("BMPString", 0x1e, NO_IDENTITY),
+        ("OCTET STRING", 0x04, NO_IDENTITY),
+    ] {
+        let contents = Contents::of_client(&[&[UNIT]]).unit_tag(tag);
+        assert_meets(&server, what, &authority.issue(&contents), expected);
     }
 }
 
@@ -289,7 +309,7 @@ async fn a_client_stores_and_reads_by_its_certificate_over_http_2() {
     let authority = Authority::root("clients");
     let server = server_knowing(&[&authority]).await;
     let holder = authority.issue(&Contents::of_client(&[&["organization:o", UNIT]]));
-    let client = client(&holder);
+    let client = another_client(&holder);
     let url = format!("{}/api/v1/data", server.base_url());
     let send = |method, url: &str, body: &'static str| {
         let request = client
@@ -306,18 +326,6 @@ async fn a_client_stores_and_reads_by_its_certificate_over_http_2() {
     assert_eq!(logged_actor(&server, &set.await.expect(200)), ACTOR);
     let read = send(Method::GET, &format!("{url}?name=/a"), "").await;
     assert_eq!(read.expect(200).json()["data"][0]["value"], "v");
-}
-
-/// A client of another make.
-fn client(holder: &super::issued::Holder) -> reqwest::Client {
-    let authority = std::fs::read(keywright_harness::key_file("ca.pem")).unwrap();
-    let identity = holder.chain_pem() + &holder.key_pem();
-    reqwest::Client::builder()
-        .tls_certs_only([reqwest::Certificate::from_pem(&authority).unwrap()])
-        .identity(reqwest::Identity::from_pem(identity.as_bytes()).unwrap())
-        .no_proxy()
-        .build()
-        .unwrap()
 }
 
 /// The actor of a test server's token.

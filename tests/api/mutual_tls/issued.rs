@@ -33,9 +33,11 @@ pub(super) struct Holder {
 #[derive(Clone)]
 pub(super) struct Contents {
     /// The subject, after its common name: each item is a relative distinguished name of so many Organization Units.
-    pub(super) units: Vec<Vec<String>>,
+    units: Vec<Vec<String>>,
+    /// The kind of string that the units are, as a DER tag.
+    unit_tag: u8,
     /// Everything else.
-    pub(super) parameters: CertificateParams,
+    parameters: CertificateParams,
 }
 
 impl Authority {
@@ -80,7 +82,7 @@ impl Authority {
         let key = KeyPair::generate().unwrap();
         let certificate = contents.parameters.signed_by(&key, &self.issuer()).unwrap();
         Holder {
-            chain: vec![with_subject(certificate.der(), &contents.units, &self.key)],
+            chain: vec![contents.complete(certificate.der(), &self.key)],
             key,
         }
     }
@@ -153,6 +155,7 @@ impl Contents {
                 .iter()
                 .map(|name| name.iter().map(|unit| (*unit).to_owned()).collect())
                 .collect(),
+            unit_tag: UTF8_STRING,
             parameters,
         }
     }
@@ -164,6 +167,7 @@ impl Contents {
         parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         Self {
             units: Vec::new(),
+            unit_tag: UTF8_STRING,
             parameters,
         }
     }
@@ -179,14 +183,59 @@ impl Contents {
         self.with(|parameters| parameters.extended_key_usages = purposes.to_vec())
     }
 
+    /// The same, with Organization Units that are this kind of string, as a DER tag.
+    pub(super) fn unit_tag(self, unit_tag: u8) -> Self {
+        Self { unit_tag, ..self }
+    }
+
     /// Signed by its own key.
     pub(super) fn self_signed(&self) -> Holder {
         let key = KeyPair::generate().unwrap();
         let certificate = self.parameters.self_signed(&key).unwrap();
         Holder {
-            chain: vec![with_subject(certificate.der(), &self.units, &key)],
+            chain: vec![self.complete(certificate.der(), &key)],
             key,
         }
+    }
+
+    /// The certificate with the units behind its subject's common name, signed anew: names with several units, and several
+    /// attributes in one relative distinguished name, are what rcgen does not write.
+    fn complete(
+        &self,
+        certificate: &CertificateDer<'_>,
+        signer: &KeyPair,
+    ) -> CertificateDer<'static> {
+        let (_, parsed) = X509Certificate::from_der(certificate).unwrap();
+        let subject = parsed.subject().as_raw();
+        let mut names = content(subject).to_vec();
+        names.extend(
+            self.units
+                .iter()
+                .flat_map(|units| self.relative_name(units)),
+        );
+        let body = content(parsed.tbs_certificate.as_ref());
+        // The subject of a certificate that signed itself stands there twice: once as the issuer, which comes first.
+        let at = (0..body.len())
+            .rev()
+            .find(|at| body[*at..].starts_with(subject))
+            .unwrap();
+        let (before, after) = (&body[..at], &body[at + subject.len()..]);
+        let names = element(SEQUENCE, &names);
+        let body = element(SEQUENCE, &[before, &names, after].concat());
+        let signature = [&[0][..], &signer.sign(&body).unwrap()].concat();
+        let signature = element(BIT_STRING, &signature);
+        let parts = [&body, ECDSA_WITH_SHA256, &signature].concat();
+        CertificateDer::from(element(SEQUENCE, &parts))
+    }
+
+    fn relative_name(&self, units: &[String]) -> Vec<u8> {
+        let attribute = |unit: &String| {
+            let value = element(self.unit_tag, unit.as_bytes());
+            element(SEQUENCE, &[ORGANIZATIONAL_UNIT, &value].concat())
+        };
+        let mut attributes: Vec<_> = units.iter().map(attribute).collect();
+        attributes.sort();
+        element(SET, &attributes.concat())
     }
 }
 
@@ -215,43 +264,6 @@ fn pem(certificate: &CertificateDer<'_>) -> String {
         writeln!(text, "{}", std::str::from_utf8(line).unwrap()).unwrap();
     }
     text + "-----END CERTIFICATE-----\n"
-}
-
-/// The certificate with these units behind its subject's common name, signed anew: names with several units, or several
-/// attributes in one relative distinguished name, are what rcgen does not write.
-fn with_subject(
-    certificate: &CertificateDer<'_>,
-    units: &[Vec<String>],
-    signer: &KeyPair,
-) -> CertificateDer<'static> {
-    let (_, parsed) = X509Certificate::from_der(certificate).unwrap();
-    let subject = parsed.subject().as_raw();
-    let mut names = content(subject).to_vec();
-    names.extend(units.iter().flat_map(|units| relative_name(units)));
-    let body = content(parsed.tbs_certificate.as_ref());
-    // The subject of a certificate that signed itself stands there twice: once as the issuer, which comes first.
-    let at = (0..body.len())
-        .rev()
-        .find(|at| body[*at..].starts_with(subject))
-        .unwrap();
-    let (before, after) = (&body[..at], &body[at + subject.len()..]);
-    let body = element(
-        SEQUENCE,
-        &[before, &element(SEQUENCE, &names), after].concat(),
-    );
-    let signature = [&[0][..], &signer.sign(&body).unwrap()].concat();
-    let parts = [&body, ECDSA_WITH_SHA256, &element(BIT_STRING, &signature)].concat();
-    CertificateDer::from(element(SEQUENCE, &parts))
-}
-
-fn relative_name(units: &[String]) -> Vec<u8> {
-    let attribute = |unit: &String| {
-        let value = element(UTF8_STRING, unit.as_bytes());
-        element(SEQUENCE, &[ORGANIZATIONAL_UNIT, &value].concat())
-    };
-    let mut attributes: Vec<_> = units.iter().map(attribute).collect();
-    attributes.sort();
-    element(SET, &attributes.concat())
 }
 
 /// A DER element out of its tag and its content.

@@ -6,6 +6,7 @@ mod expect;
 mod handshake;
 mod identity;
 mod issued;
+mod measured;
 mod openssl;
 mod reload;
 mod without_authorities;

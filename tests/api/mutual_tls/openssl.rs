@@ -1,5 +1,10 @@
 //! The handshake, as `openssl s_client` sees it.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs can't be read or written"
+)]
+
 use std::fs;
 
 use keywright_harness::{Program, Server, is_available};

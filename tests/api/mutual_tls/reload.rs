@@ -1,5 +1,10 @@
 //! The TLS files are read again at SIGHUP, and what is open goes on.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs can't be read or written"
+)]
+
 use std::{fs, path::Path};
 
 use keywright_harness::{Options, Server, key_file};

@@ -2,4 +2,5 @@
 
 mod health;
 mod info;
+mod key_usage;
 mod version;

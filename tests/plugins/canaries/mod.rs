@@ -2,6 +2,7 @@
 
 mod audit;
 mod errors;
+mod measurements;
 mod places;
 mod stored;
 mod tokens;

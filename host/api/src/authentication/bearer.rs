@@ -8,7 +8,7 @@ use axum::{
 };
 
 use super::TokenRefused;
-use crate::response::ApiFailure;
+use crate::{measure::authentication_failed, response::ApiFailure};
 
 /// The token in the `Authorization` header. Another scheme than `Bearer` counts as no credentials at all.
 ///
@@ -72,7 +72,21 @@ impl IntoResponse for TokenRefused {
         if let Self::Invalid(reason) = self {
             tracing::debug!(reason, "token refused");
         }
+        authentication_failed("token", self.word());
         ApiFailure::from(self).into_response()
+    }
+}
+
+impl TokenRefused {
+    /// One word for the measurements.
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Absent => "absent",
+            Self::Expired => "expired",
+            Self::Invalid(_) => "invalid",
+            Self::ScopesMissing => "scopes_missing",
+            Self::Unverifiable => "unverifiable",
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use keywright_core::{
 use uuid::Uuid;
 
 use super::identity::Identity;
-use crate::response::ApiFailure;
+use crate::{measure::authentication_failed, response::ApiFailure};
 
 /// Why a client certificate does not let its holder pass. A token beside it changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,7 @@ fn application_id(unit: &str) -> Option<Uuid> {
 impl IntoResponse for ClientCertificateRefused {
     fn into_response(self) -> Response {
         tracing::debug!(reason = ?self, "client certificate refused");
+        authentication_failed("client_certificate", self.word());
         ApiFailure::unidentified(match self {
             Self::Ambiguous => "the client certificate names more than one identity",
             Self::NoIdentity => {
@@ -76,6 +77,17 @@ impl IntoResponse for ClientCertificateRefused {
             }
         })
         .into_response()
+    }
+}
+
+impl ClientCertificateRefused {
+    /// One word for the measurements.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Ambiguous => "ambiguous",
+            Self::NoIdentity => "no_identity",
+            Self::Purpose => "purpose",
+        }
     }
 }
 

@@ -28,6 +28,7 @@ pub(crate) struct ApiFailure {
     error_description: Option<&'static str>,
     challenge: Option<&'static str>,
     retry_after: Option<Duration>,
+    is_intended: bool,
     cause: Option<Box<dyn Error + Send + Sync + 'static>>,
 }
 
@@ -55,6 +56,7 @@ impl ApiFailure {
             error_description: None,
             challenge: None,
             retry_after: None,
+            is_intended: false,
             cause: None,
         }
     }
@@ -86,6 +88,18 @@ impl ApiFailure {
         Self {
             retry_after: Some(retry_after),
             ..Self::new(StatusCode::SERVICE_UNAVAILABLE, error)
+        }
+    }
+
+    /// The server is in read-only mode. When it will leave that mode nobody but its operator knows, so the caller is not
+    /// told when to try again.
+    pub(crate) fn read_only() -> Self {
+        Self {
+            is_intended: true,
+            ..Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the server is in read-only mode: nothing can be written at present",
+            )
         }
     }
 
@@ -134,9 +148,9 @@ impl ApiFailure {
     }
 
     /// Logs what the server itself, not the caller, is to blame for. What callers send wrong is told to them alone: the
-    /// words may repeat it.
+    /// words may repeat it. What the operator intends is no failure to be looked into.
     fn log(&self) {
-        if !self.status.is_server_error() {
+        if self.is_intended || !self.status.is_server_error() {
             return;
         }
         let error = self

@@ -3,4 +3,5 @@
 pub(crate) mod certificates;
 pub(crate) mod credentials;
 pub(crate) mod interpolation;
+pub(crate) mod management;
 pub(crate) mod operations;

@@ -38,6 +38,8 @@ async fn without_its_database_the_server_is_down_and_says_so() {
     assert_eq!(read.status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(read.headers.contains_key("retry-after"));
     assert!(!read.text.contains("cause-of-the-outage"));
+    let key_usage = service.get("/api/v1/key-usage").await;
+    assert_eq!(key_usage.status, StatusCode::SERVICE_UNAVAILABLE);
 }
 
 #[tokio::test]
@@ -86,14 +88,7 @@ async fn a_wrong_method_is_not_found_with_an_empty_body() {
 #[tokio::test]
 async fn an_unknown_path_is_not_found_with_an_error() {
     let service = Service::new();
-    for path in [
-        "/",
-        "/api",
-        "/api/v1",
-        "/api/v1/dat",
-        "/api/v1/data/a/b",
-        "/%69nfo",
-    ] {
+    for path in ["/", "/api", "/api/v1", "/api/v1/dat", "/api/v1/data/a/b"] {
         let answer = service.get(path).await;
         assert_eq!(answer.status, StatusCode::NOT_FOUND, "{path}");
         assert!(!answer.error().is_empty());

@@ -16,8 +16,8 @@ use keywright_core::{
     credential::{CredentialType, Parameters, PluginIdentity},
     ports::{
         CertificateIssuer, CertificateMembers, CertificateRefused, Certificates, Clock, Envelope,
-        Generator, Generators, Identifiers, PluginFailure, PluginFault, Recovered, Reference,
-        Resolver, SealFailure, SealedPlace, Sealer, SigningRefused, Violation,
+        Generator, Generators, Identifiers, KeyStanding, PluginFailure, PluginFault, Recovered,
+        Reference, Resolver, SealFailure, SealedPlace, Sealer, SigningRefused, Violation,
     },
 };
 use serde_json::{Map, Value, json};
@@ -56,6 +56,14 @@ impl Sealer for OpenSealer {
         Ok(Secret::new(
             String::from_utf8(envelope.ciphertext.clone()).unwrap(),
         ))
+    }
+
+    fn standing(&self, key_id: Uuid) -> KeyStanding {
+        match key_id.as_u128() {
+            0 => KeyStanding::Active,
+            1..10 => KeyStanding::Inactive,
+            _ => KeyStanding::Unknown,
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use axum::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use keywright_api::{
-    Api, Information, Limits,
+    Api, Information, Limits, ServerMode,
     audit::{AuditSettings, AuditTrail},
     authentication::{HttpsIdentityProvider, StaticKey, TokenVerifier},
     development_identity::{
@@ -31,6 +31,7 @@ use keywright_core::{
     authorization::Authorization,
     certificate::CertificateSettings,
     credential::{BulkRegenerations, Credentials},
+    encryption_key::EncryptionKeys,
     interpolation::Interpolation,
     ports::Clock,
 };
@@ -49,6 +50,9 @@ use crate::{
 };
 
 pub(crate) const ISSUER: &str = "https://localhost/identity";
+
+/// Who has a good token. This actor may manage the server.
+pub(crate) const ACTOR: &str = "uaa-client:app";
 
 /// The time at which every service begins, in seconds since 1970.
 pub(crate) const NOW_SECONDS: i64 = 1_800_000_000;
@@ -221,6 +225,10 @@ impl Service {
                 credentials: credentials.clone(),
                 resolver: Arc::new(FixedResolver),
             }),
+            encryption_keys: EncryptionKeys {
+                repository: Arc::clone(&memory) as _,
+                sealer: Arc::new(OpenSealer),
+            },
             credentials,
             token_verifier: Some(token_verifier),
             information: Information {
@@ -230,6 +238,7 @@ impl Service {
             },
             limits,
             audit,
+            server_mode: ServerMode::new([ACTOR.to_owned()]),
             development_identity: Some(development_identity(Arc::clone(&clock) as _)),
         };
         Self {

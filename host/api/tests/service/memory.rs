@@ -1,5 +1,6 @@
 //! A repository that keeps everything in memory.
 
+mod encryption_keys;
 mod given;
 
 use std::{
@@ -18,9 +19,9 @@ use keywright_core::{
         ListedCertificate, ListedVersion, LookupName, StoredVersion,
     },
     ports::{
-        Additions, AllAppended, AppendCondition, Appended, CredentialRepository, NewVersion,
-        ReadVersions, RepositoryFailure, TransitionalMoved, TransitionalVersion, VersionDeleted,
-        VersionSelection,
+        Additions, AllAppended, AppendCondition, Appended, CredentialRepository, EXPIRY_MOMENTS,
+        NewVersion, ReadVersions, RepositoryFailure, TransitionalMoved, TransitionalVersion,
+        VersionDeleted, VersionSelection,
     },
 };
 use uuid::Uuid;
@@ -139,6 +140,13 @@ impl CredentialRepository for Memory {
                 expires_at: find.expires_until,
             })
             .collect())
+    }
+
+    async fn certificates_by_expiry(
+        &self,
+        _: [DateTime<Utc>; EXPIRY_MOMENTS],
+    ) -> Result<[u64; EXPIRY_MOMENTS + 1], RepositoryFailure> {
+        self.newest_first().map(|_| [0; EXPIRY_MOMENTS + 1])
     }
 
     async fn append(

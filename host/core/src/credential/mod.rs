@@ -27,8 +27,9 @@ mod version;
 pub use authority::TransitionalParent;
 pub use bulk_regenerate::{BULK_CERTIFICATES_MAX, BULK_REGENERATIONS_MAX, BulkRegenerations};
 pub use certificates::{
-    CHAIN_DEPTH_MAX, CertificateSummary, ChainLink, EffectiveExpiry, ListedCertificate,
-    ListedVersion, NewCertificateVersion, RegenerateCertificate,
+    CHAIN_DEPTH_MAX, CertificateSummary, CertificatesByDaysLeft, ChainLink, DAYS_LEFT,
+    EffectiveExpiry, ListedCertificate, ListedVersion, NewCertificateVersion,
+    RegenerateCertificate,
 };
 pub use find::{Find, FindNames, FoundCredential};
 pub use generate::{Generate, WriteMode};

@@ -1,8 +1,9 @@
 //! Encryption of what is stored.
 
+use async_trait::async_trait;
 use uuid::Uuid;
 
-use crate::{Secret, credential::LookupName};
+use crate::{Secret, credential::LookupName, ports::RepositoryFailure};
 
 /// Encryption of what is stored, bound to its place.
 pub trait Sealer: Send + Sync {
@@ -17,6 +18,30 @@ pub trait Sealer: Send + Sync {
     /// # Errors
     /// When the key is not configured, or the envelope was not sealed for this place, or was changed.
     fn open(&self, place: SealedPlace<'_>, envelope: &Envelope) -> Result<Secret, SealFailure>;
+
+    /// What the key with this id is to the server.
+    fn standing(&self, key_id: Uuid) -> KeyStanding;
+}
+
+/// What an encryption key is to the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyStanding {
+    /// It encrypts and decrypts.
+    Active,
+    /// It is configured, and only decrypts.
+    Inactive,
+    /// It is not configured: what is encrypted with it can't be read.
+    Unknown,
+}
+
+/// The records of encryption keys in a database.
+#[async_trait]
+pub trait EncryptionKeyRepository: Send + Sync {
+    /// How many versions are encrypted with each key that has a record, in no order.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn versions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryFailure>;
 }
 
 /// Where sealed bytes belong.

@@ -12,15 +12,17 @@ use uuid::Uuid;
 pub use certificates::{
     CertificateIssuer, CertificateMembers, CertificateRefused, Certificates, SigningRefused,
 };
-pub use encryption::{Envelope, SealFailure, SealedPlace, Sealer};
+pub use encryption::{
+    EncryptionKeyRepository, Envelope, KeyStanding, SealFailure, SealedPlace, Sealer,
+};
 pub use permissions::PermissionRepository;
 pub use plugins::{
     Generator, Generators, PluginFailure, PluginFault, Recovered, Reference, Resolver, Violation,
 };
 pub use storage::{
-    Additions, AllAppended, AppendCondition, Appended, CredentialRepository, NewVersion,
-    ReadSigned, ReadVersions, RepositoryFailure, TransitionalMoved, TransitionalVersion,
-    VersionDeleted, VersionSelection,
+    Additions, AllAppended, AppendCondition, Appended, CredentialRepository, EXPIRY_MOMENTS,
+    NewVersion, ReadSigned, ReadVersions, RepositoryFailure, TransitionalMoved,
+    TransitionalVersion, VersionDeleted, VersionSelection,
 };
 
 /// The time, as a parameter.

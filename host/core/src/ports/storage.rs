@@ -96,6 +96,17 @@ pub trait CredentialRepository: Send + Sync {
         name: &LookupName,
     ) -> Result<Option<ListedCertificate>, RepositoryFailure>;
 
+    /// How many certificates there are in each of the spans of time that these moments, which ascend, divide, by the end
+    /// of the validity of the newest version: until the first, after it until the second, and so on; the last number is of
+    /// those that expire after all of them.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn certificates_by_expiry(
+        &self,
+        moments: [DateTime<Utc>; EXPIRY_MOMENTS],
+    ) -> Result<[u64; EXPIRY_MOMENTS + 1], RepositoryFailure>;
+
     /// The names of the certificates of which any version was signed by this one, itself left out, each once, in no order.
     ///
     /// # Errors
@@ -162,6 +173,9 @@ pub trait CredentialRepository: Send + Sync {
     /// When the database can't answer.
     async fn ping(&self) -> Result<(), RepositoryFailure>;
 }
+
+/// How many moments [`CredentialRepository::certificates_by_expiry`] takes.
+pub const EXPIRY_MOMENTS: usize = 5;
 
 /// Which versions of a credential to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

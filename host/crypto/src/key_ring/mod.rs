@@ -7,7 +7,7 @@ use std::{collections::HashMap, fmt};
 
 use keywright_core::{
     Secret,
-    ports::{Envelope, SealFailure, SealedPlace, Sealer},
+    ports::{Envelope, KeyStanding, SealFailure, SealedPlace, Sealer},
 };
 use uuid::Uuid;
 use zeroize::Zeroizing;
@@ -90,6 +90,16 @@ impl Sealer for KeyRing {
                 drop(Zeroizing::new(error.into_bytes()));
                 SealFailure::NotAuthentic
             })
+    }
+
+    fn standing(&self, key_id: Uuid) -> KeyStanding {
+        if key_id == self.active {
+            KeyStanding::Active
+        } else if self.keys.contains_key(&key_id) {
+            KeyStanding::Inactive
+        } else {
+            KeyStanding::Unknown
+        }
     }
 }
 

@@ -33,6 +33,12 @@ const NORMALIZER: &str = "keywright:generator/normalizer@0.1.0";
 const ACCEPTOR: &str = "keywright:generator/acceptor@0.1.0";
 const RECOVERER: &str = "keywright:generator/recoverer@0.1.0";
 
+/// The functions of a generator's guest, as they are told of in logs and measured.
+pub(super) const NORMALIZE: &str = "normalize";
+pub(super) const GENERATE: &str = "generate";
+pub(super) const ACCEPT: &str = "accept";
+pub(super) const RECOVER: &str = "recover";
+
 /// Where a generator's functions are in its component.
 pub(crate) struct GeneratorExports {
     descriptor: descriptor::GuestIndices,
@@ -162,27 +168,26 @@ impl GeneratorGuest {
     /// The canonical parameters, as the guest's normalizer has them. What the plugin sets itself when it recovers
     /// parameters, it must not set here.
     pub(super) fn normalize(&self, given: &Parameters) -> Result<Parameters, PluginFailure> {
-        const FUNCTION: &str = "normalize";
         let parameters = &given.to_json();
         let Some(normalizer) = &self.exports.normalizer else {
-            return Err(self.plugin.malformed(FUNCTION));
+            return Err(self.plugin.malformed(NORMALIZE));
         };
         let outcome = self
             .plugin
-            .call(FUNCTION, &[parameters], None, |store, instance| {
+            .call(NORMALIZE, &[parameters], None, |store, instance| {
                 normalizer.load(&mut *store, instance)?.call_normalize(
                     store,
                     parameters,
                     &self.plugin.settings,
                 )
             });
-        let canonical = self.returned(FUNCTION, outcome)?;
-        let canonical = self.parameters(FUNCTION, &canonical)?;
+        let canonical = self.returned(NORMALIZE, outcome)?;
+        let canonical = self.parameters(NORMALIZE, &canonical)?;
         let schema = &self.description.parameters_schema;
         if schema.adds_no_read_only(given, &canonical) {
             Ok(canonical)
         } else {
-            Err(self.plugin.malformed(FUNCTION))
+            Err(self.plugin.malformed(NORMALIZE))
         }
     }
 
@@ -193,14 +198,13 @@ impl GeneratorGuest {
         now_seconds: u64,
         issuer: Option<Arc<dyn CertificateIssuer>>,
     ) -> Result<Secret, PluginFailure> {
-        const FUNCTION: &str = "generate";
         let settings = self.plugin.settings.clone();
         let handle = issuer.as_ref().map(|_| IssuerLease::handle());
         let inputs = parameters.clone();
         let outcome = self
             .plugin
             .call(
-                FUNCTION,
+                GENERATE,
                 &[&inputs],
                 issuer,
                 |store, instance| match &self.exports.maker {
@@ -226,27 +230,26 @@ impl GeneratorGuest {
                     }
                 },
             );
-        let value = self.returned(FUNCTION, outcome)?;
-        self.checked_value(FUNCTION, &value)
+        let value = self.returned(GENERATE, outcome)?;
+        self.checked_value(GENERATE, &value)
     }
 
     /// A value that a caller sets, as the guest's acceptor completes it, held against its schema.
     pub(super) fn accept(&self, value: &Secret) -> Result<Secret, PluginFailure> {
-        const FUNCTION: &str = "accept";
         let Some(acceptor) = &self.exports.acceptor else {
-            return Err(self.plugin.malformed(FUNCTION));
+            return Err(self.plugin.malformed(ACCEPT));
         };
         let outcome = self
             .plugin
-            .call(FUNCTION, &[value.expose()], None, |store, instance| {
+            .call(ACCEPT, &[value.expose()], None, |store, instance| {
                 acceptor.load(&mut *store, instance)?.call_accept(
                     store,
                     value.expose(),
                     &self.plugin.settings,
                 )
             });
-        let value = self.returned(FUNCTION, outcome)?;
-        self.checked_value(FUNCTION, &value)
+        let value = self.returned(ACCEPT, outcome)?;
+        self.checked_value(ACCEPT, &value)
     }
 
     /// The parameters that the guest's recoverer finds. `value` has no secret members any more.
@@ -255,38 +258,35 @@ impl GeneratorGuest {
         parameters: Option<String>,
         value: String,
     ) -> Result<Recovered, PluginFailure> {
-        const FUNCTION: &str = "recover";
         let Some(recoverer) = &self.exports.recoverer else {
-            return Err(self.plugin.malformed(FUNCTION));
+            return Err(self.plugin.malformed(RECOVER));
         };
         let stored = recoverer::Stored { parameters, value };
         let inputs = [
             stored.parameters.as_deref().unwrap_or_default(),
             &stored.value,
         ];
-        let outcome = self
-            .plugin
-            .call(FUNCTION, &inputs, None, |store, instance| {
-                recoverer.load(&mut *store, instance)?.call_recover(
-                    store,
-                    &stored,
-                    &self.plugin.settings,
-                )
-            });
+        let outcome = self.plugin.call(RECOVER, &inputs, None, |store, instance| {
+            recoverer.load(&mut *store, instance)?.call_recover(
+                store,
+                &stored,
+                &self.plugin.settings,
+            )
+        });
         let found = match outcome.map_err(|fault| self.plugin.faulted(fault))? {
             Ok(found) => found,
-            Err(failure) => return Err(self.reported(FUNCTION, failure)),
+            Err(failure) => return Err(self.reported(RECOVER, failure)),
         };
-        self.check_output(FUNCTION, &found.parameters)?;
+        self.check_output(RECOVER, &found.parameters)?;
         Ok(Recovered {
-            parameters: self.parameters(FUNCTION, &Secret::new(found.parameters))?,
+            parameters: self.parameters(RECOVER, &Secret::new(found.parameters))?,
             is_complete: found.complete,
         })
     }
 
     /// The failure of a call with a stored value that is not JSON.
     pub(super) fn stored_value_malformed(&self) -> PluginFailure {
-        self.plugin.malformed("recover")
+        self.plugin.malformed(RECOVER)
     }
 
     /// The text that a guest returned, within its limit.

@@ -15,11 +15,13 @@ use keywright_core::{
 use serde_json::Value;
 
 pub(crate) use description::Description;
+use guest::{ACCEPT, GENERATE, NORMALIZE, RECOVER};
 pub(crate) use guest::{DESCRIPTOR, GeneratorExports, GeneratorGuest, describe};
 
 use crate::{
     json::SensitiveJson,
     lane::{Lane, Lanes},
+    measure::measured,
     text::{for_caller, violation},
 };
 
@@ -62,10 +64,11 @@ impl WasmGenerator {
     async fn run<T: Send + 'static>(
         &self,
         lane: &Lane,
+        function: &'static str,
         work: impl FnOnce(&GeneratorGuest) -> Result<T, PluginFailure> + Send + 'static,
     ) -> Result<T, PluginFailure> {
         let guest = Arc::clone(&self.guest);
-        let run = move || work(&guest);
+        let run = move || measured(&guest.plugin.identity.name, function, || work(&guest));
         let outcome = if self.waits_for_its_turn {
             lane.run_in_turn(run).await
         } else {
@@ -73,7 +76,7 @@ impl WasmGenerator {
         };
         match outcome {
             Ok(outcome) => outcome,
-            Err(not_run) => Err(self.guest.plugin.not_run(not_run)),
+            Err(not_run) => Err(self.guest.plugin.not_run(function, not_run)),
         }
     }
 }
@@ -108,7 +111,9 @@ impl Generator for WasmGenerator {
         if self.guest.exports.has_normalizer() {
             let given = parameters.clone();
             return self
-                .run(&self.lanes.brief, move |guest| guest.normalize(&given))
+                .run(&self.lanes.brief, NORMALIZE, move |guest| {
+                    guest.normalize(&given)
+                })
                 .await;
         }
         let Ok(Value::Object(members)) = serde_json::from_str(&parameters.to_json()) else {
@@ -132,7 +137,7 @@ impl Generator for WasmGenerator {
     ) -> Result<Secret, PluginFailure> {
         let parameters = parameters.to_json();
         let now_seconds = u64::try_from(now.timestamp()).unwrap_or_default();
-        self.run(&self.lanes.generate, move |guest| {
+        self.run(&self.lanes.generate, GENERATE, move |guest| {
             guest.generate(parameters, now_seconds, issuer)
         })
         .await
@@ -149,7 +154,7 @@ impl Generator for WasmGenerator {
             drop(json);
             let value = value.clone();
             return self
-                .run(&self.lanes.brief, move |guest| guest.accept(&value))
+                .run(&self.lanes.brief, ACCEPT, move |guest| guest.accept(&value))
                 .await;
         }
         match schema.violation(json.value()) {
@@ -177,7 +182,7 @@ impl Generator for WasmGenerator {
             .value_schema
             .withhold_secrets(json.value_mut());
         let open_value = json.value().to_string();
-        self.run(&self.lanes.brief, move |guest| {
+        self.run(&self.lanes.brief, RECOVER, move |guest| {
             guest.recover(parameters, open_value).map(Some)
         })
         .await

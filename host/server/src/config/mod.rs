@@ -8,6 +8,7 @@ mod authorization;
 mod certificates;
 mod encryption;
 mod identity;
+mod management;
 
 use std::{
     collections::BTreeMap,
@@ -27,6 +28,7 @@ pub(crate) use authorization::AuthorizationConfig;
 pub(crate) use certificates::CertificatesConfig;
 pub(crate) use encryption::{EncryptionConfig, KeyConfig, KeyProvider};
 pub(crate) use identity::{AuthenticationConfig, DevelopmentConfig};
+pub(crate) use management::ManagementConfig;
 
 use crate::started::StartRefused;
 
@@ -58,6 +60,9 @@ pub(crate) struct Config {
     /// What holds for all certificates that the server makes.
     #[serde(default)]
     pub(crate) certificates: CertificatesConfig,
+    /// The management of the server, and the management address.
+    #[serde(default)]
+    pub(crate) management: ManagementConfig,
     /// What `/info` and `/version` say.
     #[serde(default)]
     pub(crate) info: InfoConfig,

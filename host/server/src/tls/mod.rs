@@ -6,7 +6,7 @@
 mod client_verifier;
 mod files;
 
-use std::sync::Arc;
+use std::{io, sync::Arc, time::Duration};
 
 use keywright_core::certificate::ClientCertificateFacts;
 use keywright_crypto::client_certificate_facts;
@@ -16,11 +16,13 @@ use rustls::{
     server::{NoServerSessionStorage, WebPkiClientVerifier, danger::ClientCertVerifier},
 };
 use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     signal::unix::{SignalKind, signal},
     sync::watch,
     task::spawn_blocking,
+    time::timeout,
 };
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use crate::{config::TlsConfig, started::StartRefused};
 use client_verifier::ClientVerifier;
@@ -40,9 +42,19 @@ impl Tls {
         })
     }
 
-    /// What the next handshake is made with.
-    pub(crate) fn acceptor(&self) -> TlsAcceptor {
-        TlsAcceptor::from(Arc::clone(&self.current.borrow()))
+    /// Makes a handshake. A client with which it fails is given the time to read why.
+    pub(crate) async fn accept<S>(&self, stream: S) -> io::Result<TlsStream<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let acceptor = TlsAcceptor::from(Arc::clone(&self.current.borrow()));
+        match acceptor.accept(stream).into_fallible().await {
+            Ok(stream) => Ok(stream),
+            Err((cause, stream)) => {
+                close_after_alert(stream).await;
+                Err(cause)
+            }
+        }
     }
 
     /// Reads the files again whenever the process is told to by SIGHUP.
@@ -75,6 +87,17 @@ impl Tls {
             }
         }
     }
+}
+
+/// Ends a connection whose last word is an alert. A client may be sending its request already, and if that were left unread,
+/// closing would reset the connection, so that the client might never read the alert.
+async fn close_after_alert<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) {
+    let unread = async {
+        stream.shutdown().await?;
+        tokio::io::copy(&mut stream.take(UNREAD_BYTES_MAX), &mut tokio::io::sink()).await
+    };
+    // The client is told already; whether it is still there does not matter.
+    let _ = timeout(ALERT_TIME_MAX, unread).await;
 }
 
 /// What the certificate says that the client of a session has presented, if it has. Of one that can't be read, nothing is
@@ -131,3 +154,9 @@ fn refuse_resumption(server: &mut ServerConfig) {
     server.session_storage = Arc::new(NoServerSessionStorage {});
     server.send_tls13_tickets = 0;
 }
+
+/// How long a client has to read an alert, and to close the connection.
+const ALERT_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// How much of what such a client sends meanwhile is read, in bytes.
+const UNREAD_BYTES_MAX: u64 = 64 * 1024;

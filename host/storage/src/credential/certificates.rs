@@ -1,13 +1,17 @@
 //! Listing certificates with their versions. Each list is one query.
 
+use chrono::{DateTime, Utc};
 use keywright_core::{
     credential::{CredentialName, ListedCertificate, LookupName},
-    ports::RepositoryFailure,
+    ports::{EXPIRY_MOMENTS, RepositoryFailure},
 };
 use sqlx::sqlite::SqliteRow;
 
 use super::{row, statements};
-use crate::{connections::Connections, failure::column};
+use crate::{
+    connections::Connections,
+    failure::{column, count},
+};
 
 pub(super) async fn all(reader: &Connections) -> Result<Vec<ListedCertificate>, RepositoryFailure> {
     let query = sqlx::query(statements::CERTIFICATES);
@@ -39,6 +43,28 @@ pub(super) async fn signed_by(
             )?))
         })
         .collect()
+}
+
+pub(super) async fn by_expiry(
+    reader: &Connections,
+    moments: [DateTime<Utc>; EXPIRY_MOMENTS],
+) -> Result<[u64; EXPIRY_MOMENTS + 1], RepositoryFailure> {
+    let query = moments.iter().fold(
+        sqlx::query(statements::CERTIFICATES_BY_EXPIRY),
+        |query, moment| query.bind(moment.timestamp_millis()),
+    );
+    let row = reader.fetch_optional(query).await?;
+    let row = row
+        .as_ref()
+        .ok_or(RepositoryFailure::Inconsistent("credential"))?;
+    Ok([
+        count(column!(row, "credential", "until_1")?),
+        count(column!(row, "credential", "until_2")?),
+        count(column!(row, "credential", "until_3")?),
+        count(column!(row, "credential", "until_4")?),
+        count(column!(row, "credential", "until_5")?),
+        count(column!(row, "credential", "later")?),
+    ])
 }
 
 /// Gathers the versions, one in each row, of each certificate. Those of one certificate stand together.

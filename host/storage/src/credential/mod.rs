@@ -19,9 +19,9 @@ use keywright_core::{
         ListedCertificate, LookupName, StoredVersion,
     },
     ports::{
-        Additions, AllAppended, AppendCondition, Appended, CredentialRepository, Identifiers,
-        NewVersion, ReadVersions, RepositoryFailure, TransitionalMoved, TransitionalVersion,
-        VersionDeleted, VersionSelection,
+        Additions, AllAppended, AppendCondition, Appended, CredentialRepository, EXPIRY_MOMENTS,
+        Identifiers, NewVersion, ReadVersions, RepositoryFailure, TransitionalMoved,
+        TransitionalVersion, VersionDeleted, VersionSelection,
     },
 };
 use sqlx::{AssertSqlSafe, sqlite::SqliteRow};
@@ -141,6 +141,13 @@ impl CredentialRepository for SqliteCredentialRepository {
         name: &LookupName,
     ) -> Result<Option<ListedCertificate>, RepositoryFailure> {
         certificates::by_name(&self.pools.reader, name).await
+    }
+
+    async fn certificates_by_expiry(
+        &self,
+        moments: [DateTime<Utc>; EXPIRY_MOMENTS],
+    ) -> Result<[u64; EXPIRY_MOMENTS + 1], RepositoryFailure> {
+        certificates::by_expiry(&self.pools.reader, moments).await
     }
 
     async fn certificates_signed_by(

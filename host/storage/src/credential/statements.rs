@@ -131,6 +131,15 @@ pub(crate) const CERTIFICATES_SIGNED_BY: &str = "
     from credential_version v join credential c on c.sequence = v.credential_sequence
     where v.signed_by_folded = $1 and c.credential_type = 'certificate' and c.name_folded <> $1";
 
+/// The number of certificates in each span of time between the parameters, which ascend.
+pub(crate) const CERTIFICATES_BY_EXPIRY: &str = "
+    select (select count(*) from credential where newest_expires_at <= $1) as until_1,
+        (select count(*) from credential where newest_expires_at > $1 and newest_expires_at <= $2) as until_2,
+        (select count(*) from credential where newest_expires_at > $2 and newest_expires_at <= $3) as until_3,
+        (select count(*) from credential where newest_expires_at > $3 and newest_expires_at <= $4) as until_4,
+        (select count(*) from credential where newest_expires_at > $4 and newest_expires_at <= $5) as until_5,
+        (select count(*) from credential where newest_expires_at > $5) as later";
+
 // ---- Finding ----------------------------------------------------------------------------------------------------------
 
 pub(crate) const FIND_BELOW: &str = select_found!("c.name_folded >= $1 and c.name_folded < $2");

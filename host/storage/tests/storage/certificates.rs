@@ -135,3 +135,24 @@ fn version_ids(certificate: &ListedCertificate) -> Vec<Uuid> {
         .map(|version| version.id)
         .collect()
 }
+
+#[tokio::test]
+async fn certificates_are_counted_by_the_expiry_of_their_newest_versions_each_moment_included() {
+    let fixture = Fixture::new().await;
+    for (number, expires_at) in [9, 10, 11, 20, 21, 30, 40, 50, 51, 99]
+        .into_iter()
+        .enumerate()
+    {
+        let name = format!("/c/{number}");
+        fixture
+            .append_certificate(&name, false, 1, expires_at)
+            .await;
+    }
+    // Only the newest version of a certificate counts, and what has no certificate does not.
+    fixture.append_certificate("/c/0", true, 2, 45).await;
+    fixture.append("/password", "password", 3).await;
+    fixture.append("/without", "certificate", 4).await;
+    let moments = [10, 20, 30, 40, 50].map(at);
+    let counted = fixture.credentials.certificates_by_expiry(moments).await;
+    assert_eq!(counted.unwrap(), [1, 2, 2, 1, 2, 2]);
+}

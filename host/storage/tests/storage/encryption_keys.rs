@@ -1,7 +1,7 @@
 //! The records of encryption keys.
 
 use crate::support::{Fixture, KEY_ID, at, key, version};
-use keywright_core::ports::{AppendCondition, CredentialRepository};
+use keywright_core::ports::{AppendCondition, CredentialRepository, EncryptionKeyRepository};
 use keywright_storage::EncryptionKeyRow;
 use uuid::Uuid;
 
@@ -47,4 +47,21 @@ async fn a_key_is_in_use_when_a_version_is_sealed_with_it() {
         .unwrap();
     assert_eq!(fixture.encryption_keys.in_use().await.unwrap(), [KEY_ID]);
     assert_eq!(fixture.all("/a").await.len(), 1);
+}
+
+#[tokio::test]
+async fn versions_are_counted_by_their_keys_and_a_key_without_any_has_none() {
+    let fixture = Fixture::new().await;
+    let other_key = Uuid::from_u128(2);
+    fixture
+        .encryption_keys
+        .add(&key(other_key, 2))
+        .await
+        .unwrap();
+    for name in ["/a", "/a", "/b"] {
+        fixture.append(name, "value", 1).await;
+    }
+    let mut counted = fixture.encryption_keys.versions_by_key().await.unwrap();
+    counted.sort_unstable();
+    assert_eq!(counted, [(other_key, 0), (KEY_ID, 3)]);
 }

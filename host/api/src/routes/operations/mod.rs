@@ -2,6 +2,7 @@
 
 pub(crate) mod health;
 pub(crate) mod info;
+pub(crate) mod key_usage;
 pub(crate) mod version;
 
 use axum::http::StatusCode;

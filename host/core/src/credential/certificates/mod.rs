@@ -6,6 +6,7 @@
 
 mod add_version;
 mod child_versions;
+mod days_left;
 mod delete_version;
 mod effective_expiry;
 mod list;
@@ -14,6 +15,7 @@ mod transitional;
 mod versions;
 
 pub use add_version::NewCertificateVersion;
+pub use days_left::{CertificatesByDaysLeft, DAYS_LEFT};
 pub use effective_expiry::{CHAIN_DEPTH_MAX, ChainLink, EffectiveExpiry};
 pub use list::{CertificateSummary, ListedCertificate, ListedVersion};
 pub use regenerate::RegenerateCertificate;

@@ -1,0 +1,62 @@
+//! What the second listener serves: for those who watch the server, not for those who use it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use axum::{
+    Router,
+    extract::State,
+    http::{HeaderValue, header::CONTENT_TYPE},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use keywright_core::ports::CredentialRepository;
+use tower_http::catch_panic::CatchPanicLayer;
+
+use crate::{
+    routes::operations::{self, no_such_method, no_such_path},
+    telemetry::panicked,
+};
+
+/// What the management address needs.
+#[derive(Clone)]
+pub struct Management {
+    /// What must answer for the server to be well.
+    pub repository: Arc<dyn CredentialRepository>,
+    /// What the server has measured.
+    pub measurements: Arc<dyn Measurements>,
+}
+
+/// What the server has measured.
+#[async_trait]
+pub trait Measurements: Send + Sync {
+    /// All of it as it is now, in the text format of Prometheus, version 0.0.4.
+    async fn text(&self) -> String;
+}
+
+/// The service of the management address: whether the server is well, and what it has measured. It knows no callers, so it
+/// tells of nothing that belongs to anybody.
+pub fn management_router(management: Management) -> Router {
+    Router::new()
+        .route("/health", get(health))
+        .route("/metrics", get(metrics))
+        .fallback(no_such_path)
+        .method_not_allowed_fallback(no_such_method)
+        .with_state(management)
+        .layer(CatchPanicLayer::custom(panicked))
+}
+
+async fn health(State(management): State<Management>) -> Response {
+    operations::health::answer(management.repository.as_ref()).await
+}
+
+async fn metrics(State(management): State<Management>) -> Response {
+    let mut response = management.measurements.text().await.into_response();
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+    response
+}
+
+/// The media type of the text format.
+const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";

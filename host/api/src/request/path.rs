@@ -1,0 +1,259 @@
+//! Bringing the path of a request into one form, before any rule looks at it.
+//!
+//! Which paths are open, who may use a path, what it is called in a log and where it leads are all decided by the one
+//! form, so that no two rules can read a path in two ways. A path's segments hold unreserved characters alone (letters,
+//! digits and `-`, `.`, `_`, `~`: RFC 3986, section 2.3), since no path of the API needs others. What has anything else,
+//! plainly or encoded, leads nowhere: an encoded slash, backslash, percent sign, semicolon or control character, an
+//! encoding that is cut off, every byte beyond ASCII. So nothing is left to be decoded a second time.
+
+use std::borrow::Cow;
+
+use axum::http::{Request, Uri, uri::PathAndQuery};
+
+/// Gives a request the one form of its path; the rest of its target stays as it is, the query byte by byte. A path that
+/// has no such form is replaced by one at which there is nothing.
+pub(crate) fn with_normal_path<B>(mut request: Request<B>) -> Request<B> {
+    if let Some(target) = normal_target(request.uri()) {
+        *request.uri_mut() = target;
+    }
+    request
+}
+
+/// The target with the path's one form, unless it has it already.
+fn normal_target(target: &Uri) -> Option<Uri> {
+    match normal_path(target.path()) {
+        Some(Cow::Borrowed(_)) => None,
+        Some(Cow::Owned(path)) => Some(with_path(target, path).unwrap_or_else(nowhere)),
+        None => Some(nowhere()),
+    }
+}
+
+/// The one form of a path, if it has one.
+///
+/// In this order: each percent-encoding is decoded, once; empty segments are left out, so that doubled and trailing
+/// slashes count for nothing; and dot segments are followed, of which none leads above the root (RFC 3986, section
+/// 5.2.4).
+fn normal_path(path: &str) -> Option<Cow<'_, str>> {
+    if path.len() > PATH_BYTES_MAX || !path.starts_with('/') {
+        return None;
+    }
+    if is_normal(path) {
+        return Some(Cow::Borrowed(path));
+    }
+    let decoded = decoded(path)?;
+    let mut segments = Vec::new();
+    for segment in decoded.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." => {
+                segments.pop();
+            }
+            segment => segments.push(segment),
+        }
+    }
+    Some(Cow::Owned(format!("/{}", segments.join("/"))))
+}
+
+fn is_normal(path: &str) -> bool {
+    let Some(segments) = path.strip_prefix('/') else {
+        return false;
+    };
+    segments.is_empty()
+        || segments.split('/').all(|segment| {
+            !matches!(segment, "" | "." | "..") && segment.bytes().all(is_unreserved)
+        })
+}
+
+/// The path with nothing encoded, if it holds nothing but slashes and unreserved characters then. A slash that was
+/// encoded is none: it would be part of a segment.
+fn decoded(path: &str) -> Option<String> {
+    let mut decoded = String::with_capacity(path.len());
+    let mut bytes = path.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte == b'/' {
+            decoded.push('/');
+            continue;
+        }
+        let byte = if byte == b'%' {
+            hex_digit(bytes.next()?)? << 4 | hex_digit(bytes.next()?)?
+        } else {
+            byte
+        };
+        if !is_unreserved(byte) {
+            return None;
+        }
+        decoded.push(char::from(byte));
+    }
+    Some(decoded)
+}
+
+fn hex_digit(byte: u8) -> Option<u8> {
+    let digit = char::from(byte).to_digit(16)?;
+    u8::try_from(digit).ok()
+}
+
+fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
+}
+
+fn with_path(target: &Uri, mut path: String) -> Option<Uri> {
+    if let Some(query) = target.query() {
+        path.push('?');
+        path.push_str(query);
+    }
+    let mut parts = target.clone().into_parts();
+    parts.path_and_query = Some(PathAndQuery::try_from(path).ok()?);
+    Uri::from_parts(parts).ok()
+}
+
+/// A target at which there is nothing: a route begins with a slash.
+fn nowhere() -> Uri {
+    Uri::from_static("*")
+}
+
+/// The longest path that is looked at, in bytes. The longest of the API takes about 250, with each byte encoded.
+const PATH_BYTES_MAX: usize = 2_048;
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn normal(path: &str) -> Option<String> {
+        normal_path(path).map(Cow::into_owned)
+    }
+
+    #[test]
+    fn each_way_of_writing_a_path_has_one_form() {
+        for (path, form) in [
+            ("/", "/"),
+            ("/info", "/info"),
+            ("//", "/"),
+            ("/info/", "/info"),
+            ("/info///", "/info"),
+            ("//api//v1///data", "/api/v1/data"),
+            ("/%69%6E%66%6f", "/info"),
+            ("/api/v1/%64ata", "/api/v1/data"),
+            ("/a-b._~", "/a-b._~"),
+            ("/%2D%2e%5F%7e%41", "/-._~A"),
+            ("/./info/.", "/info"),
+            ("/info/..", "/"),
+            ("/info/../api/v1/data", "/api/v1/data"),
+            ("/info/%2e%2E/api/v1/data", "/api/v1/data"),
+            ("/info/.%2e/api/v1/data", "/api/v1/data"),
+            ("/../../info", "/info"),
+            ("/api//../info", "/info"),
+            ("/api/.//../info", "/info"),
+            ("/...", "/..."),
+            ("/.well-known/..x", "/.well-known/..x"),
+            ("/INFO", "/INFO"),
+        ] {
+            assert_eq!(normal(path).as_deref(), Some(form), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_holds_anything_else_has_none() {
+        for path in [
+            "",
+            "*",
+            "info",
+            "/info%",
+            "/info%2",
+            "/info%zz",
+            "/info%2z",
+            "/info%+1",
+            "/info% 1",
+            "/info%%36",
+            "/info%00",
+            "/info%0a",
+            "/info%7F",
+            "/info%20",
+            "/info%2F",
+            "/info%2f..%2fapi",
+            "/info%5c..%5capi",
+            "/info\\..\\api",
+            "/info%252e",
+            "/%2569nfo",
+            "/info;x",
+            "/info;/../api",
+            "/info%3Bx",
+            "/info%3Fx",
+            "/info%23x",
+            "/info:x",
+            "/info@x",
+            "/info+x",
+            "/info*",
+            "/info|x",
+            "/{info}",
+            "/inf\u{f6}",
+            "/inf%C3%B6",
+            "/info%C0%AE",
+            "/info%C0%AF",
+            "/info%E0%80%AF",
+            "/info%FF",
+            "/info%u002e",
+            "/\u{ff0e}\u{ff0e}/info",
+        ] {
+            assert_eq!(normal(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_may_be_as_long_as_the_limit_and_not_longer() {
+        let long = format!("/{}", "a".repeat(PATH_BYTES_MAX - 1));
+        assert_eq!(normal(&long), Some(long.clone()));
+        assert_eq!(normal(&format!("{long}a")), None);
+        assert_eq!(normal(&format!("{long}/")), None);
+    }
+
+    #[test]
+    fn the_rest_of_a_target_stays_as_it_is() {
+        for (target, form) in [
+            ("/info/?a=%2Fb/../c;d&&//%zz#", "/info?a=%2Fb/../c;d&&//%zz"),
+            ("/info/?", "/info?"),
+            ("https://host:1/%69nfo?a", "https://host:1/info?a"),
+            ("https://host//", "https://host/"),
+            ("host:1", "*"),
+            ("https://host/%00?a", "*"),
+        ] {
+            let request = Request::builder().uri(target).body(()).unwrap();
+            assert_eq!(with_normal_path(request).uri().to_string(), form);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_form_is_its_own_form(path in "/([a-z0-9._~/-]|%[0-9a-fA-F]{2}|[;%\\\\:]){0,40}") {
+            if let Some(form) = normal(&path) {
+                prop_assert!(is_normal(&form), "{form}");
+                prop_assert_eq!(normal(&form), Some(form));
+            }
+        }
+
+        #[test]
+        fn how_bytes_are_encoded_makes_no_difference(
+            bytes in prop::collection::vec((any::<u8>(), any::<bool>(), any::<bool>()), 0..40),
+        ) {
+            let encoded = |may_be_plain: bool| {
+                let mut path = String::from("/");
+                for &(byte, is_plain, is_upper) in &bytes {
+                    match (is_unreserved(byte) && is_plain && may_be_plain, is_upper) {
+                        (true, _) => write!(path, "{}", char::from(byte)),
+                        (false, true) => write!(path, "%{byte:02X}"),
+                        (false, false) => write!(path, "%{byte:02x}"),
+                    }
+                    .unwrap();
+                }
+                path
+            };
+            let all_are_unreserved = bytes.iter().all(|&(byte, ..)| is_unreserved(byte));
+            let form = normal(&encoded(true));
+            prop_assert_eq!(form.is_some(), all_are_unreserved);
+            prop_assert_eq!(normal(&encoded(false)), form);
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! `POST /management`: switches read-only mode on or off.
+
+use std::sync::Arc;
+
+use axum::{
+    Extension,
+    extract::{Request, State},
+    response::Response,
+};
+
+use keywright_core::authorization::Caller;
+use serde_json::json;
+
+use super::mode;
+use crate::{
+    Api,
+    request::{BodyRefused, RequestObject, read_json_body},
+    response::{ApiFailure, Endpoint},
+};
+
+/// The mode that is to be.
+struct ManagementRequest {
+    is_read_only: bool,
+}
+
+impl ManagementRequest {
+    fn read(body: &[u8]) -> Result<Self, BodyRefused> {
+        let mut members = RequestObject::parse(body)?;
+        let is_read_only = members
+            .take_boolean("read_only_mode")?
+            .ok_or(BodyRefused::MemberMissing("read_only_mode"))?;
+        members.finish()?;
+        Ok(Self { is_read_only })
+    }
+}
+
+/// Switches the mode, and answers with what it is now.
+pub(crate) async fn handler(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Arc<Caller>>,
+    request: Request,
+) -> Result<Response, ApiFailure> {
+    let body = read_json_body(request, &api.limits).await?;
+    let request = ManagementRequest::read(&body)
+        .map_err(|refused| ApiFailure::body(&refused, Endpoint::Other))?;
+    let details = json!({"read_only_mode": request.is_read_only});
+    caller.trail().tell_details(details);
+    api.server_mode.read_only().switch(request.is_read_only);
+    tracing::warn!(
+        read_only_mode = request.is_read_only,
+        "the mode was switched"
+    );
+    mode(request.is_read_only)
+}

@@ -1,0 +1,288 @@
+//! Paths written in all kinds of ways: nothing that is guarded is reached as something open.
+
+use std::{collections::HashMap, fmt::Write};
+
+use axum::http::{Method, StatusCode, Uri};
+use proptest::{
+    prelude::*,
+    sample::select,
+    test_runner::{Config, TestCaseError, TestRunner},
+};
+use tokio::runtime::Runtime;
+
+use crate::harness::Service;
+
+/// What needs a token, with what a GET of it has for an answer.
+const GUARDED: [&str; 12] = [
+    "/version",
+    "/management",
+    "/api/v1/data?path=",
+    "/api/v1/data?name=/absent",
+    "/api/v1/data/7c3b2d1e-0000-4000-8000-000000000000",
+    "/api/v1/regenerate",
+    "/api/v1/bulk-regenerate",
+    "/api/v1/interpolate",
+    "/api/v1/certificates",
+    "/api/v1/certificates/7c3b2d1e-0000-4000-8000-000000000000/versions",
+    "/api/v1/certificates/7c3b2d1e-0000-4000-8000-000000000000/regenerate",
+    "/unknown/path",
+];
+
+/// What anybody may ask.
+const OPEN: [&str; 7] = [
+    "/info",
+    "/health",
+    "/identity/info",
+    "/identity/token_keys",
+    "/identity/.well-known/openid-configuration",
+    "/identity/oauth/token",
+    "/identity/oauth/token/revoke/x",
+];
+
+/// Steps upwards. The first half are such; the others must not be understood as such.
+const STEPS: [&str; 14] = [
+    "/..",
+    "/%2e%2e",
+    "/.%2E",
+    "//..",
+    "/./..",
+    "/..//",
+    "/x/../..",
+    "/..;",
+    "/..;x",
+    "/..%2f",
+    "/%252e%252e",
+    "\\..",
+    "/%c0%ae%c0%ae",
+    "/..%00",
+];
+
+/// Other pieces that confuse who reads a path in more than one way.
+const PIECES: [&str; 38] = [
+    "/",
+    "//",
+    ".",
+    "..",
+    "/.",
+    "/./",
+    "/x",
+    "%2e",
+    "%2f",
+    "%2F",
+    "%5c",
+    "\\",
+    ";",
+    ";x=",
+    "/;",
+    "%3b",
+    "%00",
+    "%0a",
+    "%20",
+    "%",
+    "%2",
+    "%zz",
+    "%25",
+    "%252f",
+    "%c0%af",
+    "%ef%bc%8f",
+    "\u{ff0f}",
+    "\u{212a}",
+    "?",
+    "?name=/absent",
+    "#",
+    "%3f",
+    "%23",
+    ":",
+    "@",
+    "*",
+    "https://a",
+    "/oauth/token",
+];
+
+const METHODS: [Method; 7] = [
+    Method::GET,
+    Method::HEAD,
+    Method::POST,
+    Method::PUT,
+    Method::PATCH,
+    Method::DELETE,
+    Method::OPTIONS,
+];
+
+#[test]
+fn each_spelling_of_a_path_is_answered_as_the_plain_one() {
+    let asked = Asked::new();
+    let paths: Vec<_> = GUARDED.into_iter().chain(OPEN).collect();
+    let spellings = (select(paths), prop::collection::vec(any::<u8>(), 256))
+        .prop_map(|(path, choices): (&str, Vec<u8>)| (path, spelled(path, &choices)));
+    check(
+        &(spellings, select(&METHODS[..])),
+        |((plain, spelled), method)| {
+            for has_token in [false, true] {
+                let expected = asked.answer(&method, plain, has_token);
+                prop_assert_eq!(asked.answer(&method, &spelled, has_token), expected);
+            }
+            if GUARDED.contains(&plain) {
+                let (status, _) = asked.answer(&method, &spelled, false);
+                prop_assert_eq!(status, StatusCode::UNAUTHORIZED);
+            }
+            Ok(())
+        },
+    );
+}
+
+#[test]
+fn without_a_token_nothing_is_reached_but_what_is_open() {
+    let asked = Asked::new();
+    // A HEAD has no body by which its answer could be told from another's.
+    let methods: Vec<_> = METHODS
+        .into_iter()
+        .filter(|method| method != Method::HEAD)
+        .collect();
+    let open: HashMap<_, Vec<_>> = methods
+        .iter()
+        .map(|method| {
+            let answers = OPEN.map(|path| asked.answer(method, path, false));
+            (method.clone(), answers.into())
+        })
+        .collect();
+    check(&(mutilated(), select(methods)), |(target, method)| {
+        if target.parse::<Uri>().is_ok() {
+            let answer = asked.answer(&method, &target, false);
+            let is_refused = answer.0 == StatusCode::UNAUTHORIZED;
+            prop_assert!(is_refused || open[&method].contains(&answer), "{answer:?}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn with_a_token_a_target_is_one_that_is_known_or_not_found() {
+    let asked = Asked::new();
+    let known: Vec<_> = GUARDED
+        .into_iter()
+        .chain(OPEN)
+        .chain(["/api/v1/data", "/api/v1/data?"])
+        .map(|path| asked.answer(&Method::GET, path, true))
+        .collect();
+    check(&mutilated(), |target| {
+        if target.parse::<Uri>().is_ok() {
+            let answer = asked.answer(&Method::GET, &target, true);
+            prop_assert!(known.contains(&answer), "{answer:?}");
+        }
+        Ok(())
+    });
+}
+
+/// A service, and what it answers.
+struct Asked {
+    service: Service,
+    runtime: Runtime,
+}
+
+impl Asked {
+    fn new() -> Self {
+        Self {
+            service: Service::new(),
+            runtime: Runtime::new().unwrap(),
+        }
+    }
+
+    fn answer(&self, method: &Method, target: &str, has_token: bool) -> (StatusCode, String) {
+        let mut headers = vec![("content-type", "application/json".to_owned())];
+        if has_token {
+            headers.push(("authorization", self.service.token()));
+        }
+        let request = self
+            .service
+            .send_with(method.as_str(), target, &headers, "");
+        let answer = self.runtime.block_on(request);
+        (answer.status, answer.text)
+    }
+}
+
+/// One of the many ways of writing a path; its query stays as it is.
+fn spelled(target: &str, choices: &[u8]) -> String {
+    const BEGINNINGS: [&str; 4] = ["", "/..", "/.", "/../%2e%2E"];
+    const SLASHES: [&str; 8] = [
+        "/",
+        "/",
+        "/",
+        "//",
+        "/./",
+        "/%2e/",
+        "/x/../",
+        "/x/y/%2E./.%2e//",
+    ];
+    const ENDS: [&str; 6] = ["", "/", "//", "/.", "/x/..", "/%2e/"];
+    let mut choices = choices.iter().map(|choice| usize::from(*choice)).cycle();
+    let mut chosen = |count: usize| choices.next().unwrap() % count;
+    let (path, query) = match target.split_once('?') {
+        Some((path, query)) => (path, format!("?{query}")),
+        None => (target, String::new()),
+    };
+    let mut spelled = BEGINNINGS[chosen(4)].to_owned();
+    for byte in path.bytes() {
+        match (byte, chosen(3)) {
+            (b'/', _) => write!(spelled, "{}", SLASHES[chosen(8)]),
+            (_, 0) => write!(spelled, "%{byte:02x}"),
+            (_, 1) => write!(spelled, "%{byte:02X}"),
+            (byte, _) => write!(spelled, "{}", char::from(byte)),
+        }
+        .unwrap();
+    }
+    spelled + ENDS[chosen(6)] + &query
+}
+
+/// A target that confuses: from one path to another, or put together from any pieces.
+fn mutilated() -> impl Strategy<Value = String> {
+    prop_oneof![crossing(), pieces()]
+}
+
+/// From one path upwards, as often as is needed or nearly so, and down to another.
+fn crossing() -> impl Strategy<Value = String> {
+    let paths: Vec<_> = GUARDED.into_iter().chain(OPEN).collect();
+    let step = prop_oneof![
+        12 => select(&STEPS[..7]),
+        1 => select(&STEPS[7..]),
+    ];
+    let steps = prop::collection::vec(step, 9);
+    (select(paths.clone()), steps, -1_isize..2, select(paths)).prop_map(
+        |(from, steps, more, to)| {
+            let from = from.split('?').next().unwrap();
+            let needed = from.matches('/').count().saturating_add_signed(more);
+            format!("{from}{}{to}", steps[..needed].concat())
+        },
+    )
+}
+
+/// Pieces one after the other, most often so that they begin as a path does.
+fn pieces() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        2 => select(GUARDED.to_vec()).prop_map(str::to_owned),
+        2 => select(OPEN.to_vec()).prop_map(str::to_owned),
+        3 => select(&STEPS[..]).prop_map(str::to_owned),
+        3 => select(&PIECES[..]).prop_map(str::to_owned),
+        1 => any::<char>().prop_map(String::from),
+        1 => any::<u8>().prop_map(|byte| format!("%{byte:02x}")),
+    ];
+    let pieces = prop::collection::vec(piece, 1..6).prop_map(|pieces| pieces.concat());
+    (prop::bool::weighted(0.8), pieces).prop_map(|(begins_with_a_slash, pieces)| {
+        if begins_with_a_slash {
+            format!("/{}", pieces.trim_start_matches('/'))
+        } else {
+            pieces
+        }
+    })
+}
+
+/// Tries a property with many inputs; one that fails is made as small as can be, and told.
+fn check<S: Strategy>(inputs: &S, property: impl Fn(S::Value) -> Result<(), TestCaseError>) {
+    let config = Config {
+        cases: 2_000,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let tried = TestRunner::new(config).run(inputs, property);
+    assert!(tried.is_ok(), "{}", tried.unwrap_err());
+}

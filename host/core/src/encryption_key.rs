@@ -1,0 +1,48 @@
+//! The keys that encrypt what is stored, and how much each of them encrypts.
+
+use std::sync::Arc;
+
+use crate::{
+    Failure,
+    ports::{EncryptionKeyRepository, KeyStanding, Sealer},
+};
+
+/// What can be asked of encryption keys.
+#[derive(Clone)]
+pub struct EncryptionKeys {
+    /// Where their records are kept.
+    pub repository: Arc<dyn EncryptionKeyRepository>,
+    /// What knows those that are configured.
+    pub sealer: Arc<dyn Sealer>,
+}
+
+/// How many versions of credentials are encrypted by which keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeyUsage {
+    /// By the active key.
+    pub active_key: u64,
+    /// By all other keys that are configured.
+    pub inactive_keys: u64,
+    /// By keys that are not configured.
+    pub unknown_keys: u64,
+}
+
+impl EncryptionKeys {
+    /// Counts the versions of all credentials by the keys that encrypt them, by which the end of a key's rotation is seen.
+    /// It tells of nobody's credentials, so whoever is known may ask.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    pub async fn usage(&self) -> Result<KeyUsage, Failure> {
+        let mut usage = KeyUsage::default();
+        for (key_id, versions) in self.repository.versions_by_key().await? {
+            let counted = match self.sealer.standing(key_id) {
+                KeyStanding::Active => &mut usage.active_key,
+                KeyStanding::Inactive => &mut usage.inactive_keys,
+                KeyStanding::Unknown => &mut usage.unknown_keys,
+            };
+            *counted = counted.saturating_add(versions);
+        }
+        Ok(usage)
+    }
+}

@@ -1,0 +1,43 @@
+//! The management of the server.
+
+use std::net::SocketAddr;
+
+use keywright_api::ServerMode;
+use serde::Deserialize;
+
+use crate::started::StartRefused;
+
+/// The management of the server, and the management address, for those who watch it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ManagementConfig {
+    /// Who may use `/management` from other machines, as permissions name them: `uaa-client:…`, `uaa-user:…`,
+    /// `mtls-app:…`. From the server's own address every authenticated caller may.
+    actors: Vec<String>,
+    /// The address and port on which `/health` and `/metrics` are served, in plain HTTP and to anybody, so it should be a
+    /// loopback one. Without it they are not served, and nothing is measured.
+    pub(crate) listen: Option<SocketAddr>,
+}
+
+impl ManagementConfig {
+    /// The mode that a server starts in, and who may switch it: actors of a form that a caller can have.
+    pub(crate) fn server_mode(&self) -> Result<ServerMode, StartRefused> {
+        for actor in &self.actors {
+            let is_actor = ACTOR_PREFIXES.iter().any(|prefix| {
+                actor
+                    .strip_prefix(prefix)
+                    .is_some_and(|id| !id.trim().is_empty())
+            });
+            if !is_actor {
+                return Err(StartRefused::new(format!(
+                    "management.actors names {actor:?}, which no caller can be: it must begin with one of {}",
+                    ACTOR_PREFIXES.join(", ")
+                )));
+            }
+        }
+        Ok(ServerMode::new(self.actors.iter().cloned()))
+    }
+}
+
+/// How the names of actors begin: after it comes an id.
+const ACTOR_PREFIXES: [&str; 3] = ["uaa-client:", "uaa-user:", "mtls-app:"];

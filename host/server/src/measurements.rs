@@ -1,0 +1,151 @@
+//! What the server has measured, as Prometheus reads it.
+//!
+//! Counters and durations are recorded where things happen, by the macros of the crate `metrics`, which do nothing unless
+//! a [`Recorder`] was installed. What is a state rather than an event is asked for when somebody reads: lanes and
+//! connections each time, what must be counted in the database at most once in [`STORED_INTERVAL_MIN`].
+//!
+//! To add a measurement: name it, with its unit last, in the crate that measures, describe it there, and give it a row in
+//! the table of `host/README.md`. A label may hold nothing that a caller chooses.
+
+mod handshakes;
+mod stored;
+
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use keywright_api::Measurements;
+use keywright_runtime::PluginLanes;
+use keywright_storage::{PoolOccupancy, SqliteDatabase};
+use metrics::{describe_gauge, gauge};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+
+use crate::{config::ManagementConfig, started::StartRefused};
+pub(crate) use handshakes::{handshake_failed, handshake_timed_out};
+pub(crate) use stored::StoredCounts;
+
+/// What records measurements for the whole process.
+pub(crate) struct Recorder {
+    handle: PrometheusHandle,
+}
+
+impl Recorder {
+    /// Records all measurements of this process from now on, when there is an address to read them from.
+    ///
+    /// # Errors
+    /// When something else records them already.
+    pub(crate) fn install_for(config: &ManagementConfig) -> Result<Option<Self>, StartRefused> {
+        config.listen.map(|_| Self::install()).transpose()
+    }
+
+    fn install() -> Result<Self, StartRefused> {
+        let refused = |cause| StartRefused::while_doing("starting to measure", cause);
+        let mut builder = PrometheusBuilder::new();
+        for (name, bounds) in [
+            (keywright_api::REQUEST_DURATION, DURATION_BOUNDS_SECONDS),
+            (keywright_runtime::CALL_DURATION, DURATION_BOUNDS_SECONDS),
+            (keywright_runtime::QUEUE_WAIT, DURATION_BOUNDS_SECONDS),
+        ] {
+            builder = builder
+                .set_buckets_for_metric(Matcher::Full(name.to_owned()), bounds)
+                .map_err(refused)?;
+        }
+        let handle = builder.install_recorder().map_err(refused)?;
+        keywright_api::describe_metrics();
+        keywright_runtime::describe_metrics();
+        describe_metrics();
+        gauge!(BUILD_INFO, "version" => env!("CARGO_PKG_VERSION")).set(1);
+        Ok(Self { handle })
+    }
+
+    /// What was measured, with the states of these. Recorded durations are added up from time to time also when nobody
+    /// reads them, so that they take no memory.
+    pub(crate) fn page(
+        self,
+        lanes: PluginLanes,
+        database: SqliteDatabase,
+        stored: StoredCounts,
+    ) -> MeasurementsPage {
+        let handle = self.handle.clone();
+        tokio::spawn(async move {
+            let mut ticks = tokio::time::interval(UPKEEP_INTERVAL);
+            loop {
+                ticks.tick().await;
+                handle.run_upkeep();
+            }
+        });
+        MeasurementsPage {
+            handle: self.handle,
+            lanes,
+            database,
+            stored,
+        }
+    }
+}
+
+/// What was measured, and what is asked for when somebody reads it.
+pub(crate) struct MeasurementsPage {
+    handle: PrometheusHandle,
+    lanes: PluginLanes,
+    database: SqliteDatabase,
+    stored: StoredCounts,
+}
+
+#[async_trait]
+impl Measurements for MeasurementsPage {
+    async fn text(&self) -> String {
+        for lane in self.lanes.occupancy() {
+            lane.record();
+        }
+        let database = self.database.occupancy();
+        record_pool("reader", &database.readers);
+        record_pool("writer", &database.writer);
+        self.stored.refresh(Instant::now()).await;
+        self.handle.render()
+    }
+}
+
+fn record_pool(pool: &'static str, occupancy: &PoolOccupancy) {
+    let in_use = ("in_use", occupancy.in_use);
+    for (state, number) in [in_use, ("idle", occupancy.idle)] {
+        gauge!(CONNECTIONS, "pool" => pool, "state" => state).set(gauge_value(number));
+    }
+    gauge!(CONNECTIONS_MAX, "pool" => pool).set(gauge_value(occupancy.connections_max));
+    gauge!(CONNECTION_WAITERS, "pool" => pool).set(gauge_value(occupancy.waiting));
+}
+
+/// A number as a gauge holds it; more than there can be is the most that it can hold.
+fn gauge_value(number: impl TryInto<u32>) -> f64 {
+    f64::from(number.try_into().unwrap_or(u32::MAX))
+}
+
+fn describe_metrics() {
+    describe_gauge!(BUILD_INFO, "Always 1; the label says which version runs.");
+    describe_gauge!(
+        CONNECTIONS,
+        "Open connections to the database, by pool and state."
+    );
+    describe_gauge!(
+        CONNECTIONS_MAX,
+        "Connections to the database that may be open, by pool."
+    );
+    describe_gauge!(
+        CONNECTION_WAITERS,
+        "Requests that wait for a connection to the database, by pool."
+    );
+    handshakes::describe_metrics();
+    stored::describe_metrics();
+}
+
+const BUILD_INFO: &str = "keywright_build_info";
+const CONNECTIONS: &str = "keywright_database_connections";
+const CONNECTIONS_MAX: &str = "keywright_database_connections_max";
+const CONNECTION_WAITERS: &str = "keywright_database_connection_waiters";
+
+/// The upper bounds of the buckets into which durations are counted, in seconds: from a read that takes a millisecond to
+/// the making of a large key.
+const DURATION_BOUNDS_SECONDS: &[f64] = &[
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
+];
+
+/// How often recorded durations are added up.
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);

@@ -1,0 +1,267 @@
+//! Paths as no client would send them, byte for byte: what is guarded stays guarded, however it is spelled.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends when the server can't be spoken with"
+)]
+
+use std::sync::Arc;
+
+use http_body_util::{BodyExt, Empty};
+use hyper::{Request, body::Bytes, client::conn::http2, header::AUTHORIZATION};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use keywright_harness::{Server, tls_config};
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+/// Spellings of `/version`, which needs a token.
+const GUARDED: [&str; 21] = [
+    "/version",
+    "/version/",
+    "/version//",
+    "//version",
+    "//%2e//version",
+    "/%76ersion",
+    "/%76%65%72%73%69%6f%6E",
+    "/./version",
+    "/../version",
+    "/../../../version/.",
+    "/info/../version",
+    "/info/..//version",
+    "/info//../version",
+    "/info/%2e%2e/version",
+    "/info/.%2E/version",
+    "/identity/oauth/token/%2e%2e/%2e%2E/../version",
+    "/version/../health/../version/",
+    "/version?x=/../../info",
+    "https://localhost/version",
+    "https://elsewhere.example:1/info/../version",
+    "http://127.0.0.1/version",
+];
+
+/// Spellings of `/info`, which is open.
+const OPEN: [&str; 7] = [
+    "/info",
+    "//info//",
+    "/%69nf%6F",
+    "/version/../info",
+    "/api/v1/data/../../../info",
+    "/info?/../version",
+    "https://localhost/management/../info",
+];
+
+/// What leads nowhere, with a token and without.
+const NOWHERE: [&str; 44] = [
+    "/",
+    "*",
+    "/VERSION",
+    "/Version",
+    "/version/x",
+    "/version%00",
+    "/version%0a",
+    "/version%0d%0aX:%20y",
+    "/version%20",
+    "/version%09",
+    "/version%7f",
+    "/version%2f",
+    "/%2fversion",
+    "/info%2f..%2fversion",
+    "/info/..%2fversion",
+    "/info/%2e%2e%2Fversion",
+    "/info;x",
+    "/info;/../version",
+    "/info;x=y/../version",
+    "/info/..;/version",
+    "/version;info",
+    "/version%3binfo",
+    "/%2576ersion",
+    "/info/%252e%252e/version",
+    "/info/%25%32%65%25%32%65/version",
+    "/info\\..\\version",
+    "/info/..\\version",
+    "/info%5c..%5cversion",
+    "/version%",
+    "/version%2",
+    "/version%zz",
+    "/version%u002f",
+    "/info/%c0%ae%c0%ae/version",
+    "/info/..%c0%afversion",
+    "/info/%e0%80%ae%e0%80%ae/version",
+    "/version%ff",
+    "/version%e2%80%8b",
+    "/info/\u{ff0e}\u{ff0e}/version",
+    "/info%3f/../version",
+    "/info%23/../version",
+    "/info:443/../version",
+    "/info@elsewhere/../version",
+    "/version+",
+    "/versio%6E%6E",
+];
+
+#[tokio::test]
+async fn a_guarded_path_needs_a_token_in_every_spelling() {
+    let server = Server::start().await;
+    let plain = server.get("/version").await.expect(200).body;
+    for target in GUARDED {
+        assert_eq!(refused(&server, target), 401, "{target}");
+        let answer = request(&server, target, true);
+        assert_eq!(answer, (200, plain.clone()), "{target}");
+    }
+}
+
+#[tokio::test]
+async fn an_open_path_is_open_in_every_spelling() {
+    let server = Server::start().await;
+    let plain = server.get("/info").await.expect(200).body;
+    for target in OPEN {
+        for has_token in [false, true] {
+            let answer = request(&server, target, has_token);
+            assert_eq!(answer, (200, plain.clone()), "{target}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_plain_path_leads_nowhere() {
+    let server = Server::start().await;
+    let long = format!("/info/.{}/../../version", "/".repeat(2_048));
+    for target in NOWHERE.into_iter().chain(["localhost:443", &long]) {
+        assert_eq!(refused(&server, target), 401, "{target}");
+        let (status, body) = request(&server, target, true);
+        assert_eq!(status, 404, "{target}");
+        assert!(body.contains("nothing at this path"), "{target}: {body}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_target_at_all_is_refused_before_anything_looks_at_it() {
+    let server = Server::start().await;
+    for target in [
+        &b"/ver sion"[..],
+        b"/version\0",
+        b"/version\x01",
+        b"/version\x7f",
+        b"/version<",
+        b"/version`",
+        b"/info\t/../version",
+        b"/info\xff/../version",
+        b"/info/\xc0\xae\xc0\xae/version",
+        b"",
+    ] {
+        for has_token in [false, true] {
+            let (status, _) = exchange(&server, target, has_token);
+            assert_eq!(status, 400, "{}", target.escape_ascii());
+        }
+    }
+    let (status, _) = exchange(&server, "/a".repeat(40_000).as_bytes(), true);
+    assert_eq!(status, 414);
+}
+
+#[tokio::test]
+async fn a_fragment_is_no_part_of_what_is_asked_for() {
+    let server = Server::start().await;
+    assert_eq!(request(&server, "/info#/../version", false).0, 200);
+    assert_eq!(request(&server, "/version#/../info", false).0, 401);
+    assert_eq!(request(&server, "/version#/../info", true).0, 200);
+}
+
+#[tokio::test]
+async fn http_2_has_the_same_paths() {
+    let server = Server::start().await;
+    for (targets, without_a_token, with_one) in [
+        (&GUARDED[..], 401, 200),
+        (&OPEN[..], 200, 200),
+        (&NOWHERE[..], 401, 404),
+    ] {
+        for target in targets.iter().filter(|target| target.starts_with('/')) {
+            assert_eq!(
+                request_http_2(&server, target, false).await,
+                without_a_token,
+                "{target}"
+            );
+            assert_eq!(
+                request_http_2(&server, target, true).await,
+                with_one,
+                "{target}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_query_arrives_as_it_was_sent() {
+    let server = Server::start().await;
+    crate::given::set_value(&server, "/a/b", "v").await;
+    for target in [
+        "/api/v1/data?name=%2Fa%2Fb",
+        "/api//v1/./data/?name=/a/b",
+        "/api/v1/%64ata?name=%2fa/%62",
+        "/info/%2e%2e/api/v1/data//?current=true&name=/a/b",
+    ] {
+        assert_eq!(request(&server, target, true).0, 200, "{target}");
+    }
+    for target in [
+        "/api/v1/data?name=/a/./b",
+        "/api/v1/data/?name=/a//b",
+        "/api/v1/data?name=%252Fa%252Fb",
+    ] {
+        assert_ne!(request(&server, target, true).0, 200, "{target}");
+    }
+}
+
+/// The status without a token, of an answer that tells nothing else than that one is needed.
+fn refused(server: &Server, target: &str) -> u16 {
+    let (status, body) = request(server, target, false);
+    assert!(body.contains("access_denied"), "{target}: {body}");
+    status
+}
+
+fn request(server: &Server, target: &str, has_token: bool) -> (u16, String) {
+    exchange(server, target.as_bytes(), has_token)
+}
+
+/// Asks with GET for a target, whatever its bytes are.
+fn exchange(server: &Server, target: &[u8], has_token: bool) -> (u16, String) {
+    let mut head = b"GET ".to_vec();
+    head.extend(target);
+    head.extend(b" HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n");
+    if has_token {
+        head.extend(format!("authorization: Bearer {}\r\n", server.token()).bytes());
+    }
+    head.extend(b"\r\n");
+    let mut connection = server.connect();
+    connection.send(&head);
+    connection.receive_last()
+}
+
+async fn request_http_2(server: &Server, path: &str, has_token: bool) -> u16 {
+    let address = server.base_url().trim_start_matches("https://");
+    let mut tls = tls_config();
+    tls.alpn_protocols = vec![b"h2".to_vec()];
+    let stream = TlsConnector::from(Arc::new(tls))
+        .connect(
+            ServerName::try_from("localhost").unwrap(),
+            TcpStream::connect(address).await.unwrap(),
+        )
+        .await
+        .unwrap();
+    let (mut sender, connection) =
+        http2::handshake::<_, _, Empty<Bytes>>(TokioExecutor::new(), TokioIo::new(stream))
+            .await
+            .unwrap();
+    let connection = tokio::spawn(connection);
+    let mut request = Request::builder().uri(format!("https://localhost{path}"));
+    if has_token {
+        request = request.header(AUTHORIZATION, format!("Bearer {}", server.token()));
+    }
+    let response = sender
+        .send_request(request.body(Empty::new()).unwrap())
+        .await
+        .unwrap();
+    let status = response.status().as_u16();
+    response.into_body().collect().await.unwrap();
+    drop(sender);
+    connection.await.unwrap().unwrap();
+    status
+}

@@ -1,0 +1,76 @@
+//! A connection on which a test writes each byte itself, as no client would.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpStream,
+    sync::Arc,
+    time::Duration,
+};
+
+use rustls::{
+    ClientConfig, ClientConnection, RootCertStore, StreamOwned,
+    pki_types::{CertificateDer, ServerName, pem::PemObject},
+};
+
+use crate::{Server, key_file};
+
+/// A TLS connection over which HTTP/1.1 is spoken by hand.
+pub struct RawConnection(StreamOwned<ClientConnection, TcpStream>);
+
+impl RawConnection {
+    /// Sends bytes as they are.
+    pub fn send(&mut self, bytes: &[u8]) {
+        self.0.write_all(bytes).unwrap();
+        self.0.flush().unwrap();
+    }
+
+    /// Receives what has come by the time that it ends with this text.
+    pub fn receive_until(&mut self, end: &str) -> String {
+        let mut received = Vec::new();
+        while !received.ends_with(end.as_bytes()) {
+            let mut byte = [0];
+            self.0.read_exact(&mut byte).unwrap();
+            received.extend(byte);
+        }
+        String::from_utf8(received).unwrap()
+    }
+
+    /// Receives everything until the server closes the connection: the status and the body of the last response.
+    pub fn receive_last(mut self) -> (u16, String) {
+        let mut received = Vec::new();
+        // The server may reset a connection that it has no more to say on.
+        let _ = self.0.read_to_end(&mut received);
+        let text = String::from_utf8(received).unwrap();
+        let (head, body) = text.rsplit_once("\r\n\r\n").unwrap();
+        let status = head.rsplit_once("HTTP/1.1 ").unwrap().1;
+        (status[..3].parse().unwrap(), body.to_owned())
+    }
+}
+
+impl Server {
+    /// Connects, without a client certificate.
+    pub fn connect(&self) -> RawConnection {
+        let address = self.base_url().trim_start_matches("https://");
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(READ_TIME_MAX)).unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        let connection = ClientConnection::new(Arc::new(tls_config()), name).unwrap();
+        RawConnection(StreamOwned::new(connection, stream))
+    }
+}
+
+/// What a client trusts that connects to a test's server.
+pub fn tls_config() -> ClientConfig {
+    let mut authorities = RootCertStore::empty();
+    let authority = fs::read(key_file("ca.pem")).unwrap();
+    authorities
+        .add(CertificateDer::from_pem_slice(&authority).unwrap())
+        .unwrap();
+    ClientConfig::builder()
+        .with_root_certificates(authorities)
+        .with_no_client_auth()
+}
+
+/// How long a server may say nothing before a test gives up.
+const READ_TIME_MAX: Duration = Duration::from_mins(1);

@@ -1,0 +1,198 @@
+//! What a server has measured, read by the rules of Prometheus' text format, version 0.0.4. What breaks a rule ends the test.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a server has measured.
+#[derive(Clone, Debug)]
+pub struct Scrape {
+    text: String,
+    families: BTreeMap<String, String>,
+    samples: Vec<Sample>,
+}
+
+/// One number.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// Its name; those of a histogram have a suffix.
+    pub name: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// The number.
+    pub value: f64,
+}
+
+impl Scrape {
+    /// Reads a text.
+    #[track_caller]
+    pub fn parse(text: &str) -> Self {
+        assert!(text.ends_with('\n'), "the last line has no end");
+        let (mut families, mut helps) = (BTreeMap::new(), BTreeSet::new());
+        let mut samples: Vec<Sample> = Vec::new();
+        let mut series = BTreeSet::new();
+        for line in text.lines() {
+            if let Some(help) = line.strip_prefix("# HELP ") {
+                let (name, words) = help.split_once(' ').expect(line);
+                assert!(!words.is_empty(), "{line}");
+                assert!(helps.insert(name.to_owned()), "twice: {line}");
+            } else if let Some(family) = line.strip_prefix("# TYPE ") {
+                let (name, kind) = family.split_once(' ').expect(line);
+                assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
+                let before = families.insert(name.to_owned(), kind.to_owned());
+                assert!(before.is_none(), "twice: {line}");
+            } else if !line.is_empty() {
+                let sample = Sample::parse(line);
+                let family = family_of(&families, &sample.name);
+                assert!(helps.contains(&family), "without help: {line}");
+                assert!(
+                    series.insert((sample.name.clone(), sample.labels.clone())),
+                    "twice: {line}"
+                );
+                samples.push(sample);
+            }
+        }
+        let scrape = Self {
+            text: text.to_owned(),
+            families,
+            samples,
+        };
+        scrape.assert_histograms_add_up();
+        scrape
+    }
+
+    /// The text as it was read.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The type of each measurement, by its name.
+    pub fn families(&self) -> &BTreeMap<String, String> {
+        &self.families
+    }
+
+    /// All numbers.
+    pub fn samples(&self) -> &[Sample] {
+        &self.samples
+    }
+
+    /// The sum of the numbers of this name that have these labels, besides others; none when there is none.
+    pub fn sum(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
+        let has_labels = |sample: &&Sample| {
+            let has = |(label, value): &(&str, &str)| {
+                sample.labels.get(*label).map(String::as_str) == Some(*value)
+            };
+            sample.name == name && labels.iter().all(has)
+        };
+        self.samples
+            .iter()
+            .filter(has_labels)
+            .map(|sample| sample.value)
+            .reduce(|one, other| one + other)
+    }
+
+    /// Buckets of a histogram ascend, each holds what those below it hold, and the last holds all.
+    fn assert_histograms_add_up(&self) {
+        let mut series: BTreeMap<(String, BTreeMap<String, String>), Vec<(f64, f64)>> =
+            BTreeMap::new();
+        for sample in &self.samples {
+            if let Some(family) = sample.name.strip_suffix("_bucket") {
+                let mut labels = sample.labels.clone();
+                let bound = labels.remove("le").expect("a bucket's bound");
+                let bound = bound.replace("+Inf", "inf").parse().unwrap();
+                let buckets = series.entry((family.to_owned(), labels)).or_default();
+                buckets.push((bound, sample.value));
+            }
+        }
+        for ((family, labels), buckets) in series {
+            assert!(
+                buckets.is_sorted_by(|one, next| one.0 < next.0 && one.1 <= next.1),
+                "{family}: {buckets:?}"
+            );
+            let labels: Vec<(&str, &str)> = labels
+                .iter()
+                .map(|(name, value)| (name.as_str(), value.as_str()))
+                .collect();
+            let last = buckets.last().unwrap();
+            assert!(last.0.is_infinite(), "{family}");
+            assert_eq!(
+                self.sum(&format!("{family}_count"), &labels),
+                Some(last.1),
+                "{family}"
+            );
+            assert!(
+                self.sum(&format!("{family}_sum"), &labels).is_some(),
+                "{family}"
+            );
+        }
+    }
+}
+
+impl Sample {
+    fn parse(line: &str) -> Self {
+        let (series, value) = line.rsplit_once(' ').expect(line);
+        let (name, labels) = match series.split_once('{') {
+            Some((name, labels)) => (name, labels.strip_suffix('}').expect(line)),
+            None => (series, ""),
+        };
+        assert_is_name(name, line);
+        let mut read = BTreeMap::new();
+        let mut rest = labels;
+        while !rest.is_empty() {
+            let (label, after) = rest.split_once("=\"").expect(line);
+            assert_is_name(label, line);
+            let (value, after) = label_value(after, line);
+            assert!(read.insert(label.to_owned(), value).is_none(), "{line}");
+            rest = after.strip_prefix(',').unwrap_or(after);
+        }
+        Self {
+            name: name.to_owned(),
+            labels: read,
+            value: value.parse().expect(line),
+        }
+    }
+}
+
+/// The value of a label up to its closing quotation mark, and what stands behind that.
+fn label_value<'a>(text: &'a str, line: &str) -> (String, &'a str) {
+    let mut value = String::new();
+    let mut characters = text.char_indices();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '"' => return (value, &text[at + 1..]),
+            '\\' => match characters.next().expect(line).1 {
+                'n' => value.push('\n'),
+                escaped @ ('"' | '\\') => value.push(escaped),
+                other => panic!("the escape {other} in {line}"),
+            },
+            other => value.push(other),
+        }
+    }
+    panic!("a label without an end: {line}");
+}
+
+/// The measurement that a number belongs to, which must have been announced before it.
+fn family_of(families: &BTreeMap<String, String>, name: &str) -> String {
+    let is = |name: &str, kind: &str| families.get(name).map(String::as_str) == Some(kind);
+    if is(name, "gauge") {
+        return name.to_owned();
+    }
+    if is(name, "counter") {
+        assert!(name.ends_with("_total"), "{name}");
+        return name.to_owned();
+    }
+    ["_bucket", "_sum", "_count"]
+        .iter()
+        .filter_map(|suffix| name.strip_suffix(suffix))
+        .find(|family| is(family, "histogram"))
+        .unwrap_or_else(|| panic!("{name} was not announced"))
+        .to_owned()
+}
+
+fn assert_is_name(name: &str, line: &str) {
+    let mut characters = name.chars();
+    let is_begin = |character: char| character.is_ascii_alphabetic() || character == '_';
+    assert!(characters.next().is_some_and(is_begin), "{line}");
+    assert!(
+        characters.all(|character| is_begin(character) || character.is_ascii_digit()),
+        "{line}"
+    );
+}

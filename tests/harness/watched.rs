@@ -1,0 +1,44 @@
+//! The management address of a server that has one.
+
+use reqwest::Method;
+use serde_json::Value;
+
+use crate::{Answer, Scrape, Server};
+
+impl Server {
+    /// The management address, with its scheme, as the log tells it.
+    pub fn management_url(&self) -> String {
+        let log = self.log();
+        let address = log
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+            .find_map(|line| line["management.address"].as_str().map(str::to_owned));
+        format!("http://{}", address.expect("a management address"))
+    }
+
+    /// Sends a request to the management address.
+    pub async fn ask_management(&self, method: Method, path: &str) -> Answer {
+        let url = format!("{}{path}", self.management_url());
+        self.send(self.request_to(method, &url)).await
+    }
+
+    /// What the server has measured so far.
+    pub async fn scrape(&self) -> Scrape {
+        let answer = self.ask_management(Method::GET, "/metrics").await;
+        Scrape::parse(&answer.expect(200).body)
+    }
+
+    /// Asks again and again what the server has measured, until it is what the test waits for.
+    pub async fn scrape_until(&self, is_met: impl Fn(&Scrape) -> bool) -> Scrape {
+        for _ in 0..SCRAPES_MAX {
+            let scrape = self.scrape().await;
+            if is_met(&scrape) {
+                return scrape;
+            }
+            tokio::task::yield_now().await;
+        }
+        panic!("it was not met:\n{}", self.scrape().await.text());
+    }
+}
+
+const SCRAPES_MAX: usize = 10_000;
