@@ -95,10 +95,7 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         clock,
         identifiers,
     };
-    let interpolation = runtime.resolver().map(|resolver| Interpolation {
-        credentials: credentials.clone(),
-        resolver,
-    });
+    let interpolation = interpolation(&runtime, &credentials);
     let management = recorder.map(|recorder| {
         let stored = StoredCounts::new(&credentials, encryption_keys.clone());
         let page = recorder.page(runtime.lanes(), database.clone(), stored);
@@ -123,6 +120,13 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         announcement,
         audit,
         database,
+    })
+}
+
+fn interpolation(runtime: &Runtime, credentials: &Credentials) -> Option<Interpolation> {
+    runtime.resolver().map(|resolver| Interpolation {
+        credentials: credentials.clone(),
+        resolver,
     })
 }
 
