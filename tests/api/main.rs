@@ -1,5 +1,6 @@
 //! The API as its callers see it: a real server, driven over HTTPS. One folder a noun, one file a verb or a rule.
 
+mod audit;
 mod authentication;
 mod authorization;
 mod bulk_regenerate;

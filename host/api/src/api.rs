@@ -1,6 +1,6 @@
 //! What the server supplies.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use keywright_core::{
     credential::Credentials, encryption_key::EncryptionKeys, interpolation::Interpolation,
@@ -8,7 +8,7 @@ use keywright_core::{
 };
 
 use crate::{
-    ServerMode, admission::RequestLimits, authentication::TokenVerifier,
+    ServerMode, admission::RequestLimits, audit::AuditTrail, authentication::TokenVerifier,
     development_identity::DevelopmentIdentity,
 };
 
@@ -24,6 +24,8 @@ pub struct Api {
     pub interpolation: Option<Interpolation>,
     /// What checks bearer tokens; without it, none is accepted.
     pub token_verifier: Option<TokenVerifier>,
+    /// Where it is written down who touched what; without it, that is not.
+    pub audit: Option<Arc<AuditTrail>>,
     /// What the server says of itself.
     pub information: Information,
     /// How much of a request's body is taken.

@@ -13,6 +13,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use crate::{
     Api,
     admission::{self, Admission, check_head},
+    audit,
     authentication::authenticate,
     request::with_normal_path,
     route::{
@@ -179,9 +180,9 @@ fn permission_by_credential_routes() -> Vec<Route> {
 /// The whole service.
 ///
 /// A request passes, from the outside in: the one form of its path, the request's id and its access log, the limits of its
-/// head, the catching of panics, authentication, admission, routing, and what the server's mode admits. Authentication
-/// stands around everything that is not open, so that what is unknown is told only to those who are known; a path has been
-/// given its one form before either is decided.
+/// head, the catching of panics, authentication, the audit trail, panics once more (so that what panics is audited),
+/// admission, routing, and what the server's mode admits. Authentication stands around everything that is not open, so that
+/// what is unknown is told only to those who are known; a path has been given its one form before either is decided.
 pub fn router(api: Api) -> Router {
     let api = Arc::new(api);
     let (open, guarded): (Vec<_>, Vec<_>) = routes()
@@ -212,6 +213,8 @@ fn authenticated(routes: Vec<Route>, api: Arc<Api>) -> Router {
         .method_not_allowed_fallback(server_mode::no_such_method)
         .with_state(Arc::clone(&api))
         .layer(from_fn_with_state(admission, admission::admit))
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(from_fn_with_state(Arc::clone(&api), audit::record))
         .layer(from_fn_with_state(api, authenticate))
 }
 

@@ -19,6 +19,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use keywright_api::{
     Api, Information, Limits, RequestLimits, ServerMode,
+    audit::{AuditSettings, AuditTrail},
     authentication::{HttpsIdentityProvider, KeyPace, StaticKey, TokenRules, TokenVerifier},
     development_identity::{
         DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser, Grant,
@@ -44,6 +45,7 @@ use crate::{
         CredulousCertificates, EchoGenerators, FixedResolver, OpenSealer, RandomIdentifiers,
         StandingClock,
     },
+    kept_sink::KeptSink,
     memory::Memory,
     permissions_in_memory::PermissionsInMemory,
 };
@@ -157,7 +159,31 @@ impl Service {
             verifier,
             clock,
             CertificateSettings::default(),
+            None,
         )
+    }
+
+    /// A service with an audit trail, and the trail.
+    pub(crate) fn audited(settings: AuditSettings, sink: KeptSink) -> (Self, Arc<AuditTrail>) {
+        let clock = Arc::new(StandingClock(AtomicI64::new(NOW_SECONDS)));
+        let key = StaticKey {
+            public_key_pem: &trusted_key().public_pem,
+            issuer: ISSUER,
+        };
+        let verifier =
+            TokenVerifier::with_static_key(&key, TokenRules::default(), Arc::clone(&clock) as _)
+                .unwrap();
+        let trail = AuditTrail::start(settings, Box::new(sink), Arc::clone(&clock) as _).unwrap();
+        let trail = Arc::new(trail);
+        let service = Self::build(
+            None,
+            Limits::default(),
+            verifier,
+            clock,
+            CertificateSettings::default(),
+            Some(Arc::clone(&trail)),
+        );
+        (service, trail)
     }
 
     /// A service with settings for all certificates.
@@ -170,7 +196,7 @@ impl Service {
         let verifier =
             TokenVerifier::with_static_key(&key, TokenRules::default(), Arc::clone(&clock) as _)
                 .unwrap();
-        Self::build(None, Limits::default(), verifier, clock, settings)
+        Self::build(None, Limits::default(), verifier, clock, settings, None)
     }
 
     /// A service that asks this provider for its keys.
@@ -183,7 +209,7 @@ impl Service {
             Arc::clone(&clock) as _,
         );
         let settings = CertificateSettings::default();
-        Self::build(None, Limits::default(), verifier, clock, settings)
+        Self::build(None, Limits::default(), verifier, clock, settings, None)
     }
 
     fn build(
@@ -192,6 +218,7 @@ impl Service {
         token_verifier: TokenVerifier,
         clock: Arc<StandingClock>,
         certificate_settings: CertificateSettings,
+        audit: Option<Arc<AuditTrail>>,
     ) -> Self {
         let memory = Arc::new(Memory::default());
         let permissions = Arc::new(PermissionsInMemory::for_everything("uaa-client:app"));
@@ -229,6 +256,7 @@ impl Service {
                 api_level: Information::API_LEVEL.to_owned(),
             },
             limits,
+            audit,
             server_mode: ServerMode::new([ACTOR.to_owned()]),
             request_limits: RequestLimits::default(),
             development_identity: Some(development_identity(Arc::clone(&clock) as _)),

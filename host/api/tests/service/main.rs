@@ -6,6 +6,7 @@
     reason = "a test that meets what it does not expect should end there"
 )]
 
+mod audit;
 mod certificates;
 mod credentials;
 mod edge;
@@ -13,6 +14,7 @@ mod fakes;
 mod harness;
 mod identity;
 mod identity_provider;
+mod kept_sink;
 mod logs;
 mod management;
 mod memory;

@@ -25,7 +25,7 @@ use crate::{
 pub use caller::{Authentication, Caller};
 pub use permit::Permit;
 pub use rules::Rules;
-pub use trail::{Touched, Trail};
+pub use trail::{Account, Touched, Trail};
 
 /// Decides who may do what.
 #[derive(Clone)]
