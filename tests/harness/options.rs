@@ -6,6 +6,10 @@ use crate::{component, key_file, workspace};
 
 /// How a test's server is configured: as the development server, with what a test adds.
 #[derive(Clone, Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a thing that a test asks for or does not, on its own"
+)]
 pub struct Options {
     generators: Vec<(String, String)>,
     extra: String,

@@ -224,6 +224,6 @@ const CERTIFICATE_VERSIONS: &str = "/api/v1/certificates/{certificate_id}/versio
 
 const PERMISSIONS: &str = "/api/v2/permissions";
 
-const ONE_PERMISSION: &str = "/api/v2/permissions/{id}";
+const ONE_PERMISSION: &str = "/api/v2/permissions/{permission_id}";
 
 const PERMISSIONS_BY_CREDENTIAL: &str = "/api/v1/permissions";

@@ -1,4 +1,4 @@
-//! `PATCH /api/v2/permissions/{id}`.
+//! `PATCH /api/v2/permissions/{permission_id}`.
 
 use keywright_harness::Server;
 use serde_json::{Value, json};

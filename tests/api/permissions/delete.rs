@@ -1,4 +1,4 @@
-//! `DELETE /api/v2/permissions/{id}`.
+//! `DELETE /api/v2/permissions/{permission_id}`.
 
 use keywright_harness::Server;
 

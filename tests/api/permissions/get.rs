@@ -1,4 +1,4 @@
-//! `GET /api/v2/permissions` and `GET /api/v2/permissions/{id}`.
+//! `GET /api/v2/permissions` and `GET /api/v2/permissions/{permission_id}`.
 
 use keywright_harness::Server;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! `PUT /api/v2/permissions/{id}`.
+//! `PUT /api/v2/permissions/{permission_id}`.
 
 use keywright_harness::Server;
 use serde_json::{Value, json};

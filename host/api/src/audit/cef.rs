@@ -1,8 +1,10 @@
-//! Events in the Common Event Format, version 0 (ArcSight, "Implementing ArcSight Common Event Format", version 23).
+//! Events in the Common Event Format, version 0 ("Implementing `ArcSight` Common Event Format", version 23).
 //!
 //! The seven fields of the header end with `|`, which is escaped in them, as is `\`. The extension is pairs of a key and a
 //! value; in a value, `\` and `=` are escaped, and line breaks are written as `\n` and `\r`. No other escape is known to the
 //! format: other control characters become spaces.
+
+use keywright_core::permission::Operation;
 
 use super::event::{Event, is_control};
 
@@ -37,7 +39,7 @@ pub(super) fn line(event: &Event<'_>) -> String {
     pairs.push("deviceAction", Some(event.action));
     pairs.push_labelled("cs6", "requestDetails", event.details.as_ref());
     pairs.push("externalId", event.request_id);
-    let operation = event.operation.map(|operation| operation.as_str());
+    let operation = event.operation.map(Operation::as_str);
     pairs.push_labelled("flexString1", "operation", operation);
     pairs.push_labelled("flexString2", "peer", event.peer);
     pairs.0

@@ -17,7 +17,7 @@ use super::{cef, json::json_line};
 pub enum AuditFormat {
     /// One JSON object a line.
     Json,
-    /// One event in ArcSight's Common Event Format a line.
+    /// One event in the Common Event Format a line.
     Cef,
 }
 

@@ -5,6 +5,7 @@ use std::{
     net::{IpAddr, SocketAddr},
 };
 
+use keywright_core::permission::Operation;
 use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
@@ -49,7 +50,7 @@ pub(super) fn json_line(event: &Event<'_>) -> String {
         peer: event.peer,
         destination: event.destination,
         action: event.action,
-        operation: event.operation.map(|operation| operation.as_str()),
+        operation: event.operation.map(Operation::as_str),
         resource_name: event.resource_name,
         resource_id: event.resource_id,
         version_id: event.version_id,

@@ -50,7 +50,7 @@ pub(crate) async fn record(State(api): State<Arc<Api>>, request: Request, next: 
         return next.run(request).await;
     };
     if pending.trail.ready().await.is_err() {
-        return pending.refuse();
+        return refused();
     }
     let pending = pending.begin();
     let response = next.run(request).await;
@@ -103,15 +103,6 @@ impl Pending {
         })
     }
 
-    /// The answer for a request that must not begin: it touches nothing, and leaves no event.
-    fn refuse(&self) -> Response {
-        ApiFailure::unavailable(
-            "the audit trail can't be written at present, so nothing is done",
-            RETRY_AFTER,
-        )
-        .into_response()
-    }
-
     fn begin(mut self) -> Self {
         self.is_open = true;
         self
@@ -151,6 +142,15 @@ impl Drop for Pending {
             self.trail.write_later(&lines, count);
         }
     }
+}
+
+/// The answer for a request that must not begin: it touches nothing, and leaves no event.
+fn refused() -> Response {
+    ApiFailure::unavailable(
+        "the audit trail can't be written at present, so nothing is done",
+        RETRY_AFTER,
+    )
+    .into_response()
 }
 
 /// The status of a request whose client did not wait for the answer. It is no status of HTTP, but widely used for this.

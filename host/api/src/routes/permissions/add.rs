@@ -10,7 +10,7 @@ use axum::{
 };
 use keywright_core::authorization::Caller;
 
-use super::{PermissionBody, failed, read_grant};
+use super::{PermissionBody, failed, read_grant, told};
 use crate::{
     Api,
     request::read_json_body,
@@ -25,6 +25,8 @@ pub(crate) async fn handler(
 ) -> Result<Response, ApiFailure> {
     let body = read_json_body(request, &api.limits).await?;
     let grant = read_grant(&body)?;
+    let details = told(&grant.actor, grant.operations);
+    caller.trail().tell_details(details);
     let added = api.permissions.add(&caller, &grant).await;
     rendered_with(
         StatusCode::CREATED,

@@ -1,4 +1,4 @@
-//! `PATCH /api/v2/permissions/{id}`: replaces the operations of a permission.
+//! `PATCH /api/v2/permissions/{permission_id}`: replaces the operations of a permission.
 
 use std::sync::Arc;
 
@@ -8,9 +8,12 @@ use axum::{
     response::Response,
 };
 use keywright_core::{authorization::Caller, permission::Operations};
+use serde_json::json;
 use uuid::Uuid;
 
-use super::{PermissionBody, failed, id, parsed_operations, refused, take_operations};
+use super::{
+    PermissionBody, failed, id, operation_names, parsed_operations, refused, take_operations,
+};
 use crate::{
     Api,
     request::{BodyRefused, RequestObject, read_json_body},
@@ -38,6 +41,8 @@ pub(crate) async fn handler(
 ) -> Result<Response, ApiFailure> {
     let body = read_json_body(request, &api.limits).await?;
     let operations = read_operations(&body)?;
+    let details = json!({"operations": operation_names(operations)});
+    caller.trail().tell_details(details);
     let amended = api.permissions.amend(&caller, id(path)?, operations).await;
     rendered(&PermissionBody::of(&amended.map_err(failed)?))
 }

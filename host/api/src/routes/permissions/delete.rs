@@ -1,4 +1,4 @@
-//! `DELETE /api/v2/permissions/{id}`: deletes a permission.
+//! `DELETE /api/v2/permissions/{permission_id}`: deletes a permission.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use axum::{
 use keywright_core::authorization::Caller;
 use uuid::Uuid;
 
-use super::{PermissionBody, failed, id};
+use super::{PermissionBody, failed, id, told};
 use crate::{
     Api,
     response::{ApiFailure, rendered},
@@ -23,5 +23,8 @@ pub(crate) async fn handler(
     path: Result<Path<Uuid>, PathRejection>,
 ) -> Result<Response, ApiFailure> {
     let deleted = api.permissions.delete(&caller, id(path)?).await;
-    rendered(&PermissionBody::of(&deleted.map_err(failed)?))
+    let deleted = deleted.map_err(failed)?;
+    let details = told(&deleted.actor, deleted.operations);
+    caller.trail().tell_details(details);
+    rendered(&PermissionBody::of(&deleted))
 }

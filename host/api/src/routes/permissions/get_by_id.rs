@@ -1,4 +1,4 @@
-//! `GET /api/v2/permissions/{id}`: one permission.
+//! `GET /api/v2/permissions/{permission_id}`: one permission.
 
 use std::sync::Arc;
 

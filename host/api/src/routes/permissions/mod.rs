@@ -15,6 +15,7 @@ use keywright_core::{
     permission::{Actor, Grant, Operation, Operations, Permission, PermissionPath},
 };
 use serde::Serialize;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::{
@@ -99,6 +100,11 @@ fn parsed_operations(names: &[String]) -> Result<Operations, Failure> {
     let operations = names.iter().map(|name| Operation::parse(name));
     let operations: Vec<_> = operations.collect::<Result<_, _>>()?;
     Operations::of(operations).ok_or(Failure::OperationsMissing)
+}
+
+/// What the audit trail says of a permission besides its path.
+fn told(actor: &Actor, operations: Operations) -> Value {
+    json!({"actor": actor.as_str(), "operations": operation_names(operations)})
 }
 
 fn operation_names(operations: Operations) -> Vec<&'static str> {

@@ -1,4 +1,4 @@
-//! `PUT /api/v2/permissions/{id}`: replaces a permission, which keeps its path and its actor.
+//! `PUT /api/v2/permissions/{permission_id}`: replaces a permission, which keeps its path and its actor.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use axum::{
 use keywright_core::authorization::Caller;
 use uuid::Uuid;
 
-use super::{PermissionBody, failed, id, read_grant};
+use super::{PermissionBody, failed, id, read_grant, told};
 use crate::{
     Api,
     request::read_json_body,
@@ -26,6 +26,8 @@ pub(crate) async fn handler(
 ) -> Result<Response, ApiFailure> {
     let body = read_json_body(request, &api.limits).await?;
     let grant = read_grant(&body)?;
+    let details = told(&grant.actor, grant.operations);
+    caller.trail().tell_details(details);
     let replaced = api.permissions.replace(&caller, id(path)?, &grant).await;
     rendered(&PermissionBody::of(&replaced.map_err(failed)?))
 }
