@@ -1,5 +1,6 @@
 //! The API as its callers see it: a real server, driven over HTTPS. One folder a noun, one file a verb or a rule.
 
+mod audit;
 mod authentication;
 mod authorization;
 mod bulk_regenerate;
@@ -19,5 +20,6 @@ mod measurements;
 mod mutual_tls;
 mod names;
 mod operations;
+mod permissions;
 mod regenerate;
 mod set;

@@ -16,7 +16,7 @@ pub struct Answer {
 
 impl Answer {
     /// What is answered to a request.
-    pub(crate) async fn to(request: RequestBuilder) -> Self {
+    pub async fn to(request: RequestBuilder) -> Self {
         let response = request.send().await.unwrap();
         let headers = response
             .headers()

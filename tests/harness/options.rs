@@ -15,6 +15,7 @@ pub struct Options {
     tls_settings: String,
     without_resolver: bool,
     identity_provider: Option<String>,
+    audit: Option<String>,
     encryption: Option<String>,
     is_watched: bool,
     authentication_settings: String,
@@ -94,6 +95,12 @@ impl Options {
         self
     }
 
+    /// Another section `audit`, or none where this is empty.
+    pub fn audit(mut self, section: &str) -> Self {
+        self.audit = Some(section.to_owned());
+        self
+    }
+
     /// Permissions are not enforced.
     pub fn without_enforcement(mut self) -> Self {
         self.without_enforcement = true;
@@ -125,6 +132,7 @@ file = "keywright.db"
 
 {encryption}
 {authentication}
+{audit}
 [authorization]
 enforced = {is_enforced}
 
@@ -146,6 +154,7 @@ format = "json"
             private_key = key("server-key.pem"),
             encryption = self.encryption_keys(),
             authentication = self.authentication(port),
+            audit = self.audit.as_deref().unwrap_or(AUDIT),
             is_enforced = !self.without_enforcement,
             cache = workspace().join("target/test-plugin-cache").display(),
         );
@@ -232,3 +241,10 @@ password = "developer-password"
         all
     }
 }
+
+/// The audit trail goes to a file of its own, in the server's folder.
+const AUDIT: &str = r#"
+[audit]
+sink = "file"
+file = "audit.log"
+"#;

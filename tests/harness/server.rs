@@ -113,6 +113,11 @@ impl Server {
         read_log(self.directory.path())
     }
 
+    /// Everything that stands in the audit trail's file so far.
+    pub fn audit_trail(&self) -> String {
+        fs::read_to_string(self.directory.path().join("audit.log")).unwrap_or_default()
+    }
+
     /// A request that the test completes: without a token and without a body.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.request_to(method, &format!("{}{path}", self.base_url))
@@ -187,8 +192,18 @@ impl Server {
 
     /// Tells the server to read its TLS files again, and waits until it says how that went: the line of its log.
     pub async fn reload_tls_files(&self) -> String {
+        self.hang_up("the TLS files").await
+    }
+
+    /// Tells the server to open its audit trail anew, and waits until it says how that went: the line of its log.
+    pub async fn reopen_audit_trail(&self) -> String {
+        self.hang_up("opened anew").await
+    }
+
+    /// Sends SIGHUP and waits for a line of the log with these words.
+    async fn hang_up(&self, words: &str) -> String {
         let told = |log: &str| -> Vec<String> {
-            let lines = log.lines().filter(|line| line.contains("the TLS files"));
+            let lines = log.lines().filter(|line| line.contains(words));
             lines.map(str::to_owned).collect()
         };
         let before = told(&self.log()).len();
@@ -199,7 +214,7 @@ impl Server {
             }
             tokio::time::sleep(READY_POLL).await;
         }
-        panic!("the server did not read its TLS files again");
+        panic!("the server did not say: {words}");
     }
 
     /// Sends the signal to end, waits until the process has, and returns the folder. Meanwhile the client goes on

@@ -1,13 +1,14 @@
 //! What the server supplies.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use keywright_core::{
     credential::Credentials, encryption_key::EncryptionKeys, interpolation::Interpolation,
+    permission::Permissions,
 };
 
 use crate::{
-    ServerMode, admission::RequestLimits, authentication::TokenVerifier,
+    ServerMode, admission::RequestLimits, audit::AuditTrail, authentication::TokenVerifier,
     development_identity::DevelopmentIdentity,
 };
 
@@ -15,12 +16,16 @@ use crate::{
 pub struct Api {
     /// What can be done with credentials.
     pub credentials: Credentials,
+    /// What can be done with permissions.
+    pub permissions: Permissions,
     /// What can be asked of encryption keys.
     pub encryption_keys: EncryptionKeys,
     /// What interpolates documents; without it, `POST /api/v1/interpolate` answers 501.
     pub interpolation: Option<Interpolation>,
     /// What checks bearer tokens; without it, none is accepted.
     pub token_verifier: Option<TokenVerifier>,
+    /// Where it is written down who touched what; without it, that is not.
+    pub audit: Option<Arc<AuditTrail>>,
     /// What the server says of itself.
     pub information: Information,
     /// How much of a request's body is taken.

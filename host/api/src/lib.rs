@@ -7,6 +7,7 @@
 //!   status that clients know;
 //! - `response/` renders versions, and holds the one place where a failure becomes a status and a body;
 //! - [`authentication`] finds out who is asking; [`development_identity`] is an identity provider for development;
+//! - [`audit`] writes down who touched what;
 //! - `request/path.rs` gives a path the one form by which everything else goes; `server_mode.rs` is read-only mode, and
 //!   `admission/` says which requests are taken at all;
 //! - `telemetry.rs` gives each request its id, its span and its line in the access log, `measure.rs` its measurements.
@@ -16,6 +17,7 @@
 
 mod admission;
 mod api;
+pub mod audit;
 pub mod authentication;
 mod connection;
 pub mod development_identity;

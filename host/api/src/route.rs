@@ -60,6 +60,15 @@ impl Route {
         Self::new(Method::POST, path, access, routing::post(handler))
     }
 
+    /// PATCH.
+    pub(crate) fn patch<H, T>(path: &'static str, access: Access, handler: H) -> Self
+    where
+        H: Handler<T, Arc<Api>>,
+        T: 'static,
+    {
+        Self::new(Method::PATCH, path, access, routing::patch(handler))
+    }
+
     /// DELETE.
     pub(crate) fn delete<H, T>(path: &'static str, access: Access, handler: H) -> Self
     where

@@ -6,13 +6,14 @@ use axum::{
     Router,
     middleware::{from_fn, from_fn_with_state},
 };
-use keywright_core::permission::Operation::{Delete, Read, Write};
+use keywright_core::permission::Operation::{Delete, Read, ReadAcl, Write, WriteAcl};
 use tower::{Layer, util::MapRequestLayer};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::{
     Api,
     admission::{self, Admission, check_head},
+    audit,
     authentication::authenticate,
     request::with_normal_path,
     route::{
@@ -22,6 +23,7 @@ use crate::{
     routes::{
         certificates, credentials, interpolation, management,
         operations::{self, no_such_method, no_such_path},
+        permissions,
     },
     server_mode::{self, INTERPOLATE, MANAGEMENT},
     telemetry::{observe, panicked},
@@ -35,6 +37,8 @@ pub fn routes() -> Vec<Route> {
         operation_routes(),
         credential_routes(),
         certificate_routes(),
+        permission_routes(),
+        permission_by_credential_routes(),
     ]
     .into_iter()
     .flatten()
@@ -120,12 +124,65 @@ fn certificate_routes() -> Vec<Route> {
     ]
 }
 
+fn permission_routes() -> Vec<Route> {
+    vec![
+        Route::get(PERMISSIONS, Permission(ReadAcl), permissions::get::handler),
+        Route::post(PERMISSIONS, Permission(WriteAcl), permissions::add::handler),
+        Route::get(
+            "/api/v2/permissions/explain",
+            Permission(ReadAcl),
+            permissions::explain::handler,
+        ),
+        Route::get(
+            ONE_PERMISSION,
+            Permission(ReadAcl),
+            permissions::get_by_id::handler,
+        ),
+        Route::put(
+            ONE_PERMISSION,
+            Permission(WriteAcl),
+            permissions::replace::handler,
+        ),
+        Route::patch(
+            ONE_PERMISSION,
+            Permission(WriteAcl),
+            permissions::amend::handler,
+        ),
+        Route::delete(
+            ONE_PERMISSION,
+            Permission(WriteAcl),
+            permissions::delete::handler,
+        ),
+    ]
+}
+
+fn permission_by_credential_routes() -> Vec<Route> {
+    use permissions::by_credential::{add, delete, list};
+    vec![
+        Route::get(
+            PERMISSIONS_BY_CREDENTIAL,
+            Permission(ReadAcl),
+            list::handler,
+        ),
+        Route::post(
+            PERMISSIONS_BY_CREDENTIAL,
+            Permission(WriteAcl),
+            add::handler,
+        ),
+        Route::delete(
+            PERMISSIONS_BY_CREDENTIAL,
+            Permission(WriteAcl),
+            delete::handler,
+        ),
+    ]
+}
+
 /// The whole service.
 ///
 /// A request passes, from the outside in: the one form of its path, the request's id and its access log, the limits of its
-/// head, the catching of panics, authentication, admission, routing, and what the server's mode admits. Authentication
-/// stands around everything that is not open, so that what is unknown is told only to those who are known; a path has been
-/// given its one form before either is decided.
+/// head, the catching of panics, authentication, the audit trail, panics once more (so that what panics is audited),
+/// admission, routing, and what the server's mode admits. Authentication stands around everything that is not open, so that
+/// what is unknown is told only to those who are known; a path has been given its one form before either is decided.
 pub fn router(api: Api) -> Router {
     let api = Arc::new(api);
     let (open, guarded): (Vec<_>, Vec<_>) = routes()
@@ -156,9 +213,17 @@ fn authenticated(routes: Vec<Route>, api: Arc<Api>) -> Router {
         .method_not_allowed_fallback(server_mode::no_such_method)
         .with_state(Arc::clone(&api))
         .layer(from_fn_with_state(admission, admission::admit))
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(from_fn_with_state(Arc::clone(&api), audit::record))
         .layer(from_fn_with_state(api, authenticate))
 }
 
 const DATA: &str = "/api/v1/data";
 
 const CERTIFICATE_VERSIONS: &str = "/api/v1/certificates/{certificate_id}/versions";
+
+const PERMISSIONS: &str = "/api/v2/permissions";
+
+const ONE_PERMISSION: &str = "/api/v2/permissions/{id}";
+
+const PERMISSIONS_BY_CREDENTIAL: &str = "/api/v1/permissions";

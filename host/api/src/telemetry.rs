@@ -13,11 +13,17 @@ use uuid::Uuid;
 
 use crate::{measure::MeasuredRequest, response::ApiFailure};
 
+/// The id of a request, in its extensions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RequestId(pub(crate) Uuid);
+
 /// Runs a request in a span with a fresh id, logs how it ended, and marks the response with the id and the product.
 ///
 /// The line names the route, never the path or the query, which hold names of credentials.
-pub(crate) async fn observe(request: Request, next: Next) -> Response {
-    let request_id = Uuid::new_v4().hyphenated().to_string();
+pub(crate) async fn observe(mut request: Request, next: Next) -> Response {
+    let id = Uuid::new_v4();
+    request.extensions_mut().insert(RequestId(id));
+    let request_id = id.hyphenated().to_string();
     let span = tracing::info_span!(
         target: "keywright_api::request",
         "request",

@@ -2,6 +2,7 @@
 
 use crate::{
     credential::{CredentialName, CredentialType, MetadataTooLong, NameMalformed},
+    permission::{ActorMalformed, OperationUnknown, PathMalformed},
     ports::{CertificateRefused, PluginFailure, RepositoryFailure, SealFailure},
 };
 
@@ -9,6 +10,9 @@ use crate::{
 /// internal cause, which stays in `source`.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
+    /// The actor of a permission breaks a rule.
+    #[error(transparent)]
+    ActorMalformed(#[from] ActorMalformed),
     /// A certificate that was set breaks a rule.
     #[error(transparent)]
     CertificateRefused(#[from] CertificateRefused),
@@ -50,9 +54,32 @@ pub enum Failure {
         "the only version of a certificate can't be deleted; the credential can, with all its versions"
     )]
     OnlyVersion,
+    /// No operation has this name.
+    #[error(transparent)]
+    OperationUnknown(#[from] OperationUnknown),
+    /// A permission was to have no operations.
+    #[error("a permission needs at least one operation")]
+    OperationsMissing,
+    /// The caller is the actor of the permission that it would add, change or delete.
+    #[error("an actor can't add, change or delete a permission of its own")]
+    OwnPermission,
     /// A generate of a certificate came without parameters.
     #[error("parameters are required to generate a credential of type {0}")]
     ParametersMissing(CredentialType),
+    /// The path of a permission breaks a rule.
+    #[error(transparent)]
+    PathMalformed(#[from] PathMalformed),
+    /// The actor has a permission on the path already, or may do there already all that was to be added.
+    #[error("the actor has this permission already")]
+    PermissionExists,
+    /// A permission was to get another path or actor.
+    #[error(
+        "the path and the actor of a permission can't be changed; add another and delete this one"
+    )]
+    PermissionFixed,
+    /// There is no such permission.
+    #[error("the permission does not exist or the caller may not access it")]
+    PermissionNotFound,
     /// A plugin refused or failed.
     #[error(transparent)]
     Plugin(#[from] PluginFailure),

@@ -4,6 +4,7 @@
 //! [`config`], [`tls`], [`listener`], [`management`], [`telemetry`], [`measurements`], and [`development`], which makes a
 //! configuration for a newcomer.
 
+mod audit;
 mod cli;
 mod config;
 mod development;

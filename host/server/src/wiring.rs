@@ -5,6 +5,7 @@ use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
 use chrono::{DateTime, Utc};
 use keywright_api::{
     Api, Information, Management, Router,
+    audit::AuditTrail,
     development_identity::{
         DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser, Grant,
     },
@@ -15,6 +16,7 @@ use keywright_core::{
     credential::{BulkRegenerations, Credentials},
     encryption_key::EncryptionKeys,
     interpolation::Interpolation,
+    permission::Permissions,
     ports::{Clock, Identifiers, PermissionRepository, Sealer},
 };
 use keywright_crypto::{KeyRing, X509Certificates};
@@ -23,6 +25,7 @@ use keywright_storage::{SqliteDatabase, SqliteOptions};
 use uuid::Uuid;
 
 use crate::{
+    audit,
     config::{AuthorizationConfig, Config, DevelopmentConfig, ServerSection},
     development::{Announcement, IDENTITY_PATH},
     keys,
@@ -42,6 +45,8 @@ pub(crate) struct Served {
     pub(crate) management: Option<Router>,
     /// What is said once the listener is there.
     pub(crate) announcement: Option<Announcement>,
+    /// The audit trail, to be opened anew after its file was moved away, and to be closed at the end.
+    pub(crate) audit: Option<Arc<AuditTrail>>,
     /// The database, to be closed at the end.
     pub(crate) database: SqliteDatabase,
 }
@@ -58,6 +63,7 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
     let development_identity = development_identity(config, &clock)?;
     let token_verifier = token_verifier(config, development_identity.as_ref(), clock.clone())?;
 
+    let audit = audit::start(&config.audit, Arc::clone(&clock))?;
     let identifiers: Arc<dyn Identifiers> = Arc::new(RandomIdentifiers);
     let database = open_database(config, Arc::clone(&identifiers)).await?;
     let key_ring = keys::unlock(
@@ -74,8 +80,9 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         repository: Arc::new(database.encryption_keys()),
         sealer: Arc::clone(&sealer),
     };
+    let authorization = authorization(&config.authorization, &database).await?;
     let credentials = Credentials {
-        authorization: authorization(&config.authorization, &database).await?,
+        authorization: authorization.clone(),
         repository: Arc::new(database.credentials()),
         sealer,
         generators: runtime.generators(),
@@ -85,23 +92,20 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         clock,
         identifiers,
     };
-    let interpolation = runtime.resolver().map(|resolver| Interpolation {
-        credentials: credentials.clone(),
-        resolver,
-    });
+    let interpolation = interpolation(&runtime, &credentials);
     let management = recorder.map(|recorder| {
         let stored = StoredCounts::new(&credentials, encryption_keys.clone());
         let page = recorder.page(runtime.lanes(), database.clone(), stored);
         management_router(&credentials, page)
     });
-    let announcement = development_identity
-        .as_ref()
-        .map(|_| Announcement::new(&config.server.tls.certificate));
+    let announcement = announcement(config, development_identity.is_some());
     let router = keywright_api::router(Api {
         credentials,
+        permissions: permissions(&database, authorization),
         encryption_keys,
         interpolation,
         token_verifier,
+        audit: audit.clone(),
         information: information(config),
         limits: config.server.body_limits(),
         request_limits: config.server.request_limits(),
@@ -113,8 +117,20 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         router,
         management,
         announcement,
+        audit,
         database,
     })
+}
+
+fn interpolation(runtime: &Runtime, credentials: &Credentials) -> Option<Interpolation> {
+    runtime.resolver().map(|resolver| Interpolation {
+        credentials: credentials.clone(),
+        resolver,
+    })
+}
+
+fn announcement(config: &Config, is_development: bool) -> Option<Announcement> {
+    is_development.then(|| Announcement::new(&config.server.tls.certificate))
 }
 
 /// What the key that authenticates compiled plugins is derived for.
@@ -168,6 +184,14 @@ async fn authorization(
         );
     }
     Ok(Authorization::new(Arc::new(permissions), config.enforced))
+}
+
+fn permissions(database: &SqliteDatabase, authorization: Authorization) -> Permissions {
+    Permissions {
+        repository: Arc::new(database.permissions()),
+        credentials: Arc::new(database.credentials()),
+        authorization,
+    }
 }
 
 /// Loads the plugins on a thread where compiling them holds nobody up.

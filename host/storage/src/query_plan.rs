@@ -60,7 +60,13 @@ fn indexed_statements() -> Vec<String> {
         encryption_key::statements::VERSIONS_BY_KEY,
         permission::OF_ACTOR,
         &of_actor_on,
+        permission::BY_ID,
+        permission::ON_PATH,
         permission::GRANT,
+        permission::ADD,
+        permission::REPLACE_OPERATIONS,
+        permission::DELETE,
+        permission::DELETE_OF_ACTOR_ON,
     ]
     .map(str::to_owned)
     .to_vec()

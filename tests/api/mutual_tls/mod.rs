@@ -1,5 +1,6 @@
 //! Who may call by a client certificate, which handshakes fail, and how the TLS files are read again.
 
+mod audit;
 mod caller;
 mod expect;
 mod handshake;

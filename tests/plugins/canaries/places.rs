@@ -1,4 +1,4 @@
-//! Where a server could leave a secret: its log and its database files.
+//! Where a server could leave a secret: its log, its audit trail and its database files.
 
 #![expect(
     clippy::unwrap_used,
@@ -11,14 +11,20 @@ use keywright_harness::Server;
 
 use super::Canaries;
 
-/// Asserts that no canary is in the log or in a database file, while the server runs and after its end; the log and the
-/// files must hold this marker, or the search would prove nothing.
+/// Asserts that no canary is in the log, the audit trail or a database file, while the server runs and after its end; the
+/// trail and the files must hold this marker, or the search would prove nothing.
 pub(super) async fn assert_left_nowhere(server: Server, canaries: &Canaries, marker: &str) {
     assert!(
         database(server.directory()).contains(marker),
         "the search looks in the wrong files"
     );
     assert!(server.log().contains("keywright"), "the log is empty");
+    let trail = server.audit_trail();
+    assert!(
+        trail.contains(marker),
+        "the search looks in the wrong trail"
+    );
+    canaries.assert_absent("the audit trail", &trail);
     canaries.assert_absent("the log", &server.log());
     canaries.assert_absent("the open database", &database(server.directory()));
     let folder = server.stop().await;

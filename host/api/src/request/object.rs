@@ -119,6 +119,30 @@ impl<'a> RequestObject<'a> {
         Ok(members.map(|members| Self { members }))
     }
 
+    /// Takes a member that is an array of texts; null is absent.
+    ///
+    /// # Errors
+    /// When it is of another kind.
+    pub(crate) fn take_texts(
+        &mut self,
+        member: &'static str,
+    ) -> Result<Option<Vec<String>>, BodyRefused> {
+        self.take_parsed(member, "an array of strings")
+    }
+
+    /// Takes a member that is an array of objects, to take the members of each in turn; null is absent.
+    ///
+    /// # Errors
+    /// When it is of another kind.
+    pub(crate) fn take_objects(
+        &mut self,
+        member: &'static str,
+    ) -> Result<Option<Vec<Self>>, BodyRefused> {
+        let objects: Option<Vec<_>> = self.take_parsed(member, "an array of objects")?;
+        let objects = objects.map(|objects| objects.into_iter().map(|members| Self { members }));
+        Ok(objects.map(Iterator::collect))
+    }
+
     /// Takes a member of any kind; null is kept.
     ///
     /// # Errors
@@ -242,6 +266,26 @@ mod tests {
         assert_eq!(absent.take_json("d"), Ok(Value::Null));
         assert_eq!(absent.finish(), Ok(()));
         assert!(object(r#"{"a":null}"#).take_boolean("a").is_err());
+    }
+
+    #[test]
+    fn arrays_hold_texts_alone_or_objects_alone() {
+        let texts = object(r#"{"a":["b","c"]}"#).take_texts("a");
+        assert_eq!(texts, Ok(Some(vec!["b".to_owned(), "c".to_owned()])));
+        assert_eq!(object(r#"{"a":null}"#).take_texts("a"), Ok(None));
+        let mut members = object(r#"{"a":[{"b":"c"},{}]}"#);
+        let mut objects = members.take_objects("a").unwrap().unwrap();
+        assert_eq!(objects.len(), 2);
+        assert_eq!(objects[0].take_text("b"), Ok(Some("c".to_owned())));
+        for json in [
+            r#"{"a":"b"}"#,
+            r#"{"a":{}}"#,
+            r#"{"a":[null]}"#,
+            r#"{"a":[1]}"#,
+        ] {
+            assert!(object(json).take_texts("a").is_err(), "{json}");
+            assert!(object(json).take_objects("a").is_err(), "{json}");
+        }
     }
 
     #[test]

@@ -45,6 +45,11 @@ impl QueryParameters {
         }
     }
 
+    /// Whether a parameter is given, with whatever text.
+    pub(crate) fn has(&self, parameter: &str) -> bool {
+        self.pairs.iter().any(|(name, _)| name == parameter)
+    }
+
     /// A parameter's text, if it is given.
     ///
     /// # Errors

@@ -249,11 +249,16 @@ struct FailureBody<'a> {
 
 fn status(failure: &Failure, endpoint: Endpoint) -> StatusCode {
     match failure {
-        Failure::CertificateRefused(_)
+        Failure::ActorMalformed(_)
+        | Failure::CertificateRefused(_)
         | Failure::IssuerUnusable(_)
         | Failure::NameMalformed(_)
         | Failure::NotRegeneratable(_)
+        | Failure::OperationsMissing
+        | Failure::OwnPermission
         | Failure::ParametersMissing(_)
+        | Failure::PathMalformed(_)
+        | Failure::PermissionFixed
         | Failure::ReferenceNotJson(_)
         | Failure::TypeDiffers(_)
         | Failure::TypeNotGeneratable(_)
@@ -265,7 +270,11 @@ fn status(failure: &Failure, endpoint: Endpoint) -> StatusCode {
         Failure::MetadataTooLong(_) => endpoint.long_metadata_status(),
         Failure::TypeUnknown { .. } => endpoint.unknown_type_status(),
         Failure::ValueMemberUnknown(_) => endpoint.unknown_field_status(),
-        Failure::IssuerNotFound | Failure::NotFound => StatusCode::NOT_FOUND,
+        Failure::OperationUnknown(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        Failure::PermissionExists => StatusCode::CONFLICT,
+        Failure::IssuerNotFound | Failure::NotFound | Failure::PermissionNotFound => {
+            StatusCode::NOT_FOUND
+        }
         Failure::WriteNotPermitted => StatusCode::FORBIDDEN,
         Failure::ReferencesTooLarge { .. }
         | Failure::TooManySigned { .. }
@@ -327,6 +336,7 @@ const DATABASE_RETRY_AFTER: Duration = Duration::from_secs(5);
 mod tests {
     use keywright_core::{
         credential::{CredentialName, MetadataTooLong, NameMalformed},
+        permission::OperationUnknown,
         ports::{SealFailure, Violation},
     };
     use uuid::Uuid;
@@ -380,6 +390,12 @@ mod tests {
             (NameMalformed::TooLong.into(), 400),
             (Failure::NotFound, 404),
             (Failure::IssuerNotFound, 404),
+            (Failure::PermissionNotFound, 404),
+            (Failure::PermissionExists, 409),
+            (Failure::PermissionFixed, 400),
+            (Failure::OwnPermission, 400),
+            (Failure::OperationsMissing, 400),
+            (OperationUnknown("execute".to_owned()).into(), 422),
             (Failure::TransitionalExists, 400),
             (Failure::TransitionalVersionRefused(""), 400),
             (Failure::OnlyVersion, 400),

@@ -25,8 +25,19 @@ pub(crate) fn json(status: StatusCode, body: String) -> Response {
 /// # Errors
 /// 500 when it has no JSON form.
 pub(crate) fn rendered(body: &impl Serialize) -> Result<Response, ApiFailure> {
+    rendered_with(StatusCode::OK, body)
+}
+
+/// A response with a status and a body made of `body`.
+///
+/// # Errors
+/// 500 when it has no JSON form.
+pub(crate) fn rendered_with(
+    status: StatusCode,
+    body: &impl Serialize,
+) -> Result<Response, ApiFailure> {
     let text = serde_json::to_string(body).map_err(ApiFailure::unrenderable)?;
-    Ok(json(StatusCode::OK, text))
+    Ok(json(status, text))
 }
 
 /// A time as clients get it: whole seconds, what is below them cut off.

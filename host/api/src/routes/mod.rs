@@ -5,3 +5,4 @@ pub(crate) mod credentials;
 pub(crate) mod interpolation;
 pub(crate) mod management;
 pub(crate) mod operations;
+pub(crate) mod permissions;

@@ -19,6 +19,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use keywright_api::{
     Api, Information, Limits, RequestLimits, ServerMode,
+    audit::{AuditSettings, AuditTrail},
     authentication::{HttpsIdentityProvider, KeyPace, StaticKey, TokenRules, TokenVerifier},
     development_identity::{
         DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser, Grant,
@@ -32,6 +33,7 @@ use keywright_core::{
     credential::{BulkRegenerations, Credentials},
     encryption_key::EncryptionKeys,
     interpolation::Interpolation,
+    permission::Permissions,
     ports::Clock,
 };
 use serde_json::{Value, json};
@@ -43,6 +45,7 @@ use crate::{
         CredulousCertificates, EchoGenerators, FixedResolver, OpenSealer, RandomIdentifiers,
         StandingClock,
     },
+    kept_sink::KeptSink,
     memory::Memory,
     permissions_in_memory::PermissionsInMemory,
 };
@@ -113,6 +116,7 @@ pub(crate) struct Service {
     router: Router,
     token: String,
     pub(crate) memory: Arc<Memory>,
+    pub(crate) permissions: Arc<PermissionsInMemory>,
     pub(crate) clock: Arc<StandingClock>,
 }
 
@@ -155,7 +159,31 @@ impl Service {
             verifier,
             clock,
             CertificateSettings::default(),
+            None,
         )
+    }
+
+    /// A service with an audit trail, and the trail.
+    pub(crate) fn audited(settings: AuditSettings, sink: KeptSink) -> (Self, Arc<AuditTrail>) {
+        let clock = Arc::new(StandingClock(AtomicI64::new(NOW_SECONDS)));
+        let key = StaticKey {
+            public_key_pem: &trusted_key().public_pem,
+            issuer: ISSUER,
+        };
+        let verifier =
+            TokenVerifier::with_static_key(&key, TokenRules::default(), Arc::clone(&clock) as _)
+                .unwrap();
+        let trail = AuditTrail::start(settings, Box::new(sink), Arc::clone(&clock) as _).unwrap();
+        let trail = Arc::new(trail);
+        let service = Self::build(
+            None,
+            Limits::default(),
+            verifier,
+            clock,
+            CertificateSettings::default(),
+            Some(Arc::clone(&trail)),
+        );
+        (service, trail)
     }
 
     /// A service with settings for all certificates.
@@ -168,7 +196,7 @@ impl Service {
         let verifier =
             TokenVerifier::with_static_key(&key, TokenRules::default(), Arc::clone(&clock) as _)
                 .unwrap();
-        Self::build(None, Limits::default(), verifier, clock, settings)
+        Self::build(None, Limits::default(), verifier, clock, settings, None)
     }
 
     /// A service that asks this provider for its keys.
@@ -181,7 +209,7 @@ impl Service {
             Arc::clone(&clock) as _,
         );
         let settings = CertificateSettings::default();
-        Self::build(None, Limits::default(), verifier, clock, settings)
+        Self::build(None, Limits::default(), verifier, clock, settings, None)
     }
 
     fn build(
@@ -190,11 +218,13 @@ impl Service {
         token_verifier: TokenVerifier,
         clock: Arc<StandingClock>,
         certificate_settings: CertificateSettings,
+        audit: Option<Arc<AuditTrail>>,
     ) -> Self {
         let memory = Arc::new(Memory::default());
-        let permissions = PermissionsInMemory::for_everything("uaa-client:app");
+        let permissions = Arc::new(PermissionsInMemory::for_everything("uaa-client:app"));
+        let authorization = Authorization::new(Arc::clone(&permissions) as _, true);
         let credentials = Credentials {
-            authorization: Authorization::new(Arc::new(permissions), true),
+            authorization: authorization.clone(),
             repository: Arc::clone(&memory) as _,
             sealer: Arc::new(OpenSealer),
             generators: Arc::new(EchoGenerators),
@@ -214,6 +244,11 @@ impl Service {
                 sealer: Arc::new(OpenSealer),
             },
             credentials,
+            permissions: Permissions {
+                repository: Arc::clone(&permissions) as _,
+                credentials: Arc::clone(&memory) as _,
+                authorization,
+            },
             token_verifier: Some(token_verifier),
             information: Information {
                 identity_provider_url: ISSUER.to_owned(),
@@ -221,6 +256,7 @@ impl Service {
                 api_level: Information::API_LEVEL.to_owned(),
             },
             limits,
+            audit,
             server_mode: ServerMode::new([ACTOR.to_owned()]),
             request_limits: RequestLimits::default(),
             development_identity: Some(development_identity(Arc::clone(&clock) as _)),
@@ -229,6 +265,7 @@ impl Service {
             router: router(api),
             token: trusted_key().sign(&good_claims()),
             memory,
+            permissions,
             clock,
         }
     }

@@ -6,6 +6,7 @@
     reason = "a test that meets what it does not expect should end there"
 )]
 
+mod audit;
 mod certificates;
 mod credentials;
 mod edge;
@@ -13,10 +14,12 @@ mod fakes;
 mod harness;
 mod identity;
 mod identity_provider;
+mod kept_sink;
 mod logs;
 mod management;
 mod memory;
 mod paths;
+mod permissions;
 mod permissions_in_memory;
 mod read_only;
 mod routes;

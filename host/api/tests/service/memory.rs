@@ -31,6 +31,8 @@ pub(crate) struct Memory {
     versions: Mutex<Vec<StoredVersion>>,
     /// Whether it answers nothing.
     pub(crate) is_away: AtomicBool,
+    /// Whether nothing comes back from adding a version, once it is added.
+    pub(crate) is_stalled_after_append: AtomicBool,
     /// Whether others always come first when many versions are added.
     pub(crate) is_contended: AtomicBool,
     /// Whether a credential is deleted and made anew just before a version is added to it.
@@ -206,10 +208,16 @@ impl CredentialRepository for Memory {
         let credential_id = existing
             .first()
             .map_or_else(Uuid::new_v4, |existing| existing.credential_id);
-        let mut versions = self.versions.lock().unwrap();
-        let sequence = i64::try_from(versions.len()).unwrap();
-        let stored = stored(version, sequence, credential_id);
-        versions.push(stored.clone());
+        let stored = {
+            let mut versions = self.versions.lock().unwrap();
+            let sequence = i64::try_from(versions.len()).unwrap();
+            let stored = stored(version, sequence, credential_id);
+            versions.push(stored.clone());
+            stored
+        };
+        if self.is_stalled_after_append.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
         Ok(Appended::Written(Box::new(stored)))
     }
 

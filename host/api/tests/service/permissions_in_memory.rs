@@ -1,6 +1,9 @@
 //! A repository that keeps permissions in memory.
 
-use std::sync::Mutex;
+use std::sync::{
+    Mutex,
+    atomic::{AtomicBool, Ordering},
+};
 
 use async_trait::async_trait;
 use keywright_core::{
@@ -10,24 +13,55 @@ use keywright_core::{
 use uuid::Uuid;
 
 #[derive(Default)]
-pub(crate) struct PermissionsInMemory(Mutex<Vec<Permission>>);
+pub(crate) struct PermissionsInMemory {
+    permissions: Mutex<Vec<Permission>>,
+    /// Whether another request deletes a permission just before it is changed or deleted.
+    pub(crate) is_deleted_before_change: AtomicBool,
+}
 
 impl PermissionsInMemory {
     /// Everything is granted to an actor.
     pub(crate) fn for_everything(actor: &str) -> Self {
-        let everything = Permission {
-            id: Uuid::new_v4(),
+        let everything = permission(Grant {
             path: PermissionPath::parse("/*").unwrap(),
             actor: Actor::parse(actor).unwrap(),
             operations: Operations::of(Operation::ALL).unwrap(),
-        };
-        Self(Mutex::new(vec![everything]))
+        });
+        Self {
+            permissions: Mutex::new(vec![everything]),
+            ..Self::default()
+        }
     }
 
     fn chosen(&self, is_chosen: impl Fn(&Permission) -> bool) -> Vec<Permission> {
-        let mut permissions = self.0.lock().unwrap().clone();
+        let mut permissions = self.permissions.lock().unwrap().clone();
         permissions.retain(is_chosen);
         permissions
+    }
+
+    fn granted(&self, grant: Grant) -> Permission {
+        let mut permissions = self.permissions.lock().unwrap();
+        let existing = permissions
+            .iter_mut()
+            .find(|permission| permission.actor == grant.actor && permission.path == grant.path);
+        if let Some(existing) = existing {
+            existing.operations = existing.operations.union(grant.operations);
+            return existing.clone();
+        }
+        permissions.push(permission(grant));
+        permissions.last().cloned().unwrap()
+    }
+
+    fn removed(&self, is_removed: impl Fn(&Permission) -> bool) -> Option<Permission> {
+        let mut permissions = self.permissions.lock().unwrap();
+        let place = permissions.iter().position(is_removed)?;
+        Some(permissions.remove(place))
+    }
+
+    fn others_first(&self, id: Uuid) {
+        if self.is_deleted_before_change.load(Ordering::SeqCst) {
+            self.removed(|permission| permission.id == id);
+        }
     }
 }
 
@@ -50,23 +84,75 @@ impl PermissionRepository for PermissionsInMemory {
     }
 
     async fn grant(&self, grants: &[Grant]) -> Result<(), RepositoryFailure> {
-        let mut permissions = self.0.lock().unwrap();
-        for grant in grants.iter().cloned() {
-            let existing = permissions.iter_mut().find(|permission| {
-                permission.actor == grant.actor && permission.path == grant.path
-            });
-            match existing {
-                Some(existing) => {
-                    existing.operations = existing.operations.union(grant.operations);
-                }
-                None => permissions.push(Permission {
-                    id: Uuid::new_v4(),
-                    path: grant.path,
-                    actor: grant.actor,
-                    operations: grant.operations,
-                }),
-            }
+        for grant in grants {
+            self.granted(grant.clone());
         }
         Ok(())
+    }
+
+    async fn grant_uncovered(
+        &self,
+        grants: &[Grant],
+    ) -> Result<Option<Vec<Permission>>, RepositoryFailure> {
+        for grant in grants {
+            let of_actor = self.chosen(|permission| permission.actor == grant.actor);
+            if grant.is_covered_by(of_actor) {
+                return Ok(None);
+            }
+        }
+        let granted = grants.iter().map(|grant| self.granted(grant.clone()));
+        Ok(Some(granted.collect()))
+    }
+
+    async fn by_id(&self, id: Uuid) -> Result<Option<Permission>, RepositoryFailure> {
+        Ok(self.chosen(|permission| permission.id == id).pop())
+    }
+
+    async fn on_path(&self, path: &PermissionPath) -> Result<Vec<Permission>, RepositoryFailure> {
+        Ok(self.chosen(|permission| permission.path == *path))
+    }
+
+    async fn add(&self, grant: &Grant) -> Result<Option<Permission>, RepositoryFailure> {
+        let paths = [grant.path.clone()];
+        let is_there = !self.of_actor_on(&grant.actor, &paths).await?.is_empty();
+        Ok((!is_there).then(|| self.granted(grant.clone())))
+    }
+
+    async fn replace_operations(
+        &self,
+        id: Uuid,
+        operations: Operations,
+    ) -> Result<Option<Permission>, RepositoryFailure> {
+        self.others_first(id);
+        let mut permissions = self.permissions.lock().unwrap();
+        let existing = permissions
+            .iter_mut()
+            .find(|permission| permission.id == id);
+        Ok(existing.map(|permission| {
+            permission.operations = operations;
+            permission.clone()
+        }))
+    }
+
+    async fn delete(&self, id: Uuid) -> Result<Option<Permission>, RepositoryFailure> {
+        self.others_first(id);
+        Ok(self.removed(|permission| permission.id == id))
+    }
+
+    async fn delete_of_actor_on(
+        &self,
+        actor: &Actor,
+        path: &PermissionPath,
+    ) -> Result<Option<Permission>, RepositoryFailure> {
+        Ok(self.removed(|permission| permission.actor == *actor && permission.path == *path))
+    }
+}
+
+fn permission(grant: Grant) -> Permission {
+    Permission {
+        id: Uuid::new_v4(),
+        path: grant.path,
+        actor: grant.actor,
+        operations: grant.operations,
     }
 }

@@ -25,7 +25,7 @@ use crate::{
 pub use caller::{Authentication, Caller};
 pub use permit::Permit;
 pub use rules::Rules;
-pub use trail::{Touched, Trail};
+pub use trail::{Account, Touched, Trail};
 
 /// Decides who may do what.
 #[derive(Clone)]
@@ -79,8 +79,15 @@ impl Authorization {
         if let Some(name) = stored {
             return self.permit(caller, operation, &name.lookup()).await;
         }
-        self.rules_about(caller, NAME_OF_NOTHING).await?;
-        Err(Failure::NotFound)
+        Err(self.refuse_absent(caller).await)
+    }
+
+    /// Refuses what a caller named by an id that nothing has, after the work that refusing anything takes.
+    pub(crate) async fn refuse_absent(&self, caller: &Caller) -> Failure {
+        match self.rules_about(caller, NAME_OF_NOTHING).await {
+            Ok(_) => Failure::NotFound,
+            Err(failure) => failure,
+        }
     }
 
     /// All rules about a caller, for answers that are made of what it may read.

@@ -6,14 +6,14 @@ use crate::{
     Failure,
     authorization::{Caller, Permit, decide},
     credential::LookupName,
-    permission::{Operation, Operations, Permission, PermissionPath},
+    permission::{Operation, Permission, PermissionPath},
 };
 
 /// The permissions of one actor, as far as they matter for what is asked.
 #[derive(Debug)]
 pub struct Rules {
     /// None: everything is allowed.
-    by_path: Option<HashMap<String, Operations>>,
+    by_path: Option<HashMap<String, Permission>>,
 }
 
 impl Rules {
@@ -22,7 +22,7 @@ impl Rules {
     pub fn of(permissions: Vec<Permission>) -> Self {
         let by_path = permissions
             .into_iter()
-            .map(|permission| (permission.path.as_str().to_owned(), permission.operations))
+            .map(|permission| (permission.path.as_str().to_owned(), permission))
             .collect();
         Self {
             by_path: Some(by_path),
@@ -56,13 +56,27 @@ impl Rules {
     /// Whether an operation is allowed on a name, or on the permissions with a path. This is the one decision.
     #[must_use]
     pub fn allow(&self, operation: Operation, name: &str) -> bool {
-        let Some(by_path) = &self.by_path else {
-            return true;
-        };
-        PermissionPath::covering(name).iter().any(|path| {
-            by_path
-                .get(path.as_str())
-                .is_some_and(|operations| operations.contain(operation))
+        self.by_path.is_none() || self.allowing(operation, name).is_some()
+    }
+
+    /// The permission that allows an operation on a name, the nearest when there are several.
+    #[must_use]
+    pub fn allowing(&self, operation: Operation, name: &str) -> Option<&Permission> {
+        self.considered(name)
+            .filter_map(|(_, permission)| permission)
+            .find(|permission| permission.operations.contain(operation))
+    }
+
+    /// Each path that covers a name, the nearest first, with the permission on it, if there is one.
+    pub fn considered(
+        &self,
+        name: &str,
+    ) -> impl Iterator<Item = (PermissionPath, Option<&Permission>)> {
+        let covering = PermissionPath::covering(name).into_iter();
+        covering.map(|path| {
+            let by_path = self.by_path.as_ref();
+            let permission = by_path.and_then(|by_path| by_path.get(path.as_str()));
+            (path, permission)
         })
     }
 }
@@ -72,7 +86,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::permission::Actor;
+    use crate::permission::{Actor, Operations};
 
     fn rules(permissions: &[(&str, Operation)]) -> Rules {
         let permissions = permissions.iter().map(|(path, operation)| Permission {
@@ -116,6 +130,22 @@ mod tests {
                 assert_eq!(rules.allow(asked, "/a"), asked == granted);
             }
         }
+    }
+
+    #[test]
+    fn the_nearest_of_those_that_allow_is_told() {
+        let rules = rules(&[
+            ("/*", Operation::Read),
+            ("/a/*", Operation::Read),
+            ("/a/b", Operation::Write),
+        ]);
+        let allowing = |operation| {
+            let permission = rules.allowing(operation, "/a/b");
+            permission.map(|permission| permission.path.as_str())
+        };
+        assert_eq!(allowing(Operation::Read), Some("/a/*"));
+        assert_eq!(allowing(Operation::Write), Some("/a/b"));
+        assert_eq!(allowing(Operation::Delete), None);
     }
 
     #[test]

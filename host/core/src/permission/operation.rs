@@ -47,7 +47,7 @@ impl Operation {
         Self::ALL
             .into_iter()
             .find(|operation| operation.as_str() == name)
-            .ok_or_else(|| OperationUnknown(name.to_owned()))
+            .ok_or_else(|| OperationUnknown(name.chars().take(TOLD_CHARACTERS_MAX).collect()))
     }
 
     fn bit(self) -> u8 {
@@ -67,7 +67,7 @@ impl fmt::Display for Operation {
     }
 }
 
-/// A name that no operation has.
+/// A name that no operation has, or the beginning of it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the operation {0} is not one of read, write, delete, read_acl, write_acl")]
 pub struct OperationUnknown(pub String);
@@ -86,7 +86,7 @@ impl Operations {
         Self::from_bits(bits)
     }
 
-    /// The set as it is stored: the sum of 1 read, 2 write, 4 delete, 8 read_acl, 16 write_acl. None when it is no such
+    /// The set as it is stored: the sum of 1 read, 2 write, 4 delete, 8 `read_acl`, 16 `write_acl`. None when it is no such
     /// sum, or 0.
     #[must_use]
     pub fn from_bits(bits: u8) -> Option<Self> {
@@ -133,6 +133,9 @@ impl fmt::Debug for Operations {
 
 const ALL_BITS: u8 = 31;
 
+/// How much of an unknown name is told back, in characters.
+const TOLD_CHARACTERS_MAX: usize = 100;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,5 +166,12 @@ mod tests {
         for name in ["", "Read", "read-acl", "execute"] {
             assert!(Operation::parse(name).is_err(), "{name}");
         }
+    }
+
+    #[test]
+    fn of_a_long_unknown_name_the_beginning_is_told() {
+        let beginning = "ä".repeat(TOLD_CHARACTERS_MAX);
+        let refused = Operation::parse(&format!("{beginning}ä")).unwrap_err();
+        assert_eq!(refused, OperationUnknown(beginning));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::credential::{CredentialName, NAME_CHARACTERS_MAX, NameMalformed};
+use crate::credential::{CredentialName, LookupName, NAME_CHARACTERS_MAX, NameMalformed};
 
 /// The longest path of a permission, in characters, its slash and asterisk included.
 pub const PERMISSION_PATH_CHARACTERS_MAX: usize = NAME_CHARACTERS_MAX;
@@ -39,6 +39,18 @@ impl PermissionPath {
         Self(text)
     }
 
+    /// A path as a caller looks for it: not checked, since on a malformed path there is simply nothing.
+    #[must_use]
+    pub fn of_lookup(asked: &LookupName) -> Self {
+        Self(asked.asked().to_owned())
+    }
+
+    /// The form in which rules are asked about the path.
+    #[must_use]
+    pub fn lookup(&self) -> LookupName {
+        LookupName::new(&self.0)
+    }
+
     /// The path.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -46,15 +58,17 @@ impl PermissionPath {
     }
 
     /// The paths of all permissions that are about a name, or about a path: itself, and each that encloses it, the nearest
-    /// first. There are no others: what a permission covers is a question of equal texts.
+    /// first. There are no others: what a permission covers is a question of equal texts. Those that are longer than any
+    /// permission's path are left out, so that there are few, whatever the name is.
     #[must_use]
     pub fn covering(name: &str) -> Vec<Self> {
         let enclosing = name
             .rmatch_indices('/')
-            .map(|(slash, _)| format!("{}{BELOW}", name.get(..slash).unwrap_or_default()));
-        let mut paths = vec![Self(name.to_owned())];
-        paths.extend(enclosing.filter(|path| path != name).map(Self));
-        paths
+            .filter(|(slash, _)| slash + BELOW.len() <= PERMISSION_PATH_CHARACTERS_MAX)
+            .map(|(slash, _)| format!("{}{BELOW}", name.get(..slash).unwrap_or_default()))
+            .filter(|path| path != name);
+        let itself = (name.len() <= PERMISSION_PATH_CHARACTERS_MAX).then(|| name.to_owned());
+        itself.into_iter().chain(enclosing).map(Self).collect()
     }
 }
 
@@ -153,5 +167,17 @@ mod tests {
             let covering: Vec<_> = covering.iter().map(PermissionPath::as_str).collect();
             assert_eq!(covering, paths);
         }
+    }
+
+    #[test]
+    fn however_many_slashes_a_name_has_few_paths_cover_it() {
+        let covering = PermissionPath::covering(&"/".repeat(60_000));
+        assert_eq!(covering.len(), PERMISSION_PATH_CHARACTERS_MAX - 1);
+        let longest = format!("/a/{}", "b".repeat(PERMISSION_PATH_CHARACTERS_MAX - 3));
+        assert_eq!(PermissionPath::covering(&longest).len(), 3);
+        let longer = format!("{longest}b");
+        let covering = PermissionPath::covering(&longer);
+        let covering: Vec<_> = covering.iter().map(PermissionPath::as_str).collect();
+        assert_eq!(covering, ["/a/*", "/*"]);
     }
 }

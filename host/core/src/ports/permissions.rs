@@ -1,9 +1,10 @@
 //! Permissions in a database.
 
 use async_trait::async_trait;
+use uuid::Uuid;
 
 use crate::{
-    permission::{Actor, Grant, Permission, PermissionPath},
+    permission::{Actor, Grant, Operations, Permission, PermissionPath},
     ports::RepositoryFailure,
 };
 
@@ -32,4 +33,60 @@ pub trait PermissionRepository: Send + Sync {
     /// # Errors
     /// When the database can't answer; then nothing was changed.
     async fn grant(&self, grants: &[Grant]) -> Result<(), RepositoryFailure>;
+
+    /// Does what [`PermissionRepository::grant`] does, unless one of the actors may do all that it is to be granted already,
+    /// by permissions on that path or on one that encloses it. Looks and changes in one transaction, and returns the
+    /// permissions as they are then, in the order of the grants; none when nothing was changed.
+    ///
+    /// # Errors
+    /// When the database can't answer; then nothing was changed.
+    async fn grant_uncovered(
+        &self,
+        grants: &[Grant],
+    ) -> Result<Option<Vec<Permission>>, RepositoryFailure>;
+
+    /// The permission with this id, if there is one.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn by_id(&self, id: Uuid) -> Result<Option<Permission>, RepositoryFailure>;
+
+    /// The permissions on exactly this path, in the order in which they were added.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn on_path(&self, path: &PermissionPath) -> Result<Vec<Permission>, RepositoryFailure>;
+
+    /// Adds a permission; none when the actor has one on the path already, which stays as it is.
+    ///
+    /// # Errors
+    /// When the database can't answer; then nothing was added.
+    async fn add(&self, grant: &Grant) -> Result<Option<Permission>, RepositoryFailure>;
+
+    /// Gives the permission with this id these operations in the place of those that it has, and returns it as it is then;
+    /// none when there is none.
+    ///
+    /// # Errors
+    /// When the database can't answer; then nothing was changed.
+    async fn replace_operations(
+        &self,
+        id: Uuid,
+        operations: Operations,
+    ) -> Result<Option<Permission>, RepositoryFailure>;
+
+    /// Deletes the permission with this id and returns it; none when there is none.
+    ///
+    /// # Errors
+    /// When the database can't answer; then nothing was deleted.
+    async fn delete(&self, id: Uuid) -> Result<Option<Permission>, RepositoryFailure>;
+
+    /// Deletes the permission that an actor has on exactly this path and returns it; none when there is none.
+    ///
+    /// # Errors
+    /// When the database can't answer; then nothing was deleted.
+    async fn delete_of_actor_on(
+        &self,
+        actor: &Actor,
+        path: &PermissionPath,
+    ) -> Result<Option<Permission>, RepositoryFailure>;
 }

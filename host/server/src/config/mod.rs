@@ -3,6 +3,7 @@
 //! Relative paths are relative to the file's folder. `KEYWRIGHT_SECTION__NAME` in the environment overrides a setting.
 //! A secret never stands in the configuration: a section names the file or the variable that holds it.
 
+mod audit;
 mod authentication;
 mod authorization;
 mod certificates;
@@ -24,6 +25,7 @@ use figment::{
 use keywright_runtime::{PluginConfig, SandboxConfig};
 use serde::Deserialize;
 
+pub(crate) use audit::{AuditConfig, AuditFailurePolicy, AuditLineFormat, AuditSinkKind};
 pub(crate) use authentication::{AuthenticationConfig, StaticKeyConfig};
 pub(crate) use authorization::AuthorizationConfig;
 pub(crate) use certificates::CertificatesConfig;
@@ -47,6 +49,9 @@ pub(crate) struct Config {
     /// Which tokens are accepted.
     #[serde(default)]
     pub(crate) authentication: AuthenticationConfig,
+    /// The audit trail.
+    #[serde(default)]
+    pub(crate) audit: AuditConfig,
     /// Who may do what from the start.
     #[serde(default)]
     pub(crate) authorization: AuthorizationConfig,
@@ -188,6 +193,7 @@ impl Config {
             });
         self.encryption.files_mut().for_each(resolve);
         self.authentication.files_mut().for_each(resolve);
+        self.audit.file.iter_mut().for_each(resolve);
         if let Some(development) = &mut self.development_identity_provider {
             resolve(&mut development.signing_key);
         }

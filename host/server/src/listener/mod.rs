@@ -62,6 +62,9 @@ pub(crate) async fn serve(served: Served, config: &ServerSection) -> Result<(), 
     connections
         .finish(config.shutdown_seconds_max.seconds())
         .await;
+    if let Some(audit) = &served.audit {
+        audit.close().await;
+    }
     served.database.close().await;
     Ok(())
 }

@@ -8,7 +8,7 @@ use sqlx::sqlite::SqliteRow;
 
 use crate::failure::column;
 
-/// A permission of a row with the columns of `select_permission`.
+/// A permission of a row with the columns of `select_permission` or `returning_permission`.
 pub(super) fn permission(row: &SqliteRow) -> Result<Permission, RepositoryFailure> {
     let bits: u8 = column!(row, "permission", "operations")?;
     Ok(Permission {

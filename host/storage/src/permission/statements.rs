@@ -6,6 +6,12 @@ macro_rules! select_permission {
     };
 }
 
+macro_rules! returning_permission {
+    ($($statement:literal),+) => {
+        concat!($($statement),+, " returning id, path, actor, operations")
+    };
+}
+
 pub(crate) const OF_ACTOR: &str = select_permission!("where p.actor = $1");
 
 /// The permissions of an actor, the first parameter, on any of `count` paths, the others.
@@ -16,9 +22,27 @@ pub(crate) fn of_actor_on(count: usize) -> String {
     )
 }
 
-pub(crate) const GRANT: &str = "
-    insert into permission (id, path, actor, operations) values ($1, $2, $3, $4)
-    on conflict (path, actor) do update set operations = permission.operations | excluded.operations";
+pub(crate) const BY_ID: &str = select_permission!("where p.id = $1");
+
+pub(crate) const ON_PATH: &str = select_permission!("where p.path = $1 order by p.sequence");
+
+pub(crate) const GRANT: &str = returning_permission!(
+    "insert into permission (id, path, actor, operations) values ($1, $2, $3, $4)
+    on conflict (path, actor) do update set operations = permission.operations | excluded.operations"
+);
+
+pub(crate) const ADD: &str = returning_permission!(
+    "insert into permission (id, path, actor, operations) values ($1, $2, $3, $4)
+    on conflict (path, actor) do nothing"
+);
+
+pub(crate) const REPLACE_OPERATIONS: &str =
+    returning_permission!("update permission set operations = $2 where id = $1");
+
+pub(crate) const DELETE: &str = returning_permission!("delete from permission where id = $1");
+
+pub(crate) const DELETE_OF_ACTOR_ON: &str =
+    returning_permission!("delete from permission where actor = $1 and path = $2");
 
 /// `count` places of parameters, from a number on.
 fn places(first: usize, count: usize) -> String {

@@ -12,5 +12,6 @@ mod credentials;
 mod effective_expiry;
 mod encryption_keys;
 mod find;
+mod permissions;
 mod signed_by;
 mod support;

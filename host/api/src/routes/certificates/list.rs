@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::failed;
 use crate::{
     Api,
+    audit::told,
     request::{QueryParameters, QueryRefused},
     response::{ApiFailure, rendered, timestamp},
 };
@@ -93,7 +94,11 @@ pub(crate) async fn handler(
     Extension(caller): Extension<Arc<Caller>>,
     uri: Uri,
 ) -> Result<Response, ApiFailure> {
-    let request = ListRequest::read(&QueryParameters::of(&uri))?;
+    let query = QueryParameters::of(&uri);
+    if query.has("name") {
+        caller.trail().tell_action(told::GET_CERTIFICATE);
+    }
+    let request = ListRequest::read(&query)?;
     let summaries = match request.name {
         Some(name) => vec![
             api.credentials

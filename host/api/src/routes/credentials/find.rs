@@ -6,10 +6,12 @@ use keywright_core::{
     credential::{CredentialName, EffectiveExpiry, FindNames, FoundCredential},
 };
 use serde::Serialize;
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::{
     Api,
+    audit::told,
     request::{QueryParameters, QueryRefused},
     response::{ApiFailure, Endpoint, rendered, timestamp},
 };
@@ -28,11 +30,27 @@ struct Expiry {
 }
 
 impl FindRequest {
-    /// Reads a search, when the query asks for one: it does so whether or not it also has a name.
-    pub(super) fn read(query: &QueryParameters) -> Result<Option<Self>, QueryRefused> {
-        let names = match (query.text("path")?, query.text("name-like")?) {
-            (None, None) => return Ok(None),
-            (Some(_), Some(_)) => return Err(QueryRefused::Exclusive("path", "name-like")),
+    /// Whether the query asks for a search: it does so whether or not it also has a name.
+    pub(super) fn is_asked_for(query: &QueryParameters) -> bool {
+        query.has(PATH) || query.has(NAME_LIKE)
+    }
+
+    /// Says in the caller's trail what is searched for.
+    pub(super) fn tell(caller: &Caller, query: &QueryParameters) {
+        let parameters = [PATH, NAME_LIKE, EXPIRES_WITHIN_DAYS, EFFECTIVE];
+        let asked = parameters.into_iter().filter_map(|parameter| {
+            let text = query.text(parameter).ok()??;
+            Some((parameter.to_owned(), Value::from(text)))
+        });
+        caller.trail().tell_action(told::FIND);
+        caller.trail().tell_details(Value::Object(asked.collect()));
+    }
+
+    /// Reads a search.
+    pub(super) fn read(query: &QueryParameters) -> Result<Self, QueryRefused> {
+        let names = match (query.text(PATH)?, query.text(NAME_LIKE)?) {
+            (None, None) => return Err(QueryRefused::Missing(PATH)),
+            (Some(_), Some(_)) => return Err(QueryRefused::Exclusive(PATH, NAME_LIKE)),
             (Some(path), None) => FindNames::below(path),
             (None, Some(part)) => FindNames::containing(part),
         };
@@ -49,7 +67,7 @@ impl FindRequest {
             }
             (None, _) => None,
         };
-        Ok(Some(Self { names, expiry }))
+        Ok(Self { names, expiry })
     }
 }
 
@@ -138,5 +156,7 @@ pub(super) async fn answer(
     }
 }
 
+const PATH: &str = "path";
+const NAME_LIKE: &str = "name-like";
 const EXPIRES_WITHIN_DAYS: &str = "expires-within-days";
 const EFFECTIVE: &str = "effective";

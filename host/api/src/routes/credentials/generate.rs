@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 use super::{known_type, regenerate, required_name};
 use crate::{
     Api,
+    audit::told,
     request::{BodyRefused, RequestObject, read_json_body},
     response::{ApiFailure, Endpoint, VersionBody, rendered},
 };
@@ -154,8 +155,11 @@ pub(crate) async fn handler(
     request: Request,
 ) -> Result<Response, ApiFailure> {
     let body = read_json_body(request, &api.limits).await?;
-    let request = PostRequest::read(&body)
-        .map_err(|(refused, endpoint)| ApiFailure::body(&refused, endpoint))?;
+    let request = PostRequest::read(&body);
+    if let Ok(PostRequest::Regenerate(_)) | Err((_, Endpoint::RegenerateThroughData)) = request {
+        caller.trail().tell_action(told::REGENERATE);
+    }
+    let request = request.map_err(|(refused, endpoint)| ApiFailure::body(&refused, endpoint))?;
     let failed = |failure| ApiFailure::of(failure, Endpoint::Generate);
     match request {
         PostRequest::Generate(request) => {

@@ -11,7 +11,7 @@ use keywright_core::{
 };
 use serde::Serialize;
 
-use super::find;
+use super::find::{self, FindRequest};
 use crate::{
     Api,
     request::{QueryParameters, QueryRefused},
@@ -69,8 +69,9 @@ pub(crate) async fn handler(
     uri: Uri,
 ) -> Result<Response, ApiFailure> {
     let query = QueryParameters::of(&uri);
-    if let Some(find) = find::FindRequest::read(&query)? {
-        return find::answer(&api, &caller, find).await;
+    if FindRequest::is_asked_for(&query) {
+        FindRequest::tell(&caller, &query);
+        return find::answer(&api, &caller, FindRequest::read(&query)?).await;
     }
     let request = GetRequest::read(&query)?;
     let failed = |failure| ApiFailure::of(failure, Endpoint::Other);

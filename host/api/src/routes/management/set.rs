@@ -3,9 +3,13 @@
 use std::sync::Arc;
 
 use axum::{
+    Extension,
     extract::{Request, State},
     response::Response,
 };
+
+use keywright_core::authorization::Caller;
+use serde_json::json;
 
 use super::mode;
 use crate::{
@@ -33,11 +37,14 @@ impl ManagementRequest {
 /// Switches the mode, and answers with what it is now.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Arc<Caller>>,
     request: Request,
 ) -> Result<Response, ApiFailure> {
     let body = read_json_body(request, &api.limits).await?;
     let request = ManagementRequest::read(&body)
         .map_err(|refused| ApiFailure::body(&refused, Endpoint::Other))?;
+    let details = json!({"read_only_mode": request.is_read_only});
+    caller.trail().tell_details(details);
     api.server_mode.read_only().switch(request.is_read_only);
     tracing::warn!(
         read_only_mode = request.is_read_only,

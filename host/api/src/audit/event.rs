@@ -1,0 +1,239 @@
+//! One event, and its form in the trail.
+
+use std::net::{IpAddr, SocketAddr};
+
+use chrono::{DateTime, Utc};
+use keywright_core::{
+    authorization::{Account, Authentication, Caller, Touched},
+    permission::Operation,
+};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{cef, json::json_line};
+
+/// The form of the trail's lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuditFormat {
+    /// One JSON object a line.
+    Json,
+    /// One event in ArcSight's Common Event Format a line.
+    Cef,
+}
+
+/// One resource that a request touched, or a request that touched none.
+pub(super) struct Event<'a> {
+    /// When the request arrived.
+    pub(super) time: DateTime<Utc>,
+    pub(super) request_id: Option<Uuid>,
+    pub(super) actor: &'a str,
+    /// The part of the token or of the certificate that names the caller.
+    pub(super) subject: &'a str,
+    /// `uaa` for a token, `mutual_tls` for a certificate.
+    pub(super) authentication: &'static str,
+    pub(super) method: &'a str,
+    pub(super) path: &'a str,
+    /// Path and query.
+    pub(super) request: &'a str,
+    pub(super) status: u16,
+    pub(super) source: Option<IpAddr>,
+    pub(super) peer: Option<SocketAddr>,
+    pub(super) destination: &'a str,
+    pub(super) action: &'a str,
+    /// What was asked for of this resource.
+    pub(super) operation: Option<Operation>,
+    pub(super) resource_name: Option<&'a str>,
+    pub(super) resource_id: Option<Uuid>,
+    pub(super) version_id: Option<Uuid>,
+    pub(super) details: Option<Value>,
+}
+
+/// What is known of a request before it is handled, in texts that are cut to their limits.
+pub(super) struct Observed {
+    pub(super) time: DateTime<Utc>,
+    pub(super) request_id: Option<Uuid>,
+    pub(super) method: String,
+    pub(super) path: String,
+    pub(super) request: String,
+    pub(super) source: Option<IpAddr>,
+    pub(super) peer: Option<SocketAddr>,
+    /// The action of the route.
+    pub(super) action: &'static str,
+}
+
+/// The lines about a request that ended with a status, and how many they are: one for each resource that it touched, or one
+/// for the request itself.
+pub(super) fn lines(
+    observed: &Observed,
+    caller: &Caller,
+    status: u16,
+    destination: &str,
+    format: AuditFormat,
+) -> (Vec<u8>, u64) {
+    let Account { action, details } = caller.trail().account();
+    let (authentication, subject) = match caller.authentication() {
+        Authentication::ClientCertificate { subject } => ("mutual_tls", subject),
+        Authentication::Token { subject } => ("uaa", subject),
+    };
+    let details = details.map(bounded);
+    let subject = cut(subject, TEXT_BYTES_MAX);
+    let event = |touched: Option<&Touched>| {
+        let name = touched.map(|touched| cut(&touched.name, TEXT_BYTES_MAX));
+        let event = Event {
+            time: observed.time,
+            request_id: observed.request_id,
+            actor: caller.actor().as_str(),
+            subject: &subject,
+            authentication,
+            method: &observed.method,
+            path: &observed.path,
+            request: &observed.request,
+            status,
+            source: observed.source,
+            peer: observed.peer,
+            destination,
+            action: action.unwrap_or(observed.action),
+            operation: touched.map(|touched| touched.operation),
+            resource_name: name.as_deref(),
+            resource_id: touched.and_then(|touched| touched.resource_id),
+            version_id: touched.and_then(|touched| touched.version_id),
+            details: details.clone(),
+        };
+        match format {
+            AuditFormat::Json => json_line(&event),
+            AuditFormat::Cef => cef::line(&event),
+        }
+    };
+    let touched = caller.trail().touched();
+    let mut text = String::new();
+    if touched.is_empty() {
+        text.push_str(&event(None));
+        text.push('\n');
+    }
+    for resource in &touched {
+        text.push_str(&event(Some(resource)));
+        text.push('\n');
+    }
+    let count = touched.len().max(1);
+    (text.into_bytes(), u64::try_from(count).unwrap_or(u64::MAX))
+}
+
+/// A text that is cut, with a mark, where it is longer than a limit in bytes.
+pub(super) fn cut(text: &str, bytes_max: usize) -> String {
+    if text.len() <= bytes_max {
+        return text.to_owned();
+    }
+    let mut end = bytes_max;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}…", text.get(..end).unwrap_or_default())
+}
+
+/// Whether a character could end a line, or do something else to whoever reads it on a terminal.
+pub(super) fn is_control(character: char) -> bool {
+    character.is_control() || matches!(character, '\u{2028}' | '\u{2029}')
+}
+
+fn bounded(details: Value) -> Value {
+    if details.to_string().len() <= DETAILS_BYTES_MAX {
+        details
+    } else {
+        json!({"omitted": format!("longer than {DETAILS_BYTES_MAX} bytes")})
+    }
+}
+
+/// The longest path, and the longest path with its query, in bytes: a name of 255 characters fits in whatever encoding.
+pub(super) const REQUEST_BYTES_MAX: usize = 2_048;
+
+/// The longest name and the longest subject, in bytes.
+const TEXT_BYTES_MAX: usize = 1_024;
+
+/// The longest details, in bytes of JSON.
+const DETAILS_BYTES_MAX: usize = 4_096;
+
+/// An event with all members, for the tests of the encoders.
+#[cfg(test)]
+pub(super) fn example() -> Event<'static> {
+    Event {
+        time: DateTime::from_timestamp_millis(1_800_000_000_123).unwrap(),
+        request_id: Some(Uuid::from_u128(1)),
+        actor: "uaa-client:app",
+        subject: "app",
+        authentication: "uaa",
+        method: "GET",
+        path: "/api/v1/data",
+        request: "/api/v1/data?name=/a",
+        status: 200,
+        source: Some(IpAddr::from([10, 0, 0, 1])),
+        peer: Some(SocketAddr::from(([127, 0, 0, 1], 4_321))),
+        destination: "vault-1",
+        action: "GET",
+        operation: Some(Operation::Read),
+        resource_name: Some("/a"),
+        resource_id: Some(Uuid::from_u128(2)),
+        version_id: Some(Uuid::from_u128(3)),
+        details: Some(json!({"a": "b=c"})),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use keywright_core::permission::Actor;
+
+    use super::*;
+
+    fn observed() -> Observed {
+        Observed {
+            time: example().time,
+            request_id: None,
+            method: "GET".to_owned(),
+            path: "/api/v1/data".to_owned(),
+            request: "/api/v1/data".to_owned(),
+            source: None,
+            peer: None,
+            action: "GET",
+        }
+    }
+
+    #[test]
+    fn a_text_is_cut_between_characters_and_one_at_the_limit_is_whole() {
+        for (text, bytes_max, expected) in [
+            ("abcd", 4, "abcd"),
+            ("abcde", 4, "abcd…"),
+            ("aää", 5, "aää"),
+            ("aäää", 4, "aä…"),
+        ] {
+            assert_eq!(cut(text, bytes_max), expected);
+        }
+    }
+
+    #[test]
+    fn details_beyond_their_limit_are_left_out() {
+        let text = |length: usize| json!("x".repeat(length));
+        let fitting = text(DETAILS_BYTES_MAX - 2);
+        assert_eq!(bounded(fitting.clone()), fitting);
+        assert!(bounded(text(DETAILS_BYTES_MAX - 1)).is_object());
+    }
+
+    #[test]
+    fn what_touches_nothing_has_one_line_with_what_was_told_of_it() {
+        let subject = "s".repeat(TEXT_BYTES_MAX + 1);
+        let caller = Caller::new(
+            Actor::client("app").unwrap(),
+            Authentication::Token { subject },
+        );
+        caller.trail().tell_action("FIND");
+        caller.trail().tell_details(json!({"path": "/a"}));
+        let (text, count) = lines(&observed(), &caller, 200, "here", AuditFormat::Json);
+        let event: Value = serde_json::from_slice(&text).unwrap();
+        assert_eq!(count, 1);
+        assert_eq!(event["action"], "FIND");
+        assert_eq!(event["request_details"], json!({"path": "/a"}));
+        assert_eq!(event["resource_name"], Value::Null);
+        assert_eq!(
+            event["subject"].as_str().unwrap().len(),
+            TEXT_BYTES_MAX + "…".len()
+        );
+    }
+}

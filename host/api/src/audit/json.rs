@@ -1,0 +1,108 @@
+//! Events as JSON.
+
+use std::{
+    fmt::Write,
+    net::{IpAddr, SocketAddr},
+};
+
+use serde::Serialize;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::event::{Event, is_control};
+
+/// Every event has all members; those that say nothing are null.
+#[derive(Serialize)]
+struct EventBody<'a> {
+    /// Milliseconds since 1970.
+    time: i64,
+    request_id: Option<Uuid>,
+    actor: &'a str,
+    subject: &'a str,
+    authentication: &'a str,
+    method: &'a str,
+    request: &'a str,
+    status: u16,
+    source: Option<IpAddr>,
+    peer: Option<SocketAddr>,
+    destination: &'a str,
+    action: &'a str,
+    operation: Option<&'a str>,
+    resource_name: Option<&'a str>,
+    resource_id: Option<Uuid>,
+    version_id: Option<Uuid>,
+    request_details: Option<&'a Value>,
+}
+
+/// An event as one line, without its break.
+pub(super) fn json_line(event: &Event<'_>) -> String {
+    let body = EventBody {
+        time: event.time.timestamp_millis(),
+        request_id: event.request_id,
+        actor: event.actor,
+        subject: event.subject,
+        authentication: event.authentication,
+        method: event.method,
+        request: event.request,
+        status: event.status,
+        source: event.source,
+        peer: event.peer,
+        destination: event.destination,
+        action: event.action,
+        operation: event.operation.map(|operation| operation.as_str()),
+        resource_name: event.resource_name,
+        resource_id: event.resource_id,
+        version_id: event.version_id,
+        request_details: event.details.as_ref(),
+    };
+    // Texts, numbers and a JSON value always have a JSON form.
+    escaped(serde_json::to_string(&body).unwrap_or_default())
+}
+
+/// JSON lets some characters stand in texts that other readers take for the end of a line.
+fn escaped(json: String) -> String {
+    if !json.contains(is_control) {
+        return json;
+    }
+    let mut text = String::with_capacity(json.len());
+    for character in json.chars() {
+        if is_control(character) {
+            // Writing to a string does not fail.
+            let _ = write!(text, "\\u{:04x}", u32::from(character));
+        } else {
+            text.push(character);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::event::example;
+
+    #[test]
+    fn an_event_has_all_members_in_one_order() {
+        assert_eq!(
+            json_line(&example()),
+            concat!(
+                r#"{"time":1800000000123,"request_id":"00000000-0000-0000-0000-000000000001","#,
+                r#""actor":"uaa-client:app","subject":"app","authentication":"uaa","method":"GET","#,
+                r#""request":"/api/v1/data?name=/a","status":200,"source":"10.0.0.1","#,
+                r#""peer":"127.0.0.1:4321","destination":"vault-1","action":"GET","operation":"read","#,
+                r#""resource_name":"/a","resource_id":"00000000-0000-0000-0000-000000000002","#,
+                r#""version_id":"00000000-0000-0000-0000-000000000003","request_details":{"a":"b=c"}}"#,
+            )
+        );
+    }
+
+    #[test]
+    fn no_text_ends_a_line() {
+        let actor = "a\nb\r\u{0}\u{7f}\u{85}\u{9b}\u{2028}\u{2029}\"\\ä";
+        let event = Event { actor, ..example() };
+        let line = json_line(&event);
+        assert!(!line.contains(is_control), "{line:?}");
+        let parsed: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(parsed["actor"], actor);
+    }
+}

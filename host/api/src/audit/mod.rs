@@ -1,0 +1,163 @@
+//! The audit trail: who asked for what, of which resource, and how it ended; never a value.
+//!
+//! `record` stands inside authentication and around everything else, so that each request of a known caller leaves an event
+//! for each resource that it touched, or one if it touched none. What it touched stands in the caller's
+//! [`Trail`](keywright_core::authorization::Trail), into which use cases write as they ask for permits; the action is told
+//! by `action.rs`, the one table of routes. An endpoint with two actions says which in the trail.
+//!
+//! The events are written before the response leaves. Where they can't be, the response is withheld, and until the sink
+//! works again, requests are refused before they touch anything (or go on, by [`OnAuditFailure::Continue`]). A request that
+//! is given up in the middle, because its client has gone, leaves its events all the same.
+//!
+//! To add an endpoint: add it to the table in `action.rs`. To add a form: a file beside `cef.rs`, and a case in
+//! [`AuditFormat`]. To add a sink: implement [`AuditSink`] in the server.
+
+mod action;
+mod cef;
+mod event;
+mod json;
+mod request;
+mod sink;
+mod source;
+mod trail;
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    extract::{MatchedPath, Request, State},
+    http::StatusCode,
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use keywright_core::authorization::Caller;
+
+pub(crate) use action::told;
+pub use event::AuditFormat;
+pub use sink::{AppendFailed, AuditSink};
+pub use trail::{AuditSettings, AuditTrail, OnAuditFailure};
+
+use crate::{Api, Connection, response::ApiFailure, telemetry::RequestId};
+use event::{Observed, REQUEST_BYTES_MAX, cut, lines};
+use trail::Unwritten;
+
+/// Writes down what a request touched, before its response leaves.
+pub(crate) async fn record(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {
+    let Some(pending) = api
+        .audit
+        .as_ref()
+        .and_then(|trail| Pending::of(trail, &request))
+    else {
+        return next.run(request).await;
+    };
+    if pending.trail.ready().await.is_err() {
+        return pending.refuse();
+    }
+    let pending = pending.begin();
+    let response = next.run(request).await;
+    match pending.finish(response.status()).await {
+        Ok(()) => response,
+        Err(Unwritten) => ApiFailure::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the request was carried out, but its answer is withheld: the audit trail could not be written",
+        )
+        .into_response(),
+    }
+}
+
+/// A request that is to be audited.
+struct Pending {
+    trail: Arc<AuditTrail>,
+    caller: Arc<Caller>,
+    observed: Observed,
+    /// Whether it may have touched something, and its events are not in the trail.
+    is_open: bool,
+}
+
+impl Pending {
+    /// A request, unless it is one that is not audited.
+    fn of(trail: &Arc<AuditTrail>, request: &Request) -> Option<Self> {
+        let extensions = request.extensions();
+        let caller = extensions.get::<Arc<Caller>>()?;
+        let route = extensions.get::<MatchedPath>().map(MatchedPath::as_str);
+        let action = action::action(request.method(), route)?;
+        let peer = extensions
+            .get::<Connection>()
+            .map(|connection| connection.peer);
+        let observed = Observed {
+            time: trail.clock.now(),
+            request_id: extensions.get::<RequestId>().map(|id| id.0),
+            method: cut(request.method().as_str(), METHOD_BYTES_MAX),
+            path: cut(request.uri().path(), REQUEST_BYTES_MAX),
+            request: request::shown(request.uri()),
+            source: peer.map(|peer| {
+                source::source(peer, request.headers(), &trail.settings.trusted_proxies)
+            }),
+            peer,
+            action,
+        };
+        Some(Self {
+            trail: Arc::clone(trail),
+            caller: Arc::clone(caller),
+            observed,
+            is_open: false,
+        })
+    }
+
+    /// The answer for a request that must not begin: it touches nothing, and leaves no event.
+    fn refuse(&self) -> Response {
+        ApiFailure::unavailable(
+            "the audit trail can't be written at present, so nothing is done",
+            RETRY_AFTER,
+        )
+        .into_response()
+    }
+
+    fn begin(mut self) -> Self {
+        self.is_open = true;
+        self
+    }
+
+    async fn finish(mut self, status: StatusCode) -> Result<(), Unwritten> {
+        self.is_open = false;
+        let (lines, count) = self.lines(status.as_u16());
+        let outcome = self.trail.write(&lines, count).await;
+        if outcome.is_err() && self.trail.settings.on_failure == OnAuditFailure::Continue {
+            tracing::error!(
+                audit.events = count,
+                "the request goes on without its audit events being written"
+            );
+            return Ok(());
+        }
+        outcome
+    }
+
+    fn lines(&self, status: u16) -> (Vec<u8>, u64) {
+        let settings = &self.trail.settings;
+        lines(
+            &self.observed,
+            &self.caller,
+            status,
+            &settings.host,
+            settings.format,
+        )
+    }
+}
+
+impl Drop for Pending {
+    /// Its client has gone, or the server ends: what was touched so far may have been changed.
+    fn drop(&mut self) {
+        if self.is_open {
+            let (lines, count) = self.lines(STATUS_ABANDONED);
+            self.trail.write_later(&lines, count);
+        }
+    }
+}
+
+/// The status of a request whose client did not wait for the answer. It is no status of HTTP, but widely used for this.
+const STATUS_ABANDONED: u16 = 499;
+
+/// The longest method, in bytes.
+const METHOD_BYTES_MAX: usize = 32;
+
+/// When a request may be tried again that was refused because the trail can't be written.
+const RETRY_AFTER: Duration = Duration::from_secs(5);

@@ -1,0 +1,78 @@
+//! What of a request's address stands in the audit trail.
+
+use axum::http::Uri;
+
+use super::event::{REQUEST_BYTES_MAX, cut};
+
+/// The path and the query, cut to their limit. Of the query, only the parameters that the API has are shown: what else
+/// callers put there by mistake, a token or a value, must not be kept for years.
+pub(super) fn shown(uri: &Uri) -> String {
+    let mut text = uri.path().to_owned();
+    for (index, pair) in uri.query().into_iter().flat_map(pairs).enumerate() {
+        text.push(if index == 0 { '?' } else { '&' });
+        text.push_str(if is_known(pair) { pair } else { NOT_SHOWN });
+        if text.len() > REQUEST_BYTES_MAX {
+            break;
+        }
+    }
+    cut(&text, REQUEST_BYTES_MAX)
+}
+
+fn pairs(query: &str) -> impl Iterator<Item = &str> {
+    query.split('&').filter(|pair| !pair.is_empty())
+}
+
+fn is_known(pair: &str) -> bool {
+    form_urlencoded::parse(pair.as_bytes())
+        .next()
+        .is_some_and(|(name, _)| PARAMETERS.contains(&name.as_ref()))
+}
+
+/// The parameters that queries may have. None of them is a value of a credential.
+const PARAMETERS: [&str; 10] = [
+    "actor",
+    "credential_name",
+    "current",
+    "effective",
+    "expires-within-days",
+    "name",
+    "name-like",
+    "operation",
+    "path",
+    "versions",
+];
+
+/// What stands in the place of another parameter.
+const NOT_SHOWN: &str = "not-shown";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_that_the_api_has_are_shown_and_no_others() {
+        for (uri, expected) in [
+            ("/a", "/a"),
+            ("/a?", "/a"),
+            ("/a?name=%2Fb&current=true", "/a?name=%2Fb&current=true"),
+            ("/a?na%6De=b", "/a?na%6De=b"),
+            ("/a?path=", "/a?path="),
+            ("/a?name=b&value=secret", "/a?name=b&not-shown"),
+            ("/a?secret", "/a?not-shown"),
+            ("/a?secret&&name=b", "/a?not-shown&name=b"),
+            ("/a?Name=secret", "/a?not-shown"),
+        ] {
+            assert_eq!(shown(&uri.parse().unwrap()), expected);
+        }
+    }
+
+    #[test]
+    fn a_long_address_is_cut() {
+        let long = |length: usize| format!("/a?name={}", "b".repeat(length - "/a?name=".len()));
+        let fitting = long(REQUEST_BYTES_MAX);
+        assert_eq!(shown(&fitting.parse().unwrap()), fitting);
+        let cut = shown(&long(REQUEST_BYTES_MAX + 1).parse().unwrap());
+        assert_eq!(cut.len(), REQUEST_BYTES_MAX + "…".len());
+        assert!(cut.ends_with("b…"));
+    }
+}

@@ -1,0 +1,5 @@
+//! `/api/v1/permissions`: the older interface, which speaks of the permissions on one credential.
+
+pub(crate) mod add;
+pub(crate) mod delete;
+pub(crate) mod list;

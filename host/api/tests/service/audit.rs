@@ -1,0 +1,215 @@
+//! The audit trail, where a sink fails or waits, and where a request does not come to its end.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::{Arc, atomic::Ordering},
+    task::Poll,
+    time::Duration,
+};
+
+use axum::http::StatusCode;
+use keywright_api::audit::{AuditFormat, AuditSettings, AuditTrail, OnAuditFailure};
+use serde_json::{Value, json};
+
+use crate::{harness::Service, kept_sink::KeptSink};
+
+const VALUE: &str = r#"{"name":"/a","type":"value","value":"v"}"#;
+
+fn settings(on_failure: OnAuditFailure) -> AuditSettings {
+    AuditSettings {
+        format: AuditFormat::Json,
+        on_failure,
+        host: "vault-1".to_owned(),
+        trusted_proxies: Vec::new(),
+        write_time_max: AuditSettings::WRITE_TIME_MAX,
+        unwritten_bytes_max: AuditSettings::UNWRITTEN_BYTES_MAX,
+    }
+}
+
+/// A service with a trail, and where that goes.
+fn audited(settings: AuditSettings) -> (Service, Arc<AuditTrail>, KeptSink) {
+    let sink = KeptSink::default();
+    let (service, trail) = Service::audited(settings, sink.clone());
+    (service, trail, sink)
+}
+
+fn members<'a>(events: &'a [Value], member: &str) -> Vec<&'a Value> {
+    events.iter().map(|event| &event[member]).collect()
+}
+
+/// Lets a future run as far as it can without waiting; it must not end.
+async fn begin(mut future: std::pin::Pin<&mut impl Future>) {
+    let is_pending = poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_pending()));
+    assert!(is_pending.await, "it ended");
+}
+
+#[tokio::test]
+async fn a_request_whose_client_goes_away_is_written_down_with_what_it_may_have_changed() {
+    let (service, trail, sink) = audited(settings(OnAuditFailure::Refuse));
+    service
+        .memory
+        .is_stalled_after_append
+        .store(true, Ordering::SeqCst);
+    {
+        let request = pin!(service.send("PUT", "/api/v1/data", VALUE));
+        begin(request).await;
+    }
+    service
+        .memory
+        .is_stalled_after_append
+        .store(false, Ordering::SeqCst);
+    assert_eq!(
+        service.get("/api/v1/data?name=/a").await.status,
+        StatusCode::OK,
+        "the write was undone"
+    );
+    trail.close().await;
+    let events = sink.events();
+    assert_eq!(members(&events, "status"), [&json!(499), &json!(200)]);
+    assert_eq!(events[0]["action"], "SET");
+    assert_eq!(events[0]["operation"], "write");
+    assert_eq!(events[0]["resource_name"], "/a");
+}
+
+#[tokio::test]
+async fn a_request_that_panics_is_written_down() {
+    let (service, _trail, sink) = audited(settings(OnAuditFailure::Refuse));
+    let body = r#"{"name":"/a","type":"password","parameters":{"fault":"panic"}}"#;
+    let answer = service.send("POST", "/api/v1/data", body).await;
+    assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR);
+    let events = sink.events();
+    assert_eq!(members(&events, "status"), [&json!(500)]);
+    assert_eq!(events[0]["action"], "GENERATE");
+}
+
+#[tokio::test]
+async fn an_answer_is_withheld_when_its_event_can_t_be_written_and_nothing_more_is_touched() {
+    let (service, trail, sink) = audited(settings(OnAuditFailure::Refuse));
+    service.send("PUT", "/api/v1/data", VALUE).await;
+    sink.break_after(10);
+
+    let withheld = service.get("/api/v1/data?name=/a").await;
+    assert_eq!(withheld.status, StatusCode::INTERNAL_SERVER_ERROR);
+    assert!(!withheld.text.contains("\"v\""), "{}", withheld.text);
+    assert!(withheld.error().contains("audit"), "{}", withheld.text);
+
+    let refused = service.send("DELETE", "/api/v1/data?name=/a", "").await;
+    assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(refused.headers.contains_key("retry-after"));
+    assert!(refused.error().contains("audit"), "{}", refused.text);
+
+    let open = service.get_as("/health", None).await;
+    assert_eq!(open.status, StatusCode::OK, "{}", open.text);
+
+    sink.repair();
+    let read = service.get("/api/v1/data?name=/a").await;
+    assert_eq!(read.status, StatusCode::OK, "it was deleted: {}", read.text);
+    let events = sink.events();
+    assert_eq!(members(&events, "action"), ["SET", "GET", "GET"]);
+    assert_eq!(members(&events, "status"), [200, 200, 200]);
+    let ids = members(&events, "request_id");
+    assert_eq!(ids[1], withheld.headers["x-request-id"].to_str().unwrap());
+    assert_eq!(ids[2], read.headers["x-request-id"].to_str().unwrap());
+    assert_eq!(trail.events_lost(), 0);
+}
+
+#[tokio::test]
+async fn requests_go_on_without_the_trail_where_that_is_wanted_and_their_events_follow() {
+    let (service, trail, sink) = audited(settings(OnAuditFailure::Continue));
+    sink.break_after(0);
+    for name in ["/a", "/b", "/c"] {
+        let body = json!({"name": name, "type": "value", "value": "v"});
+        let answer = service.send_json("PUT", "/api/v1/data", &body).await;
+        assert_eq!(answer.status, StatusCode::OK, "{}", answer.text);
+    }
+    assert!(sink.events().is_empty());
+    sink.repair();
+    trail.close().await;
+    let events = sink.events();
+    assert_eq!(members(&events, "resource_name"), ["/a", "/b", "/c"]);
+}
+
+#[tokio::test]
+async fn of_several_lines_those_that_were_written_are_not_written_again() {
+    let (service, trail, sink) = audited(settings(OnAuditFailure::Continue));
+    let set = |name: &str| json!({"name": name, "type": "value", "value": "v"});
+    service.send_json("PUT", "/api/v1/data", &set("/a")).await;
+    let line = sink.events()[0].to_string().len();
+    sink.break_after(line + line / 2);
+    let body = json!({"name": "/leaf", "type": "certificate", "parameters": {"ca": "/missing"}});
+    service.send_json("POST", "/api/v1/data", &body).await;
+    assert_eq!(sink.events().len(), 2, "not one and a half lines");
+    sink.repair();
+    trail.close().await;
+    let events = sink.events();
+    let mut names = members(&events, "resource_name");
+    names.sort_by_key(|name| name.to_string());
+    assert_eq!(names, ["/a", "/leaf", "/missing"]);
+}
+
+#[tokio::test]
+async fn a_sink_that_does_not_answer_is_one_that_does_not_work() {
+    let (service, trail, sink) = audited(AuditSettings {
+        write_time_max: Duration::from_millis(20),
+        ..settings(OnAuditFailure::Refuse)
+    });
+    sink.hold();
+    let withheld = service.send("PUT", "/api/v1/data", VALUE).await;
+    assert_eq!(withheld.status, StatusCode::INTERNAL_SERVER_ERROR);
+    for _ in 0..3 {
+        let refused = service.send("PUT", "/api/v1/data", VALUE).await;
+        assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
+    }
+    sink.release();
+    trail.close().await;
+    assert_eq!(members(&sink.events(), "status"), [&json!(200)]);
+}
+
+#[tokio::test]
+async fn what_requests_have_to_say_at_the_same_time_is_written_at_once() {
+    let (service, _trail, sink) = audited(settings(OnAuditFailure::Refuse));
+    sink.hold();
+    let mut requests: Vec<_> = (0..20)
+        .map(|_| Box::pin(service.get("/api/v1/data?name=/a")))
+        .collect();
+    for request in &mut requests {
+        begin(request.as_mut()).await;
+    }
+    sink.release();
+    for request in requests {
+        assert_eq!(request.await.status, StatusCode::NOT_FOUND);
+    }
+    assert_eq!(sink.events().len(), 20);
+    // The first may be written alone, before the others come.
+    assert!(sink.appends() <= 2, "{}", sink.appends());
+}
+
+#[tokio::test]
+async fn what_comes_after_the_end_is_counted_as_lost() {
+    let (service, trail, sink) = audited(settings(OnAuditFailure::Continue));
+    trail.close().await;
+    service.send("PUT", "/api/v1/data", VALUE).await;
+    assert!(sink.events().is_empty());
+    assert_eq!(trail.events_lost(), 1);
+}
+
+#[tokio::test]
+async fn more_than_is_kept_is_lost_and_counted() {
+    let (service, _, sink) = audited(settings(OnAuditFailure::Continue));
+    service.get("/api/v1/data?name=/a").await;
+    let line_bytes = sink.events()[0].to_string().len() + 1;
+
+    let (service, trail, sink) = audited(AuditSettings {
+        unwritten_bytes_max: 2 * line_bytes,
+        ..settings(OnAuditFailure::Continue)
+    });
+    sink.break_after(0);
+    for lost in [0, 0, 1, 2] {
+        service.get("/api/v1/data?name=/a").await;
+        assert_eq!(trail.events_lost(), lost);
+    }
+    sink.repair();
+    trail.close().await;
+    assert_eq!(sink.events().len(), 2);
+}

@@ -1,0 +1,97 @@
+//! An audit sink that keeps what is written to it, unless it is broken or held.
+
+use std::{
+    io::{self, ErrorKind},
+    sync::{Arc, Condvar, Mutex},
+};
+
+use keywright_api::audit::{AppendFailed, AuditSink};
+use serde_json::Value;
+
+/// An audit sink of which each clone is the same.
+#[derive(Clone, Default)]
+pub(crate) struct KeptSink(Arc<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    lines: Vec<u8>,
+    appends: usize,
+    is_held: bool,
+    /// How many bytes more can be written; none: as many as there are.
+    room: Option<usize>,
+}
+
+impl KeptSink {
+    /// The events that were written, oldest first.
+    pub(crate) fn events(&self) -> Vec<Value> {
+        let lines = self.0.state.lock().unwrap().lines.clone();
+        let lines = String::from_utf8(lines).unwrap();
+        assert!(lines.is_empty() || lines.ends_with('\n'));
+        lines
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    /// How often something was written.
+    pub(crate) fn appends(&self) -> usize {
+        self.0.state.lock().unwrap().appends
+    }
+
+    /// Lets no more than so many bytes be written.
+    pub(crate) fn break_after(&self, bytes: usize) {
+        self.0.state.lock().unwrap().room = Some(bytes);
+    }
+
+    /// Lets everything be written again.
+    pub(crate) fn repair(&self) {
+        self.0.state.lock().unwrap().room = None;
+    }
+
+    /// Has whoever writes wait until [`KeptSink::release`].
+    pub(crate) fn hold(&self) {
+        self.0.state.lock().unwrap().is_held = true;
+    }
+
+    /// Has nobody wait any more.
+    pub(crate) fn release(&self) {
+        self.0.state.lock().unwrap().is_held = false;
+        self.0.changed.notify_all();
+    }
+}
+
+impl AuditSink for KeptSink {
+    fn append(&mut self, lines: &[u8]) -> Result<(), AppendFailed> {
+        let state = self.0.state.lock().unwrap();
+        let mut state = self
+            .0
+            .changed
+            .wait_while(state, |state| state.is_held)
+            .unwrap();
+        let room = state.room.unwrap_or(lines.len()).min(lines.len());
+        let whole = lines[..room]
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |end| end + 1);
+        state.lines.extend_from_slice(&lines[..whole]);
+        if state.room.is_some() {
+            return Err(AppendFailed {
+                bytes_written: whole,
+                cause: ErrorKind::StorageFull.into(),
+            });
+        }
+        state.appends += usize::from(!lines.is_empty());
+        Ok(())
+    }
+
+    fn reopen(&mut self) -> io::Result<()> {
+        self.repair();
+        Ok(())
+    }
+}

@@ -1,0 +1,28 @@
+//! Changing what a permission lets its actor do.
+
+use uuid::Uuid;
+
+use crate::{
+    Failure,
+    authorization::Caller,
+    permission::{Operation, Operations, Permission, Permissions},
+};
+
+impl Permissions {
+    /// Gives a permission these operations in the place of its own.
+    ///
+    /// # Errors
+    /// [`Failure::PermissionNotFound`] when there is none or the caller may not change it, and [`Failure::OwnPermission`]
+    /// when the caller is its actor.
+    pub async fn amend(
+        &self,
+        caller: &Caller,
+        id: Uuid,
+        operations: Operations,
+    ) -> Result<Permission, Failure> {
+        let (_, permission) = self.permit_by_id(caller, Operation::WriteAcl, id).await?;
+        self.refuse_own(caller, &permission.actor)?;
+        let amended = self.repository.replace_operations(id, operations).await?;
+        amended.ok_or(Failure::PermissionNotFound)
+    }
+}

@@ -1,0 +1,23 @@
+//! Deleting a permission.
+
+use uuid::Uuid;
+
+use crate::{
+    Failure,
+    authorization::Caller,
+    permission::{Operation, Permission, Permissions},
+};
+
+impl Permissions {
+    /// Deletes a permission and returns it.
+    ///
+    /// # Errors
+    /// [`Failure::PermissionNotFound`] when there is none or the caller may not change it, and [`Failure::OwnPermission`]
+    /// when the caller is its actor.
+    pub async fn delete(&self, caller: &Caller, id: Uuid) -> Result<Permission, Failure> {
+        let (_, permission) = self.permit_by_id(caller, Operation::WriteAcl, id).await?;
+        self.refuse_own(caller, &permission.actor)?;
+        let deleted = self.repository.delete(id).await?;
+        deleted.ok_or(Failure::PermissionNotFound)
+    }
+}

@@ -1,0 +1,57 @@
+//! The audit trail: one event for each resource that a request touches.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
+mod actions;
+mod cef;
+mod failures;
+mod fields;
+mod injection;
+mod not_logged;
+mod resources;
+mod settings;
+mod sinks;
+
+use keywright_harness::{Answer, Server};
+use serde_json::Value;
+
+/// All events in the server's trail, oldest first.
+pub(crate) fn events(server: &Server) -> Vec<Value> {
+    parsed(&server.audit_trail())
+}
+
+/// The events of one request.
+pub(crate) fn events_of(server: &Server, answer: &Answer) -> Vec<Value> {
+    let request_id = answer.header("x-request-id").unwrap();
+    let mut events = events(server);
+    events.retain(|event| event["request_id"] == request_id);
+    events
+}
+
+/// The events of a trail in JSON, each of which must be one line.
+fn parsed(trail: &str) -> Vec<Value> {
+    assert!(trail.is_empty() || trail.ends_with('\n'), "{trail}");
+    trail
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|_| unreachable!("{line}")))
+        .collect()
+}
+
+/// What was done with which resource, each once, in the order of the alphabet.
+fn touched(events: &[Value]) -> Vec<String> {
+    let mut touched: Vec<String> = events
+        .iter()
+        .filter(|event| !event["resource_name"].is_null())
+        .map(|event| {
+            let text = |member: &str| event[member].as_str().unwrap().to_owned();
+            format!("{} {}", text("operation"), text("resource_name"))
+        })
+        .collect();
+    touched.sort();
+    touched.dedup();
+    touched
+}

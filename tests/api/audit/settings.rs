@@ -1,0 +1,95 @@
+//! What the section `audit` may say.
+
+use keywright_harness::{Options, Server};
+use reqwest::Method;
+use serde_json::Value;
+
+use super::{events, parsed};
+
+#[tokio::test]
+async fn without_a_section_the_trail_is_json_on_standard_output() {
+    let server = Server::start_with(&Options::default().audit("")).await;
+    let answer = server.get("/api/v1/data?name=/a").await.expect(404);
+    // The harness has standard output and the log in one file.
+    let output = server.log();
+    let events: Vec<Value> = output
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .filter(|line: &Value| line.get("resource_name").is_some())
+        .collect();
+    assert_eq!(events.len(), 1, "{output}");
+    assert_eq!(events[0]["resource_name"], "/a");
+    assert_eq!(
+        events[0]["request_id"],
+        answer.header("x-request-id").unwrap()
+    );
+    assert!(!server.directory().join("audit.log").exists());
+}
+
+#[tokio::test]
+async fn the_trail_can_be_off_and_the_log_says_so() {
+    let server = Server::start_with(&Options::default().audit("[audit]\nsink = \"off\"")).await;
+    server.get("/api/v1/data?name=/a").await.expect(404);
+    let log = server.log();
+    assert!(!log.contains("resource_name"), "{log}");
+    assert!(log.contains("the audit trail is off"), "{log}");
+}
+
+#[tokio::test]
+async fn each_setting_can_be_given_in_the_environment() {
+    let options = Options::default()
+        .audit("")
+        .environment("KEYWRIGHT_AUDIT__SINK", "file")
+        .environment("KEYWRIGHT_AUDIT__FILE", "audit.log")
+        .environment("KEYWRIGHT_AUDIT__HOST", "vault-7")
+        .environment("KEYWRIGHT_AUDIT__SYNC", "true");
+    let server = Server::start_with(&options).await;
+    server.get("/api/v1/data?name=/a").await.expect(404);
+    let events = parsed(&server.audit_trail());
+    assert_eq!(events.len(), 1);
+    assert_eq!(events[0]["destination"], "vault-7");
+}
+
+#[test]
+fn settings_that_make_no_sense_keep_the_server_from_starting() {
+    for (settings, words) in [
+        ("sink = \"file\"", "audit.file must name one"),
+        ("file = \"audit.log\"", "audit.sink must be"),
+        ("sink = \"off\"\nfile = \"audit.log\"", "audit.sink must be"),
+        ("sink = \"syslog\"", "syslog"),
+        ("format = \"xml\"", "xml"),
+        ("on_failure = \"ignore\"", "ignore"),
+        ("trusted_proxies = [\"proxy\"]", "trusted_proxies"),
+        ("bogus = 1", "bogus"),
+        (
+            "sink = \"file\"\nfile = \"nowhere/audit.log\"",
+            "opening the audit trail",
+        ),
+        ("sink = \"file\"\nfile = \".\"", "opening the audit trail"),
+    ] {
+        let options = Options::default().audit(&format!("[audit]\n{settings}"));
+        let said = Server::refusal(&options);
+        assert!(said.contains(words), "{settings}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn many_requests_at_once_each_leave_whole_lines() {
+    let server = Server::start().await;
+    let requests = (0..200).map(|number| {
+        let path = format!("/api/v1/data?name=/{number}");
+        let request = server.authorized(Method::GET, &path);
+        tokio::spawn(async move { request.send().await.unwrap().status().as_u16() })
+    });
+    let requests: Vec<_> = requests.collect();
+    for request in requests {
+        assert_eq!(request.await.unwrap(), 404);
+    }
+    let mut names: Vec<String> = events(&server)
+        .iter()
+        .map(|event| event["resource_name"].as_str().unwrap().to_owned())
+        .collect();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), 200);
+}

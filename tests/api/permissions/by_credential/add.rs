@@ -1,0 +1,221 @@
+//! `POST /api/v1/permissions`.
+
+use keywright_harness::Server;
+use serde_json::{Value, json};
+
+use super::super::{BY_CREDENTIAL, client_with, on_credential, operations, permission, stored};
+use crate::given::set_value;
+
+#[tokio::test]
+async fn what_is_added_is_answered_with_nothing() {
+    let server = Server::start().await;
+    let body = on_credential("a/b", "someone", &["write", "read", "read"]);
+    let answer = server.post(BY_CREDENTIAL, body).await.expect(201);
+    assert_eq!(answer.body, "");
+    let kept = operations(&server, "/a/b", "someone").await;
+    assert_eq!(kept, json!(["read", "write"]));
+}
+
+#[tokio::test]
+async fn operations_are_added_to_those_that_are_there() {
+    let server = Server::start().await;
+    let id = server.grant("/a", "someone", &["delete"]).await;
+    for (given, kept) in [
+        (&["read"][..], json!(["read", "delete"])),
+        (
+            &["read", "write_acl"],
+            json!(["read", "delete", "write_acl"]),
+        ),
+    ] {
+        let body = on_credential("/a", "someone", given);
+        server.post(BY_CREDENTIAL, body).await.expect(201);
+        let permission = stored(&server, "/a", "someone").await.unwrap();
+        assert_eq!(permission["operations"], kept);
+        assert_eq!(permission["uuid"], id);
+    }
+}
+
+#[tokio::test]
+async fn a_name_may_end_in_an_asterisk_and_its_credential_need_not_be_there() {
+    let server = Server::start().await;
+    for (name, path, actor) in [
+        ("*", "/*", "one"),
+        ("/a/*", "/a/*", "two"),
+        ("b/*", "/b/*", "three"),
+        ("/C", "/C", "four"),
+    ] {
+        let body = on_credential(name, actor, &["read"]);
+        server.post(BY_CREDENTIAL, body).await.expect(201);
+        assert!(stored(&server, path, actor).await.is_some(), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn what_an_actor_may_do_already_is_refused() {
+    let server = Server::start().await;
+    set_value(&server, "/a/b", "x").await;
+    server.grant("/a/b", "someone", &["read"]).await;
+    server.grant("/a/*", "someone", &["write"]).await;
+    server.grant("/*", "someone", &["delete"]).await;
+    for (name, actor, given, status) in [
+        ("/a/b", "someone", &["read"][..], 409),
+        ("/a/b", "someone", &["write"], 409),
+        ("/a/b", "someone", &["delete", "read"], 409),
+        ("/a/b", "someone", &["read", "write", "delete"], 409),
+        ("/a/*", "someone", &["delete"], 409),
+        ("/c", "someone", &["delete"], 409),
+        ("/a/*", "someone", &["read"], 201),
+        ("/A/b", "someone", &["read"], 201),
+        ("/a/b", "Someone", &["read"], 201),
+        ("/a/b", "someone", &["read", "read_acl"], 201),
+        ("/a/b", "someone", &["read_acl"], 409),
+    ] {
+        let body = on_credential(name, actor, given);
+        let answer = server.post(BY_CREDENTIAL, body).await;
+        assert_eq!(
+            answer.status, status,
+            "{name} {actor} {given:?}: {answer:?}"
+        );
+    }
+    let kept = operations(&server, "/a/b", "someone").await;
+    assert_eq!(kept, json!(["read", "read_acl"]));
+}
+
+#[tokio::test]
+async fn several_are_added_together_or_none_is() {
+    let server = Server::start().await;
+    let entries = |entries: &[(&str, &[&str])]| {
+        let permissions = entries
+            .iter()
+            .map(|(actor, operations)| permission("/a", actor, operations));
+        json!({"credential_name": "/a", "permissions": permissions.collect::<Vec<_>>()})
+    };
+    let body = entries(&[
+        ("one", &["read"]),
+        ("two", &["write"]),
+        ("one", &["delete"]),
+    ]);
+    server.post(BY_CREDENTIAL, body).await.expect(201);
+    let one = operations(&server, "/a", "one").await;
+    assert_eq!(one, json!(["read", "delete"]));
+    assert_eq!(operations(&server, "/a", "two").await, json!(["write"]));
+    for (body, status) in [
+        (entries(&[("three", &["read"]), ("two", &["write"])]), 409),
+        (
+            entries(&[("three", &["read"]), ("uaa-client:developer", &["read"])]),
+            400,
+        ),
+        (entries(&[("three", &["read"]), ("two", &["execute"])]), 422),
+        (entries(&[("three", &["read"]), ("", &["read"])]), 400),
+    ] {
+        let answer = server.post(BY_CREDENTIAL, body).await;
+        assert_eq!(answer.status, status, "{answer:?}");
+        assert_eq!(stored(&server, "/a", "three").await, None);
+    }
+}
+
+#[tokio::test]
+async fn each_entry_has_the_path_of_the_credential() {
+    let server = Server::start().await;
+    for (name, path, status) in [
+        ("/a/b", json!("/a/b"), 201),
+        ("c", json!("/c"), 201),
+        ("/d", json!("d"), 201),
+        ("*", json!("/*"), 201),
+        ("/e", Value::Null, 400),
+        ("/e", json!(""), 400),
+        ("/e", json!("/E"), 400),
+        ("/e", json!("/f"), 400),
+        ("/e", json!("/e/*"), 400),
+        ("/e", json!("/*"), 400),
+        ("/e", json!("/e/"), 400),
+        ("/e", json!(7), 400),
+    ] {
+        let actor = format!("on-{name}");
+        let mut entry = permission("", &actor, &["read"]);
+        entry["path"] = path;
+        let body = json!({"credential_name": name, "permissions": [entry]});
+        let answer = server.post(BY_CREDENTIAL, body.clone()).await;
+        assert_eq!(answer.status, status, "{body}: {answer:?}");
+    }
+    let body = json!({
+        "credential_name": "/e", "permissions": [{"actor": "x", "operations": ["read"]}],
+    });
+    let answer = server.post(BY_CREDENTIAL, body).await.expect(400);
+    assert!(answer.error().contains("path"), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_a_rule_is_refused() {
+    let server = Server::start().await;
+    let entry = |member: &str, value: Value| {
+        let mut entry = permission("/a", "someone", &["read"]);
+        entry[member] = value;
+        json!({"credential_name": "/a", "permissions": [entry]})
+    };
+    let good = permission("/a", "someone", &["read"]);
+    let named = |name: Value, path: &str| json!({"credential_name": name, "permissions": [permission(path, "someone", &["read"])]});
+    for (body, status) in [
+        (json!({}), 400),
+        (json!([]), 400),
+        (json!({"credential_name": "/a"}), 400),
+        (json!({"permissions": [good]}), 400),
+        (json!({"credential_name": "/a", "permissions": []}), 400),
+        (json!({"credential_name": "/a", "permissions": null}), 400),
+        (json!({"credential_name": "/a", "permissions": good}), 400),
+        (json!({"credential_name": "/a", "permissions": [null]}), 400),
+        (json!({"credential_name": "/a", "permissions": ["x"]}), 400),
+        (json!({"credential_name": "/a", "permissions": [{}]}), 400),
+        (named(Value::Null, "/a"), 400),
+        (named(json!(""), ""), 400),
+        (named(json!("/"), "/"), 400),
+        (named(json!("/a/"), "/a/"), 400),
+        (named(json!("/a*"), "/a*"), 400),
+        (named(json!("/a b"), "/a b"), 400),
+        (named(json!("x".repeat(256)), &"x".repeat(256)), 400),
+        (named(json!(["/a"]), "/a"), 400),
+        (entry("operations", Value::Null), 400),
+        (entry("operations", json!([])), 400),
+        (entry("operations", json!("read")), 400),
+        (entry("operations", json!(["execute"])), 422),
+        (entry("actor", Value::Null), 400),
+        (entry("actor", json!("")), 400),
+        (entry("actor", json!("x".repeat(256))), 400),
+        (entry("uuid", json!("x")), 422),
+        (
+            json!({"credential_name": "/a", "permissions": [good], "mode": "x"}),
+            422,
+        ),
+    ] {
+        let answer = server.post(BY_CREDENTIAL, body.clone()).await;
+        assert_eq!(answer.status, status, "{body}: {answer:?}");
+        assert!(!answer.error().is_empty());
+    }
+    assert_eq!(stored(&server, "/a", "someone").await, None);
+}
+
+#[tokio::test]
+async fn a_hundred_entries_are_the_most() {
+    let server = Server::start().await;
+    for (count, status) in [(101, 400), (100, 201)] {
+        let entries = (0..count).map(|number| permission("/a", &format!("x{number}"), &["read"]));
+        let entries: Vec<_> = entries.collect();
+        let body = json!({"credential_name": "/a", "permissions": entries});
+        server.post(BY_CREDENTIAL, body).await.expect(status);
+        let last = stored(&server, "/a", "x99").await;
+        assert_eq!(last.is_some(), status == 201);
+    }
+}
+
+#[tokio::test]
+async fn write_acl_is_needed_on_the_name_as_it_is_asked_for() {
+    let server = Server::start().await;
+    set_value(&server, "/Some/name", "x").await;
+    let writer = client_with(&server, "/some/*", &["write_acl"]).await;
+    for (name, status) in [("/some/name", 201), ("/Some/name", 404), ("/some", 404)] {
+        let body = on_credential(name, "other", &["read"]);
+        writer.post(BY_CREDENTIAL, body).await.expect(status);
+        let is_there = stored(&server, name, "other").await.is_some();
+        assert_eq!(is_there, status == 201);
+    }
+}

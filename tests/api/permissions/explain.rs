@@ -1,0 +1,206 @@
+//! `GET /api/v2/permissions/explain`: why an actor may do something, or may not.
+
+use keywright_harness::{Answer, Caller, Server};
+use serde_json::{Value, json};
+
+use super::{ALL, client_with, permission};
+use crate::given::set_value;
+
+#[tokio::test]
+async fn what_allows_is_told_among_all_rules_that_were_considered_the_nearest_first() {
+    let server = Server::start().await;
+    let everything = server.grant("/*", "other", &["read", "delete"]).await;
+    let below = server.grant("/a/*", "other", &["delete", "write"]).await;
+    server.grant("/a", "other", &["read"]).await;
+    server.grant("/a/b", "someone", &["read"]).await;
+    let explained = explain(&server, "/a/b/c", "other", "delete").await;
+    let expected = json!({
+        "actor": "other",
+        "path": "/a/b/c",
+        "operation": "delete",
+        "allowed": true,
+        "enforced": true,
+        "rules": [
+            {"path": "/a/b/c", "uuid": null, "operations": []},
+            {"path": "/a/b/*", "uuid": null, "operations": []},
+            {"path": "/a/*", "uuid": below, "operations": ["write", "delete"]},
+            {"path": "/*", "uuid": everything, "operations": ["read", "delete"]},
+        ],
+        "allowed_by": {"uuid": below, "path": "/a/*"},
+        "missing": null,
+    });
+    assert_eq!(explained, expected);
+    let explained = explain(&server, "/a/b/c", "other", "read").await;
+    let allowed_by = json!({"uuid": everything, "path": "/*"});
+    assert_eq!(explained["allowed_by"], allowed_by);
+}
+
+#[tokio::test]
+async fn what_is_missing_is_told_as_the_permission_that_would_allow_it() {
+    let server = Server::start().await;
+    server.grant("/a/*", "other", &["write"]).await;
+    let explained = explain(&server, "a/b", "other", "read_acl").await;
+    assert_eq!(explained["allowed"], false);
+    assert_eq!(explained["allowed_by"], Value::Null);
+    let needed = permission("/a/b", "other", &["read_acl"]);
+    assert_eq!(explained["missing"]["permission"], needed);
+    let reason = explained["missing"]["reason"].as_str().unwrap();
+    for named in ["other", "/a/b", "read_acl"] {
+        assert!(reason.contains(named), "{reason}");
+    }
+    server.post(super::PERMISSIONS, needed).await.expect(201);
+    let explained = explain(&server, "/a/b", "other", "read_acl").await;
+    assert_eq!(explained["allowed"], true);
+}
+
+#[tokio::test]
+async fn the_explanation_is_what_is_enforced() {
+    let server = Server::start().await;
+    for name in ["/a", "/a/b", "/A/b", "/a/b/c"] {
+        set_value(&server, name, "x").await;
+    }
+    let caller = server.as_client("someone").await;
+    for (path, operations) in [
+        ("/a", &["read"][..]),
+        ("/a/*", &["read"]),
+        ("/a/b", &["write", "delete"]),
+        ("/A/*", &["read"]),
+        ("/*", &["write"]),
+        ("/*", &["read", "read_acl"]),
+    ] {
+        let granted = server.grant(path, caller.actor(), operations).await;
+        for name in ["/a", "/a/b", "/A/b", "/a/b/c", "/gone"] {
+            for (operation, asked) in [
+                ("read", format!("/api/v1/data?name={name}")),
+                (
+                    "read_acl",
+                    format!("/api/v1/permissions?credential_name={name}"),
+                ),
+            ] {
+                let explained = explain(&server, name, caller.actor(), operation).await;
+                let is_allowed = explained["allowed"].as_bool().unwrap();
+                let status = caller.get(&asked).await.status;
+                let is_done = is_allowed && name != "/gone";
+                assert_eq!(status == 200, is_done, "{path} {operation} {name}");
+            }
+            let explained = explain(&server, name, caller.actor(), "write").await;
+            let is_allowed = explained["allowed"].as_bool().unwrap();
+            let body = json!({"name": name, "type": "password", "value": "y"});
+            let status = caller.put("/api/v1/data", body).await.status;
+            // The type differs, so that nothing is changed.
+            let is_written = name == "/gone";
+            let expected = match (is_allowed, is_written) {
+                (false, _) => 403,
+                (true, false) => 400,
+                (true, true) => 200,
+            };
+            assert_eq!(status, expected, "{path} write {name}");
+        }
+        let _ = server.delete("/api/v1/data?name=/gone").await;
+        server.revoke(&granted).await;
+    }
+}
+
+#[tokio::test]
+async fn the_rules_of_a_path_with_an_asterisk_are_those_about_its_permissions() {
+    let server = Server::start().await;
+    server.grant("/a/*", "other", &["write_acl"]).await;
+    for (path, is_allowed) in [
+        ("/a/*", true),
+        ("/a/b/*", true),
+        ("/*", false),
+        ("*", false),
+    ] {
+        let explained = explain(&server, path, "other", "write_acl").await;
+        assert_eq!(explained["allowed"], is_allowed, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn read_acl_on_the_path_is_enough_and_needed() {
+    let server = Server::start().await;
+    let reader = client_with(&server, "/a/*", &["read_acl"]).await;
+    let everything = server.grant("/*", "other", &["read"]).await;
+    let explained = asked(&reader, "/a/b", "other", "read").await.expect(200);
+    assert_eq!(explained.json()["allowed_by"]["uuid"], everything);
+    let own = asked(&reader, "/a/b", reader.actor(), "read").await;
+    assert_eq!(own.expect(200).json()["allowed"], false);
+    let others: Vec<_> = ALL.into_iter().filter(|one| *one != "read_acl").collect();
+    let nobody = server.as_client("nobody").await;
+    server.grant("/a/b", nobody.actor(), &others).await;
+    let absent = server.get(&super::address(super::UNKNOWN_ID)).await;
+    for (caller, path, actor) in [
+        (&reader, "/a", "other"),
+        (&reader, "/b", "other"),
+        (&reader, "/*", "other"),
+        (&nobody, "/a/b", "other"),
+        (&nobody, "/a/b", nobody.actor()),
+        (&nobody, "/gone", "nobody-at-all"),
+    ] {
+        let refused = asked(caller, path, actor, "read").await.expect(404);
+        assert_eq!(refused.body, absent.body, "{path} {actor}");
+    }
+}
+
+#[tokio::test]
+async fn a_question_that_is_not_whole_is_refused() {
+    let server = Server::start().await;
+    let long = "x".repeat(256);
+    for (asked, status) in [
+        (String::new(), 400),
+        ("actor=x&path=/a".to_owned(), 400),
+        ("actor=x&operation=read".to_owned(), 400),
+        ("path=/a&operation=read".to_owned(), 400),
+        ("actor=&path=/a&operation=read".to_owned(), 400),
+        ("actor=x&path=&operation=read".to_owned(), 400),
+        ("actor=x&path=/a&operation=".to_owned(), 400),
+        (
+            "actor=x&path=/a&operation=read&operation=write".to_owned(),
+            400,
+        ),
+        ("actor=x&path=/a/&operation=read".to_owned(), 400),
+        ("actor=x&path=/a*&operation=read".to_owned(), 400),
+        ("actor=x&path=/&operation=read".to_owned(), 400),
+        (format!("actor=x&path={long}&operation=read"), 400),
+        (format!("actor={long}&path=/a&operation=read"), 400),
+        ("actor=x&path=/a&operation=execute".to_owned(), 422),
+        ("actor=x&path=/a&operation=READ".to_owned(), 422),
+    ] {
+        let answer = server
+            .get(&format!("/api/v2/permissions/explain?{asked}"))
+            .await;
+        assert_eq!(answer.status, status, "{asked}: {answer:?}");
+        assert!(!answer.error().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn explaining_changes_nothing_and_has_one_method() {
+    let server = Server::start().await;
+    let caller = server.as_client("developer").await;
+    let body = permission("/a", "other", &["read"]);
+    let address = super::address("explain");
+    caller.post(&address, body.clone()).await.expect(404);
+    caller.put(&address, body.clone()).await.expect(404);
+    caller.patch(&address, body).await.expect(404);
+    caller.delete(&address).await.expect(404);
+    explain(&server, "/a", "other", "read").await;
+    assert_eq!(super::stored(&server, "/a", "other").await, None);
+}
+
+/// An explanation, as the client `developer` gets it.
+async fn explain(server: &Server, path: &str, actor: &str, operation: &str) -> Value {
+    server
+        .get(&question(path, actor, operation))
+        .await
+        .expect(200)
+        .json()
+}
+
+async fn asked(caller: &Caller, path: &str, actor: &str, operation: &str) -> Answer {
+    caller.get(&question(path, actor, operation)).await
+}
+
+fn question(path: &str, actor: &str, operation: &str) -> String {
+    format!("/api/v2/permissions/explain?path={path}&actor={actor}&operation={operation}")
+}

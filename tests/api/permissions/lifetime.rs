@@ -1,0 +1,194 @@
+//! Permissions stand for themselves: they are there before what they are about, and after it, and add up.
+
+use keywright_harness::{Caller, Server};
+use serde_json::json;
+
+use super::{ALL, client_with, operations};
+use crate::given::{found, set_value};
+
+#[tokio::test]
+async fn a_permission_is_there_before_its_credential_and_after_it() {
+    let server = Server::start().await;
+    let reader = client_with(&server, "/a", &["read"]).await;
+    assert_eq!(read(&reader, "/a").await, 404);
+    for _ in 0..2 {
+        set_value(&server, "/a", "x").await;
+        assert_eq!(read(&reader, "/a").await, 200);
+        server.delete("/api/v1/data?name=/a").await.expect(204);
+        assert_eq!(read(&reader, "/a").await, 404);
+        let kept = operations(&server, "/a", reader.actor()).await;
+        assert_eq!(kept, json!(["read"]));
+    }
+}
+
+#[tokio::test]
+async fn a_permission_outlives_the_server() {
+    let server = Server::start().await;
+    let id = server.grant("/a", "someone", &["read"]).await;
+    let directory = server.stop().await;
+    let server = Server::start_in(directory, &keywright_harness::Options::default()).await;
+    let kept = server.get(&super::address(&id)).await.expect(200).json();
+    assert_eq!(kept["actor"], "someone");
+}
+
+#[tokio::test]
+async fn who_makes_a_credential_may_do_nothing_with_it_for_that() {
+    let server = Server::start().await;
+    let writer = client_with(&server, "/a", &["write"]).await;
+    let body = json!({"name": "/a", "type": "value", "value": "x"});
+    writer.put("/api/v1/data", body).await.expect(200);
+    assert_eq!(read(&writer, "/a").await, 404);
+    writer.delete("/api/v1/data?name=/a").await.expect(404);
+    let listed = server.get("/api/v1/permissions?credential_name=/a").await;
+    let listed = listed.expect(200).json();
+    let actors: Vec<_> = listed["permissions"].as_array().unwrap().iter().collect();
+    assert_eq!(actors.len(), 1);
+    assert_eq!(actors[0]["operations"], json!(["write"]));
+}
+
+#[tokio::test]
+async fn permissions_on_all_enclosing_paths_add_up() {
+    let server = Server::start().await;
+    set_value(&server, "/a/b", "x").await;
+    let caller = server.as_client("someone").await;
+    assert_eq!(read(&caller, "/a/b").await, 404);
+    server.grant("/a/*", caller.actor(), &["read"]).await;
+    let exact = server.grant("/a/b", caller.actor(), &["delete"]).await;
+    // The nearest one has no read: it takes nothing away.
+    assert_eq!(read(&caller, "/a/b").await, 200);
+    server.revoke(&exact).await;
+    assert_eq!(read(&caller, "/a/b").await, 200);
+    caller.delete("/api/v1/data?name=/a/b").await.expect(404);
+    server.grant("/*", caller.actor(), &["delete"]).await;
+    caller.delete("/api/v1/data?name=/a/b").await.expect(204);
+}
+
+#[tokio::test]
+async fn a_permission_holds_from_the_next_request_on_and_no_longer_than_it_is_there() {
+    let server = Server::start().await;
+    set_value(&server, "/a", "x").await;
+    let caller = server.as_client("someone").await;
+    let developer = server.as_client("developer").await;
+    for _ in 0..3 {
+        let id = server.grant("/a", caller.actor(), &["read"]).await;
+        assert_eq!(read(&caller, "/a").await, 200);
+        let body = json!({"operations": ["delete"]});
+        let address = super::address(&id);
+        developer.patch(&address, body).await.expect(200);
+        assert_eq!(read(&caller, "/a").await, 404);
+        server.revoke(&id).await;
+        assert_eq!(read(&caller, "/a").await, 404);
+    }
+}
+
+#[tokio::test]
+async fn the_casing_that_is_asked_for_is_the_one_that_is_permitted() {
+    let server = Server::start().await;
+    let id = set_value(&server, "/Mixed/Name", "x").await["id"].clone();
+    let by_id = format!("/api/v1/data/{}", id.as_str().unwrap());
+    for (path, asked, is_read, is_read_by_id) in [
+        ("/Mixed/Name", "/Mixed/Name", true, true),
+        ("/Mixed/Name", "/mixed/name", false, true),
+        ("/mixed/name", "/mixed/name", true, false),
+        ("/mixed/name", "/Mixed/Name", false, false),
+        ("/Mixed/*", "/Mixed/name", true, true),
+        ("/Mixed/*", "/mixed/Name", false, true),
+        ("/mixed/*", "/mixed/Name", true, false),
+    ] {
+        let caller = server.as_client("someone").await;
+        let granted = server.grant(path, caller.actor(), &["read"]).await;
+        let status = |is_allowed| if is_allowed { 200 } else { 404 };
+        assert_eq!(
+            read(&caller, asked).await,
+            status(is_read),
+            "{path} {asked}"
+        );
+        let answer = caller.get(&by_id).await;
+        assert_eq!(answer.status, status(is_read_by_id), "{path} by id");
+        let listed = caller.get("/api/v1/data?path=").await.expect(200).json();
+        let count = listed["credentials"].as_array().unwrap().len();
+        assert_eq!(count, usize::from(is_read_by_id), "{path} found");
+        server.revoke(&granted).await;
+    }
+}
+
+#[tokio::test]
+async fn an_asterisk_covers_what_is_below_its_path_however_deep() {
+    let server = Server::start().await;
+    for name in ["/a", "/ab", "/a/b", "/a/b/c", "/a/b/c/d", "/A/b", "/b/a"] {
+        set_value(&server, name, "x").await;
+    }
+    for (path, names) in [
+        (
+            "/*",
+            &["/a", "/ab", "/a/b", "/a/b/c", "/a/b/c/d", "/b/a"][..],
+        ),
+        ("/a/*", &["/a/b", "/a/b/c", "/a/b/c/d"]),
+        ("/a/b/*", &["/a/b/c", "/a/b/c/d"]),
+        ("/a", &["/a"]),
+        ("/a/b", &["/a/b"]),
+        ("/c/*", &[]),
+    ] {
+        let caller = server.as_client("someone").await;
+        let granted = server.grant(path, caller.actor(), &["read"]).await;
+        for name in found(&server, "path=").await {
+            let is_covered = names.contains(&name.as_str());
+            let status = if is_covered { 200 } else { 404 };
+            assert_eq!(read(&caller, &name).await, status, "{path} {name}");
+        }
+        server.revoke(&granted).await;
+    }
+}
+
+#[tokio::test]
+async fn each_operation_lets_do_one_thing() {
+    let server = Server::start().await;
+    for granted in ALL {
+        set_value(&server, "/a", "x").await;
+        let id = server.grant("/a", "other", &["read"]).await;
+        let caller = server.as_client("someone").await;
+        let own = server.grant("/a", caller.actor(), &[granted]).await;
+        let body = json!({"name": "/a", "type": "value", "value": "y"});
+        let written = caller.put("/api/v1/data", body).await.status;
+        let amended = json!({"operations": ["write"]});
+        let done = [
+            (ALL[0], read(&caller, "/a").await, 200, 404),
+            (ALL[1], written, 200, 403),
+            (
+                ALL[3],
+                caller.get(&super::address(&id)).await.status,
+                200,
+                404,
+            ),
+            (
+                ALL[4],
+                caller.patch(&super::address(&id), amended).await.status,
+                200,
+                404,
+            ),
+            (
+                ALL[2],
+                caller.delete("/api/v1/data?name=/a").await.status,
+                204,
+                404,
+            ),
+        ];
+        for (operation, status, allowed, refused) in done {
+            let expected = if operation == granted {
+                allowed
+            } else {
+                refused
+            };
+            assert_eq!(status, expected, "{granted} {operation}");
+        }
+        server.revoke(&own).await;
+        server.revoke(&id).await;
+    }
+}
+
+async fn read(caller: &Caller, name: &str) -> u16 {
+    caller
+        .get(&format!("/api/v1/data?name={name}"))
+        .await
+        .status
+}

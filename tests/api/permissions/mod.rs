@@ -1,0 +1,81 @@
+//! Permissions: what each request answers, whom it lets, and what permissions come to.
+
+mod add;
+mod amend;
+mod bootstrap;
+mod by_credential;
+mod concurrency;
+mod delete;
+mod explain;
+mod get;
+mod lifetime;
+mod mistakes;
+mod order_of_checks;
+mod replace;
+mod who_may_change;
+mod without_enforcement;
+
+use keywright_harness::{Answer, Caller, Server};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+/// Where permissions are.
+const PERMISSIONS: &str = "/api/v2/permissions";
+
+/// Where the permissions on a credential are.
+const BY_CREDENTIAL: &str = "/api/v1/permissions";
+
+/// An id that nothing has.
+const UNKNOWN_ID: &str = "0b7f1c52-6f5e-4d43-8f0d-0d5c3c1b9a77";
+
+/// All operations, in their order.
+const ALL: [&str; 5] = ["read", "write", "delete", "read_acl", "write_acl"];
+
+fn permission(path: &str, actor: &str, operations: &[&str]) -> Value {
+    json!({"path": path, "actor": actor, "operations": operations})
+}
+
+/// The body of the older interface with one entry.
+fn on_credential(name: &str, actor: &str, operations: &[&str]) -> Value {
+    json!({"credential_name": name, "permissions": [permission(name, actor, operations)]})
+}
+
+/// The address of a permission.
+fn address(id: &str) -> String {
+    format!("{PERMISSIONS}/{id}")
+}
+
+/// The address of the permission that an actor has on a path.
+fn query(path: &str, actor: &str) -> String {
+    format!("{PERMISSIONS}?path={path}&actor={actor}")
+}
+
+/// The permission that an actor has on a path; none when it has none.
+async fn stored(server: &Server, path: &str, actor: &str) -> Option<Value> {
+    let answer = server.get(&query(path, actor)).await;
+    (answer.status != 404).then(|| answer.expect(200).json())
+}
+
+/// The operations that an actor has on a path.
+async fn operations(server: &Server, path: &str, actor: &str) -> Value {
+    let stored = stored(server, path, actor).await;
+    stored.map_or(Value::Null, |permission| permission["operations"].clone())
+}
+
+/// A client that has these operations on this path and none elsewhere.
+async fn client_with(server: &Server, path: &str, operations: &[&str]) -> Caller {
+    let client = server.as_client("someone").await;
+    server.grant(path, client.actor(), operations).await;
+    client
+}
+
+/// Sends a request that has a body or, when it is null, none.
+async fn send(caller: &Caller, method: &Method, path: &str, body: &Value) -> Answer {
+    if body.is_null() {
+        return match method.as_str() {
+            "GET" => caller.get(path).await,
+            _ => caller.delete(path).await,
+        };
+    }
+    caller.send(method.clone(), path, body.clone()).await
+}

@@ -1,0 +1,133 @@
+//! What is checked first: the form of a request, then whether the caller may, then the rules.
+
+use keywright_harness::Server;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{BY_CREDENTIAL, PERMISSIONS, address, client_with, on_credential, permission, send};
+
+#[tokio::test]
+async fn a_malformed_request_is_malformed_for_those_who_may_nothing() {
+    let server = Server::start().await;
+    let id = server.grant("/a", "other", &["read"]).await;
+    let nobody = server.as_client("nobody").await;
+    let all = PERMISSIONS.to_owned();
+    let by_credential = BY_CREDENTIAL.to_owned();
+    let path_mismatch =
+        json!({"credential_name": "/a", "permissions": [permission("/b", "x", &["read"])]});
+    for (method, path, body, status) in [
+        (Method::GET, all.clone(), Value::Null, 400),
+        (Method::POST, all.clone(), json!({}), 400),
+        (
+            Method::POST,
+            all.clone(),
+            permission("/a*", "x", &["read"]),
+            400,
+        ),
+        (
+            Method::POST,
+            all.clone(),
+            permission("/a", "x", &["execute"]),
+            422,
+        ),
+        (
+            Method::POST,
+            all,
+            json!({"unknown": 1, "operations": ["read"]}),
+            422,
+        ),
+        (
+            Method::PUT,
+            address(&id),
+            permission("/a", "", &["read"]),
+            400,
+        ),
+        (
+            Method::PUT,
+            address(&id),
+            permission("/a", "other", &["execute"]),
+            422,
+        ),
+        (Method::PATCH, address(&id), json!({}), 400),
+        (
+            Method::PATCH,
+            address(&id),
+            json!({"operations": ["execute"]}),
+            422,
+        ),
+        (Method::GET, by_credential.clone(), Value::Null, 400),
+        (Method::DELETE, by_credential.clone(), Value::Null, 400),
+        (Method::POST, by_credential.clone(), path_mismatch, 400),
+        (
+            Method::POST,
+            by_credential,
+            on_credential("/a", "x", &["execute"]),
+            422,
+        ),
+        (Method::GET, address("explain"), Value::Null, 400),
+    ] {
+        let answer = send(&nobody, &method, &path, &body).await;
+        assert_eq!(answer.status, status, "{method} {path} {body}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn those_who_may_not_change_a_path_hear_nothing_of_its_permissions() {
+    let server = Server::start().await;
+    let nobody = server.as_client("nobody").await;
+    let own = server.grant("/a", nobody.actor(), &["read"]).await;
+    for (method, path, body) in [
+        // An own one, one that is there already, and one that differs from what is stored.
+        (
+            Method::POST,
+            PERMISSIONS.to_owned(),
+            permission("/a", nobody.actor(), &["read"]),
+        ),
+        (
+            Method::PUT,
+            address(&own),
+            permission("/a", nobody.actor(), &["read"]),
+        ),
+        (
+            Method::PUT,
+            address(&own),
+            permission("/b", "other", &["read"]),
+        ),
+        (
+            Method::PATCH,
+            address(&own),
+            json!({"operations": ["read"]}),
+        ),
+        (Method::DELETE, address(&own), Value::Null),
+        (
+            Method::POST,
+            BY_CREDENTIAL.to_owned(),
+            on_credential("/a", nobody.actor(), &["read"]),
+        ),
+    ] {
+        let answer = send(&nobody, &method, &path, &body).await;
+        assert_eq!(answer.status, 404, "{method} {path} {body}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_the_callers_own_is_refused_before_what_is_there_already() {
+    let server = Server::start().await;
+    let writer = client_with(&server, "/*", &["write_acl"]).await;
+    for (path, body) in [
+        (PERMISSIONS, permission("/*", writer.actor(), &["read"])),
+        (
+            BY_CREDENTIAL,
+            on_credential("/*", writer.actor(), &["write_acl"]),
+        ),
+    ] {
+        writer.post(path, body).await.expect(400);
+    }
+    server.grant("/a", "other", &["read"]).await;
+    for (path, body) in [
+        (PERMISSIONS, permission("/a", "other", &["read"])),
+        (BY_CREDENTIAL, on_credential("/a", "other", &["read"])),
+    ] {
+        writer.post(path, body).await.expect(409);
+    }
+}
