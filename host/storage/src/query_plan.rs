@@ -19,6 +19,7 @@ fn indexed_statements() -> Vec<String> {
     let of_actor_on = permission::of_actor_on(4);
     [
         credential::VERSION_BY_ID,
+        credential::NAME_OF_VERSION,
         credential::VERSIONS_NEWEST_FIRST,
         credential::VERSIONS_CURRENT,
         &newest_by_names,

@@ -61,6 +61,11 @@ impl Memory {
 
 #[async_trait]
 impl CredentialRepository for Memory {
+    async fn name_of_version(&self, id: Uuid) -> Result<Option<CredentialName>, RepositoryFailure> {
+        let version = self.version_by_id(id).await?;
+        Ok(version.map(|version| version.name))
+    }
+
     async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, RepositoryFailure> {
         Ok(self
             .newest_first()?

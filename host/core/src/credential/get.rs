@@ -16,12 +16,13 @@ impl Credentials {
     /// # Errors
     /// [`Failure::NotFound`], or when it can't be read or decrypted.
     pub async fn by_id(&self, caller: &Caller, id: Uuid) -> Result<CredentialVersion, Failure> {
-        let stored = self.repository.version_by_id(id).await?;
-        let name = stored.as_ref().map(|stored| &stored.name);
+        // The name alone at first: how long it takes to read what the caller may not would tell that it is there.
+        let name = self.repository.name_of_version(id).await?;
         let permit = self
             .authorization
-            .permit_stored(caller, Operation::Read, name)
+            .permit_stored(caller, Operation::Read, name.as_ref())
             .await?;
+        let stored = self.repository.version_by_id(id).await?;
         let stored = stored.ok_or(Failure::NotFound)?;
         self.presented(&permit, self.open(&permit, stored)?)
     }

@@ -16,6 +16,12 @@ use crate::{
 /// Credentials and their versions in a database.
 #[async_trait]
 pub trait CredentialRepository: Send + Sync {
+    /// The name of the credential that the version with this id is one of, if there is one. Nothing else is read.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn name_of_version(&self, id: Uuid) -> Result<Option<CredentialName>, RepositoryFailure>;
+
     /// The version with this id, if there is one.
     ///
     /// # Errors

@@ -44,6 +44,16 @@ impl SqliteCredentialRepository {
 
 #[async_trait]
 impl CredentialRepository for SqliteCredentialRepository {
+    async fn name_of_version(&self, id: Uuid) -> Result<Option<CredentialName>, RepositoryFailure> {
+        self.pools
+            .reader
+            .fetch_optional(sqlx::query(statements::NAME_OF_VERSION).bind(id))
+            .await?
+            .as_ref()
+            .map(row::name)
+            .transpose()
+    }
+
     async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, RepositoryFailure> {
         self.pools
             .reader

@@ -20,7 +20,7 @@ pub(super) fn stored_version(row: &SqliteRow) -> Result<StoredVersion, Repositor
         id: column!(row, "credential_version", "id")?,
         sequence: column!(row, "credential_version", "sequence")?,
         credential_id: column!(row, "credential_version", "credential_id")?,
-        name: CredentialName::from_stored(column!(row, "credential", "name")?),
+        name: name(row)?,
         credential_type: credential_type(row)?,
         created_at: time(
             column!(row, "credential_version", "created_at")?,
@@ -40,11 +40,20 @@ pub(super) fn stored_version(row: &SqliteRow) -> Result<StoredVersion, Repositor
     })
 }
 
+/// Decodes the name of a credential.
+pub(super) fn name(row: &SqliteRow) -> Result<CredentialName, RepositoryFailure> {
+    Ok(CredentialName::from_stored(column!(
+        row,
+        "credential",
+        "name"
+    )?))
+}
+
 /// Decodes what `select_found!` and `select_found_expiring!` select.
 pub(super) fn found_credential(row: &SqliteRow) -> Result<FoundCredential, RepositoryFailure> {
     let expires_at: Option<i64> = column!(row, "credential", "expires_at")?;
     Ok(FoundCredential {
-        name: CredentialName::from_stored(column!(row, "credential", "name")?),
+        name: name(row)?,
         version_created_at: time(
             column!(row, "credential", "version_created_at")?,
             "credential.version_created_at",

@@ -43,6 +43,9 @@ pub(crate) const VERSION_BY_ID: &str = select_version!(
     "from credential_version v join credential c on c.sequence = v.credential_sequence where v.id = $1"
 );
 
+pub(crate) const NAME_OF_VERSION: &str = "select c.name
+ from credential_version v join credential c on c.sequence = v.credential_sequence where v.id = $1";
+
 pub(crate) const VERSIONS_NEWEST_FIRST: &str = select_version!(
     "from credential c join credential_version v on v.credential_sequence = c.sequence
      where c.name_folded = $1 order by v.sequence desc limit $2"

@@ -51,14 +51,12 @@ async fn a_version_comes_back_as_it_was_appended() {
     assert_eq!(read.certificate, Some(facts(5_000)));
     assert_eq!(read.envelope.ciphertext, b"sealed /A/b");
     assert_eq!(read.provenance.unwrap().digest, "ab".repeat(32));
-    assert!(
-        fixture
-            .credentials
-            .version_by_id(Uuid::nil())
-            .await
-            .unwrap()
-            .is_none()
-    );
+    for (id, name) in [(id, Some("/A/b")), (Uuid::nil(), None)] {
+        let found = fixture.credentials.name_of_version(id).await.unwrap();
+        assert_eq!(found.as_ref().map(CredentialName::as_str), name);
+        let version = fixture.credentials.version_by_id(id).await.unwrap();
+        assert_eq!(version.is_some(), name.is_some());
+    }
 }
 
 #[tokio::test]
