@@ -144,7 +144,7 @@ async fn of_several_lines_those_that_were_written_are_not_written_again() {
     trail.close().await;
     let events = sink.events();
     let mut names = members(&events, "resource_name");
-    names.sort_by_key(|name| name.to_string());
+    names.sort_by_key(ToString::to_string);
     assert_eq!(names, ["/a", "/leaf", "/missing"]);
 }
 

@@ -1,5 +1,7 @@
 //! Generating a credential: the three modes, and the race between writers of one name.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::{
@@ -64,76 +66,92 @@ impl Credentials {
         let effective = self
             .certificate_settings
             .apply(&generate.credential_type, normalized);
-        let parameters = &effective.parameters;
         let permit = self
             .authorization
             .permit(caller, Operation::Write, &generate.name.lookup())
             .await?;
-        let issuer_permit = match named_issuer(parameters, generator.as_ref()) {
+        let issuer_permit = match named_issuer(&effective.parameters, generator.as_ref()) {
             Some(name) => Some(self.permit_issuer(caller, &name).await?),
             None => None,
         };
-
-        let mut made: Option<(Draft, NewVersion)> = None;
+        let permitted = Permitted {
+            generate,
+            effective,
+            generator,
+            permit,
+            issuer_permit,
+        };
+        let mut made = None;
         for _ in 0..ATTEMPTS_MAX {
-            let existing = self
-                .existing(&generate.name.lookup(), &generate.credential_type)
-                .await?;
-            if let Some(kept) = self
-                .kept(
-                    &permit,
-                    &existing,
-                    generate.mode,
-                    parameters,
-                    generator.as_ref(),
-                )
-                .await?
-            {
-                return Ok(kept_answer(self.presented(&permit, kept)?));
-            }
-            let (draft, version) = if let Some(made) = made.take() {
-                made
-            } else {
-                let mut draft = self
-                    .make_draft(
-                        &generate.name,
-                        &generate.credential_type,
-                        parameters,
-                        generator.as_ref(),
-                        issuer_permit.as_ref(),
-                    )
-                    .await?;
-                draft.content.metadata.clone_from(&generate.metadata);
-                let version = self.seal(&permit, &draft)?;
-                (draft, version)
-            };
-            let condition = match generate.mode {
-                WriteMode::Overwrite => AppendCondition::Always,
-                WriteMode::Converge | WriteMode::NoOverwrite => {
-                    AppendCondition::NewestIs(existing.newest.as_ref().map(|newest| newest.id))
-                }
-            };
-            let appended = self
-                .repository
-                .append(version.clone(), condition, &draft.unchanged)
-                .await?;
-            match appended {
-                Appended::Written(stored) => {
-                    let version = OpenVersion {
-                        stored: *stored,
-                        content: draft.content,
-                    };
-                    let version = self.presented(&permit, version)?;
-                    return Ok(written_answer(version, &effective));
-                }
-                Appended::TypeDiffers(existing) => return Err(Failure::TypeDiffers(existing)),
-                Appended::TransitionalExists => return Err(Failure::TransitionalExists),
-                Appended::Changed => made = Some((draft, version)),
-                // Others have changed the authority meanwhile: what it signed is made anew.
-                Appended::Outdated => {}
+            if let Some(written) = self.try_to_generate(&permitted, &mut made).await? {
+                return Ok(written);
             }
         }
         Err(Failure::Contended)
+    }
+
+    /// None: another writer came first. What is made, and can still be used, stays in `made`.
+    async fn try_to_generate(
+        &self,
+        permitted: &Permitted<'_>,
+        made: &mut Option<(Draft, NewVersion)>,
+    ) -> Result<Option<Written>, Failure> {
+        let Permitted {
+            generate, permit, ..
+        } = permitted;
+        let existing = self
+            .existing(&generate.name.lookup(), &generate.credential_type)
+            .await?;
+        if let Some(kept) = self.kept(permitted, &existing).await? {
+            return Ok(Some(kept_answer(self.presented(permit, kept)?)));
+        }
+        let (draft, version) = match made.take() {
+            Some(made) => made,
+            None => self.make(permitted).await?,
+        };
+        let condition = match generate.mode {
+            WriteMode::Overwrite => AppendCondition::Always,
+            WriteMode::Converge | WriteMode::NoOverwrite => {
+                AppendCondition::NewestIs(existing.newest.as_ref().map(|newest| newest.id))
+            }
+        };
+        let appended = self
+            .repository
+            .append(version.clone(), condition, &draft.unchanged)
+            .await?;
+        match appended {
+            Appended::Written(stored) => {
+                let version = OpenVersion {
+                    stored: *stored,
+                    content: draft.content,
+                };
+                let version = self.presented(permit, version)?;
+                return Ok(Some(written_answer(version, &permitted.effective)));
+            }
+            Appended::TypeDiffers(existing) => return Err(Failure::TypeDiffers(existing)),
+            Appended::TransitionalExists => return Err(Failure::TransitionalExists),
+            Appended::Changed => *made = Some((draft, version)),
+            // Others have changed the authority meanwhile: what it signed is made anew.
+            Appended::Outdated => {}
+        }
+        Ok(None)
+    }
+
+    /// Makes a value and everything that is stored with it.
+    async fn make(&self, permitted: &Permitted<'_>) -> Result<(Draft, NewVersion), Failure> {
+        let generate = &permitted.generate;
+        let mut draft = self
+            .make_draft(
+                &generate.name,
+                &generate.credential_type,
+                &permitted.effective.parameters,
+                permitted.generator.as_ref(),
+                permitted.issuer_permit.as_ref(),
+            )
+            .await?;
+        draft.content.metadata.clone_from(&generate.metadata);
+        let version = self.seal(&permitted.permit, &draft)?;
+        Ok((draft, version))
     }
 
     /// What there is of a credential, when it is of the type asked for.
@@ -165,12 +183,16 @@ impl Credentials {
     /// The existing version, when the mode says to keep it.
     async fn kept(
         &self,
-        permit: &Permit<'_>,
+        permitted: &Permitted<'_>,
         existing: &Existing,
-        mode: WriteMode,
-        parameters: &Parameters,
-        generator: &dyn Generator,
     ) -> Result<Option<OpenVersion>, Failure> {
+        let Permitted {
+            effective,
+            generator,
+            permit,
+            ..
+        } = permitted;
+        let mode = permitted.generate.mode;
         let Some(in_use) = existing.in_use.clone() else {
             return Ok(None);
         };
@@ -181,7 +203,7 @@ impl Credentials {
         let keep = match mode {
             WriteMode::Converge => {
                 !self.has_new_issuer(permit, &in_use).await?
-                    && is_made_from(&in_use, parameters, generator).await?
+                    && is_made_from(&in_use, &effective.parameters, generator.as_ref()).await?
             }
             WriteMode::NoOverwrite | WriteMode::Overwrite => true,
         };
@@ -219,6 +241,17 @@ impl Credentials {
 
 /// How often a write is decided anew when other writers of the same name, or of its authority, come first.
 const ATTEMPTS_MAX: usize = 16;
+
+/// What was asked for, checked and permitted.
+struct Permitted<'a> {
+    generate: Generate,
+    effective: EffectiveParameters,
+    generator: Arc<dyn Generator>,
+    /// To write the credential.
+    permit: Permit<'a>,
+    /// To use the authority that the parameters name.
+    issuer_permit: Option<Permit<'a>>,
+}
 
 /// What there is of a credential.
 struct Existing {
