@@ -59,7 +59,8 @@ async fn stored(server: &Server, path: &str, actor: &str) -> Option<Value> {
 /// The operations that an actor has on a path.
 async fn operations(server: &Server, path: &str, actor: &str) -> Value {
     let stored = stored(server, path, actor).await;
-    stored.map_or(Value::Null, |permission| permission["operations"].clone())
+    let operations = stored.and_then(|permission| permission.get("operations").cloned());
+    operations.unwrap_or_default()
 }
 
 /// A client that has these operations on this path and none elsewhere.
