@@ -120,6 +120,10 @@ async fn refusals(server: &Server) -> BTreeMap<Lacking, Answer> {
             server.get("/api/v1/data?name=/nowhere").await,
         ),
         (
+            Lacking::PermissionNotFound,
+            server.get("/api/v2/permissions?path=/no&actor=a").await,
+        ),
+        (
             Lacking::AuthorityNotFound,
             server
                 .generate("/leaf", "certificate", parameters)
