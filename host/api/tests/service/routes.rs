@@ -113,6 +113,7 @@ async fn each_of_these_requests_is_answered_to_one_who_may() {
 }
 
 /// A service that has something to disclose, and requests that would disclose or change it, at least one for each route.
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 async fn service_with_probes() -> (Service, Vec<Probe>) {
     let service = Service::new();
     service.memory.store_signed("/guarded/ca", "/guarded/ca");
