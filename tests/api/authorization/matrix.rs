@@ -75,7 +75,7 @@ impl Matrix {
             .partition(|(grant, _)| is_allowed(grant));
         let before = world.all_versions(&self.server).await;
         for (grant, callers) in &refused {
-            for caller in callers.iter() {
+            for caller in *callers {
                 let answer = send(caller, (case.request)(&world)).await;
                 self.assert_refused(case, &world, &answer, &told(case, grant, caller));
             }
@@ -83,7 +83,7 @@ impl Matrix {
         let after = world.all_versions(&self.server).await;
         assert_eq!(after, before, "{} has changed something", case.name);
         for (grant, callers) in &allowed {
-            for caller in callers.iter() {
+            for caller in *callers {
                 world.prepare(&self.server, case).await;
                 let answer = send(caller, (case.request)(&world)).await;
                 let what = told(case, grant, caller);
@@ -118,6 +118,10 @@ async fn refusals(server: &Server) -> BTreeMap<Lacking, Answer> {
         (
             Lacking::NotFound,
             server.get("/api/v1/data?name=/nowhere").await,
+        ),
+        (
+            Lacking::PermissionNotFound,
+            server.get("/api/v2/permissions?path=/no&actor=a").await,
         ),
         (
             Lacking::AuthorityNotFound,

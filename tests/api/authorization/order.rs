@@ -10,6 +10,7 @@ use crate::{
     given::{generate_certificate, set_value},
 };
 
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 #[tokio::test]
 async fn a_bad_body_is_told_before_a_missing_permission() {
     let server = Server::start().await;

@@ -1,10 +1,5 @@
 //! Permissions and credentials live apart, and casing counts in the one and not in the other.
 
-#![expect(
-    clippy::indexing_slicing,
-    reason = "a test ends when what it needs is not there"
-)]
-
 use keywright_harness::{Caller, Options, Server};
 use serde_json::json;
 

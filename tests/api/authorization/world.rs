@@ -6,7 +6,7 @@
     reason = "a test ends when what it needs is not there"
 )]
 
-use std::collections::BTreeMap;
+use std::{cell::Cell, collections::BTreeMap};
 
 use keywright_harness::Server;
 use serde_json::{Value, json};
@@ -19,6 +19,8 @@ use crate::given;
 pub(super) enum Thing {
     /// Of type value.
     Text,
+    /// A permission of someone on a name that no credential has.
+    Permission,
     /// Of type json.
     Json,
     /// A generated password.
@@ -36,6 +38,7 @@ pub(super) struct World {
     names: BTreeMap<&'static str, String>,
     versions: BTreeMap<&'static str, Value>,
     certificate_ids: BTreeMap<&'static str, String>,
+    actors: Cell<usize>,
 }
 
 impl World {
@@ -71,6 +74,7 @@ impl World {
             names: names.map(|name| (name, path_of(name))).collect(),
             versions: BTreeMap::new(),
             certificate_ids: BTreeMap::new(),
+            actors: Cell::new(0),
         }
     }
 
@@ -99,8 +103,16 @@ impl World {
         let mut all = Vec::new();
         for name in self.names.values() {
             all.extend(server.versions(name).await);
+            let permission = format!("/api/v2/permissions?path={name}&actor={SOMEONE}");
+            all.push(json!(server.get(&permission).await.body));
         }
         all
+    }
+
+    /// An actor that has had no permission so far.
+    pub(super) fn fresh_actor(&self) -> String {
+        self.actors.set(self.actors.get() + 1);
+        format!("{SOMEONE}-{}", self.actors.get())
     }
 
     /// The name of a credential.
@@ -132,6 +144,7 @@ impl World {
         let path = self.name(name).to_owned();
         let certificate = |parameters| given::generate_certificate(server, &path, parameters);
         let version = match thing {
+            Thing::Permission => permission(server, &path).await,
             Thing::Text => given::set_value(server, &path, "v").await,
             Thing::Json => given::set(server, &path, "json", json!({"secret": SECRET})).await,
             Thing::Password => given::generate(server, &path, "password", json!({})).await,
@@ -156,8 +169,23 @@ impl World {
     }
 }
 
+/// The permission of someone on a path, which is made when it is not there.
+async fn permission(server: &Server, path: &str) -> Value {
+    let there = server
+        .get(&format!("/api/v2/permissions?path={path}&actor={SOMEONE}"))
+        .await;
+    let id = match there.status {
+        200 => there.json()["uuid"].as_str().unwrap().to_owned(),
+        _ => server.grant(path, SOMEONE, &["read"]).await,
+    };
+    json!({"id": id})
+}
+
+/// The actor of the permissions that requests are about.
+pub(super) const SOMEONE: &str = "uaa-client:someone";
+
 /// What stands in credentials of type json.
-pub(super) const SECRET: &str = "canary-of-what-is-readable";
+const SECRET: &str = "canary-of-what-is-readable";
 
 /// An id that nothing has.
 const NO_ID: &str = "7c3b2d1e-0000-4000-8000-000000000000";

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use keywright_api::{Access, Route, routes};
-use keywright_core::permission::Operation;
+use keywright_core::{credential::StoredVersion, permission::Operation};
 use serde_json::{Value, json};
 
 use crate::harness::{Answer, Service, good_claims, trusted_key};
@@ -71,20 +71,20 @@ async fn a_route_is_listed_once() {
 #[tokio::test]
 async fn without_credentials_nothing_is_answered_but_what_is_open() {
     let (service, probes) = service_with_probes().await;
-    let before = service.memory.everything();
+    let before = everything(&service).await;
     for (route, probe) in with_routes(&probes) {
         let answer = probe.send(&service, None).await;
         let is_let_in = answer.status != 401;
         assert_eq!(is_let_in, route.access() == Access::Open, "{}", told(probe));
         assert!(!answer.text.contains(CANARY), "{}", told(probe));
     }
-    assert_eq!(service.memory.everything(), before);
+    assert_eq!(everything(&service).await, before);
 }
 
 #[tokio::test]
 async fn without_a_permission_nothing_is_disclosed_and_nothing_changed() {
     let (service, probes) = service_with_probes().await;
-    let before = service.memory.everything();
+    let before = everything(&service).await;
     for (route, probe) in with_routes(&probes) {
         let answer = probe.send(&service, Some(stranger())).await;
         let what = format!("{}: {} {}", told(probe), answer.status, answer.text);
@@ -96,7 +96,7 @@ async fn without_a_permission_nothing_is_disclosed_and_nothing_changed() {
             Access::Permission(_) => assert_eq!(answer.status, 404, "{what}"),
         }
     }
-    assert_eq!(service.memory.everything(), before);
+    assert_eq!(everything(&service).await, before);
 }
 
 #[tokio::test]
@@ -113,6 +113,7 @@ async fn each_of_these_requests_is_answered_to_one_who_may() {
 }
 
 /// A service that has something to disclose, and requests that would disclose or change it, at least one for each route.
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 async fn service_with_probes() -> (Service, Vec<Probe>) {
     let service = Service::new();
     service.memory.store_signed("/guarded/ca", "/guarded/ca");
@@ -132,6 +133,9 @@ async fn service_with_probes() -> (Service, Vec<Probe>) {
         .await
         .json();
     let second = second["id"].as_str().unwrap();
+    let row = json!({"path": GUARDED, "actor": "someone", "operations": ["read"]});
+    let row = service.send_json("POST", PERMISSIONS, &row).await.json();
+    let row = row["uuid"].as_str().unwrap().to_owned();
     let probe = |method, route, target: String, body| Probe {
         method,
         route,
@@ -140,7 +144,7 @@ async fn service_with_probes() -> (Service, Vec<Probe>) {
     };
     let by_name = |query: &str| format!("{DATA}?{query}");
     let versions = format!("{certificate}/versions");
-    let probes = vec![
+    let mut probes = vec![
         probe("GET", "/health", "/health".into(), Value::Null),
         probe("GET", "/info", "/info".into(), Value::Null),
         probe("GET", KEY_USAGE, KEY_USAGE.into(), Value::Null),
@@ -243,7 +247,55 @@ async fn service_with_probes() -> (Service, Vec<Probe>) {
             Value::Null,
         ),
     ];
+    for (method, route, target, body) in permission_requests(&row) {
+        probes.push(probe(method, route, target, body));
+    }
     (service, probes)
+}
+
+/// Requests about the permission with this id, which is someone's on what is guarded.
+fn permission_requests(id: &str) -> Vec<(&'static str, &'static str, String, Value)> {
+    let by_path = format!("{PERMISSIONS}?path={GUARDED}&actor=someone");
+    let explain = format!("{EXPLAIN}?path={GUARDED}&actor=someone&operation=read");
+    let by_name = format!("{OF_CREDENTIAL}?credential_name={GUARDED}");
+    let one = || format!("{PERMISSIONS}/{id}");
+    let whole = |actor| json!({"path": GUARDED, "actor": actor, "operations": ["write"]});
+    let entry = json!({"path": GUARDED, "actor": "new", "operations": ["write"]});
+    vec![
+        ("GET", PERMISSIONS, by_path, Value::Null),
+        ("GET", EXPLAIN, explain, Value::Null),
+        ("POST", PERMISSIONS, PERMISSIONS.into(), whole("new")),
+        ("GET", ONE_PERMISSION, one(), Value::Null),
+        ("PUT", ONE_PERMISSION, one(), whole("someone")),
+        (
+            "PATCH",
+            ONE_PERMISSION,
+            one(),
+            json!({"operations": ["write"]}),
+        ),
+        ("DELETE", ONE_PERMISSION, one(), Value::Null),
+        ("GET", OF_CREDENTIAL, by_name.clone(), Value::Null),
+        (
+            "POST",
+            OF_CREDENTIAL,
+            OF_CREDENTIAL.into(),
+            json!({"credential_name": GUARDED, "permissions": [entry]}),
+        ),
+        (
+            "DELETE",
+            OF_CREDENTIAL,
+            format!("{by_name}&actor=someone"),
+            Value::Null,
+        ),
+    ]
+}
+
+/// Everything that is stored.
+async fn everything(service: &Service) -> (Vec<StoredVersion>, String) {
+    let permissions = format!("{OF_CREDENTIAL}?credential_name={GUARDED}");
+    let permissions = service.get(&permissions).await;
+    assert_eq!(permissions.status, 200);
+    (service.memory.everything(), permissions.text)
 }
 
 /// Each of these requests with the route that it is for.
@@ -282,6 +334,14 @@ const GUARDED: &str = "/guarded/it";
 const DATA: &str = "/api/v1/data";
 
 const CERTIFICATES: &str = "/api/v1/certificates";
+
+const PERMISSIONS: &str = "/api/v2/permissions";
+
+const ONE_PERMISSION: &str = "/api/v2/permissions/{id}";
+
+const EXPLAIN: &str = "/api/v2/permissions/explain";
+
+const OF_CREDENTIAL: &str = "/api/v1/permissions";
 
 const KEY_USAGE: &str = "/api/v1/key-usage";
 
