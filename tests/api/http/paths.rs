@@ -154,8 +154,12 @@ async fn what_is_no_target_at_all_is_refused_before_anything_looks_at_it() {
             assert_eq!(status, 400, "{}", target.escape_ascii());
         }
     }
-    let (status, _) = exchange(&server, "/a".repeat(40_000).as_bytes(), true);
-    assert_eq!(status, 414);
+    // A path of this length has no form, and so leads nowhere; beyond what a head may have it depends on how much of it has
+    // come when that is seen.
+    for (segments, refused) in [(20_000, &[404][..]), (40_000, &[414, 431])] {
+        let (status, _) = exchange(&server, "/a".repeat(segments).as_bytes(), true);
+        assert!(refused.contains(&status), "{status}");
+    }
 }
 
 #[tokio::test]

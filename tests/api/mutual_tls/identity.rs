@@ -309,6 +309,7 @@ async fn a_client_stores_and_reads_by_its_certificate_over_http_2() {
     let authority = Authority::root("clients");
     let server = server_knowing(&[&authority]).await;
     let holder = authority.issue(&Contents::of_client(&[&["organization:o", UNIT]]));
+    server.grant("/a", ACTOR, &["read", "write"]).await;
     let client = another_client(&holder);
     let url = format!("{}/api/v1/data", server.base_url());
     let send = |method, url: &str, body: &'static str| {
