@@ -1,5 +1,10 @@
 //! The audit trail in each of its forms, after requests of every kind, those that fail among them.
 
+#![expect(
+    clippy::indexing_slicing,
+    reason = "a test ends when an answer is not what it must be"
+)]
+
 use keywright_harness::{Options, Server};
 use reqwest::Method;
 use serde_json::{Value, json};
