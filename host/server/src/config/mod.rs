@@ -9,6 +9,7 @@ mod certificates;
 mod encryption;
 mod identity;
 mod management;
+mod storage;
 
 use std::{
     collections::BTreeMap,
@@ -29,6 +30,7 @@ pub(crate) use certificates::CertificatesConfig;
 pub(crate) use encryption::{EncryptionConfig, KeyConfig, KeyProvider};
 pub(crate) use identity::DevelopmentConfig;
 pub(crate) use management::ManagementConfig;
+pub(crate) use storage::StorageConfig;
 
 use crate::started::StartRefused;
 
@@ -123,17 +125,6 @@ impl TlsConfig {
     }
 }
 
-/// Where credentials are kept.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct StorageConfig {
-    /// The SQLite file. It is made when it is absent.
-    pub(crate) file: PathBuf,
-    /// How many reads go on at once.
-    #[serde(default = "defaults::readers_max")]
-    pub(crate) readers_max: u32,
-}
-
 /// What `/info` and `/version` say.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -206,7 +197,7 @@ impl Config {
     fn resolve_paths(&mut self, folder: &Path) {
         let resolve = |path: &mut PathBuf| *path = folder.join(&*path);
         self.server.tls.files_mut().for_each(resolve);
-        resolve(&mut self.storage.file);
+        self.storage.files_mut().for_each(resolve);
         resolve(&mut self.plugins.cache_directory);
         self.generators
             .values_mut()
@@ -250,9 +241,5 @@ mod defaults {
 
     pub(super) fn shutdown_seconds_max() -> u64 {
         30
-    }
-
-    pub(super) fn readers_max() -> u32 {
-        4
     }
 }

@@ -12,23 +12,23 @@ use keywright_core::{
 };
 use sqlx::AssertSqlSafe;
 
-use crate::{database::Pools, failure::repository_failure};
+use crate::{connections::Connections, database::Pools, statement::statement};
 
-/// Permissions in SQLite.
+/// Permissions in a database.
 #[derive(Clone)]
-pub struct SqlitePermissionRepository {
+pub struct SqlPermissionRepository {
     pools: Pools,
     identifiers: Arc<dyn Identifiers>,
 }
 
-impl SqlitePermissionRepository {
+impl SqlPermissionRepository {
     pub(crate) fn new(pools: Pools, identifiers: Arc<dyn Identifiers>) -> Self {
         Self { pools, identifiers }
     }
 }
 
 #[async_trait]
-impl PermissionRepository for SqlitePermissionRepository {
+impl PermissionRepository for SqlPermissionRepository {
     async fn of_actor_on(
         &self,
         actor: &Actor,
@@ -41,7 +41,7 @@ impl PermissionRepository for SqlitePermissionRepository {
         // places that are left hold the last path again.
         let places = paths.len().next_power_of_two();
         let sql = AssertSqlSafe(statements::of_actor_on(places));
-        let query = sqlx::query(sql).bind(actor.as_str());
+        let query = statement(sql).bind(actor.as_str());
         let query = (0..places)
             .map(|place| paths.get(place).unwrap_or(last))
             .fold(query, |query, path| query.bind(path.as_str()));
@@ -57,7 +57,7 @@ impl PermissionRepository for SqlitePermissionRepository {
     async fn of_actor(&self, actor: &Actor) -> Result<Vec<Permission>, RepositoryFailure> {
         self.pools
             .reader
-            .fetch_all(sqlx::query(statements::OF_ACTOR).bind(actor.as_str()))
+            .fetch_all(statement(statements::OF_ACTOR).bind(actor.as_str()))
             .await?
             .iter()
             .map(row::permission)
@@ -65,18 +65,26 @@ impl PermissionRepository for SqlitePermissionRepository {
     }
 
     async fn grant(&self, grants: &[Grant]) -> Result<(), RepositoryFailure> {
-        let mut connection = self.pools.writer.lend().await?;
-        let mut transaction = connection.begin().await?;
-        for grant in grants {
-            sqlx::query(statements::GRANT)
-                .bind(self.identifiers.fresh())
-                .bind(grant.path.as_str())
-                .bind(grant.actor.as_str())
-                .bind(grant.operations.bits())
-                .execute(&mut *transaction)
-                .await
-                .map_err(repository_failure)?;
-        }
-        transaction.commit().await
+        let writer = &self.pools.writer;
+        let identifiers = self.identifiers.as_ref();
+        writer.retry(|| grant(writer, identifiers, grants)).await
     }
+}
+
+async fn grant(
+    writer: &Connections,
+    identifiers: &dyn Identifiers,
+    grants: &[Grant],
+) -> Result<(), RepositoryFailure> {
+    let mut connection = writer.lend().await?;
+    let mut transaction = connection.begin().await?;
+    for grant in grants {
+        let query = statement(statements::GRANT)
+            .bind(identifiers.fresh())
+            .bind(grant.path.as_str())
+            .bind(grant.actor.as_str())
+            .bind(i64::from(grant.operations.bits()));
+        transaction.execute(query).await?;
+    }
+    transaction.commit().await
 }
