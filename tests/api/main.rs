@@ -19,3 +19,4 @@ mod names;
 mod operations;
 mod regenerate;
 mod set;
+mod storage;

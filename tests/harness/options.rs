@@ -1,8 +1,8 @@
 //! How a test's server is configured.
 
-use std::fmt::Write;
+use std::{fmt::Write, path::Path};
 
-use crate::{component, key_file, workspace};
+use crate::{component, key_file, storage, workspace};
 
 /// How a test's server is configured: as the development server, with what a test adds.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +19,7 @@ pub struct Options {
     is_watched: bool,
     authentication_settings: String,
     without_tokens: bool,
+    storage: Option<String>,
 }
 
 impl Options {
@@ -88,6 +89,12 @@ impl Options {
         self
     }
 
+    /// Another storage than the one that all tests have: the lines of its section.
+    pub fn storage(mut self, lines: &str) -> Self {
+        self.storage = Some(lines.to_owned());
+        self
+    }
+
     /// No resolver, so that a test can bring its own by [`Options::extra`].
     pub fn without_resolver(mut self) -> Self {
         self.without_resolver = true;
@@ -108,8 +115,8 @@ impl Options {
         self.environment.iter()
     }
 
-    /// The configuration for a server on this port of the loopback address.
-    pub(crate) fn configuration(&self, port: u16) -> String {
+    /// The configuration for a server in this folder, on this port of the loopback address.
+    pub(crate) fn configuration(&self, directory: &Path, port: u16) -> String {
         let key = |name| key_file(name).display().to_string();
         let mut text = format!(
             r#"
@@ -121,7 +128,7 @@ certificate = "{certificate}"
 private_key = "{private_key}"
 {tls_settings}
 [storage]
-file = "keywright.db"
+{storage}
 
 {encryption}
 {authentication}
@@ -144,6 +151,10 @@ format = "json"
             tls_settings = self.tls_settings,
             certificate = key("server.pem"),
             private_key = key("server-key.pem"),
+            storage = self
+                .storage
+                .clone()
+                .unwrap_or_else(|| storage::settings(directory)),
             encryption = self.encryption_keys(),
             authentication = self.authentication(port),
             is_enforced = !self.without_enforcement,

@@ -246,7 +246,7 @@ const READY_POLLS_MAX: usize = 12_000;
 
 fn spawn(directory: &Path, options: &Options, port: u16) -> Child {
     let configuration = directory.join("keywright.toml");
-    fs::write(&configuration, options.configuration(port)).unwrap();
+    fs::write(&configuration, options.configuration(directory, port)).unwrap();
     let log = File::create(directory.join("log")).unwrap();
     Command::new(server_program())
         .args(["serve", "--config"])

@@ -7,7 +7,7 @@ use keywright_crypto::{
     ConfiguredKey, KeyDerivation, KeyRecord, KeyRing, KeySource, PASSWORD_ITERATIONS_MIN,
     PasswordDerivation,
 };
-use keywright_storage::{EncryptionKeyRow, Database};
+use keywright_storage::{Database, EncryptionKeyRow};
 
 use crate::{
     config::{EncryptionConfig, KeyConfig, KeyProvider},

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use keywright_api::Measurements;
 use keywright_runtime::PluginLanes;
-use keywright_storage::{PoolOccupancy, Database};
+use keywright_storage::{Database, PoolOccupancy};
 use metrics::{describe_gauge, gauge};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 

@@ -33,8 +33,9 @@ pub(crate) fn is_unavailable(error: &sqlx::Error) -> bool {
             Some(code) => POSTGRES_UNAVAILABLE
                 .iter()
                 .any(|unavailable| code.starts_with(unavailable)),
-            None => sqlite_code(error.as_ref())
-                .is_some_and(|code| SQLITE_UNAVAILABLE.contains(&code)),
+            None => {
+                sqlite_code(error.as_ref()).is_some_and(|code| SQLITE_UNAVAILABLE.contains(&code))
+            }
         },
         _ => false,
     }

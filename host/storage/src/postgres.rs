@@ -111,9 +111,7 @@ async fn migrate(
     wait_max: Duration,
 ) -> Result<(), DatabaseUnusable> {
     let connecting = tokio::time::timeout(wait_max, options.connect());
-    let connecting = connecting
-        .await
-        .unwrap_or(Err(sqlx::Error::PoolTimedOut));
+    let connecting = connecting.await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
     let mut connection = connecting.map_err(|source| not_reached(database, source))?;
     let migrated = MIGRATIONS.run(&mut connection).await;
     migrated.map_err(|source| DatabaseUnusable::SchemaNotMigrated {
@@ -133,7 +131,9 @@ fn not_reached(database: &str, source: sqlx::Error) -> DatabaseUnusable {
 
 /// The name of the database and its server, for people.
 fn place_of(options: &PgConnectOptions) -> String {
-    let name = options.get_database().unwrap_or_else(|| options.get_username());
+    let name = options
+        .get_database()
+        .unwrap_or_else(|| options.get_username());
     let server = match options.get_socket() {
         Some(socket) => socket.display().to_string(),
         None => format!("{}:{}", options.get_host(), options.get_port()),

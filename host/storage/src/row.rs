@@ -1,9 +1,7 @@
 //! A row, whichever engine it comes from.
 
 use keywright_core::ports::RepositoryFailure;
-use sqlx::{
-    Decode, Postgres, Row as _, Sqlite, Type, postgres::PgRow, sqlite::SqliteRow,
-};
+use sqlx::{Decode, Postgres, Row as _, Sqlite, Type, postgres::PgRow, sqlite::SqliteRow};
 
 /// A row of a result.
 pub(crate) enum Row {

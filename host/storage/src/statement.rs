@@ -1,10 +1,6 @@
 //! A statement with its parameters, for whichever engine runs it.
 
-use sqlx::{
-    Database, Encode, SqlSafeStr, SqlStr, Type,
-    database::HasStatementCache,
-    query::Query,
-};
+use sqlx::{Database, Encode, SqlSafeStr, SqlStr, Type, database::HasStatementCache, query::Query};
 use uuid::Uuid;
 
 /// A statement with its parameters.

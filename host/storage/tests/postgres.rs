@@ -7,7 +7,7 @@
 
 mod storage;
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{collections::HashSet, fs, path::Path, sync::Arc, time::Duration};
 
 use keywright_core::{
     Secret,
@@ -136,7 +136,11 @@ async fn a_server_that_was_away_is_used_again_when_it_is_back() {
     };
     let database = open(options.clone()).await.unwrap();
     let credentials = database.credentials();
-    database.encryption_keys().add(&key(Uuid::nil(), 1)).await.unwrap();
+    database
+        .encryption_keys()
+        .add(&key(Uuid::nil(), 1))
+        .await
+        .unwrap();
     credentials.ping().await.unwrap();
     server.stop();
     for _ in 0..5 {
@@ -174,7 +178,12 @@ async fn connections_that_the_server_cut_are_replaced() {
     }
     assert!(failures <= 2, "{failures}");
     let mut failures = 0;
-    while fixture.credentials.delete(&LookupName::new("/a")).await.is_err() {
+    while fixture
+        .credentials
+        .delete(&LookupName::new("/a"))
+        .await
+        .is_err()
+    {
         failures += 1;
     }
     assert!(failures <= 4, "{failures}");
@@ -183,11 +192,16 @@ async fn connections_that_the_server_cut_are_replaced() {
 #[tokio::test]
 async fn a_search_finds_names_whose_parts_are_all_punctuation() {
     let fixture = Fixture::new().await;
-    for name in ["/a-_./b", "/a-./b", "/x%y", "/xzy"] {
+    for name in ["/a-_./b", "/a-./b", "/x(y", "/xzy"] {
         fixture.append(name, "value", 1).await;
     }
-    for (text, expected) in [("-_.", vec!["/a-_./b"]), ("%", vec!["/x%y"]), ("_", vec!["/a-_./b"])]
-    {
+    for (text, expected) in [
+        ("-_.", vec!["/a-_./b"]),
+        ("(", vec!["/x(y"]),
+        ("_", vec!["/a-_./b"]),
+        ("%", vec![]),
+        ("./", vec!["/a-./b", "/a-_./b"]),
+    ] {
         let find = Find {
             names: FindNames::containing(text),
             expires_until: None,
@@ -211,6 +225,40 @@ async fn an_answer_of_the_database_at_the_start_never_repeats_the_password() {
     let shown = format!("{refused:?} {refused}");
     assert!(shown.contains("keywright on 127.0.0.1:1"), "{shown}");
     assert!(!shown.contains("hunter2"), "{shown}");
+}
+
+#[tokio::test]
+async fn the_servers_certificate_is_verified_and_the_password_is_told_to_nobody_else() {
+    let Some(server) = PostgresServer::start() else {
+        return;
+    };
+    let file = |name: &str| {
+        let keys = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/keys");
+        keys.join(name)
+    };
+    let [certificate, key] =
+        ["server.pem", "server-key.pem"].map(|name| fs::read_to_string(file(name)).unwrap());
+    let url = server.start_with_tls(&certificate, &key, "hunter2");
+    let is_open = async |parameters: &str, password: Option<&str>, has_authority: bool| {
+        let options = PostgresOptions {
+            password: password.map(|password| Secret::new(password.to_owned())),
+            root_certificate: has_authority.then(|| file("ca.pem")),
+            ..postgres_options(&format!("{url}{parameters}"))
+        };
+        let opened = open(options).await;
+        if let Err(refused) = &opened {
+            let said = format!("{refused:?}");
+            assert!(!said.contains("hunter"), "{said}");
+            assert!(matches!(refused, DatabaseUnusable::ServerNotReached { .. }));
+        }
+        opened.is_ok()
+    };
+    assert!(is_open("", Some("hunter2"), true).await);
+    assert!(is_open("?sslmode=require", Some("hunter2"), false).await);
+    assert!(!is_open("", Some("hunter2"), false).await);
+    assert!(!is_open("", Some("hunter3"), true).await);
+    assert!(!is_open("", None, true).await);
+    assert!(!is_open("?sslmode=disable", Some("hunter2"), true).await);
 }
 
 struct RandomIdentifiers;

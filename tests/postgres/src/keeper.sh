@@ -15,8 +15,19 @@ full_page_writes = off
 jit = off
 SETTINGS
 echo "$folder"
-while read -r command; do
+while read -r command rest; do
     case $command in
+    certificate) echo "$rest" | tr '|' '\n' >"$folder/data/server.crt" ;;
+    key) (umask 077 && echo "$rest" | tr '|' '\n' >"$folder/data/server.key") ;;
+    listen)
+        # From now on on a port of the loopback address, alone with TLS and a password.
+        cat >>"$folder/data/postgresql.conf" <<SETTINGS
+listen_addresses = '127.0.0.1'
+port = $rest
+ssl = on
+SETTINGS
+        echo "hostssl all all 127.0.0.1/32 scram-sha-256" >"$folder/data/pg_hba.conf"
+        ;;
     start) "$programs/pg_ctl" start --wait --pgdata="$folder/data" --log="$folder/log" >/dev/null </dev/null ;;
     stop) "$programs/pg_ctl" stop --wait --mode=fast --pgdata="$folder/data" >/dev/null ;;
     esac

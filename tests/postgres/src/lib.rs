@@ -20,6 +20,7 @@
 use std::{
     fs,
     io::{BufRead, BufReader, Write},
+    net::TcpListener,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
@@ -80,8 +81,7 @@ impl PostgresServer {
 
     /// Runs SQL as somebody else would, and returns what is selected, one row a line.
     pub fn run_at(&self, url: &str, sql: &str) -> String {
-        let database = url.split(['/', '?']).nth(3).unwrap();
-        self.run(database, sql)
+        self.run(database_name(url), sql)
     }
 
     /// Ends the server. Connections are cut.
@@ -92,6 +92,24 @@ impl PostgresServer {
     /// Starts the server again, with what it had.
     pub fn start_again(&self) {
         self.keeper.lock().unwrap().tell("start");
+    }
+
+    /// Ends the server, and starts it again with TLS on a port of the loopback address, where the user needs this password.
+    /// The certificate and its key are PEM. Returns the URL of a database that is empty.
+    pub fn start_with_tls(&self, certificate: &str, key: &str, password: &str) -> String {
+        let database = self.new_database();
+        let sql = format!("alter user keywright password '{password}'");
+        self.run_at(&database, &sql);
+        let port = free_port();
+        let in_one_line = |pem: &str| pem.trim().replace('\n', "|");
+        let mut keeper = self.keeper.lock().unwrap();
+        keeper.tell("stop");
+        keeper.tell(&format!("certificate {}", in_one_line(certificate)));
+        keeper.tell(&format!("key {}", in_one_line(key)));
+        keeper.tell(&format!("listen {port}"));
+        keeper.tell("start");
+        let name = database_name(&database);
+        format!("postgres://keywright@127.0.0.1:{port}/{name}")
     }
 
     fn url(&self, database: &str) -> String {
@@ -156,7 +174,7 @@ impl Keeper {
     fn tell(&mut self, command: &str) {
         let commands = self.commands.as_mut().unwrap();
         writeln!(commands, "{command}").unwrap();
-        assert_eq!(self.answer(), "done", "PostgreSQL does not {command}");
+        assert_eq!(self.answer(), "done", "PostgreSQL did not do as told");
     }
 
     fn answer(&mut self) -> String {
@@ -184,6 +202,15 @@ fn installed() -> Option<(u32, PathBuf)> {
         })
         .filter(|(_, programs)| programs.join("initdb").is_file())
         .max()
+}
+
+fn database_name(url: &str) -> &str {
+    url.split(['/', '?']).nth(3).unwrap()
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
 }
 
 fn is_root() -> bool {

@@ -184,7 +184,9 @@ impl Executor<'_> {
                 connection,
                 wait_max,
             } => {
-                let row = statement.into_query::<Postgres>().fetch_optional(connection);
+                let row = statement
+                    .into_query::<Postgres>()
+                    .fetch_optional(connection);
                 Ok(within(wait_max, row).await?.map(Row::Postgres))
             }
             Self::Sqlite(connection) => {

@@ -26,8 +26,8 @@ use deadpool::{
 };
 use keywright_core::ports::RepositoryFailure;
 
-pub(crate) use engine::{Engine, Target};
 use engine::{Connection, Transaction};
+pub(crate) use engine::{Engine, Target};
 
 use crate::{
     failure::{is_conflict, is_unavailable, repository_failure},

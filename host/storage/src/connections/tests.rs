@@ -11,9 +11,13 @@ async fn one_connection(folder: &TempDir) -> Connections {
     let options = SqliteConnectOptions::new()
         .filename(folder.path().join("test.sqlite"))
         .create_if_missing(true);
-    Connections::open(Target::Sqlite(Box::new(options)), 1, Duration::from_millis(20))
-        .await
-        .unwrap()
+    Connections::open(
+        Target::Sqlite(Box::new(options)),
+        1,
+        Duration::from_millis(20),
+    )
+    .await
+    .unwrap()
 }
 
 fn may_answer_later<T>(outcome: &Result<T, RepositoryFailure>) -> bool {

@@ -28,9 +28,7 @@ pub(super) async fn effective_expiries(
         NameSearch::Between(..) => statements::EFFECTIVE_EXPIRIES_BELOW,
         NameSearch::Part(_) => statements::POSTGRES_EFFECTIVE_EXPIRIES_CONTAINING,
         NameSearch::Phrase(_) => statements::SQLITE_EFFECTIVE_EXPIRIES_CONTAINING,
-        NameSearch::TrigramsBetween(..) => {
-            statements::SQLITE_EFFECTIVE_EXPIRIES_CONTAINING_SHORT
-        },
+        NameSearch::TrigramsBetween(..) => statements::SQLITE_EFFECTIVE_EXPIRIES_CONTAINING_SHORT,
     };
     let query = statement(sql)
         .bind(until.timestamp_millis())
