@@ -13,7 +13,7 @@ use reqwest::{Certificate, Client, Method, RequestBuilder, header};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{Answer, Caller, Options, key_file, mint::Mint};
+use crate::{Answer, Caller, Options, key_file, mint::Mint, storage};
 
 /// A server that runs until it is dropped.
 pub struct Server {
@@ -252,6 +252,7 @@ fn spawn(directory: &Path, options: &Options, port: u16) -> Child {
         .args(["serve", "--config"])
         .arg(configuration)
         .env_remove("KEYWRIGHT_LOG")
+        .env_remove(storage::VARIABLE)
         .envs(options.variables().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stdout(log.try_clone().unwrap())

@@ -21,4 +21,5 @@ pub(crate) fn settings(directory: &Path) -> String {
     format!("url = \"{url}\"")
 }
 
-const VARIABLE: &str = "KEYWRIGHT_TEST_STORAGE";
+/// Says which engine the servers of all tests have. It is for the harness alone: a server would take it for a setting.
+pub(crate) const VARIABLE: &str = "KEYWRIGHT_TEST_STORAGE";

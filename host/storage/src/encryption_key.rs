@@ -131,9 +131,11 @@ pub(crate) mod statements {
             (id, provider, salt, iterations, canary_nonce, canary_ciphertext, created_at)
         values ($1, $2, $3, $4, $5, $6, $7)";
 
+    /// Not with `exists`, which PostgreSQL may turn into a join that reads the index of all versions.
     pub(crate) const KEYS_IN_USE: &str = "
-        select k.id from encryption_key k
-        where exists (select 1 from credential_version v where v.encryption_key_id = k.id)";
+        select k.id from encryption_key k where (
+            select v.encryption_key_id from credential_version v where v.encryption_key_id = k.id limit 1
+        ) is not null";
 
     pub(crate) const VERSIONS_BY_KEY: &str = "
         select k.id, (

@@ -170,7 +170,7 @@ impl Fixture {
             )
             left join credential_version u on u.sequence = (
                 select max(v.sequence) from credential_version v
-                where v.credential_sequence = c.sequence and v.is_transitional = 0
+                where v.credential_sequence = c.sequence and not v.is_transitional
             )
             where c.newest_sequence is distinct from n.sequence or c.newest_created_at is distinct from n.created_at
                 or c.newest_expires_at is distinct from n.expires_at or c.current_sequence is distinct from u.sequence
