@@ -2,7 +2,7 @@
 //!
 //! [`Database`] opens a file of SQLite or a database of PostgreSQL, brings its schema up to date and hands out repositories,
 //! one for each noun. Each noun has a module of its own, with its SQL in one place: `credential/statements.rs` beside
-//! `credential/find.rs`. The SQL keeps to what both engines take, and repositories to [`statement::Statement`] and [`row::Row`];
+//! `credential/find.rs`. The SQL keeps to what both engines take, and repositories to `Statement` and `Row`;
 //! what only one of them can do stands apart under the engine's name. Which engine it is, `connections/engine.rs` knows, and
 //! nothing above it but the search by a part of a name.
 //!
@@ -12,7 +12,7 @@
 //! Reads are one statement each, go through a pool and never wait for a writer. Writes are transactions of which each has the
 //! outcome that it would have alone. To SQLite they go through one connection, so that writers wait for each other in memory
 //! and not for a lock in the file. In PostgreSQL, where many servers write, they are serializable: what can't be is refused by
-//! the database, and [`connections::Connections::retry`] does it again.
+//! the database, and `Connections::retry` does it again.
 
 mod connections;
 mod credential;

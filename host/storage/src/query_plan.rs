@@ -177,7 +177,12 @@ fn whole_scans(plan: &str) -> Vec<&str> {
     let lines: Vec<&str> = plan.lines().collect();
     let reads = lines.iter().enumerate().filter(|(_, line)| {
         let is_read = line.contains("Seq Scan on ") || line.contains(" Scan using ");
-        let is_meant = line.contains("encryption_key k") || line.contains("credential_certificate");
+        let is_meant = [
+            "encryption_key k",
+            "encryption_key_pkey",
+            "credential_certificate",
+        ];
+        let is_meant = is_meant.iter().any(|meant| line.contains(meant));
         (is_read || line.contains("Bitmap Index Scan on ")) && !is_meant
     });
     let whole = reads.filter(|(place, step)| {

@@ -1,6 +1,5 @@
 //! The storage on SQLite.
 #![expect(
-    clippy::unwrap_used,
     clippy::panic,
     reason = "these are tests; helper functions outside of #[test] count as production code for the lints"
 )]

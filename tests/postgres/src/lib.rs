@@ -12,7 +12,6 @@
     clippy::expect_used,
     clippy::missing_panics_doc,
     clippy::must_use_candidate,
-    clippy::panic,
     clippy::unwrap_used,
     reason = "a harness ends the test when anything is wrong"
 )]

@@ -49,7 +49,7 @@ async fn its_occupancy_tells_who_has_a_connection_and_who_waits() {
     assert_eq!(connections.occupancy(), occupancy(0, 1, 0));
     let lent = connections.lend().await.unwrap();
     assert_eq!(connections.occupancy(), occupancy(1, 0, 0));
-    let (lent_later, _) = tokio::join!(connections.lend(), async {
+    let (lent_later, ()) = tokio::join!(connections.lend(), async {
         assert_eq!(connections.occupancy(), occupancy(1, 0, 1));
         drop(lent);
     });
