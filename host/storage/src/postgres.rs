@@ -10,7 +10,7 @@ use sqlx::{
 };
 
 use crate::{
-    connections::{Connections, Target},
+    connections::{Connections, Doubt, Target},
     database::{DatabaseUnusable, Pools},
 };
 
@@ -44,10 +44,12 @@ pub(crate) async fn open(options: &PostgresOptions) -> Result<Pools, DatabaseUnu
     let connection = connect_options(options)?;
     let database = place_of(&connection);
     migrate(&database, &connection, options.wait_max).await?;
+    let doubt = Doubt::default();
     let pool = async |connections_max| {
         let target = Target::Postgres {
             options: Box::new(connection.clone()),
             wait_max: options.wait_max,
+            doubt: doubt.clone(),
         };
         Connections::open(target, connections_max, options.wait_max)
             .await

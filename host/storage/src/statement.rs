@@ -43,6 +43,17 @@ impl Statement {
         }
     }
 
+    /// The same for PostgreSQL, of whose texts none has the character U+0000. No row can be found by such a text: it becomes
+    /// null, to which nothing is equal, and which a column that must not be null refuses.
+    pub(crate) fn for_postgres(mut self) -> Self {
+        for parameter in &mut self.parameters {
+            if matches!(parameter, Parameter::Text(Some(text)) if text.contains('\0')) {
+                *parameter = Parameter::Text(None);
+            }
+        }
+        self
+    }
+
     /// The same in the words of sqlx.
     pub(crate) fn into_query<E>(self) -> Query<'static, E, E::Arguments>
     where

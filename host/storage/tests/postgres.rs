@@ -190,6 +190,18 @@ async fn connections_that_the_server_cut_are_replaced() {
 }
 
 #[tokio::test]
+async fn a_text_that_postgresql_can_not_hold_finds_nothing_and_hides_nothing() {
+    let fixture = Fixture::new().await;
+    let id = fixture.append("/a", "value", 1).await;
+    assert!(fixture.all("/a\0").await.is_empty());
+    let names = ["/a\0", "/a"].map(LookupName::new);
+    let found = fixture.credentials.newest_by_names(&names).await.unwrap();
+    assert_eq!(found.iter().map(|one| one.id).collect::<Vec<_>>(), [id]);
+    let deleted = fixture.credentials.delete(&LookupName::new("/a\0")).await;
+    assert_eq!(deleted.unwrap(), None);
+}
+
+#[tokio::test]
 async fn a_search_finds_names_whose_parts_are_all_punctuation() {
     let fixture = Fixture::new().await;
     for name in ["/a-_./b", "/a-./b", "/x(y", "/xzy"] {

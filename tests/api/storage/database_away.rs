@@ -10,7 +10,7 @@ async fn while_the_database_is_away_requests_are_answered_503_and_then_as_before
         return;
     };
     let url = postgres.new_database();
-    let storage = format!("url = \"{url}\"\nwait_seconds_max = 1");
+    let storage = format!("url = \"{url}\"");
     let server = Server::start_with(&Options::default().storage(&storage)).await;
     let value = |name: &str| json!({"name": name, "type": "value", "value": "v"});
     let set = server

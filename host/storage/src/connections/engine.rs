@@ -7,6 +7,7 @@ use sqlx::{
     postgres::PgConnectOptions, sqlite::SqliteConnectOptions,
 };
 
+use super::doubt::Doubt;
 use crate::{row::Row, statement::Statement};
 
 /// Which database it is.
@@ -24,6 +25,8 @@ pub(crate) enum Target {
         options: Box<PgConnectOptions>,
         /// How long a statement may take before its server counts as gone.
         wait_max: Duration,
+        /// Shared by all pools of connections to the server.
+        doubt: Doubt,
     },
     Sqlite(Box<SqliteConnectOptions>),
 }
@@ -61,9 +64,26 @@ impl Target {
         }
     }
 
+    /// After a connection was found dead.
+    pub(super) fn doubt(&self) {
+        if let Self::Postgres { doubt, .. } = self {
+            doubt.cast();
+        }
+    }
+
+    /// Whether a connection must be asked for a sign of life that was last used so long ago. One to a file needs none.
+    pub(super) fn is_doubted(&self, last_used: Duration) -> bool {
+        match self {
+            Self::Postgres { doubt, .. } => doubt.concerns(last_used),
+            Self::Sqlite(_) => false,
+        }
+    }
+
     pub(super) async fn connect(&self) -> Result<Connection, sqlx::Error> {
         Ok(match self {
-            Self::Postgres { options, wait_max } => Connection::Postgres {
+            Self::Postgres {
+                options, wait_max, ..
+            } => Connection::Postgres {
                 connection: options.connect().await?,
                 wait_max: *wait_max,
             },
@@ -116,7 +136,7 @@ impl Connection {
         }
     }
 
-    /// Asks for a sign of life. A file needs none.
+    /// Asks for a sign of life.
     pub(super) async fn ping(&mut self) -> Result<(), sqlx::Error> {
         match self {
             Self::Postgres { connection, .. } => connection.ping().await,
@@ -164,8 +184,8 @@ impl Executor<'_> {
                 connection,
                 wait_max,
             } => {
-                let rows = statement.into_query::<Postgres>().fetch_all(connection);
-                let rows = within(wait_max, rows).await?;
+                let query = statement.for_postgres().into_query::<Postgres>();
+                let rows = within(wait_max, query.fetch_all(connection)).await?;
                 Ok(rows.into_iter().map(Row::Postgres).collect())
             }
             Self::Sqlite(connection) => {
@@ -184,10 +204,9 @@ impl Executor<'_> {
                 connection,
                 wait_max,
             } => {
-                let row = statement
-                    .into_query::<Postgres>()
-                    .fetch_optional(connection);
-                Ok(within(wait_max, row).await?.map(Row::Postgres))
+                let query = statement.for_postgres().into_query::<Postgres>();
+                let row = within(wait_max, query.fetch_optional(connection));
+                Ok(row.await?.map(Row::Postgres))
             }
             Self::Sqlite(connection) => {
                 let row = statement.into_query::<Sqlite>().fetch_optional(connection);
@@ -203,8 +222,9 @@ impl Executor<'_> {
                 connection,
                 wait_max,
             } => {
-                let done = statement.into_query::<Postgres>().execute(connection);
-                Ok(within(wait_max, done).await?.rows_affected())
+                let query = statement.for_postgres().into_query::<Postgres>();
+                let done = within(wait_max, query.execute(connection));
+                Ok(done.await?.rows_affected())
             }
             Self::Sqlite(connection) => {
                 let done = statement.into_query::<Sqlite>().execute(connection);

@@ -3,8 +3,9 @@
 //! This stands in for sqlx's own pool, which asks each connection for a sign of life when it comes back: as a connection to
 //! SQLite is a thread, that is a second hand-over between threads for each query, and the larger part of what a short read
 //! costs. Here only those are asked whose last user did not see the end of what it began, and, of those to a server, those
-//! that nobody has used for a while.
+//! that nobody has used for a while, or since another one was found dead.
 
+mod doubt;
 mod engine;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ use deadpool::{
 };
 use keywright_core::ports::RepositoryFailure;
 
+pub(crate) use doubt::Doubt;
 use engine::{Connection, Transaction};
 pub(crate) use engine::{Engine, Target};
 
@@ -284,18 +286,21 @@ impl Manager for Opener {
     type Error = sqlx::Error;
 
     async fn create(&self) -> Result<Opened, sqlx::Error> {
+        let connected = self.target.connect().await;
         Ok(Opened {
-            connection: self.target.connect().await?,
+            connection: connected.inspect_err(|_| self.target.doubt())?,
             is_settled: true,
         })
     }
 
     async fn recycle(&self, opened: &mut Opened, metrics: &Metrics) -> RecycleResult<sqlx::Error> {
         if !opened.is_settled {
-            opened.connection.settle().await?;
+            let settled = opened.connection.settle().await;
+            settled.inspect_err(|_| self.target.doubt())?;
             opened.is_settled = true;
-        } else if metrics.last_used() > TRUSTED_IDLE_MAX {
-            opened.connection.ping().await?;
+        } else if self.target.is_doubted(metrics.last_used()) {
+            let answered = opened.connection.ping().await;
+            answered.inspect_err(|_| self.target.doubt())?;
         }
         Ok(())
     }
@@ -320,9 +325,6 @@ fn random_part_of(pause_max: Duration) -> Duration {
 
 /// How long a connection is waited for whose last user went away, before another is opened in its place.
 const UNSETTLED_WAIT_MAX: Duration = Duration::from_millis(500);
-
-/// How long a connection may have been idle that is not asked for a sign of life.
-const TRUSTED_IDLE_MAX: Duration = Duration::from_secs(1);
 
 /// The longest pause before a transaction is done again, at first, and after it was in vain several times.
 const RETRY_PAUSE_FIRST: Duration = Duration::from_millis(2);
