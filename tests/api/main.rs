@@ -23,3 +23,4 @@ mod operations;
 mod permissions;
 mod regenerate;
 mod set;
+mod storage;

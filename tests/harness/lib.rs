@@ -30,6 +30,7 @@ mod program;
 mod raw_connection;
 mod scrape;
 mod server;
+mod storage;
 mod watched;
 
 pub use answer::Answer;

@@ -1,8 +1,8 @@
 //! How a test's server is configured.
 
-use std::fmt::Write;
+use std::{fmt::Write, path::Path};
 
-use crate::{component, key_file, workspace};
+use crate::{component, key_file, storage, workspace};
 
 /// How a test's server is configured: as the development server, with what a test adds.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +24,7 @@ pub struct Options {
     is_watched: bool,
     authentication_settings: String,
     without_tokens: bool,
+    storage: Option<String>,
 }
 
 impl Options {
@@ -93,6 +94,12 @@ impl Options {
         self
     }
 
+    /// Another storage than the one that all tests have: the lines of its section.
+    pub fn storage(mut self, lines: &str) -> Self {
+        self.storage = Some(lines.to_owned());
+        self
+    }
+
     /// No resolver, so that a test can bring its own by [`Options::extra`].
     pub fn without_resolver(mut self) -> Self {
         self.without_resolver = true;
@@ -119,8 +126,8 @@ impl Options {
         self.environment.iter()
     }
 
-    /// The configuration for a server on this port of the loopback address.
-    pub(crate) fn configuration(&self, port: u16) -> String {
+    /// The configuration for a server in this folder, on this port of the loopback address.
+    pub(crate) fn configuration(&self, directory: &Path, port: u16) -> String {
         let key = |name| key_file(name).display().to_string();
         let mut text = format!(
             r#"
@@ -132,7 +139,7 @@ certificate = "{certificate}"
 private_key = "{private_key}"
 {tls_settings}
 [storage]
-file = "keywright.db"
+{storage}
 
 {encryption}
 {authentication}
@@ -156,6 +163,10 @@ format = "json"
             tls_settings = self.tls_settings,
             certificate = key("server.pem"),
             private_key = key("server-key.pem"),
+            storage = self
+                .storage
+                .clone()
+                .unwrap_or_else(|| storage::settings(directory)),
             encryption = self.encryption_keys(),
             authentication = self.authentication(port),
             audit = self.audit.as_deref().unwrap_or(AUDIT),

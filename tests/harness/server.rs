@@ -13,7 +13,7 @@ use reqwest::{Certificate, Client, ClientBuilder, Identity, Method, RequestBuild
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{Answer, Caller, Options, key_file, mint::Mint};
+use crate::{Answer, Caller, Options, key_file, mint::Mint, storage};
 
 /// A server that runs until it is dropped.
 pub struct Server {
@@ -271,12 +271,13 @@ const READY_POLLS_MAX: usize = 12_000;
 
 fn spawn(directory: &Path, options: &Options, port: u16) -> Child {
     let configuration = directory.join("keywright.toml");
-    fs::write(&configuration, options.configuration(port)).unwrap();
+    fs::write(&configuration, options.configuration(directory, port)).unwrap();
     let log = File::create(directory.join("log")).unwrap();
     Command::new(server_program())
         .args(["serve", "--config"])
         .arg(configuration)
         .env_remove("KEYWRIGHT_LOG")
+        .env_remove(storage::VARIABLE)
         .envs(options.variables().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stdout(log.try_clone().unwrap())

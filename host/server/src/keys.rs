@@ -7,7 +7,7 @@ use keywright_crypto::{
     ConfiguredKey, KeyDerivation, KeyRecord, KeyRing, KeySource, PASSWORD_ITERATIONS_MIN,
     PasswordDerivation,
 };
-use keywright_storage::{EncryptionKeyRow, SqliteDatabase};
+use keywright_storage::{Database, EncryptionKeyRow};
 
 use crate::{
     config::{EncryptionConfig, KeyConfig, KeyProvider},
@@ -17,7 +17,7 @@ use crate::{
 /// Recognises the configured keys, and stores the record of an active one that is new.
 pub(crate) async fn unlock(
     config: &EncryptionConfig,
-    database: &SqliteDatabase,
+    database: &Database,
     identifiers: &dyn Identifiers,
     now: DateTime<Utc>,
 ) -> Result<KeyRing, StartRefused> {

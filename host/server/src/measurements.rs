@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use keywright_api::Measurements;
 use keywright_runtime::PluginLanes;
-use keywright_storage::{PoolOccupancy, SqliteDatabase};
+use keywright_storage::{Database, PoolOccupancy};
 use metrics::{describe_gauge, gauge};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
@@ -62,7 +62,7 @@ impl Recorder {
     pub(crate) fn page(
         self,
         lanes: PluginLanes,
-        database: SqliteDatabase,
+        database: Database,
         stored: StoredCounts,
     ) -> MeasurementsPage {
         let handle = self.handle.clone();
@@ -86,7 +86,7 @@ impl Recorder {
 pub(crate) struct MeasurementsPage {
     handle: PrometheusHandle,
     lanes: PluginLanes,
-    database: SqliteDatabase,
+    database: Database,
     stored: StoredCounts,
 }
 

@@ -21,7 +21,7 @@ use keywright_core::{
 };
 use keywright_crypto::{KeyRing, X509Certificates};
 use keywright_runtime::{Runtime, RuntimeConfig, SystemRandom};
-use keywright_storage::{SqliteDatabase, SqliteOptions};
+use keywright_storage::Database;
 use uuid::Uuid;
 
 use crate::{
@@ -48,7 +48,7 @@ pub(crate) struct Served {
     /// The audit trail, to be opened anew after its file was moved away, and to be closed at the end.
     pub(crate) audit: Option<Arc<AuditTrail>>,
     /// The database, to be closed at the end.
-    pub(crate) database: SqliteDatabase,
+    pub(crate) database: Database,
 }
 
 /// Makes a server of a configuration.
@@ -136,9 +136,6 @@ fn announcement(config: &Config, is_development: bool) -> Option<Announcement> {
 /// What the key that authenticates compiled plugins is derived for.
 const PLUGIN_CACHE_LABEL: &str = "compiled plugins";
 
-/// How long a request waits for the database before it is answered with 503.
-const DATABASE_WAIT_MAX: Duration = Duration::from_secs(10);
-
 fn information(config: &Config) -> Information {
     Information {
         identity_provider_url: config.authentication.url.clone().unwrap_or_default(),
@@ -157,13 +154,8 @@ fn management_router(credentials: &Credentials, page: MeasurementsPage) -> Route
 async fn open_database(
     config: &Config,
     identifiers: Arc<dyn Identifiers>,
-) -> Result<SqliteDatabase, StartRefused> {
-    let options = SqliteOptions {
-        path: config.storage.file.clone(),
-        readers_max: config.storage.readers_max,
-        wait_max: DATABASE_WAIT_MAX,
-    };
-    SqliteDatabase::open(&options, identifiers)
+) -> Result<Database, StartRefused> {
+    Database::open(&config.storage.options()?, identifiers)
         .await
         .map_err(|cause| StartRefused::while_doing("opening the database", cause))
 }
@@ -171,7 +163,7 @@ async fn open_database(
 /// Adds the configured permissions to those that are stored, and makes of them what decides.
 async fn authorization(
     config: &AuthorizationConfig,
-    database: &SqliteDatabase,
+    database: &Database,
 ) -> Result<Authorization, StartRefused> {
     let permissions = database.permissions();
     permissions
@@ -186,7 +178,7 @@ async fn authorization(
     Ok(Authorization::new(Arc::new(permissions), config.enforced))
 }
 
-fn permissions(database: &SqliteDatabase, authorization: Authorization) -> Permissions {
+fn permissions(database: &Database, authorization: Authorization) -> Permissions {
     Permissions {
         repository: Arc::new(database.permissions()),
         credentials: Arc::new(database.credentials()),

@@ -1,42 +1,30 @@
-//! Opening a SQLite database.
+//! A database that is open and up to date, whichever engine it has.
 
-use std::{
-    fs::OpenOptions,
-    io,
-    os::unix::fs::OpenOptionsExt,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{io, path::PathBuf, sync::Arc};
 
 use keywright_core::ports::Identifiers;
-use sqlx::{
-    ConnectOptions,
-    migrate::Migrator,
-    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
-};
 
 use crate::{
-    SqliteCredentialRepository, SqliteEncryptionKeyRepository, SqlitePermissionRepository,
+    SqlCredentialRepository, SqlEncryptionKeyRepository, SqlPermissionRepository,
     connections::{Connections, PoolOccupancy},
+    postgres::{self, PostgresOptions},
+    sqlite::{self, SqliteOptions},
 };
 
-/// A SQLite database that is open and up to date.
+/// A database that is open and up to date.
 #[derive(Clone)]
-pub struct SqliteDatabase {
+pub struct Database {
     pools: Pools,
     identifiers: Arc<dyn Identifiers>,
 }
 
 /// Where a database is, and how it is used.
 #[derive(Clone, Debug)]
-pub struct SqliteOptions {
-    /// The file. It is created when it is absent; its folder must exist.
-    pub path: PathBuf,
-    /// The most connections that read at the same time. Each has a thread and a cache of 2 MiB.
-    pub readers_max: u32,
-    /// How long a request waits, both for a free connection and for a lock that another process holds.
-    pub wait_max: Duration,
+pub enum DatabaseOptions {
+    /// On a server of PostgreSQL.
+    Postgres(PostgresOptions),
+    /// In a file.
+    Sqlite(SqliteOptions),
 }
 
 /// How many connections to a database there are at a moment.
@@ -44,7 +32,7 @@ pub struct SqliteOptions {
 pub struct DatabaseOccupancy {
     /// Those that read.
     pub readers: PoolOccupancy,
-    /// The one that writes.
+    /// Those that write; one to SQLite.
     pub writer: PoolOccupancy,
 }
 
@@ -69,68 +57,74 @@ pub enum DatabaseUnusable {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The URL holds a password, which would end up where URLs do: in process lists, configurations and logs.
+    #[error("the database's URL must not hold a password")]
+    PasswordInUrl,
     /// The schema can't be brought up to date, or is newer than this server.
-    #[error("the schema of the database {} can't be brought up to date", .path.display())]
+    #[error("the schema of the database {database} can't be brought up to date")]
     SchemaNotMigrated {
-        /// The file.
-        path: PathBuf,
+        /// The file, or the name of the database and its server.
+        database: String,
+        /// The cause.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The server of the database does not answer, or refuses.
+    #[error("the database {database} can't be reached")]
+    ServerNotReached {
+        /// The name of the database and its server.
+        database: String,
+        /// The cause.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The URL is none of a database of PostgreSQL.
+    #[error("the database's URL is not understood")]
+    UrlMalformed {
         /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
-impl SqliteDatabase {
-    /// Opens the database, creates it when it is absent, readable by its owner alone, and brings its schema up to date.
+impl Database {
+    /// Opens the database and brings its schema up to date. A file is created when it is absent, readable by its owner
+    /// alone.
     ///
     /// `identifiers` gives new credentials their ids.
     ///
     /// # Errors
-    /// When the file can't be used, or its schema can't be brought up to date.
+    /// When the database can't be reached or used, or its schema can't be brought up to date.
     pub async fn open(
-        options: &SqliteOptions,
+        options: &DatabaseOptions,
         identifiers: Arc<dyn Identifiers>,
     ) -> Result<Self, DatabaseUnusable> {
-        let path = &options.path;
-        create_private(path).map_err(|source| DatabaseUnusable::FileNotCreated {
-            path: path.clone(),
-            source,
-        })?;
-        let pools =
-            Pools::open(options)
-                .await
-                .map_err(|source| DatabaseUnusable::FileNotOpened {
-                    path: path.clone(),
-                    source: Box::new(source),
-                })?;
-        migrate(&pools.writer)
-            .await
-            .map_err(|source| DatabaseUnusable::SchemaNotMigrated {
-                path: path.clone(),
-                source,
-            })?;
+        let pools = match options {
+            DatabaseOptions::Postgres(options) => postgres::open(options).await?,
+            DatabaseOptions::Sqlite(options) => sqlite::open(options).await?,
+        };
         Ok(Self { pools, identifiers })
     }
 
     /// The credentials in it.
     #[must_use]
-    pub fn credentials(&self) -> SqliteCredentialRepository {
-        SqliteCredentialRepository::new(self.pools.clone(), Arc::clone(&self.identifiers))
+    pub fn credentials(&self) -> SqlCredentialRepository {
+        SqlCredentialRepository::new(self.pools.clone(), Arc::clone(&self.identifiers))
     }
 
     /// The records of its encryption keys.
     #[must_use]
-    pub fn encryption_keys(&self) -> SqliteEncryptionKeyRepository {
-        SqliteEncryptionKeyRepository::new(self.pools.clone())
+    pub fn encryption_keys(&self) -> SqlEncryptionKeyRepository {
+        SqlEncryptionKeyRepository::new(self.pools.clone())
     }
 
     /// The permissions in it.
     #[must_use]
-    pub fn permissions(&self) -> SqlitePermissionRepository {
-        SqlitePermissionRepository::new(self.pools.clone(), Arc::clone(&self.identifiers))
+    pub fn permissions(&self) -> SqlPermissionRepository {
+        SqlPermissionRepository::new(self.pools.clone(), Arc::clone(&self.identifiers))
     }
 
-    /// How many connections there are at this moment: those that read, and the one that writes.
+    /// How many connections there are at this moment: those that read, and those that write.
     #[must_use]
     pub fn occupancy(&self) -> DatabaseOccupancy {
         DatabaseOccupancy {
@@ -144,69 +138,16 @@ impl SqliteDatabase {
         &self.pools
     }
 
-    /// Waits for what is running, and closes the file.
+    /// Waits for what is running, and closes the connections.
     pub async fn close(&self) {
         self.pools.reader.close().await;
         self.pools.writer.close().await;
     }
 }
 
-/// The one connection that writes, and those that read.
+/// The connections that write, and those that read.
 #[derive(Clone)]
 pub(crate) struct Pools {
     pub(crate) writer: Connections,
     pub(crate) reader: Connections,
 }
-
-impl Pools {
-    async fn open(options: &SqliteOptions) -> Result<Self, sqlx::Error> {
-        let connection = SqliteConnectOptions::new()
-            .filename(&options.path)
-            .busy_timeout(options.wait_max)
-            .pragma("temp_store", "memory")
-            .disable_statement_logging();
-        let writer = connection
-            .clone()
-            .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(SqliteSynchronous::Full)
-            .foreign_keys(true)
-            .pragma("secure_delete", "on")
-            .pragma("journal_size_limit", JOURNAL_BYTES_KEPT_MAX.to_string());
-        Ok(Self {
-            writer: Connections::open(writer, 1, options.wait_max).await?,
-            reader: Connections::open(
-                connection.read_only(true),
-                options.readers_max,
-                options.wait_max,
-            )
-            .await?,
-        })
-    }
-}
-
-async fn migrate(writer: &Connections) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let mut connection = writer.lend().await?;
-    let migrated = MIGRATIONS.run(connection.unsettled()).await;
-    connection.settled(Ok(()))?;
-    Ok(migrated?)
-}
-
-/// Creates the file, if it is absent, with access for its owner alone. SQLite gives its journals the same mode.
-fn create_private(path: &Path) -> io::Result<()> {
-    match OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(MODE_PRIVATE)
-        .open(path)
-    {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        created => created.map(drop),
-    }
-}
-
-static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations/sqlite");
-
-const MODE_PRIVATE: u32 = 0o600;
-
-/// How much of the write-ahead log is kept on disk after a checkpoint, in bytes.
-const JOURNAL_BYTES_KEPT_MAX: u32 = 64 * 1024 * 1024;

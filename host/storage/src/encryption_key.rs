@@ -3,17 +3,17 @@
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use keywright_core::ports::{EncryptionKeyRepository, RepositoryFailure};
-use sqlx::sqlite::SqliteRow;
 use uuid::Uuid;
 
 use crate::{
     database::Pools,
-    failure::{column, count},
+    row::{Row, column, count, small},
+    statement::statement,
 };
 
-/// The records of encryption keys in SQLite.
+/// The records of encryption keys in a database.
 #[derive(Clone)]
-pub struct SqliteEncryptionKeyRepository {
+pub struct SqlEncryptionKeyRepository {
     pools: Pools,
 }
 
@@ -34,7 +34,7 @@ pub struct EncryptionKeyRow {
     pub created_at: DateTime<Utc>,
 }
 
-impl SqliteEncryptionKeyRepository {
+impl SqlEncryptionKeyRepository {
     pub(crate) fn new(pools: Pools) -> Self {
         Self { pools }
     }
@@ -46,7 +46,7 @@ impl SqliteEncryptionKeyRepository {
     pub async fn all(&self) -> Result<Vec<EncryptionKeyRow>, RepositoryFailure> {
         self.pools
             .reader
-            .fetch_all(sqlx::query(statements::ALL_KEYS))
+            .fetch_all(statement(statements::ALL_KEYS))
             .await?
             .iter()
             .map(key_of)
@@ -59,13 +59,13 @@ impl SqliteEncryptionKeyRepository {
     /// When the database can't answer; then nothing was written.
     pub async fn add(&self, key: &EncryptionKeyRow) -> Result<(), RepositoryFailure> {
         let (salt, iterations) = key.derivation.clone().unzip();
-        let query = sqlx::query(statements::INSERT_KEY)
+        let query = statement(statements::INSERT_KEY)
             .bind(key.id)
-            .bind(&key.provider)
+            .bind(key.provider.as_str())
             .bind(salt)
             .bind(iterations.map(i64::from))
-            .bind(&key.canary_nonce)
-            .bind(&key.canary_ciphertext)
+            .bind(key.canary_nonce.as_slice())
+            .bind(key.canary_ciphertext.as_slice())
             .bind(key.created_at.timestamp_millis());
         self.pools.writer.execute(query).await.map(drop)
     }
@@ -77,7 +77,7 @@ impl SqliteEncryptionKeyRepository {
     pub async fn in_use(&self) -> Result<Vec<Uuid>, RepositoryFailure> {
         self.pools
             .reader
-            .fetch_all(sqlx::query(statements::KEYS_IN_USE))
+            .fetch_all(statement(statements::KEYS_IN_USE))
             .await?
             .iter()
             .map(|row| column!(row, "encryption_key", "id"))
@@ -86,11 +86,11 @@ impl SqliteEncryptionKeyRepository {
 }
 
 #[async_trait]
-impl EncryptionKeyRepository for SqliteEncryptionKeyRepository {
+impl EncryptionKeyRepository for SqlEncryptionKeyRepository {
     async fn versions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryFailure> {
         self.pools
             .reader
-            .fetch_all(sqlx::query(statements::VERSIONS_BY_KEY))
+            .fetch_all(statement(statements::VERSIONS_BY_KEY))
             .await?
             .iter()
             .map(|row| {
@@ -101,9 +101,12 @@ impl EncryptionKeyRepository for SqliteEncryptionKeyRepository {
     }
 }
 
-fn key_of(row: &SqliteRow) -> Result<EncryptionKeyRow, RepositoryFailure> {
+fn key_of(row: &Row) -> Result<EncryptionKeyRow, RepositoryFailure> {
     let salt: Option<Vec<u8>> = column!(row, "encryption_key", "salt")?;
-    let iterations: Option<u32> = column!(row, "encryption_key", "iterations")?;
+    let iterations: Option<i64> = column!(row, "encryption_key", "iterations")?;
+    let iterations = iterations
+        .map(|number| small(number, "encryption_key.iterations"))
+        .transpose()?;
     let created_at: i64 = column!(row, "encryption_key", "created_at")?;
     Ok(EncryptionKeyRow {
         id: column!(row, "encryption_key", "id")?,
@@ -128,9 +131,11 @@ pub(crate) mod statements {
             (id, provider, salt, iterations, canary_nonce, canary_ciphertext, created_at)
         values ($1, $2, $3, $4, $5, $6, $7)";
 
+    /// Not with `exists`, which PostgreSQL may turn into a join that reads the index of all versions.
     pub(crate) const KEYS_IN_USE: &str = "
-        select k.id from encryption_key k
-        where exists (select 1 from credential_version v where v.encryption_key_id = k.id)";
+        select k.id from encryption_key k where (
+            select v.encryption_key_id from credential_version v where v.encryption_key_id = k.id limit 1
+        ) is not null";
 
     pub(crate) const VERSIONS_BY_KEY: &str = "
         select k.id, (

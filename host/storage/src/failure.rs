@@ -1,13 +1,15 @@
 //! What the database's errors mean to the domain.
 
 use keywright_core::ports::RepositoryFailure;
+use sqlx::{error::DatabaseError, postgres::PgDatabaseError};
 
-/// The result codes of SQLite after which it may answer later: busy, locked, out of memory, read-only, I/O error, disk full,
-/// can't open, locking protocol.
-const SQLITE_UNAVAILABLE: [i32; 8] = [5, 6, 7, 8, 10, 13, 14, 15];
-
-/// An extended result code of SQLite has the primary one in its lowest byte.
-const SQLITE_PRIMARY_CODE_MASK: i32 = 0xff;
+/// An index that allows a value once, by what each engine calls it in its errors.
+pub(crate) struct UniqueIndex {
+    /// The name of the index, or of the constraint that made it.
+    pub(crate) postgres: &'static str,
+    /// The table and the columns.
+    pub(crate) sqlite: &'static str,
+}
 
 /// Translates an error of sqlx.
 pub(crate) fn repository_failure(error: sqlx::Error) -> RepositoryFailure {
@@ -18,33 +20,86 @@ pub(crate) fn repository_failure(error: sqlx::Error) -> RepositoryFailure {
     }
 }
 
-fn is_unavailable(error: &sqlx::Error) -> bool {
+/// Whether the database may answer later.
+pub(crate) fn is_unavailable(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_)
         | sqlx::Error::PoolClosed
         | sqlx::Error::PoolTimedOut
+        | sqlx::Error::Protocol(_)
+        | sqlx::Error::Tls(_)
         | sqlx::Error::WorkerCrashed => true,
-        sqlx::Error::Database(error) => error
-            .code()
-            .and_then(|code| code.parse::<i32>().ok())
-            .is_some_and(|code| SQLITE_UNAVAILABLE.contains(&(code & SQLITE_PRIMARY_CODE_MASK))),
+        sqlx::Error::Database(error) => match postgres_code(error.as_ref()) {
+            Some(code) => POSTGRES_UNAVAILABLE
+                .iter()
+                .any(|unavailable| code.starts_with(unavailable)),
+            None => {
+                sqlite_code(error.as_ref()).is_some_and(|code| SQLITE_UNAVAILABLE.contains(&code))
+            }
+        },
         _ => false,
     }
 }
 
-/// Reads a column by its name; what can't be read is an inconsistency that names table and column.
-macro_rules! column {
-    ($row:expr, $table:literal, $name:literal) => {
-        sqlx::Row::try_get($row, $name).map_err(|_| {
-            keywright_core::ports::RepositoryFailure::Inconsistent(concat!($table, ".", $name))
-        })
-    };
+/// Whether a transaction came to nothing because of another one, so that it is to be done again from its beginning.
+pub(crate) fn is_conflict(failure: &RepositoryFailure) -> bool {
+    database_error(failure).is_some_and(|error| {
+        postgres_code(error).is_some_and(|code| POSTGRES_CONFLICTS.contains(&code))
+            || is_refused_by(error, &CREDENTIAL_NAME)
+    })
 }
-pub(crate) use column;
 
-/// What the database counted, which is never below zero.
-pub(crate) fn count(counted: i64) -> u64 {
-    u64::try_from(counted).unwrap_or_default()
+/// Whether a unique index refused a row.
+pub(crate) fn is_refused(failure: &RepositoryFailure, index: &UniqueIndex) -> bool {
+    database_error(failure).is_some_and(|error| is_refused_by(error, index))
+}
+
+/// Another writer of a new name came first. SQLite has one writer at a time, which looks before it inserts.
+const CREDENTIAL_NAME: UniqueIndex = UniqueIndex {
+    postgres: "credential_name_folded_key",
+    sqlite: "credential.name_folded",
+};
+
+/// The codes of PostgreSQL, or the classes of codes, after which it may answer later: connection exception, read-only
+/// transaction (a server that became a standby), invalid authorization (a password that is being changed), transaction
+/// rollback, insufficient resources, lock not available, shutting down or starting, system error.
+const POSTGRES_UNAVAILABLE: [&str; 8] = ["08", "25006", "28", "40", "53", "55P03", "57", "58"];
+
+/// Serialization failure, deadlock.
+const POSTGRES_CONFLICTS: [&str; 2] = ["40001", "40P01"];
+
+/// The result codes of SQLite after which it may answer later: busy, locked, out of memory, read-only, I/O error, disk full,
+/// can't open, locking protocol.
+const SQLITE_UNAVAILABLE: [i32; 8] = [5, 6, 7, 8, 10, 13, 14, 15];
+
+/// An extended result code of SQLite has the primary one in its lowest byte.
+const SQLITE_PRIMARY_CODE_MASK: i32 = 0xff;
+
+fn database_error(failure: &RepositoryFailure) -> Option<&dyn DatabaseError> {
+    match failure {
+        RepositoryFailure::Query(cause) | RepositoryFailure::Unavailable(cause) => {
+            cause.downcast_ref::<sqlx::Error>()?.as_database_error()
+        }
+        RepositoryFailure::Inconsistent(_) => None,
+    }
+}
+
+fn is_refused_by(error: &dyn DatabaseError, index: &UniqueIndex) -> bool {
+    error.is_unique_violation()
+        && match error.try_downcast_ref::<PgDatabaseError>() {
+            Some(error) => error.constraint() == Some(index.postgres),
+            None => error.message().ends_with(index.sqlite),
+        }
+}
+
+fn postgres_code(error: &dyn DatabaseError) -> Option<&str> {
+    let error = error.try_downcast_ref::<PgDatabaseError>()?;
+    Some(error.code())
+}
+
+fn sqlite_code(error: &dyn DatabaseError) -> Option<i32> {
+    let code: i32 = error.code()?.parse().ok()?;
+    Some(code & SQLITE_PRIMARY_CODE_MASK)
 }
 
 #[cfg(test)]

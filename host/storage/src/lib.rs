@@ -1,14 +1,18 @@
 //! Credentials in a SQL database. The only crate with sqlx.
 //!
-//! [`SqliteDatabase`] opens a file, brings its schema up to date and hands out repositories, one for each noun. Each noun has
-//! a module of its own, with its SQL in one place: `credential/statements.rs` beside `credential/find.rs`. The SQL keeps to
-//! what both SQLite and PostgreSQL take; what only one of them can do stands apart under the engine's name.
+//! [`Database`] opens a file of SQLite or a database of PostgreSQL, brings its schema up to date and hands out repositories,
+//! one for each noun. Each noun has a module of its own, with its SQL in one place: `credential/statements.rs` beside
+//! `credential/find.rs`. The SQL keeps to what both engines take, and repositories to `Statement` and `Row`;
+//! what only one of them can do stands apart under the engine's name. Which engine it is, `connections/engine.rs` knows, and
+//! nothing above it but the search by a part of a name.
 //!
 //! To add a query: write it as a constant among the statements of its noun, add it to the list that the query-plan test
 //! walks, and give the repository a method that runs it once, however many rows it returns.
 //!
-//! Writes go through one connection, so that writers wait for each other in memory and not for a lock in the file. Reads go
-//! through a pool and never wait for a writer.
+//! Reads are one statement each, go through a pool and never wait for a writer. Writes are transactions of which each has the
+//! outcome that it would have alone. To SQLite they go through one connection, so that writers wait for each other in memory
+//! and not for a lock in the file. In PostgreSQL, where many servers write, they are serializable: what can't be is refused by
+//! the database, and `Connections::retry` does it again.
 
 mod connections;
 mod credential;
@@ -16,11 +20,17 @@ mod database;
 mod encryption_key;
 mod failure;
 mod permission;
+mod postgres;
 #[cfg(test)]
 mod query_plan;
+mod row;
+mod sqlite;
+mod statement;
 
 pub use connections::PoolOccupancy;
-pub use credential::SqliteCredentialRepository;
-pub use database::{DatabaseOccupancy, DatabaseUnusable, SqliteDatabase, SqliteOptions};
-pub use encryption_key::{EncryptionKeyRow, SqliteEncryptionKeyRepository};
-pub use permission::SqlitePermissionRepository;
+pub use credential::SqlCredentialRepository;
+pub use database::{Database, DatabaseOccupancy, DatabaseOptions, DatabaseUnusable};
+pub use encryption_key::{EncryptionKeyRow, SqlEncryptionKeyRepository};
+pub use permission::SqlPermissionRepository;
+pub use postgres::PostgresOptions;
+pub use sqlite::SqliteOptions;

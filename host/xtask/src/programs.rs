@@ -1,6 +1,6 @@
 //! Other programs that tests let judge what the server makes.
 
-use std::process::Command;
+use std::{path::PathBuf, process::Command};
 
 /// Installs the programs that are missing, where that can be done: on Debian, as root. Where it can't, the tests that need
 /// them say that they are skipped.
@@ -22,10 +22,24 @@ pub(crate) fn ensure() {
 }
 
 /// Each program, with Debian's package of it.
-const PROGRAMS: [(&str, &str); 2] = [("openssl", "openssl"), ("ssh-keygen", "openssh-client")];
+const PROGRAMS: [(&str, &str); 3] = [
+    ("openssl", "openssl"),
+    ("postgres", "postgresql"),
+    ("ssh-keygen", "openssh-client"),
+];
 
 fn is_installed(program: &str) -> bool {
-    std::env::var_os("PATH").is_some_and(|path| {
-        std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
-    })
+    let on_path = std::env::var_os("PATH");
+    let on_path = on_path.iter().flat_map(std::env::split_paths);
+    on_path
+        .chain(versioned_folders())
+        .any(|folder| folder.join(program).is_file())
+}
+
+/// Where Debian puts the programs of PostgreSQL, of which several versions may be there.
+fn versioned_folders() -> impl Iterator<Item = PathBuf> {
+    let versions = std::fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten();
+    versions.filter_map(|version| Some(version.ok()?.path().join("bin")))
 }

@@ -17,6 +17,20 @@ pub(crate) fn test(arguments: &[String]) -> Result<(), StepFailed> {
             .args(["test", "--locked", "--workspace", "--no-fail-fast"])
             .args(arguments),
     )?;
+    // The same cases once more, with another database behind the server.
+    step::run(
+        step::cargo()
+            .args([
+                "test",
+                "--locked",
+                "--workspace",
+                "--no-fail-fast",
+                "--test",
+                "api",
+            ])
+            .args(arguments)
+            .env("KEYWRIGHT_TEST_STORAGE", "postgres"),
+    )?;
     step::run(step::cargo().args(["test", "--locked", "--manifest-path", EXAMPLE_MANIFEST]))
 }
 

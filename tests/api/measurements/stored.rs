@@ -65,7 +65,8 @@ async fn certificates_count_by_the_days_they_have_left_and_versions_by_their_key
 async fn connections_to_the_database_are_within_their_limits() {
     let options = Options::default()
         .watched()
-        .environment("KEYWRIGHT_STORAGE__READERS_MAX", "3");
+        .environment("KEYWRIGHT_STORAGE__READERS_MAX", "3")
+        .environment("KEYWRIGHT_STORAGE__WRITERS_MAX", "1");
     let server = Server::start_with(&options).await;
     given::set_value(&server, "/a", "v").await;
     let scrape = server.scrape().await;

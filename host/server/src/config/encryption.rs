@@ -80,9 +80,7 @@ impl SecretSource<'_> {
             Self::File(path) => {
                 let text = fs::read_to_string(path)
                     .map(Zeroizing::new)
-                    .map_err(|cause| {
-                        StartRefused::file("reading the encryption key", path, cause)
-                    })?;
+                    .map_err(|cause| StartRefused::file("reading a secret", path, cause))?;
                 Ok(Secret::new(text.trim_end_matches(['\r', '\n']).to_owned()))
             }
         }

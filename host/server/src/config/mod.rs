@@ -12,6 +12,7 @@ mod identity;
 mod management;
 mod number;
 mod server;
+mod storage;
 
 use std::{
     collections::BTreeMap,
@@ -33,6 +34,7 @@ pub(crate) use encryption::{EncryptionConfig, KeyConfig, KeyProvider};
 pub(crate) use identity::DevelopmentConfig;
 pub(crate) use management::ManagementConfig;
 pub(crate) use server::ServerSection;
+pub(crate) use storage::StorageConfig;
 
 use crate::started::StartRefused;
 
@@ -97,17 +99,6 @@ impl TlsConfig {
             .into_iter()
             .chain(&mut self.client_authorities)
     }
-}
-
-/// Where credentials are kept.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct StorageConfig {
-    /// The SQLite file. It is made when it is absent.
-    pub(crate) file: PathBuf,
-    /// How many reads go on at once.
-    #[serde(default = "defaults::readers_max")]
-    pub(crate) readers_max: u32,
 }
 
 /// What `/info` and `/version` say.
@@ -183,7 +174,7 @@ impl Config {
     fn resolve_paths(&mut self, folder: &Path) {
         let resolve = |path: &mut PathBuf| *path = folder.join(&*path);
         self.server.tls.files_mut().for_each(resolve);
-        resolve(&mut self.storage.file);
+        self.storage.files_mut().for_each(resolve);
         resolve(&mut self.plugins.cache_directory);
         self.generators
             .values_mut()
@@ -197,12 +188,5 @@ impl Config {
         if let Some(development) = &mut self.development_identity_provider {
             resolve(&mut development.signing_key);
         }
-    }
-}
-
-/// Defaults, each with its unit in its name.
-mod defaults {
-    pub(super) fn readers_max() -> u32 {
-        4
     }
 }

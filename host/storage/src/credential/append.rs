@@ -6,13 +6,14 @@ use keywright_core::{
     credential::{CredentialName, CredentialType, IssuerVersion, StoredVersion},
     ports::{AppendCondition, Appended, Identifiers, NewVersion, ReadVersions, RepositoryFailure},
 };
-use sqlx::SqliteConnection;
 use uuid::Uuid;
 
 use super::{append_all::are_unchanged, row, statements};
 use crate::{
-    connections::Connections,
-    failure::{column, repository_failure},
+    connections::{Connections, LentTransaction},
+    failure::{UniqueIndex, is_refused},
+    row::column,
+    statement::statement,
 };
 
 pub(super) async fn append(
@@ -22,29 +23,43 @@ pub(super) async fn append(
     condition: AppendCondition,
     unchanged: &[ReadVersions],
 ) -> Result<Appended, RepositoryFailure> {
+    let appended = writer
+        .retry(|| append_once(writer, identifiers, &version, condition, unchanged))
+        .await?;
+    Ok(match appended {
+        Ok(place) => Appended::Written(Box::new(place.stored(version))),
+        Err(refused) => refused,
+    })
+}
+
+async fn append_once(
+    writer: &Connections,
+    identifiers: &dyn Identifiers,
+    version: &NewVersion,
+    condition: AppendCondition,
+    unchanged: &[ReadVersions],
+) -> Result<Result<Place, Appended>, RepositoryFailure> {
     let mut connection = writer.lend().await?;
     let mut transaction = connection.begin().await?;
     if !are_unchanged(&mut transaction, unchanged).await? {
-        return Ok(Appended::Outdated);
+        return Ok(Err(Appended::Outdated));
     }
-    match append_within(&mut transaction, identifiers, &version, condition).await? {
-        Ok(place) => {
-            transaction.commit().await?;
-            Ok(Appended::Written(Box::new(place.stored(version))))
-        }
-        Err(refused) => Ok(refused),
+    let appended = append_within(&mut transaction, identifiers, version, condition).await?;
+    if appended.is_ok() {
+        transaction.commit().await?;
     }
+    Ok(appended)
 }
 
 /// Adds a version within a transaction, which the caller commits when the version is written, and only then. What comes
 /// instead of a place is never [`Appended::Written`].
 pub(super) async fn append_within(
-    connection: &mut SqliteConnection,
+    transaction: &mut LentTransaction<'_>,
     identifiers: &dyn Identifiers,
     version: &NewVersion,
     condition: AppendCondition,
 ) -> Result<Result<Place, Appended>, RepositoryFailure> {
-    let credential = match find_credential(connection, &version.name).await? {
+    let credential = match find_credential(transaction, &version.name).await? {
         Some(existing) => {
             if existing.credential_type != version.credential_type {
                 return Ok(Err(Appended::TypeDiffers(existing.credential_type)));
@@ -55,9 +70,9 @@ pub(super) async fn append_within(
             existing
         }
         None if !holds(condition, None) => return Ok(Err(Appended::Changed)),
-        None => insert_credential(connection, identifiers.fresh(), version).await?,
+        None => insert_credential(transaction, identifiers.fresh(), version).await?,
     };
-    let inserted = insert_version(connection, credential.sequence, version).await?;
+    let inserted = insert_version(transaction, credential.sequence, version).await?;
     let Some(sequence) = inserted else {
         return Ok(Err(Appended::TransitionalExists));
     };
@@ -126,14 +141,11 @@ fn holds(condition: AppendCondition, credential: Option<&Owner>) -> bool {
 }
 
 async fn find_credential(
-    connection: &mut SqliteConnection,
+    transaction: &mut LentTransaction<'_>,
     name: &CredentialName,
 ) -> Result<Option<Owner>, RepositoryFailure> {
-    let row = sqlx::query(statements::CREDENTIAL_AND_NEWEST_VERSION)
-        .bind(name.lookup().folded())
-        .fetch_optional(connection)
-        .await
-        .map_err(repository_failure)?;
+    let query = statement(statements::CREDENTIAL_AND_NEWEST_VERSION).bind(name.lookup().folded());
+    let row = transaction.fetch_optional(query).await?;
     let Some(row) = row.as_ref() else {
         return Ok(None);
     };
@@ -147,21 +159,19 @@ async fn find_credential(
 }
 
 async fn insert_credential(
-    connection: &mut SqliteConnection,
+    transaction: &mut LentTransaction<'_>,
     id: Uuid,
     version: &NewVersion,
 ) -> Result<Owner, RepositoryFailure> {
-    let sequence = sqlx::query_scalar(statements::INSERT_CREDENTIAL)
+    let query = statement(statements::INSERT_CREDENTIAL)
         .bind(id)
         .bind(version.name.as_str())
         .bind(version.name.lookup().folded())
         .bind(version.credential_type.as_str())
-        .bind(version.created_at.timestamp_millis())
-        .fetch_one(connection)
-        .await
-        .map_err(repository_failure)?;
+        .bind(version.created_at.timestamp_millis());
+    let row = transaction.fetch_one(query).await?;
     Ok(Owner {
-        sequence,
+        sequence: column!(row, "credential", "sequence")?,
         id,
         name: version.name.clone(),
         credential_type: version.credential_type.clone(),
@@ -172,7 +182,7 @@ async fn insert_credential(
 /// Inserts the version, points the credential at it, and returns its sequence; none when the version is transitional and
 /// the credential has such a version already.
 async fn insert_version(
-    connection: &mut SqliteConnection,
+    transaction: &mut LentTransaction<'_>,
     credential_sequence: i64,
     version: &NewVersion,
 ) -> Result<Option<i64>, RepositoryFailure> {
@@ -181,7 +191,7 @@ async fn insert_version(
     let signed_by = version.signed_by.as_ref();
     let issuer = version.issuer.as_ref();
     let provenance = version.provenance.as_ref();
-    let inserted = sqlx::query_scalar(statements::INSERT_VERSION)
+    let query = statement(statements::INSERT_VERSION)
         .bind(version.id)
         .bind(credential_sequence)
         .bind(version.created_at.timestamp_millis())
@@ -200,35 +210,30 @@ async fn insert_version(
         .bind(provenance.map(|plugin| plugin.digest.as_str()))
         .bind(provenance.map(|plugin| plugin.interface_version.as_str()))
         .bind(version.envelope.key_id)
-        .bind(&version.envelope.nonce)
-        .bind(&version.envelope.ciphertext)
-        .fetch_one(&mut *connection)
-        .await;
-    let sequence: i64 = match inserted {
-        Err(error) if version.is_transitional && is_second_transitional(&error) => return Ok(None),
-        inserted => inserted.map_err(repository_failure)?,
+        .bind(version.envelope.nonce.as_slice())
+        .bind(version.envelope.ciphertext.as_slice());
+    let inserted = match transaction.fetch_one(query).await {
+        Err(failure) if version.is_transitional && is_refused(&failure, &TRANSITIONAL) => {
+            return Ok(None);
+        }
+        inserted => inserted?,
     };
-    sqlx::query(statements::POINT_AT_NEW_VERSION)
+    let sequence: i64 = column!(inserted, "credential_version", "sequence")?;
+    let query = statement(statements::POINT_AT_NEW_VERSION)
         .bind(credential_sequence)
         .bind(sequence)
         .bind(version.created_at.timestamp_millis())
         .bind(expires_at)
-        .bind(version.is_transitional)
-        .execute(connection)
-        .await
-        .map_err(repository_failure)?;
+        .bind(version.is_transitional);
+    transaction.execute(query).await?;
     Ok(Some(sequence))
 }
 
-/// Whether the index that allows one transitional version refused another.
-fn is_second_transitional(error: &sqlx::Error) -> bool {
-    error.as_database_error().is_some_and(|error| {
-        error.is_unique_violation() && error.message().ends_with(TRANSITIONAL_COLUMN)
-    })
-}
-
-/// The column of the unique index `credential_version_transitional`, by which SQLite names it.
-const TRANSITIONAL_COLUMN: &str = "credential_version.credential_sequence";
+/// Allows one transitional version.
+const TRANSITIONAL: UniqueIndex = UniqueIndex {
+    postgres: "credential_version_transitional",
+    sqlite: "credential_version.credential_sequence",
+};
 
 /// The time as the database keeps it.
 fn in_milliseconds(time: DateTime<Utc>) -> DateTime<Utc> {

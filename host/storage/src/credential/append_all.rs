@@ -7,7 +7,7 @@ use keywright_core::{
         RepositoryFailure,
     },
 };
-use sqlx::{AssertSqlSafe, SqliteConnection};
+use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use super::{
@@ -15,8 +15,9 @@ use super::{
     count_max, statements,
 };
 use crate::{
-    connections::Connections,
-    failure::{column, repository_failure},
+    connections::{Connections, LentTransaction},
+    row::{Row, column},
+    statement::statement,
 };
 
 pub(super) async fn append_all(
@@ -24,52 +25,57 @@ pub(super) async fn append_all(
     identifiers: &dyn Identifiers,
     additions: Additions,
 ) -> Result<AllAppended, RepositoryFailure> {
-    let mut connection = writer.lend().await?;
-    let mut transaction = connection.begin().await?;
-    let places = if fit(&mut transaction, &additions).await? {
-        append_each(&mut transaction, identifiers, &additions.versions).await?
-    } else {
-        None
-    };
+    let places = writer
+        .retry(|| append_all_once(writer, identifiers, &additions))
+        .await?;
     let versions = additions.versions.into_iter().map(|(version, _)| version);
     let Some(places) = places else {
         return Ok(AllAppended::Changed(versions.collect()));
     };
-    transaction.commit().await?;
     let written = versions.zip(places);
     let written = written.map(|(version, place)| place.stored(version));
     Ok(AllAppended::Written(written.collect()))
 }
 
+async fn append_all_once(
+    writer: &Connections,
+    identifiers: &dyn Identifiers,
+    additions: &Additions,
+) -> Result<Option<Vec<Place>>, RepositoryFailure> {
+    let mut connection = writer.lend().await?;
+    let mut transaction = connection.begin().await?;
+    if !fit(&mut transaction, additions).await? {
+        return Ok(None);
+    }
+    let places = append_each(&mut transaction, identifiers, &additions.versions).await?;
+    if places.is_some() {
+        transaction.commit().await?;
+    }
+    Ok(places)
+}
+
 /// Whether all that additions were made from is still as it was; to be asked before anything is changed.
 pub(super) async fn fit(
-    connection: &mut SqliteConnection,
+    transaction: &mut LentTransaction<'_>,
     additions: &Additions,
 ) -> Result<bool, RepositoryFailure> {
-    Ok(are_unchanged(connection, &additions.unchanged).await?
-        && are_all_signed(connection, &additions.signed).await?)
+    Ok(are_unchanged(transaction, &additions.unchanged).await?
+        && are_all_signed(transaction, &additions.signed).await?)
 }
 
 /// Whether all is still read as it was.
 pub(super) async fn are_unchanged(
-    connection: &mut SqliteConnection,
+    transaction: &mut LentTransaction<'_>,
     unchanged: &[ReadVersions],
 ) -> Result<bool, RepositoryFailure> {
     for read in unchanged {
         let query = match count_max(read.selection) {
-            Some(count_max) => sqlx::query(statements::VERSIONS_NEWEST_FIRST)
+            Some(count_max) => statement(statements::VERSIONS_NEWEST_FIRST)
                 .bind(read.name.folded())
                 .bind(count_max),
-            None => sqlx::query(statements::VERSIONS_CURRENT).bind(read.name.folded()),
+            None => statement(statements::VERSIONS_CURRENT).bind(read.name.folded()),
         };
-        let ids = query
-            .fetch_all(&mut *connection)
-            .await
-            .map_err(repository_failure)?
-            .iter()
-            .map(|row| column!(row, "credential_version", "id"))
-            .collect::<Result<Vec<Uuid>, RepositoryFailure>>()?;
-        if ids != read.ids {
+        if ids(&transaction.fetch_all(query).await?)? != read.ids {
             return Ok(false);
         }
     }
@@ -78,7 +84,7 @@ pub(super) async fn are_unchanged(
 
 /// Whether each of these authorities has still signed what it had, and nothing else.
 async fn are_all_signed(
-    connection: &mut SqliteConnection,
+    transaction: &mut LentTransaction<'_>,
     signed: &[ReadSigned],
 ) -> Result<bool, RepositoryFailure> {
     for read in signed {
@@ -86,18 +92,13 @@ async fn are_all_signed(
         let sql = AssertSqlSafe(statements::newest_ids_signed_by(read.signers.len()));
         // One more than there were is enough to tell.
         let count_max = i64::try_from(read.ids.len()).map_or(i64::MAX, |count| count + 1);
-        let query = sqlx::query_scalar(sql)
-            .persistent(false)
+        let query = statement(sql)
+            .not_persistent()
             .bind(CredentialType::CERTIFICATE)
             .bind(count_max);
-        let ids: Vec<Uuid> = read
-            .signers
-            .iter()
-            .fold(query, |query, signer| query.bind(signer.folded()))
-            .fetch_all(&mut *connection)
-            .await
-            .map_err(repository_failure)?;
-        if ids != read.ids {
+        let signers = read.signers.iter();
+        let query = signers.fold(query, |query, signer| query.bind(signer.folded()));
+        if ids(&transaction.fetch_all(query).await?)? != read.ids {
             return Ok(false);
         }
     }
@@ -107,16 +108,22 @@ async fn are_all_signed(
 /// Adds versions within a transaction, which the caller commits when all of them are written, and only then; none when one
 /// of them does not fit.
 pub(super) async fn append_each(
-    connection: &mut SqliteConnection,
+    transaction: &mut LentTransaction<'_>,
     identifiers: &dyn Identifiers,
     versions: &[(NewVersion, AppendCondition)],
 ) -> Result<Option<Vec<Place>>, RepositoryFailure> {
     let mut places = Vec::with_capacity(versions.len());
     for (version, condition) in versions {
-        match append_within(connection, identifiers, version, *condition).await? {
+        match append_within(transaction, identifiers, version, *condition).await? {
             Ok(place) => places.push(place),
             Err(_) => return Ok(None),
         }
     }
     Ok(Some(places))
+}
+
+fn ids(rows: &[Row]) -> Result<Vec<Uuid>, RepositoryFailure> {
+    rows.iter()
+        .map(|row| column!(row, "credential_version", "id"))
+        .collect()
 }

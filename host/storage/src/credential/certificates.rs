@@ -5,16 +5,16 @@ use keywright_core::{
     credential::{CredentialName, ListedCertificate, LookupName},
     ports::{EXPIRY_MOMENTS, RepositoryFailure},
 };
-use sqlx::sqlite::SqliteRow;
 
 use super::{row, statements};
 use crate::{
     connections::Connections,
-    failure::{column, count},
+    row::{Row, column, count},
+    statement::statement,
 };
 
 pub(super) async fn all(reader: &Connections) -> Result<Vec<ListedCertificate>, RepositoryFailure> {
-    let query = sqlx::query(statements::CERTIFICATES);
+    let query = statement(statements::CERTIFICATES);
     grouped(&reader.fetch_all(query).await?)
 }
 
@@ -22,7 +22,7 @@ pub(super) async fn by_name(
     reader: &Connections,
     name: &LookupName,
 ) -> Result<Option<ListedCertificate>, RepositoryFailure> {
-    let query = sqlx::query(statements::CERTIFICATE_BY_NAME).bind(name.folded());
+    let query = statement(statements::CERTIFICATE_BY_NAME).bind(name.folded());
     Ok(grouped(&reader.fetch_all(query).await?)?.into_iter().next())
 }
 
@@ -30,7 +30,7 @@ pub(super) async fn signed_by(
     reader: &Connections,
     signer: &LookupName,
 ) -> Result<Vec<CredentialName>, RepositoryFailure> {
-    let query = sqlx::query(statements::CERTIFICATES_SIGNED_BY).bind(signer.folded());
+    let query = statement(statements::CERTIFICATES_SIGNED_BY).bind(signer.folded());
     reader
         .fetch_all(query)
         .await?
@@ -50,7 +50,7 @@ pub(super) async fn by_expiry(
     moments: [DateTime<Utc>; EXPIRY_MOMENTS],
 ) -> Result<[u64; EXPIRY_MOMENTS + 1], RepositoryFailure> {
     let query = moments.iter().fold(
-        sqlx::query(statements::CERTIFICATES_BY_EXPIRY),
+        statement(statements::CERTIFICATES_BY_EXPIRY),
         |query, moment| query.bind(moment.timestamp_millis()),
     );
     let row = reader.fetch_optional(query).await?;
@@ -68,7 +68,7 @@ pub(super) async fn by_expiry(
 }
 
 /// Gathers the versions, one in each row, of each certificate. Those of one certificate stand together.
-fn grouped(rows: &[SqliteRow]) -> Result<Vec<ListedCertificate>, RepositoryFailure> {
+fn grouped(rows: &[Row]) -> Result<Vec<ListedCertificate>, RepositoryFailure> {
     let mut certificates: Vec<ListedCertificate> = Vec::new();
     for row in rows {
         let id = column!(row, "credential", "credential_id")?;

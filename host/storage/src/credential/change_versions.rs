@@ -4,7 +4,6 @@ use keywright_core::ports::{
     Additions, Identifiers, RepositoryFailure, TransitionalMoved, TransitionalVersion,
     VersionDeleted,
 };
-use sqlx::SqliteConnection;
 use uuid::Uuid;
 
 use super::{
@@ -12,8 +11,9 @@ use super::{
     statements, versions,
 };
 use crate::{
-    connections::Connections,
-    failure::{column, repository_failure},
+    connections::{Connections, LentTransaction},
+    row::column,
+    statement::statement,
 };
 
 pub(super) async fn move_transitional(
@@ -21,11 +21,35 @@ pub(super) async fn move_transitional(
     identifiers: &dyn Identifiers,
     credential_id: Uuid,
     to: TransitionalVersion,
-    additions: Additions,
+    additions: &Additions,
+) -> Result<TransitionalMoved, RepositoryFailure> {
+    writer
+        .retry(|| move_transitional_once(writer, identifiers, credential_id, to, additions))
+        .await
+}
+
+pub(super) async fn delete_version(
+    writer: &Connections,
+    identifiers: &dyn Identifiers,
+    credential_id: Uuid,
+    version_id: Uuid,
+    additions: &Additions,
+) -> Result<VersionDeleted, RepositoryFailure> {
+    writer
+        .retry(|| delete_version_once(writer, identifiers, credential_id, version_id, additions))
+        .await
+}
+
+async fn move_transitional_once(
+    writer: &Connections,
+    identifiers: &dyn Identifiers,
+    credential_id: Uuid,
+    to: TransitionalVersion,
+    additions: &Additions,
 ) -> Result<TransitionalMoved, RepositoryFailure> {
     let mut connection = writer.lend().await?;
     let mut transaction = connection.begin().await?;
-    if !fit(&mut transaction, &additions).await? {
+    if !fit(&mut transaction, additions).await? {
         return Ok(TransitionalMoved::Changed);
     }
     let Some(credential) = find_credential(&mut transaction, credential_id).await? else {
@@ -58,12 +82,8 @@ pub(super) async fn move_transitional(
         .await?;
     }
     point_at_versions(&mut transaction, credential).await?;
-    let current = sqlx::query(statements::VERSIONS_OF_CREDENTIAL_CURRENT)
-        .bind(credential_id)
-        .fetch_all(&mut *transaction)
-        .await
-        .map_err(repository_failure)?;
-    let current = versions(&current)?;
+    let query = statement(statements::VERSIONS_OF_CREDENTIAL_CURRENT).bind(credential_id);
+    let current = versions(&transaction.fetch_all(query).await?)?;
     let appended = append_each(&mut transaction, identifiers, &additions.versions).await?;
     if appended.is_none() {
         return Ok(TransitionalMoved::Changed);
@@ -72,16 +92,16 @@ pub(super) async fn move_transitional(
     Ok(TransitionalMoved::Moved(current))
 }
 
-pub(super) async fn delete_version(
+async fn delete_version_once(
     writer: &Connections,
     identifiers: &dyn Identifiers,
     credential_id: Uuid,
     version_id: Uuid,
-    additions: Additions,
+    additions: &Additions,
 ) -> Result<VersionDeleted, RepositoryFailure> {
     let mut connection = writer.lend().await?;
     let mut transaction = connection.begin().await?;
-    if !fit(&mut transaction, &additions).await? {
+    if !fit(&mut transaction, additions).await? {
         return Ok(VersionDeleted::Changed);
     }
     let Some(credential) = find_credential(&mut transaction, credential_id).await? else {
@@ -93,11 +113,8 @@ pub(super) async fn delete_version(
     if !version.has_others {
         return Ok(VersionDeleted::IsOnly);
     }
-    sqlx::query(statements::DELETE_VERSION)
-        .bind(version.sequence)
-        .execute(&mut *transaction)
-        .await
-        .map_err(repository_failure)?;
+    let query = statement(statements::DELETE_VERSION).bind(version.sequence);
+    transaction.execute(query).await?;
     point_at_versions(&mut transaction, credential).await?;
     let appended = append_each(&mut transaction, identifiers, &additions.versions).await?;
     if appended.is_none() {
@@ -115,27 +132,24 @@ struct OwnVersion {
 
 /// The sequence of a credential.
 async fn find_credential(
-    connection: &mut SqliteConnection,
+    transaction: &mut LentTransaction<'_>,
     id: Uuid,
 ) -> Result<Option<i64>, RepositoryFailure> {
-    sqlx::query_scalar(statements::CREDENTIAL_BY_ID)
-        .bind(id)
-        .fetch_optional(connection)
-        .await
-        .map_err(repository_failure)
+    let query = statement(statements::CREDENTIAL_BY_ID).bind(id);
+    let row = transaction.fetch_optional(query).await?;
+    row.map(|row| column!(row, "credential", "sequence"))
+        .transpose()
 }
 
 async fn find_version(
-    connection: &mut SqliteConnection,
+    transaction: &mut LentTransaction<'_>,
     credential: i64,
     id: Uuid,
 ) -> Result<Option<OwnVersion>, RepositoryFailure> {
-    let row = sqlx::query(statements::VERSION_OF_CREDENTIAL)
+    let query = statement(statements::VERSION_OF_CREDENTIAL)
         .bind(id)
-        .bind(credential)
-        .fetch_optional(connection)
-        .await
-        .map_err(repository_failure)?;
+        .bind(credential);
+    let row = transaction.fetch_optional(query).await?;
     let Some(row) = row.as_ref() else {
         return Ok(None);
     };
@@ -146,39 +160,29 @@ async fn find_version(
 }
 
 async fn latest_certificate(
-    connection: &mut SqliteConnection,
+    transaction: &mut LentTransaction<'_>,
     credential: i64,
 ) -> Result<Option<i64>, RepositoryFailure> {
-    sqlx::query_scalar(statements::LATEST_CERTIFICATE_OF_CREDENTIAL)
-        .bind(credential)
-        .fetch_optional(connection)
-        .await
-        .map_err(repository_failure)
+    let query = statement(statements::LATEST_CERTIFICATE_OF_CREDENTIAL).bind(credential);
+    let row = transaction.fetch_optional(query).await?;
+    row.map(|row| column!(row, "credential_version", "sequence"))
+        .transpose()
 }
 
 async fn mark(
-    connection: &mut SqliteConnection,
-    statement: &'static str,
+    transaction: &mut LentTransaction<'_>,
+    sql: &'static str,
     sequence: i64,
     is_transitional: bool,
 ) -> Result<(), RepositoryFailure> {
-    sqlx::query(statement)
-        .bind(sequence)
-        .bind(is_transitional)
-        .execute(connection)
-        .await
-        .map(drop)
-        .map_err(repository_failure)
+    let query = statement(sql).bind(sequence).bind(is_transitional);
+    transaction.execute(query).await.map(drop)
 }
 
 async fn point_at_versions(
-    connection: &mut SqliteConnection,
+    transaction: &mut LentTransaction<'_>,
     credential: i64,
 ) -> Result<(), RepositoryFailure> {
-    sqlx::query(statements::POINT_AT_VERSIONS)
-        .bind(credential)
-        .execute(connection)
-        .await
-        .map(drop)
-        .map_err(repository_failure)
+    let query = statement(statements::POINT_AT_VERSIONS).bind(credential);
+    transaction.execute(query).await.map(drop)
 }

@@ -7,31 +7,35 @@ use keywright_core::{
     credential::{CHAIN_DEPTH_MAX, ChainLink, CredentialName, EffectiveExpiry, FindNames},
     ports::RepositoryFailure,
 };
-use sqlx::sqlite::SqliteRow;
 
 use super::{find::NameSearch, row, statements};
-use crate::{connections::Connections, failure::column};
+use crate::{
+    connections::Connections,
+    row::{Row, column, small},
+    statement::statement,
+};
 
 pub(super) async fn effective_expiries(
     reader: &Connections,
     names: &FindNames,
     until: DateTime<Utc>,
 ) -> Result<Vec<EffectiveExpiry>, RepositoryFailure> {
-    let Some(names) = NameSearch::new(names) else {
+    let Some(names) = NameSearch::new(names, reader.engine()) else {
         return Ok(Vec::new());
     };
     let sql = match &names {
         NameSearch::All => statements::EFFECTIVE_EXPIRIES,
         NameSearch::Between(..) => statements::EFFECTIVE_EXPIRIES_BELOW,
-        NameSearch::Phrase(_) => statements::EFFECTIVE_EXPIRIES_CONTAINING,
-        NameSearch::TrigramsBetween(..) => statements::EFFECTIVE_EXPIRIES_CONTAINING_SHORT,
+        NameSearch::Part(_) => statements::POSTGRES_EFFECTIVE_EXPIRIES_CONTAINING,
+        NameSearch::Phrase(_) => statements::SQLITE_EFFECTIVE_EXPIRIES_CONTAINING,
+        NameSearch::TrigramsBetween(..) => statements::SQLITE_EFFECTIVE_EXPIRIES_CONTAINING_SHORT,
     };
-    let query = sqlx::query(sql)
+    let query = statement(sql)
         .bind(until.timestamp_millis())
         .bind(i64::from(CHAIN_DEPTH_MAX));
     let query = match names {
         NameSearch::All => query,
-        NameSearch::Phrase(phrase) => query.bind(phrase),
+        NameSearch::Part(text) | NameSearch::Phrase(text) => query.bind(text),
         NameSearch::Between(from, before) | NameSearch::TrigramsBetween(from, before) => {
             query.bind(from).bind(before)
         }
@@ -40,7 +44,7 @@ pub(super) async fn effective_expiries(
 }
 
 /// Of the links of each certificate, which come in the order of their expiry, the first.
-fn first_of_each(rows: &[SqliteRow]) -> Result<Vec<EffectiveExpiry>, RepositoryFailure> {
+fn first_of_each(rows: &[Row]) -> Result<Vec<EffectiveExpiry>, RepositoryFailure> {
     let mut seen: HashSet<i64> = HashSet::new();
     let mut expiries = Vec::new();
     for row in rows {
@@ -51,7 +55,7 @@ fn first_of_each(rows: &[SqliteRow]) -> Result<Vec<EffectiveExpiry>, RepositoryF
     Ok(expiries)
 }
 
-fn effective_expiry(row: &SqliteRow) -> Result<EffectiveExpiry, RepositoryFailure> {
+fn effective_expiry(row: &Row) -> Result<EffectiveExpiry, RepositoryFailure> {
     let link_name: Option<String> = column!(row, "credential_version", "link_name")?;
     Ok(EffectiveExpiry {
         name: CredentialName::from_stored(column!(row, "credential", "name")?),
@@ -60,7 +64,10 @@ fn effective_expiry(row: &SqliteRow) -> Result<EffectiveExpiry, RepositoryFailur
             "credential.current_created_at",
         )?,
         link: ChainLink {
-            depth: column!(row, "credential_version", "depth")?,
+            depth: small(
+                column!(row, "credential_version", "depth")?,
+                "credential_version.depth",
+            )?,
             name: link_name.map(CredentialName::from_stored),
             version_id: column!(row, "credential_version", "link_id")?,
             expires_at: row::time(

@@ -1,7 +1,10 @@
 //! Searching by path, by a part of the name and by expiry. Each search is one query.
 
 use super::{row, statements};
-use crate::connections::Connections;
+use crate::{
+    connections::{Connections, Engine},
+    statement::statement,
+};
 use keywright_core::{
     credential::{Find, FindNames, FoundCredential, PathPrefix},
     ports::RepositoryFailure,
@@ -11,7 +14,7 @@ pub(super) async fn find(
     reader: &Connections,
     find: &Find,
 ) -> Result<Vec<FoundCredential>, RepositoryFailure> {
-    let Some(names) = NameSearch::new(&find.names) else {
+    let Some(names) = NameSearch::new(&find.names, reader.engine()) else {
         return Ok(Vec::new());
     };
     let expires_until = find.expires_until.map(|time| time.timestamp_millis());
@@ -19,19 +22,23 @@ pub(super) async fn find(
         (NameSearch::All, Some(_)) => statements::FIND_EXPIRING,
         (NameSearch::All | NameSearch::Between(..), None) => statements::FIND_BELOW,
         (NameSearch::Between(..), Some(_)) => statements::FIND_EXPIRING_BELOW,
-        (NameSearch::Phrase(_), None) => statements::FIND_CONTAINING,
-        (NameSearch::Phrase(_), Some(_)) => statements::FIND_EXPIRING_CONTAINING,
-        (NameSearch::TrigramsBetween(..), None) => statements::FIND_CONTAINING_SHORT,
-        (NameSearch::TrigramsBetween(..), Some(_)) => statements::FIND_EXPIRING_CONTAINING_SHORT,
+        (NameSearch::Part(_), None) => statements::POSTGRES_FIND_CONTAINING,
+        (NameSearch::Part(_), Some(_)) => statements::POSTGRES_FIND_EXPIRING_CONTAINING,
+        (NameSearch::Phrase(_), None) => statements::SQLITE_FIND_CONTAINING,
+        (NameSearch::Phrase(_), Some(_)) => statements::SQLITE_FIND_EXPIRING_CONTAINING,
+        (NameSearch::TrigramsBetween(..), None) => statements::SQLITE_FIND_CONTAINING_SHORT,
+        (NameSearch::TrigramsBetween(..), Some(_)) => {
+            statements::SQLITE_FIND_EXPIRING_CONTAINING_SHORT
+        }
     };
-    let mut query = sqlx::query(sql);
+    let mut query = statement(sql);
     if let Some(expires_until) = expires_until {
         query = query.bind(expires_until);
     }
     query = match names {
         NameSearch::All if expires_until.is_some() => query,
         NameSearch::All => query.bind(ROOT).bind(AFTER_ROOT),
-        NameSearch::Phrase(phrase) => query.bind(phrase),
+        NameSearch::Part(text) | NameSearch::Phrase(text) => query.bind(text),
         NameSearch::Between(from, before) | NameSearch::TrigramsBetween(from, before) => {
             query.bind(from).bind(before)
         }
@@ -51,19 +58,21 @@ pub(super) enum NameSearch {
     All,
     /// The folded names from the first bound up to, and without, the second.
     Between(String, String),
-    /// The names that contain a phrase of the full-text index.
+    /// PostgreSQL: the names that contain a text.
+    Part(String),
+    /// SQLite: the names that contain a phrase of the full-text index.
     Phrase(String),
-    /// The names that have a trigram from the first bound up to, and without, the second.
+    /// SQLite: the names that have a trigram from the first bound up to, and without, the second.
     TrigramsBetween(String, String),
 }
 
 impl NameSearch {
     /// None when no name can match.
-    pub(super) fn new(names: &FindNames) -> Option<Self> {
+    pub(super) fn new(names: &FindNames, engine: Engine) -> Option<Self> {
         match names {
             FindNames::Below(prefix) if prefix.as_str() == ROOT => Some(Self::All),
             FindNames::Below(prefix) => Self::below(prefix),
-            FindNames::Containing(text) => Self::containing(text),
+            FindNames::Containing(text) => Self::containing(text, engine),
         }
     }
 
@@ -72,13 +81,16 @@ impl NameSearch {
         Some(Self::Between(prefix.as_str().to_owned(), before))
     }
 
-    fn containing(text: &str) -> Option<Self> {
+    fn containing(text: &str, engine: Engine) -> Option<Self> {
         if text.is_empty() {
             return Some(Self::All);
         }
         // No name has other characters, and the index pads names with control characters.
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return None;
+        }
+        if engine == Engine::Postgres {
+            return Some(Self::Part(text.to_owned()));
         }
         if text.len() < TRIGRAM_CHARACTERS {
             return Some(Self::TrigramsBetween(text.to_owned(), successor(text)?));
@@ -107,30 +119,31 @@ mod tests {
 
     #[test]
     fn a_path_is_a_range_that_ends_before_its_neighbours() {
-        let search = NameSearch::new(&FindNames::below("/My-Names"));
-        assert_eq!(
-            search,
-            Some(NameSearch::Between(
-                "/my-names/".into(),
-                "/my-names0".into()
-            ))
-        );
-    }
-
-    #[test]
-    fn characters_that_no_name_has_are_not_asked_for() {
-        for text in [" ", "ä", "a\u{1}", "a\0b", "abc\n", "abc def"] {
+        for engine in [Engine::Postgres, Engine::Sqlite] {
+            let search = NameSearch::new(&FindNames::below("/My-Names"), engine);
             assert_eq!(
-                NameSearch::new(&FindNames::containing(text)),
-                None,
-                "{text:?}"
+                search,
+                Some(NameSearch::Between(
+                    "/my-names/".into(),
+                    "/my-names0".into()
+                ))
             );
         }
     }
 
     #[test]
+    fn characters_that_no_name_has_are_not_asked_for() {
+        for text in [" ", "ä", "a\u{1}", "a\0b", "abc\n", "abc def"] {
+            for engine in [Engine::Postgres, Engine::Sqlite] {
+                let search = NameSearch::new(&FindNames::containing(text), engine);
+                assert_eq!(search, None, "{text:?}");
+            }
+        }
+    }
+
+    #[test]
     fn quotes_stay_inside_the_phrase() {
-        let search = NameSearch::new(&FindNames::containing("a\"b*OR"));
+        let search = NameSearch::new(&FindNames::containing("a\"b*OR"), Engine::Sqlite);
         assert_eq!(search, Some(NameSearch::Phrase("\"a\"\"b*or\"".into())));
     }
 }

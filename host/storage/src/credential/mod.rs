@@ -24,30 +24,35 @@ use keywright_core::{
         TransitionalVersion, VersionDeleted, VersionSelection,
     },
 };
-use sqlx::{AssertSqlSafe, sqlite::SqliteRow};
+use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use crate::{database::Pools, failure::column};
+use crate::{
+    connections::Connections,
+    database::Pools,
+    row::{Row, column},
+    statement::statement,
+};
 
-/// Credentials in SQLite.
+/// Credentials in a database.
 #[derive(Clone)]
-pub struct SqliteCredentialRepository {
+pub struct SqlCredentialRepository {
     pools: Pools,
     identifiers: Arc<dyn Identifiers>,
 }
 
-impl SqliteCredentialRepository {
+impl SqlCredentialRepository {
     pub(crate) fn new(pools: Pools, identifiers: Arc<dyn Identifiers>) -> Self {
         Self { pools, identifiers }
     }
 }
 
 #[async_trait]
-impl CredentialRepository for SqliteCredentialRepository {
+impl CredentialRepository for SqlCredentialRepository {
     async fn name_of_version(&self, id: Uuid) -> Result<Option<CredentialName>, RepositoryFailure> {
         self.pools
             .reader
-            .fetch_optional(sqlx::query(statements::NAME_OF_VERSION).bind(id))
+            .fetch_optional(statement(statements::NAME_OF_VERSION).bind(id))
             .await?
             .as_ref()
             .map(row::name)
@@ -57,7 +62,7 @@ impl CredentialRepository for SqliteCredentialRepository {
     async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, RepositoryFailure> {
         self.pools
             .reader
-            .fetch_optional(sqlx::query(statements::VERSION_BY_ID).bind(id))
+            .fetch_optional(statement(statements::VERSION_BY_ID).bind(id))
             .await?
             .as_ref()
             .map(row::stored_version)
@@ -70,10 +75,10 @@ impl CredentialRepository for SqliteCredentialRepository {
         selection: VersionSelection,
     ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
         let query = match count_max(selection) {
-            Some(count_max) => sqlx::query(statements::VERSIONS_NEWEST_FIRST)
+            Some(count_max) => statement(statements::VERSIONS_NEWEST_FIRST)
                 .bind(name.folded())
                 .bind(count_max),
-            None => sqlx::query(statements::VERSIONS_CURRENT).bind(name.folded()),
+            None => statement(statements::VERSIONS_CURRENT).bind(name.folded()),
         };
         versions(&self.pools.reader.fetch_all(query).await?)
     }
@@ -84,10 +89,10 @@ impl CredentialRepository for SqliteCredentialRepository {
         selection: VersionSelection,
     ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
         let query = match count_max(selection) {
-            Some(count_max) => sqlx::query(statements::VERSIONS_OF_CREDENTIAL_NEWEST_FIRST)
+            Some(count_max) => statement(statements::VERSIONS_OF_CREDENTIAL_NEWEST_FIRST)
                 .bind(credential_id)
                 .bind(count_max),
-            None => sqlx::query(statements::VERSIONS_OF_CREDENTIAL_CURRENT).bind(credential_id),
+            None => statement(statements::VERSIONS_OF_CREDENTIAL_CURRENT).bind(credential_id),
         };
         versions(&self.pools.reader.fetch_all(query).await?)
     }
@@ -104,7 +109,7 @@ impl CredentialRepository for SqliteCredentialRepository {
         let sql = AssertSqlSafe(statements::newest_by_names(names.len()));
         let query = names
             .iter()
-            .fold(sqlx::query(sql).persistent(false), |query, name| {
+            .fold(statement(sql).not_persistent(), |query, name| {
                 query.bind(name.folded())
             });
         versions(&self.pools.reader.fetch_all(query).await?)
@@ -120,8 +125,8 @@ impl CredentialRepository for SqliteCredentialRepository {
         }
         // As above: nothing but the places of the parameters.
         let sql = AssertSqlSafe(statements::newest_signed_by(signers.len()));
-        let query = sqlx::query(sql)
-            .persistent(false)
+        let query = statement(sql)
+            .not_persistent()
             .bind(CredentialType::CERTIFICATE)
             .bind(i64::from(count_max));
         let query = signers
@@ -198,7 +203,7 @@ impl CredentialRepository for SqliteCredentialRepository {
             self.identifiers.as_ref(),
             credential_id,
             to,
-            additions,
+            &additions,
         )
         .await
     }
@@ -214,22 +219,33 @@ impl CredentialRepository for SqliteCredentialRepository {
             self.identifiers.as_ref(),
             credential_id,
             version_id,
-            additions,
+            &additions,
         )
         .await
     }
 
     async fn delete(&self, name: &LookupName) -> Result<Option<Uuid>, RepositoryFailure> {
-        let query = sqlx::query(statements::DELETE_CREDENTIAL).bind(name.folded());
-        let deleted = self.pools.writer.fetch_all(query).await?;
-        let id = deleted.first().map(|row| column!(row, "credential", "id"));
-        id.transpose()
+        let writer = &self.pools.writer;
+        writer.retry(|| delete(writer, name)).await
     }
 
     async fn ping(&self) -> Result<(), RepositoryFailure> {
-        let query = sqlx::query(statements::PING).bind(Uuid::nil());
+        let query = statement(statements::PING).bind(Uuid::nil());
         self.pools.reader.fetch_all(query).await.map(drop)
     }
+}
+
+async fn delete(
+    writer: &Connections,
+    name: &LookupName,
+) -> Result<Option<Uuid>, RepositoryFailure> {
+    let mut connection = writer.lend().await?;
+    let mut transaction = connection.begin().await?;
+    let query = statement(statements::DELETE_CREDENTIAL).bind(name.folded());
+    let deleted = transaction.fetch_optional(query).await?;
+    transaction.commit().await?;
+    let id = deleted.map(|row| column!(row, "credential", "id"));
+    id.transpose()
 }
 
 /// The most versions of a selection; none for the current ones, which are chosen in another way.
@@ -241,6 +257,6 @@ fn count_max(selection: VersionSelection) -> Option<i64> {
     }
 }
 
-fn versions(rows: &[SqliteRow]) -> Result<Vec<StoredVersion>, RepositoryFailure> {
+fn versions(rows: &[Row]) -> Result<Vec<StoredVersion>, RepositoryFailure> {
     rows.iter().map(row::stored_version).collect()
 }

@@ -9,12 +9,11 @@ use keywright_core::{
     },
     ports::{Envelope, RepositoryFailure},
 };
-use sqlx::sqlite::SqliteRow;
 
-use crate::failure::column;
+use crate::row::{Row, column, small};
 
 /// Decodes what `select_version!` selects.
-pub(super) fn stored_version(row: &SqliteRow) -> Result<StoredVersion, RepositoryFailure> {
+pub(super) fn stored_version(row: &Row) -> Result<StoredVersion, RepositoryFailure> {
     let signed_by: Option<String> = column!(row, "credential_version", "signed_by")?;
     Ok(StoredVersion {
         id: column!(row, "credential_version", "id")?,
@@ -41,7 +40,7 @@ pub(super) fn stored_version(row: &SqliteRow) -> Result<StoredVersion, Repositor
 }
 
 /// Decodes the name of a credential.
-pub(super) fn name(row: &SqliteRow) -> Result<CredentialName, RepositoryFailure> {
+pub(super) fn name(row: &Row) -> Result<CredentialName, RepositoryFailure> {
     Ok(CredentialName::from_stored(column!(
         row,
         "credential",
@@ -50,7 +49,7 @@ pub(super) fn name(row: &SqliteRow) -> Result<CredentialName, RepositoryFailure>
 }
 
 /// Decodes what `select_found!` and `select_found_expiring!` select.
-pub(super) fn found_credential(row: &SqliteRow) -> Result<FoundCredential, RepositoryFailure> {
+pub(super) fn found_credential(row: &Row) -> Result<FoundCredential, RepositoryFailure> {
     let expires_at: Option<i64> = column!(row, "credential", "expires_at")?;
     Ok(FoundCredential {
         name: name(row)?,
@@ -65,7 +64,7 @@ pub(super) fn found_credential(row: &SqliteRow) -> Result<FoundCredential, Repos
 }
 
 /// Decodes a version of those that `select_certificates!` selects.
-pub(super) fn listed_version(row: &SqliteRow) -> Result<ListedVersion, RepositoryFailure> {
+pub(super) fn listed_version(row: &Row) -> Result<ListedVersion, RepositoryFailure> {
     let signed_by: Option<String> = column!(row, "credential_version", "signed_by")?;
     Ok(ListedVersion {
         id: column!(row, "credential_version", "id")?,
@@ -77,13 +76,13 @@ pub(super) fn listed_version(row: &SqliteRow) -> Result<ListedVersion, Repositor
 }
 
 /// The type of a credential's row.
-pub(super) fn credential_type(row: &SqliteRow) -> Result<CredentialType, RepositoryFailure> {
+pub(super) fn credential_type(row: &Row) -> Result<CredentialType, RepositoryFailure> {
     let text: String = column!(row, "credential", "credential_type")?;
     CredentialType::parse(&text)
         .map_err(|_| RepositoryFailure::Inconsistent("credential.credential_type"))
 }
 
-fn certificate(row: &SqliteRow) -> Result<Option<CertificateFacts>, RepositoryFailure> {
+fn certificate(row: &Row) -> Result<Option<CertificateFacts>, RepositoryFailure> {
     let Some(expires_at) = column!(row, "credential_version", "expires_at")? else {
         return Ok(None);
     };
@@ -91,11 +90,14 @@ fn certificate(row: &SqliteRow) -> Result<Option<CertificateFacts>, RepositoryFa
         expires_at: time(expires_at, "credential_version.expires_at")?,
         is_certificate_authority: column!(row, "credential_version", "is_certificate_authority")?,
         is_self_signed: column!(row, "credential_version", "is_self_signed")?,
-        key_length_bits: column!(row, "credential_version", "key_length_bits")?,
+        key_length_bits: small(
+            column!(row, "credential_version", "key_length_bits")?,
+            "credential_version.key_length_bits",
+        )?,
     }))
 }
 
-fn issuer(row: &SqliteRow) -> Result<Option<IssuerVersion>, RepositoryFailure> {
+fn issuer(row: &Row) -> Result<Option<IssuerVersion>, RepositoryFailure> {
     let Some(expires_at) = column!(row, "credential_version", "issuer_expires_at")? else {
         return Ok(None);
     };
@@ -105,7 +107,7 @@ fn issuer(row: &SqliteRow) -> Result<Option<IssuerVersion>, RepositoryFailure> {
     }))
 }
 
-fn provenance(row: &SqliteRow) -> Result<Option<PluginIdentity>, RepositoryFailure> {
+fn provenance(row: &Row) -> Result<Option<PluginIdentity>, RepositoryFailure> {
     let Some(name) = column!(row, "credential_version", "plugin_name")? else {
         return Ok(None);
     };

@@ -15,9 +15,9 @@ macro_rules! select_version {
 
 /// What a search finds.
 macro_rules! select_found {
-    ($($rest:literal),+) => {
+    ($($rest:expr),+) => {
         concat!(
-            "select c.name, c.current_created_at as version_created_at, null as expires_at
+            "select c.name, c.current_created_at as version_created_at, cast(null as bigint) as expires_at
              from credential c where c.current_sequence is not null and ",
             $($rest),+,
             " order by c.current_sequence desc"
@@ -27,7 +27,7 @@ macro_rules! select_found {
 
 /// What a search by expiry finds.
 macro_rules! select_found_expiring {
-    ($($rest:literal),+) => {
+    ($($rest:expr),+) => {
         concat!(
             "select c.name, c.newest_created_at as version_created_at, c.newest_expires_at as expires_at
              from credential c where c.newest_expires_at <= $1 ",
@@ -152,23 +152,48 @@ pub(crate) const FIND_EXPIRING: &str = select_found_expiring!("");
 pub(crate) const FIND_EXPIRING_BELOW: &str =
     select_found_expiring!("and c.name_folded >= $2 and c.name_folded < $3");
 
+/// PostgreSQL: the sequences of the credentials whose names contain the text of a parameter. Each part of three characters of
+/// the text is looked up, or the text itself when it is shorter, and what has them all is looked at.
+macro_rules! postgres_containing {
+    ($text:literal) => {
+        concat!(
+            "c.sequence in (
+                select n.credential_sequence from credential_name n where n.parts @> array(
+                    select substr(",
+            $text,
+            ", part, 3) from generate_series(1, greatest(length(",
+            $text,
+            ") - 2, 1)) as part
+                )
+            ) and strpos(c.name_folded, ",
+            $text,
+            ") > 0"
+        )
+    };
+}
+
+pub(crate) const POSTGRES_FIND_CONTAINING: &str = select_found!(postgres_containing!("$1"));
+
+pub(crate) const POSTGRES_FIND_EXPIRING_CONTAINING: &str =
+    select_found_expiring!("and ", postgres_containing!("$2"));
+
 /// SQLite: `$1` is a phrase of the full-text index.
-pub(crate) const FIND_CONTAINING: &str = select_found!(
+pub(crate) const SQLITE_FIND_CONTAINING: &str = select_found!(
     "c.sequence in (select rowid from credential_name where credential_name match $1)"
 );
 
-/// SQLite: as [`FIND_CONTAINING`], with the phrase in `$2`.
-pub(crate) const FIND_EXPIRING_CONTAINING: &str = select_found_expiring!(
+/// SQLite: as [`SQLITE_FIND_CONTAINING`], with the phrase in `$2`.
+pub(crate) const SQLITE_FIND_EXPIRING_CONTAINING: &str = select_found_expiring!(
     "and c.sequence in (select rowid from credential_name where credential_name match $2)"
 );
 
 /// SQLite: `$1` and `$2` are the bounds of the trigrams that begin with the text.
-pub(crate) const FIND_CONTAINING_SHORT: &str = select_found!(
+pub(crate) const SQLITE_FIND_CONTAINING_SHORT: &str = select_found!(
     "c.sequence in (select doc from credential_name_trigram where term >= $1 and term < $2)"
 );
 
-/// SQLite: as [`FIND_CONTAINING_SHORT`], with the bounds in `$2` and `$3`.
-pub(crate) const FIND_EXPIRING_CONTAINING_SHORT: &str = select_found_expiring!(
+/// SQLite: as [`SQLITE_FIND_CONTAINING_SHORT`], with the bounds in `$2` and `$3`.
+pub(crate) const SQLITE_FIND_EXPIRING_CONTAINING_SHORT: &str = select_found_expiring!(
     "and c.sequence in (select doc from credential_name_trigram where term >= $2 and term < $3)"
 );
 
@@ -178,10 +203,10 @@ pub(crate) const FIND_EXPIRING_CONTAINING_SHORT: &str = select_found_expiring!(
 /// each version to the one that signed it; that one is older, so no chain comes back to itself. The farthest link has the
 /// depth `$2`.
 macro_rules! select_effective_expiries {
-    ($($names:literal),*) => {
+    ($($names:expr),*) => {
         concat!(
             "with recursive chain_link as (
-                select c.sequence, c.name, c.current_created_at as version_created_at, 0 as depth,
+                select c.sequence, c.name, c.current_created_at as version_created_at, cast(0 as bigint) as depth,
                     c.name as link_name, v.id as link_id, v.expires_at,
                     v.signed_by, v.issuer_version_id, v.issuer_expires_at
                 from credential c join credential_version v on v.sequence = c.current_sequence
@@ -207,13 +232,16 @@ pub(crate) const EFFECTIVE_EXPIRIES: &str = select_effective_expiries!();
 pub(crate) const EFFECTIVE_EXPIRIES_BELOW: &str =
     select_effective_expiries!("and c.name_folded >= $3 and c.name_folded < $4");
 
-/// SQLite: as [`FIND_CONTAINING`], with the phrase in `$3`.
-pub(crate) const EFFECTIVE_EXPIRIES_CONTAINING: &str = select_effective_expiries!(
+pub(crate) const POSTGRES_EFFECTIVE_EXPIRIES_CONTAINING: &str =
+    select_effective_expiries!("and ", postgres_containing!("$3"));
+
+/// SQLite: as [`SQLITE_FIND_CONTAINING`], with the phrase in `$3`.
+pub(crate) const SQLITE_EFFECTIVE_EXPIRIES_CONTAINING: &str = select_effective_expiries!(
     "and c.sequence in (select rowid from credential_name where credential_name match $3)"
 );
 
-/// SQLite: as [`FIND_CONTAINING_SHORT`], with the bounds in `$3` and `$4`.
-pub(crate) const EFFECTIVE_EXPIRIES_CONTAINING_SHORT: &str = select_effective_expiries!(
+/// SQLite: as [`SQLITE_FIND_CONTAINING_SHORT`], with the bounds in `$3` and `$4`.
+pub(crate) const SQLITE_EFFECTIVE_EXPIRIES_CONTAINING_SHORT: &str = select_effective_expiries!(
     "and c.sequence in (select doc from credential_name_trigram where term >= $3 and term < $4)"
 );
 
@@ -281,5 +309,5 @@ pub(crate) const DELETE_CREDENTIAL: &str =
 
 // ---- Health -----------------------------------------------------------------------------------------------------------
 
-/// Reads a page of the file, and fails when it can't.
+/// Reads a page, and fails when it can't.
 pub(crate) const PING: &str = "select count(*) from encryption_key where id = $1";

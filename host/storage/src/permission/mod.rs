@@ -10,81 +10,61 @@ use keywright_core::{
     permission::{Actor, Grant, Operations, Permission, PermissionPath},
     ports::{Identifiers, PermissionRepository, RepositoryFailure},
 };
-use sqlx::{AssertSqlSafe, SqliteConnection, sqlite::SqliteRow};
+use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use crate::{
-    connections::{Connections, SqliteQuery},
+    connections::LentTransaction,
     database::Pools,
-    failure::repository_failure,
+    row::Row,
+    statement::{Statement, statement},
 };
 
-/// Permissions in SQLite.
+/// Permissions in a database.
 #[derive(Clone)]
-pub struct SqlitePermissionRepository {
+pub struct SqlPermissionRepository {
     pools: Pools,
     identifiers: Arc<dyn Identifiers>,
 }
 
-impl SqlitePermissionRepository {
+impl SqlPermissionRepository {
     pub(crate) fn new(pools: Pools, identifiers: Arc<dyn Identifiers>) -> Self {
         Self { pools, identifiers }
     }
 
     /// Binds a new permission to one of the statements that insert.
-    fn insert<'q>(&self, statement: &'static str, grant: &'q Grant) -> SqliteQuery<'q> {
-        sqlx::query(statement)
+    fn insert(&self, sql: &'static str, grant: &Grant) -> Statement {
+        statement(sql)
             .bind(self.identifiers.fresh())
             .bind(grant.path.as_str())
             .bind(grant.actor.as_str())
-            .bind(grant.operations.bits())
+            .bind(i64::from(grant.operations.bits()))
     }
 
     /// Makes all grants within a transaction.
     async fn grant_all(
         &self,
-        transaction: &mut SqliteConnection,
+        transaction: &mut LentTransaction<'_>,
         grants: &[Grant],
     ) -> Result<Vec<Permission>, RepositoryFailure> {
         let mut granted = Vec::with_capacity(grants.len());
         for grant in grants {
-            let row = self
-                .insert(statements::GRANT, grant)
-                .fetch_one(&mut *transaction)
-                .await
-                .map_err(repository_failure)?;
+            let row = transaction
+                .fetch_one(self.insert(statements::GRANT, grant))
+                .await?;
             granted.push(row::permission(&row)?);
         }
         Ok(granted)
     }
-}
 
-#[async_trait]
-impl PermissionRepository for SqlitePermissionRepository {
-    async fn of_actor_on(
-        &self,
-        actor: &Actor,
-        paths: &[PermissionPath],
-    ) -> Result<Vec<Permission>, RepositoryFailure> {
-        let Some(query) = of_actor_on(actor, paths) else {
-            return Ok(Vec::new());
-        };
-        permissions(&self.pools.reader.fetch_all(query).await?)
-    }
-
-    async fn of_actor(&self, actor: &Actor) -> Result<Vec<Permission>, RepositoryFailure> {
-        let query = sqlx::query(statements::OF_ACTOR).bind(actor.as_str());
-        permissions(&self.pools.reader.fetch_all(query).await?)
-    }
-
-    async fn grant(&self, grants: &[Grant]) -> Result<(), RepositoryFailure> {
+    async fn grant_once(&self, grants: &[Grant]) -> Result<(), RepositoryFailure> {
         let mut connection = self.pools.writer.lend().await?;
         let mut transaction = connection.begin().await?;
         self.grant_all(&mut transaction, grants).await?;
         transaction.commit().await
     }
 
-    async fn grant_uncovered(
+    async fn grant_uncovered_once(
         &self,
         grants: &[Grant],
     ) -> Result<Option<Vec<Permission>>, RepositoryFailure> {
@@ -101,18 +81,62 @@ impl PermissionRepository for SqlitePermissionRepository {
         Ok(Some(granted))
     }
 
+    /// The permission of a statement that has one row at most and changes something. It is run to its end, and so the change
+    /// is on disk, before this answers.
+    async fn change(
+        &self,
+        statement: impl Fn() -> Statement,
+    ) -> Result<Option<Permission>, RepositoryFailure> {
+        let writer = &self.pools.writer;
+        let rows = writer.retry(|| writer.fetch_all(statement())).await?;
+        rows.first().map(row::permission).transpose()
+    }
+}
+
+#[async_trait]
+impl PermissionRepository for SqlPermissionRepository {
+    async fn of_actor_on(
+        &self,
+        actor: &Actor,
+        paths: &[PermissionPath],
+    ) -> Result<Vec<Permission>, RepositoryFailure> {
+        let Some(query) = of_actor_on(actor, paths) else {
+            return Ok(Vec::new());
+        };
+        permissions(&self.pools.reader.fetch_all(query).await?)
+    }
+
+    async fn of_actor(&self, actor: &Actor) -> Result<Vec<Permission>, RepositoryFailure> {
+        let query = statement(statements::OF_ACTOR).bind(actor.as_str());
+        permissions(&self.pools.reader.fetch_all(query).await?)
+    }
+
+    async fn grant(&self, grants: &[Grant]) -> Result<(), RepositoryFailure> {
+        let writer = &self.pools.writer;
+        writer.retry(|| self.grant_once(grants)).await
+    }
+
+    async fn grant_uncovered(
+        &self,
+        grants: &[Grant],
+    ) -> Result<Option<Vec<Permission>>, RepositoryFailure> {
+        let writer = &self.pools.writer;
+        writer.retry(|| self.grant_uncovered_once(grants)).await
+    }
+
     async fn by_id(&self, id: Uuid) -> Result<Option<Permission>, RepositoryFailure> {
-        let query = sqlx::query(statements::BY_ID).bind(id);
-        only(&self.pools.reader, query).await
+        let query = statement(statements::BY_ID).bind(id);
+        let rows = self.pools.reader.fetch_all(query).await?;
+        rows.first().map(row::permission).transpose()
     }
 
     async fn on_path(&self, path: &PermissionPath) -> Result<Vec<Permission>, RepositoryFailure> {
-        let query = sqlx::query(statements::ON_PATH).bind(path.as_str());
+        let query = statement(statements::ON_PATH).bind(path.as_str());
         permissions(&self.pools.reader.fetch_all(query).await?)
     }
 
     async fn add(&self, grant: &Grant) -> Result<Option<Permission>, RepositoryFailure> {
-        only(&self.pools.writer, self.insert(statements::ADD, grant)).await
+        self.change(|| self.insert(statements::ADD, grant)).await
     }
 
     async fn replace_operations(
@@ -120,15 +144,16 @@ impl PermissionRepository for SqlitePermissionRepository {
         id: Uuid,
         operations: Operations,
     ) -> Result<Option<Permission>, RepositoryFailure> {
-        let query = sqlx::query(statements::REPLACE_OPERATIONS)
-            .bind(id)
-            .bind(operations.bits());
-        only(&self.pools.writer, query).await
+        self.change(|| {
+            statement(statements::REPLACE_OPERATIONS)
+                .bind(id)
+                .bind(i64::from(operations.bits()))
+        })
+        .await
     }
 
     async fn delete(&self, id: Uuid) -> Result<Option<Permission>, RepositoryFailure> {
-        let query = sqlx::query(statements::DELETE).bind(id);
-        only(&self.pools.writer, query).await
+        self.change(|| statement(statements::DELETE).bind(id)).await
     }
 
     async fn delete_of_actor_on(
@@ -136,21 +161,23 @@ impl PermissionRepository for SqlitePermissionRepository {
         actor: &Actor,
         path: &PermissionPath,
     ) -> Result<Option<Permission>, RepositoryFailure> {
-        let query = sqlx::query(statements::DELETE_OF_ACTOR_ON)
-            .bind(actor.as_str())
-            .bind(path.as_str());
-        only(&self.pools.writer, query).await
+        self.change(|| {
+            statement(statements::DELETE_OF_ACTOR_ON)
+                .bind(actor.as_str())
+                .bind(path.as_str())
+        })
+        .await
     }
 }
 
 /// Asks for the permissions of an actor on any of these paths; nothing when there are no paths.
-fn of_actor_on<'q>(actor: &'q Actor, paths: &'q [PermissionPath]) -> Option<SqliteQuery<'q>> {
+fn of_actor_on(actor: &Actor, paths: &[PermissionPath]) -> Option<Statement> {
     let last = paths.last()?;
     // The text holds nothing but the places of the parameters. There are few texts, so that they stay prepared: the places
     // that are left hold the last path again.
     let places = paths.len().next_power_of_two();
     let sql = AssertSqlSafe(statements::of_actor_on(places));
-    let query = sqlx::query(sql).bind(actor.as_str());
+    let query = statement(sql).bind(actor.as_str());
     let query = (0..places)
         .map(|place| paths.get(place).unwrap_or(last))
         .fold(query, |query, path| query.bind(path.as_str()));
@@ -159,28 +186,17 @@ fn of_actor_on<'q>(actor: &'q Actor, paths: &'q [PermissionPath]) -> Option<Sqli
 
 /// Whether the actor may do already all that it is to be granted.
 async fn is_covered(
-    transaction: &mut SqliteConnection,
+    transaction: &mut LentTransaction<'_>,
     grant: &Grant,
 ) -> Result<bool, RepositoryFailure> {
     let covering = PermissionPath::covering(grant.path.as_str());
     let Some(query) = of_actor_on(&grant.actor, &covering) else {
         return Ok(false);
     };
-    let rows = query.fetch_all(transaction).await;
-    let found = permissions(&rows.map_err(repository_failure)?)?;
+    let found = permissions(&transaction.fetch_all(query).await?)?;
     Ok(grant.is_covered_by(found))
 }
 
-/// The permission of a statement that has one row at most. It is run to its end, and so a change is on disk, before this
-/// answers.
-async fn only(
-    connections: &Connections,
-    query: SqliteQuery<'_>,
-) -> Result<Option<Permission>, RepositoryFailure> {
-    let rows = connections.fetch_all(query).await?;
-    rows.first().map(row::permission).transpose()
-}
-
-fn permissions(rows: &[SqliteRow]) -> Result<Vec<Permission>, RepositoryFailure> {
+fn permissions(rows: &[Row]) -> Result<Vec<Permission>, RepositoryFailure> {
     rows.iter().map(row::permission).collect()
 }

@@ -170,11 +170,11 @@ impl Fixture {
             )
             left join credential_version u on u.sequence = (
                 select max(v.sequence) from credential_version v
-                where v.credential_sequence = c.sequence and v.is_transitional = 0
+                where v.credential_sequence = c.sequence and not v.is_transitional
             )
-            where c.newest_sequence is not n.sequence or c.newest_created_at is not n.created_at
-                or c.newest_expires_at is not n.expires_at or c.current_sequence is not u.sequence
-                or c.current_created_at is not u.created_at";
+            where c.newest_sequence is distinct from n.sequence or c.newest_created_at is distinct from n.created_at
+                or c.newest_expires_at is distinct from n.expires_at or c.current_sequence is distinct from u.sequence
+                or c.current_created_at is distinct from u.created_at";
         assert_eq!(self.count(untrue).await, 0);
     }
 }

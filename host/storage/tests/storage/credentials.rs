@@ -1,6 +1,6 @@
 //! Appending and reading versions.
 
-use std::{collections::HashSet, os::unix::fs::PermissionsExt};
+use std::collections::HashSet;
 
 use crate::support::{Fixture, at, facts, version};
 use keywright_core::{
@@ -290,60 +290,17 @@ async fn what_was_written_is_there_after_reopening() {
     let fixture = Fixture::new().await;
     let id = fixture.append("/a", "value", 1).await;
     fixture.database.close().await;
-    let reopened = Fixture::open(fixture.folder).await;
+    let reopened = Fixture::open(fixture.place).await;
     assert_eq!(reopened.all("/a").await[0].id, id);
-}
-
-#[tokio::test]
-async fn the_files_are_their_owners_alone() {
-    let fixture = Fixture::new().await;
-    fixture.append("/a", "value", 1).await;
-    for name in ["test.sqlite", "test.sqlite-wal", "test.sqlite-shm"] {
-        let mode = std::fs::metadata(fixture.folder.path().join(name))
-            .unwrap()
-            .permissions()
-            .mode();
-        assert_eq!(mode & 0o777, 0o600, "{name}");
-    }
-}
-
-#[tokio::test]
-async fn a_database_that_another_process_locks_is_unavailable_and_comes_back() {
-    let fixture = Fixture::new().await;
-    let mut other = fixture.other_connection().await;
-    sqlx::raw_sql("begin immediate")
-        .execute(&mut other)
-        .await
-        .unwrap();
-    let blocked = version(&fixture, "/a", "value", 1);
-    let outcome = fixture
-        .credentials
-        .append(blocked.clone(), AppendCondition::Always, &[])
-        .await;
-    assert!(
-        matches!(outcome, Err(RepositoryFailure::Unavailable(_))),
-        "{outcome:?}"
-    );
-    assert!(fixture.all("/a").await.is_empty());
-    fixture.credentials.ping().await.unwrap();
-    sqlx::raw_sql("rollback").execute(&mut other).await.unwrap();
-    let outcome = fixture
-        .credentials
-        .append(blocked, AppendCondition::Always, &[])
-        .await
-        .unwrap();
-    assert!(matches!(outcome, Appended::Written(_)));
 }
 
 #[tokio::test]
 async fn a_row_that_nobody_wrote_is_an_inconsistency_that_names_its_place() {
     let fixture = Fixture::new().await;
     fixture.append("/a", "value", 1).await;
-    let mut other = fixture.other_connection().await;
-    sqlx::raw_sql("update credential set credential_type = '???'")
-        .execute(&mut other)
-        .await
-        .unwrap();
+    fixture
+        .change("update credential set credential_type = '???'")
+        .await;
     let outcome = fixture
         .credentials
         .versions_by_name(&LookupName::new("/a"), VersionSelection::All)

@@ -1,4 +1,4 @@
-//! A database of its own for each test.
+//! A database of its own for each test, of the engine whose name the test program has.
 
 use std::{
     sync::{
@@ -18,19 +18,63 @@ use keywright_core::{
     },
 };
 use keywright_storage::{
-    EncryptionKeyRow, SqliteCredentialRepository, SqliteDatabase, SqliteEncryptionKeyRepository,
-    SqliteOptions,
+    Database, DatabaseOptions, EncryptionKeyRow, PostgresOptions, SqlCredentialRepository,
+    SqlEncryptionKeyRepository, SqliteOptions,
 };
+use keywright_test_postgres::PostgresServer;
 use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 use tempfile::TempDir;
 use uuid::Uuid;
 
 pub(crate) struct Fixture {
-    pub(crate) folder: TempDir,
-    pub(crate) database: SqliteDatabase,
-    pub(crate) credentials: SqliteCredentialRepository,
-    pub(crate) encryption_keys: SqliteEncryptionKeyRepository,
+    pub(crate) place: Place,
+    pub(crate) database: Database,
+    pub(crate) credentials: SqlCredentialRepository,
+    pub(crate) encryption_keys: SqlEncryptionKeyRepository,
     identifiers: Arc<CountingIdentifiers>,
+}
+
+/// Where a test's database is.
+pub(crate) enum Place {
+    File(TempDir),
+    Server { url: String },
+}
+
+impl Place {
+    fn new() -> Self {
+        if !is_on_postgres() {
+            return Self::File(tempfile::tempdir().unwrap());
+        }
+        let Some(server) = keywright_test_postgres::shared() else {
+            // Nothing of this program can be tested, which was said.
+            std::process::exit(0);
+        };
+        Self::Server {
+            url: server.new_database(),
+        }
+    }
+
+    pub(crate) fn options(&self) -> DatabaseOptions {
+        match self {
+            Self::File(folder) => DatabaseOptions::Sqlite(SqliteOptions {
+                path: folder.path().join(FILE_NAME),
+                readers_max: 2,
+                wait_max: WAIT_MAX,
+            }),
+            Self::Server { url } => DatabaseOptions::Postgres(postgres_options(url)),
+        }
+    }
+}
+
+pub(crate) fn postgres_options(url: &str) -> PostgresOptions {
+    PostgresOptions {
+        url: url.to_owned(),
+        password: None,
+        root_certificate: None,
+        readers_max: 2,
+        writers_max: 4,
+        wait_max: WAIT_MAX,
+    }
 }
 
 /// Ids that count from one.
@@ -45,24 +89,21 @@ impl Identifiers for CountingIdentifiers {
 
 impl Fixture {
     pub(crate) async fn new() -> Self {
-        let fixture = Self::open(tempfile::tempdir().unwrap()).await;
+        let fixture = Self::open(Place::new()).await;
         fixture.encryption_keys.add(&key(KEY_ID, 1)).await.unwrap();
         fixture
     }
 
-    pub(crate) async fn open(folder: TempDir) -> Self {
+    pub(crate) async fn open(place: Place) -> Self {
         let identifiers = Arc::new(CountingIdentifiers::default());
-        let options = SqliteOptions {
-            path: folder.path().join("test.sqlite"),
-            readers_max: 2,
-            wait_max: Duration::from_secs(2),
-        };
-        let database =
-            SqliteDatabase::open(&options, Arc::<CountingIdentifiers>::clone(&identifiers))
-                .await
-                .unwrap();
+        let database = Database::open(
+            &place.options(),
+            Arc::<CountingIdentifiers>::clone(&identifiers),
+        )
+        .await
+        .unwrap();
         Self {
-            folder,
+            place,
             credentials: database.credentials(),
             encryption_keys: database.encryption_keys(),
             database,
@@ -128,18 +169,45 @@ impl Fixture {
             .unwrap()
     }
 
-    /// A connection as another process would have it.
-    pub(crate) async fn other_connection(&self) -> SqliteConnection {
-        let options = SqliteConnectOptions::new().filename(self.folder.path().join("test.sqlite"));
-        SqliteConnection::connect_with(&options).await.unwrap()
+    /// Changes rows as somebody else would.
+    pub(crate) async fn change(&self, sql: &'static str) {
+        match &self.place {
+            Place::File(folder) => {
+                let mut connection = other_connection(folder).await;
+                let changing = sqlx::raw_sql(sql).execute(&mut connection);
+                changing.await.unwrap();
+            }
+            Place::Server { url } => drop(server().run_at(url, sql)),
+        }
     }
 
+    /// What a statement counts.
     pub(crate) async fn count(&self, sql: &'static str) -> i64 {
-        sqlx::query_scalar(sql)
-            .fetch_one(&mut self.other_connection().await)
-            .await
-            .unwrap()
+        match &self.place {
+            Place::File(folder) => {
+                let mut connection = other_connection(folder).await;
+                let counting = sqlx::query_scalar(sql).fetch_one(&mut connection);
+                counting.await.unwrap()
+            }
+            Place::Server { url } => server().run_at(url, sql).parse().unwrap(),
+        }
     }
+}
+
+/// The test program is named after its engine.
+fn is_on_postgres() -> bool {
+    module_path!().starts_with("postgres::")
+}
+
+/// A connection to a file as another process would have it.
+pub(crate) async fn other_connection(folder: &TempDir) -> SqliteConnection {
+    let options = SqliteConnectOptions::new().filename(folder.path().join(FILE_NAME));
+    SqliteConnection::connect_with(&options).await.unwrap()
+}
+
+/// The server of a database that is on one.
+pub(crate) fn server() -> &'static PostgresServer {
+    keywright_test_postgres::shared().unwrap()
 }
 
 /// A version that is ready to be appended.
@@ -194,6 +262,9 @@ pub(crate) fn facts(expires_at_milliseconds: i64) -> CertificateFacts {
         key_length_bits: 2_048,
     }
 }
+
+const FILE_NAME: &str = "test.sqlite";
+const WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// The key under which [`version`] pretends to be sealed.
 pub(crate) const KEY_ID: Uuid = Uuid::from_u128(0xffff);

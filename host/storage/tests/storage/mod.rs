@@ -1,4 +1,5 @@
-//! The repositories through their ports, each test on a database file of its own.
+//! The repositories through their ports, each test on a database of its own. `sqlite.rs` and `postgres.rs` run the same cases,
+//! and bring those that only one engine has.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -14,4 +15,4 @@ mod encryption_keys;
 mod find;
 mod permissions;
 mod signed_by;
-mod support;
+pub(crate) mod support;

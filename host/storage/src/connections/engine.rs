@@ -1,0 +1,258 @@
+//! What differs between the engines when a statement is run: the types of sqlx, and how a transaction begins.
+
+use std::{future::Future, io, time::Duration};
+
+use sqlx::{
+    ConnectOptions, Connection as _, PgConnection, Postgres, Sqlite, SqliteConnection,
+    postgres::PgConnectOptions, sqlite::SqliteConnectOptions,
+};
+
+use super::doubt::Doubt;
+use crate::{row::Row, statement::Statement};
+
+/// Which database it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Engine {
+    /// PostgreSQL, or what takes the same SQL.
+    Postgres,
+    /// SQLite.
+    Sqlite,
+}
+
+/// How a connection is opened.
+pub(crate) enum Target {
+    Postgres {
+        options: Box<PgConnectOptions>,
+        /// How long a statement may take before its server counts as gone.
+        wait_max: Duration,
+        /// Shared by all pools of connections to the server.
+        doubt: Doubt,
+    },
+    Sqlite(Box<SqliteConnectOptions>),
+}
+
+pub(super) enum Connection {
+    Postgres {
+        connection: PgConnection,
+        wait_max: Duration,
+    },
+    Sqlite(SqliteConnection),
+}
+
+pub(super) enum Transaction<'c> {
+    Postgres {
+        transaction: sqlx::Transaction<'c, Postgres>,
+        wait_max: Duration,
+    },
+    Sqlite(sqlx::Transaction<'c, Sqlite>),
+}
+
+/// What runs a statement: a connection, or a transaction on one.
+pub(super) enum Executor<'c> {
+    Postgres {
+        connection: &'c mut PgConnection,
+        wait_max: Duration,
+    },
+    Sqlite(&'c mut SqliteConnection),
+}
+
+impl Target {
+    pub(super) fn engine(&self) -> Engine {
+        match self {
+            Self::Postgres { .. } => Engine::Postgres,
+            Self::Sqlite(_) => Engine::Sqlite,
+        }
+    }
+
+    /// After a connection was found dead.
+    pub(super) fn doubt(&self) {
+        if let Self::Postgres { doubt, .. } = self {
+            doubt.cast();
+        }
+    }
+
+    /// Whether a connection must be asked for a sign of life that was last used so long ago. One to a file needs none.
+    pub(super) fn is_doubted(&self, last_used: Duration) -> bool {
+        match self {
+            Self::Postgres { doubt, .. } => doubt.concerns(last_used),
+            Self::Sqlite(_) => false,
+        }
+    }
+
+    pub(super) async fn connect(&self) -> Result<Connection, sqlx::Error> {
+        Ok(match self {
+            Self::Postgres {
+                options, wait_max, ..
+            } => Connection::Postgres {
+                connection: options.connect().await?,
+                wait_max: *wait_max,
+            },
+            Self::Sqlite(options) => Connection::Sqlite(options.connect().await?),
+        })
+    }
+}
+
+impl Connection {
+    pub(super) fn executor(&mut self) -> Executor<'_> {
+        match self {
+            Self::Postgres {
+                connection,
+                wait_max,
+            } => Executor::Postgres {
+                connection,
+                wait_max: *wait_max,
+            },
+            Self::Sqlite(connection) => Executor::Sqlite(connection),
+        }
+    }
+
+    /// Begins a transaction that writes. Nothing that it reads changes before it ends, whatever other servers do.
+    pub(super) async fn begin(&mut self) -> Result<Transaction<'_>, sqlx::Error> {
+        Ok(match self {
+            Self::Postgres {
+                connection,
+                wait_max,
+            } => Transaction::Postgres {
+                transaction: within(*wait_max, connection.begin_with(POSTGRES_BEGIN)).await?,
+                wait_max: *wait_max,
+            },
+            Self::Sqlite(connection) => {
+                Transaction::Sqlite(connection.begin_with(SQLITE_BEGIN).await?)
+            }
+        })
+    }
+
+    /// Ends what an earlier user has left: done after all that is still under way, and refused within a transaction.
+    pub(super) async fn settle(&mut self) -> Result<(), sqlx::Error> {
+        match self {
+            Self::Postgres { connection, .. } => {
+                let transaction = connection.begin_with(POSTGRES_BEGIN_NOTHING).await?;
+                transaction.rollback().await
+            }
+            Self::Sqlite(connection) => {
+                let transaction = connection.begin_with(SQLITE_BEGIN_NOTHING).await?;
+                transaction.rollback().await
+            }
+        }
+    }
+
+    /// Asks for a sign of life.
+    pub(super) async fn ping(&mut self) -> Result<(), sqlx::Error> {
+        match self {
+            Self::Postgres { connection, .. } => connection.ping().await,
+            Self::Sqlite(_) => Ok(()),
+        }
+    }
+
+    pub(super) async fn close(self) -> Result<(), sqlx::Error> {
+        match self {
+            Self::Postgres { connection, .. } => connection.close().await,
+            Self::Sqlite(connection) => connection.close().await,
+        }
+    }
+}
+
+impl Transaction<'_> {
+    pub(super) fn executor(&mut self) -> Executor<'_> {
+        match self {
+            Self::Postgres {
+                transaction,
+                wait_max,
+            } => Executor::Postgres {
+                connection: transaction,
+                wait_max: *wait_max,
+            },
+            Self::Sqlite(transaction) => Executor::Sqlite(transaction),
+        }
+    }
+
+    pub(super) async fn commit(self) -> Result<(), sqlx::Error> {
+        match self {
+            Self::Postgres {
+                transaction,
+                wait_max,
+            } => within(wait_max, transaction.commit()).await,
+            Self::Sqlite(transaction) => transaction.commit().await,
+        }
+    }
+}
+
+impl Executor<'_> {
+    pub(super) async fn fetch_all(self, statement: Statement) -> Result<Vec<Row>, sqlx::Error> {
+        match self {
+            Self::Postgres {
+                connection,
+                wait_max,
+            } => {
+                let query = statement.for_postgres().into_query::<Postgres>();
+                let rows = within(wait_max, query.fetch_all(connection)).await?;
+                Ok(rows.into_iter().map(Row::Postgres).collect())
+            }
+            Self::Sqlite(connection) => {
+                let rows = statement.into_query::<Sqlite>().fetch_all(connection);
+                Ok(rows.await?.into_iter().map(Row::Sqlite).collect())
+            }
+        }
+    }
+
+    pub(super) async fn fetch_optional(
+        self,
+        statement: Statement,
+    ) -> Result<Option<Row>, sqlx::Error> {
+        match self {
+            Self::Postgres {
+                connection,
+                wait_max,
+            } => {
+                let query = statement.for_postgres().into_query::<Postgres>();
+                let row = within(wait_max, query.fetch_optional(connection));
+                Ok(row.await?.map(Row::Postgres))
+            }
+            Self::Sqlite(connection) => {
+                let row = statement.into_query::<Sqlite>().fetch_optional(connection);
+                Ok(row.await?.map(Row::Sqlite))
+            }
+        }
+    }
+
+    /// How many rows were changed.
+    pub(super) async fn execute(self, statement: Statement) -> Result<u64, sqlx::Error> {
+        match self {
+            Self::Postgres {
+                connection,
+                wait_max,
+            } => {
+                let query = statement.for_postgres().into_query::<Postgres>();
+                let done = within(wait_max, query.execute(connection));
+                Ok(done.await?.rows_affected())
+            }
+            Self::Sqlite(connection) => {
+                let done = statement.into_query::<Sqlite>().execute(connection);
+                Ok(done.await?.rows_affected())
+            }
+        }
+    }
+}
+
+/// Waits for a server, which may have gone without a word.
+async fn within<T>(
+    wait_max: Duration,
+    work: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, sqlx::Error> {
+    tokio::time::timeout(wait_max, work)
+        .await
+        .unwrap_or_else(|_| Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into())))
+}
+
+/// The transactions that are committed have the same outcome as if they had come one after the other. Where that can't be,
+/// one of them is refused, and done again.
+const POSTGRES_BEGIN: &str = "begin isolation level serializable";
+
+/// In a transaction that is still open it changes nothing, and the rollback that follows ends that one.
+const POSTGRES_BEGIN_NOTHING: &str = "begin";
+
+/// Takes the lock for writing at once, so that nothing changes between looking and inserting.
+const SQLITE_BEGIN: &str = "begin immediate";
+
+/// Takes no lock.
+const SQLITE_BEGIN_NOTHING: &str = "begin deferred";

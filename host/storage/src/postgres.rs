@@ -1,0 +1,206 @@
+//! Opening a database on a server of PostgreSQL.
+
+use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
+
+use keywright_core::Secret;
+use sqlx::{
+    ConnectOptions, Connection,
+    migrate::Migrator,
+    postgres::{PgConnectOptions, PgSslMode},
+};
+
+use crate::{
+    connections::{Connections, Doubt, Target},
+    database::{DatabaseUnusable, Pools},
+};
+
+/// Where a database is on a server of PostgreSQL, and how it is used.
+#[derive(Clone)]
+pub struct PostgresOptions {
+    /// `postgres://user@host:port/database`, without a password. With `sslmode`, as libpq understands it; when it does not
+    /// say, and the server is not on a socket of this machine, its certificate must be trusted and bear its name.
+    pub url: String,
+    /// The user's password.
+    pub password: Option<Secret>,
+    /// The certificates of the authorities that are trusted to sign the server's, PEM; those of the public otherwise.
+    pub root_certificate: Option<PathBuf>,
+    /// The most connections that read at the same time.
+    pub readers_max: u32,
+    /// The most connections that write at the same time.
+    pub writers_max: u32,
+    /// How long a request waits: for a free connection, for a statement, and until a transaction is done that others stood
+    /// in the way of.
+    pub wait_max: Duration,
+}
+
+impl fmt::Debug for PostgresOptions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("PostgresOptions")
+    }
+}
+
+/// Opens the database, and brings its schema up to date. Of several servers that do so at once, one does it.
+pub(crate) async fn open(options: &PostgresOptions) -> Result<Pools, DatabaseUnusable> {
+    let connection = connect_options(options)?;
+    let database = place_of(&connection);
+    migrate(&database, &connection, options.wait_max).await?;
+    let doubt = Doubt::default();
+    let pool = async |connections_max| {
+        let target = Target::Postgres {
+            options: Box::new(connection.clone()),
+            wait_max: options.wait_max,
+            doubt: doubt.clone(),
+        };
+        Connections::open(target, connections_max, options.wait_max)
+            .await
+            .map_err(|source| not_reached(&database, source))
+    };
+    Ok(Pools {
+        writer: pool(options.writers_max).await?,
+        reader: pool(options.readers_max).await?,
+    })
+}
+
+fn connect_options(options: &PostgresOptions) -> Result<PgConnectOptions, DatabaseUnusable> {
+    if has_password(&options.url) {
+        return Err(DatabaseUnusable::PasswordInUrl);
+    }
+    let connection = PgConnectOptions::from_str(&options.url).map_err(|source| {
+        DatabaseUnusable::UrlMalformed {
+            source: Box::new(source),
+        }
+    })?;
+    let mut connection = connection
+        .application_name(APPLICATION_NAME)
+        .disable_statement_logging();
+    if parameter(&options.url, &["sslmode", "ssl-mode"]).is_none() {
+        let is_local = connection.get_socket().is_some() || connection.get_host().starts_with('/');
+        connection = connection.ssl_mode(if is_local {
+            PgSslMode::Disable
+        } else {
+            PgSslMode::VerifyFull
+        });
+    }
+    if let Some(password) = &options.password {
+        connection = connection.password(password.expose());
+    }
+    if let Some(file) = &options.root_certificate {
+        connection = connection.ssl_root_cert(file);
+    }
+    Ok(connection)
+}
+
+/// Whether a URL holds a password, as a part of its authority or as a parameter.
+fn has_password(url: &str) -> bool {
+    let (_, rest) = url.split_once("://").unwrap_or(("", url));
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let user = authority.rsplit_once('@').map(|(user, _)| user);
+    user.is_some_and(|user| user.contains(':')) || parameter(url, &["password"]).is_some()
+}
+
+/// The value of a parameter of a URL.
+fn parameter<'u>(url: &'u str, names: &[&str]) -> Option<&'u str> {
+    let (_, query) = url.split_once('?')?;
+    let mut parameters = query.split('&').filter_map(|pair| pair.split_once('='));
+    parameters
+        .find(|(name, _)| names.contains(name))
+        .map(|(_, value)| value)
+}
+
+async fn migrate(
+    database: &str,
+    options: &PgConnectOptions,
+    wait_max: Duration,
+) -> Result<(), DatabaseUnusable> {
+    let connecting = tokio::time::timeout(wait_max, options.connect());
+    let connecting = connecting.await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+    let mut connection = connecting.map_err(|source| not_reached(database, source))?;
+    let migrated = MIGRATIONS.run(&mut connection).await;
+    migrated.map_err(|source| DatabaseUnusable::SchemaNotMigrated {
+        database: database.to_owned(),
+        source: Box::new(source),
+    })?;
+    let closed = connection.close().await;
+    closed.map_err(|source| not_reached(database, source))
+}
+
+fn not_reached(database: &str, source: sqlx::Error) -> DatabaseUnusable {
+    DatabaseUnusable::ServerNotReached {
+        database: database.to_owned(),
+        source: Box::new(source),
+    }
+}
+
+/// The name of the database and its server, for people.
+fn place_of(options: &PgConnectOptions) -> String {
+    let name = options
+        .get_database()
+        .unwrap_or_else(|| options.get_username());
+    let server = match options.get_socket() {
+        Some(socket) => socket.display().to_string(),
+        None => format!("{}:{}", options.get_host(), options.get_port()),
+    };
+    format!("{name} on {server}")
+}
+
+/// Takes an advisory lock while it runs.
+static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations/postgres");
+
+/// By this name the database's administrator sees the connections.
+const APPLICATION_NAME: &str = "keywright";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(url: &str) -> PostgresOptions {
+        PostgresOptions {
+            url: url.to_owned(),
+            password: Some(Secret::new("hunter2".to_owned())),
+            root_certificate: None,
+            readers_max: 1,
+            writers_max: 1,
+            wait_max: Duration::from_secs(1),
+        }
+    }
+
+    #[test]
+    fn a_url_with_a_password_is_refused_and_not_repeated() {
+        for url in [
+            "postgres://keywright:hunter3@db/keywright",
+            "postgres://keywright:@db",
+            "postgres://db/keywright?user=a&password=hunter3",
+        ] {
+            let refused = connect_options(&options(url)).unwrap_err();
+            assert!(matches!(refused, DatabaseUnusable::PasswordInUrl), "{url}");
+            assert!(!format!("{refused:?} {refused}").contains("hunter"));
+        }
+    }
+
+    #[test]
+    fn the_servers_certificate_is_verified_unless_the_url_says_otherwise() {
+        for (url, mode) in [
+            ("postgres://keywright@db:5433/keywright", "VerifyFull"),
+            ("postgres://db/keywright?application_name=x", "VerifyFull"),
+            ("postgres://db/keywright?sslmode=verify-ca", "VerifyCa"),
+            ("postgres://db/keywright?sslmode=disable", "Disable"),
+            ("postgres:///keywright?host=/run/postgresql", "Disable"),
+            ("postgres://%2Frun%2Fpostgresql/keywright", "Disable"),
+        ] {
+            let connection = connect_options(&options(url)).unwrap();
+            assert_eq!(format!("{:?}", connection.get_ssl_mode()), mode, "{url}");
+        }
+    }
+
+    #[test]
+    fn options_never_show_the_password() {
+        let shown = format!("{:?}", options("postgres://keywright@db"));
+        assert!(!shown.contains("hunter2"));
+    }
+
+    #[test]
+    fn a_url_of_another_kind_is_refused() {
+        let refused = connect_options(&options("not a url")).unwrap_err();
+        assert!(matches!(refused, DatabaseUnusable::UrlMalformed { .. }));
+    }
+}

@@ -1,0 +1,333 @@
+//! The storage on PostgreSQL, with several servers on one database.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "these are tests; helper functions outside of #[test] count as production code for the lints"
+)]
+
+mod storage;
+
+use std::{collections::HashSet, fs, path::Path, sync::Arc, time::Duration};
+
+use keywright_core::{
+    Secret,
+    credential::{Find, FindNames, LookupName},
+    ports::{
+        Additions, AllAppended, AppendCondition, Appended, CredentialRepository, Identifiers,
+        NewVersion, ReadVersions, RepositoryFailure, VersionSelection,
+    },
+};
+use keywright_storage::{
+    Database, DatabaseOptions, DatabaseUnusable, PostgresOptions, SqlCredentialRepository,
+};
+use keywright_test_postgres::PostgresServer;
+use uuid::Uuid;
+
+use crate::support::{Fixture, Place, key, postgres_options, server, version};
+use storage::support;
+
+#[tokio::test]
+async fn servers_that_start_at_once_bring_the_schema_up_to_date_once() {
+    let Some(server) = keywright_test_postgres::shared() else {
+        return;
+    };
+    let url = server.new_database();
+    let start = || open(postgres_options(&url));
+    let (one, two, three, four) = tokio::join!(start(), start(), start(), start());
+    for opened in [one, two, three, four] {
+        opened.unwrap();
+    }
+    let applied = server.run_at(&url, "select count(*) from _sqlx_migrations");
+    assert_eq!(applied, "3");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_many_writers_of_a_new_name_on_several_servers_one_writes() {
+    let fixture = Fixture::new().await;
+    let servers = servers(&fixture).await;
+    for round in 0..5 {
+        let name = format!("/new/{round}");
+        let written = append_at_once(&servers, 12, || {
+            let new = version(&fixture, &name, "password", 1);
+            (new, AppendCondition::NewestIs(None))
+        })
+        .await;
+        assert_eq!((written.len(), fixture.all(&name).await.len()), (1, 1));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_newest_version_is_the_one_that_was_committed_last() {
+    let fixture = Fixture::new().await;
+    let servers = servers(&fixture).await;
+    let written = append_at_once(&servers, 30, || {
+        let new = version(&fixture, "/a", "password", 1);
+        (new, AppendCondition::Always)
+    })
+    .await;
+    let read: Vec<Uuid> = fixture.all("/a").await.iter().map(|one| one.id).collect();
+    assert_eq!(read.len(), 30);
+    assert_eq!(HashSet::from_iter(read.clone()), written);
+    let newest = LookupName::new("/a");
+    let newest = fixture.credentials.newest_by_names(&[newest]).await;
+    assert_eq!(newest.unwrap()[0].id, read[0]);
+    let last = "select v.id from credential_version v order by v.xmin::text::bigint desc limit 1";
+    let url = url(&fixture);
+    assert_eq!(server().run_at(&url, last), read[0].to_string());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn several_servers_add_one_transitional_version() {
+    let fixture = Fixture::new().await;
+    let servers = servers(&fixture).await;
+    fixture.append("/c", "certificate", 1).await;
+    let written = append_at_once(&servers, 12, || {
+        let new = version(&fixture, "/c", "certificate", 2);
+        let is_transitional = true;
+        (
+            NewVersion {
+                is_transitional,
+                ..new
+            },
+            AppendCondition::Always,
+        )
+    })
+    .await;
+    assert_eq!((written.len(), fixture.all("/c").await.len()), (1, 2));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_two_changes_that_each_build_on_the_others_not_being_there_one_is_made() {
+    let fixture = Fixture::new().await;
+    let servers = servers(&fixture).await;
+    for round in 0..20 {
+        let names = [format!("/left/{round}"), format!("/right/{round}")];
+        let change = |own: usize| {
+            let additions = Additions {
+                versions: vec![(
+                    version(&fixture, &names[own], "certificate", 1),
+                    AppendCondition::NewestIs(None),
+                )],
+                unchanged: vec![ReadVersions {
+                    name: LookupName::new(&names[1 - own]),
+                    selection: VersionSelection::Current,
+                    ids: Vec::new(),
+                }],
+                signed: Vec::new(),
+            };
+            let credentials = servers[own].clone();
+            tokio::spawn(async move { credentials.append_all(additions).await.unwrap() })
+        };
+        let (left, right) = (change(0), change(1));
+        let is_made = [left.await.unwrap(), right.await.unwrap()]
+            .map(|outcome| matches!(outcome, AllAppended::Written(_)));
+        assert!(is_made[0] != is_made[1], "round {round}: {is_made:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_was_away_is_used_again_when_it_is_back() {
+    let Some(server) = PostgresServer::start() else {
+        return;
+    };
+    let options = PostgresOptions {
+        wait_max: Duration::from_millis(500),
+        ..postgres_options(&server.new_database())
+    };
+    let database = open(options.clone()).await.unwrap();
+    let credentials = database.credentials();
+    database
+        .encryption_keys()
+        .add(&key(Uuid::nil(), 1))
+        .await
+        .unwrap();
+    credentials.ping().await.unwrap();
+    server.stop();
+    for _ in 0..5 {
+        let outcome = credentials.ping().await;
+        let is_unavailable = matches!(outcome, Err(RepositoryFailure::Unavailable(_)));
+        assert!(is_unavailable, "{outcome:?}");
+        let outcome = credentials.delete(&LookupName::new("/a")).await;
+        let is_unavailable = matches!(outcome, Err(RepositoryFailure::Unavailable(_)));
+        assert!(is_unavailable, "{outcome:?}");
+    }
+    let Err(refused) = open(options).await else {
+        panic!("opened")
+    };
+    assert!(matches!(refused, DatabaseUnusable::ServerNotReached { .. }));
+    server.start_again();
+    credentials.ping().await.unwrap();
+    let deleted = credentials.delete(&LookupName::new("/a")).await.unwrap();
+    assert_eq!(deleted, None);
+    let keys = database.encryption_keys().all().await.unwrap();
+    assert_eq!(keys.len(), 1);
+}
+
+#[tokio::test]
+async fn connections_that_the_server_cut_are_replaced() {
+    let fixture = Fixture::new().await;
+    let url = url(&fixture);
+    fixture.append("/a", "value", 1).await;
+    let cut = "select pg_terminate_backend(pid) from pg_stat_activity
+        where application_name = 'keywright' and datname = current_database()";
+    server().run_at(&url, cut);
+    // One request may meet each connection that was cut.
+    let mut failures = 0;
+    while fixture.credentials.ping().await.is_err() {
+        failures += 1;
+    }
+    assert!(failures <= 2, "{failures}");
+    let mut failures = 0;
+    while fixture
+        .credentials
+        .delete(&LookupName::new("/a"))
+        .await
+        .is_err()
+    {
+        failures += 1;
+    }
+    assert!(failures <= 4, "{failures}");
+}
+
+#[tokio::test]
+async fn a_text_that_postgresql_can_not_hold_finds_nothing_and_hides_nothing() {
+    let fixture = Fixture::new().await;
+    let id = fixture.append("/a", "value", 1).await;
+    assert!(fixture.all("/a\0").await.is_empty());
+    let names = ["/a\0", "/a"].map(LookupName::new);
+    let found = fixture.credentials.newest_by_names(&names).await.unwrap();
+    assert_eq!(found.iter().map(|one| one.id).collect::<Vec<_>>(), [id]);
+    let deleted = fixture.credentials.delete(&LookupName::new("/a\0")).await;
+    assert_eq!(deleted.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_search_finds_names_whose_parts_are_all_punctuation() {
+    let fixture = Fixture::new().await;
+    for name in ["/a-_./b", "/a-./b", "/x(y", "/xzy"] {
+        fixture.append(name, "value", 1).await;
+    }
+    for (text, expected) in [
+        ("-_.", vec!["/a-_./b"]),
+        ("(", vec!["/x(y"]),
+        ("_", vec!["/a-_./b"]),
+        ("%", vec![]),
+        ("./", vec!["/a-./b", "/a-_./b"]),
+    ] {
+        let find = Find {
+            names: FindNames::containing(text),
+            expires_until: None,
+        };
+        let found = fixture.credentials.find(&find).await.unwrap();
+        let names: Vec<_> = found.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, expected, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_of_the_database_at_the_start_never_repeats_the_password() {
+    let options = PostgresOptions {
+        password: Some(Secret::new("hunter2".to_owned())),
+        wait_max: Duration::from_millis(200),
+        ..postgres_options("postgres://keywright@127.0.0.1:1/keywright?sslmode=disable")
+    };
+    let Err(refused) = open(options).await else {
+        panic!("opened")
+    };
+    let shown = format!("{refused:?} {refused}");
+    assert!(shown.contains("keywright on 127.0.0.1:1"), "{shown}");
+    assert!(!shown.contains("hunter2"), "{shown}");
+}
+
+#[tokio::test]
+async fn the_servers_certificate_is_verified_and_the_password_is_told_to_nobody_else() {
+    let Some(server) = PostgresServer::start() else {
+        return;
+    };
+    let file = |name: &str| {
+        let keys = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/keys");
+        keys.join(name)
+    };
+    let [certificate, key] =
+        ["server.pem", "server-key.pem"].map(|name| fs::read_to_string(file(name)).unwrap());
+    let url = server.start_with_tls(&certificate, &key, "hunter2");
+    let is_open = async |parameters: &str, password: Option<&str>, has_authority: bool| {
+        let options = PostgresOptions {
+            password: password.map(|password| Secret::new(password.to_owned())),
+            root_certificate: has_authority.then(|| file("ca.pem")),
+            ..postgres_options(&format!("{url}{parameters}"))
+        };
+        let opened = open(options).await;
+        if let Err(refused) = &opened {
+            let said = format!("{refused:?}");
+            assert!(!said.contains("hunter"), "{said}");
+            assert!(matches!(refused, DatabaseUnusable::ServerNotReached { .. }));
+        }
+        opened.is_ok()
+    };
+    assert!(is_open("", Some("hunter2"), true).await);
+    assert!(is_open("?sslmode=require", Some("hunter2"), false).await);
+    assert!(!is_open("", Some("hunter2"), false).await);
+    assert!(!is_open("", Some("hunter3"), true).await);
+    assert!(!is_open("", None, true).await);
+    assert!(!is_open("?sslmode=disable", Some("hunter2"), true).await);
+}
+
+struct RandomIdentifiers;
+
+impl Identifiers for RandomIdentifiers {
+    fn fresh(&self) -> Uuid {
+        Uuid::new_v4()
+    }
+}
+
+async fn open(options: PostgresOptions) -> Result<Database, DatabaseUnusable> {
+    let options = DatabaseOptions::Postgres(options);
+    Database::open(&options, Arc::new(RandomIdentifiers)).await
+}
+
+/// Three servers on the fixture's database.
+async fn servers(fixture: &Fixture) -> Vec<SqlCredentialRepository> {
+    let url = url(fixture);
+    let mut servers = Vec::new();
+    for _ in 0..3 {
+        let patient = PostgresOptions {
+            wait_max: Duration::from_secs(30),
+            ..postgres_options(&url)
+        };
+        servers.push(open(patient).await.unwrap().credentials());
+    }
+    servers
+}
+
+/// Has the servers append so many versions at once, and returns the ids of those that were written.
+async fn append_at_once(
+    servers: &[SqlCredentialRepository],
+    count: usize,
+    make: impl Fn() -> (NewVersion, AppendCondition),
+) -> HashSet<Uuid> {
+    let writers: Vec<_> = servers
+        .iter()
+        .cycle()
+        .take(count)
+        .map(|server| {
+            let (new, condition) = make();
+            let server = server.clone();
+            tokio::spawn(async move { server.append(new, condition, &[]).await.unwrap() })
+        })
+        .collect();
+    let mut written = HashSet::new();
+    for writer in writers {
+        if let Appended::Written(version) = writer.await.unwrap() {
+            written.insert(version.id);
+        }
+    }
+    written
+}
+
+fn url(fixture: &Fixture) -> String {
+    match &fixture.place {
+        Place::File(folder) => panic!("{} is no server", folder.path().display()),
+        Place::Server { url } => url.clone(),
+    }
+}

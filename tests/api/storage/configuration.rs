@@ -1,0 +1,65 @@
+//! The section `storage`: what a server does not start with, and what it says of it.
+
+use keywright_harness::{Options, Server};
+
+#[test]
+fn a_storage_that_can_not_be_meant_is_refused() {
+    for (lines, reason) in [
+        ("", "either a file, for SQLite, or a url"),
+        (
+            "file = \"a.db\"\nurl = \"postgres://db/a\"",
+            "either a file, for SQLite, or a url",
+        ),
+        (
+            "file = \"a.db\"\npassword_environment = \"A\"",
+            "belong to a url, not to a file",
+        ),
+        (
+            "url = \"postgres://db/a\"\npassword_environment = \"A\"\npassword_file = \"b\"",
+            "one of password_file and password_environment",
+        ),
+        (
+            "url = \"postgres://db/a\"\npassword_environment = \"KEYWRIGHT_TEST_ABSENT\"",
+            "the variable KEYWRIGHT_TEST_ABSENT of the environment is not set",
+        ),
+        ("file = \"a.db\"\nreaders_max = 0", "must be at least 1"),
+        (
+            "file = \"a.db\"\nwait_seconds_max = 0",
+            "must be at least 1",
+        ),
+        (
+            "url = \"postgres://db/a\"\nwriters_max = 0",
+            "must be at least 1",
+        ),
+        (
+            "url = \"mysql//db\"",
+            "the database's URL is not understood",
+        ),
+    ] {
+        let said = Server::refusal(&Options::default().storage(lines));
+        assert!(said.contains(reason), "{lines}\n{said}");
+    }
+}
+
+#[test]
+fn a_password_is_never_said_again() {
+    for (lines, reason) in [
+        (
+            "url = \"postgres://keywright:hunter2@127.0.0.1:1/a\"",
+            "the database's URL must not hold a password",
+        ),
+        (
+            "url = \"postgres://127.0.0.1:1/a?sslmode=disable&password=hunter2\"",
+            "the database's URL must not hold a password",
+        ),
+        (
+            "url = \"postgres://keywright@127.0.0.1:1/a?sslmode=disable\"\npassword_environment = \"TEST_PASSWORD\"",
+            "the database a on 127.0.0.1:1 can't be reached",
+        ),
+    ] {
+        let options = Options::default().storage(lines);
+        let said = Server::refusal(&options.environment("TEST_PASSWORD", "hunter2"));
+        assert!(said.contains(reason), "{lines}\n{said}");
+        assert!(!said.contains("hunter2"), "{said}");
+    }
+}

@@ -1,0 +1,4 @@
+//! Where credentials are kept.
+
+mod configuration;
+mod database_away;

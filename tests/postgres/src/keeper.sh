@@ -1,0 +1,37 @@
+# Keeps a server of PostgreSQL for as long as somebody holds the other end of its standard input. Each line of it is a
+# command, answered by a line; the first answer is the folder with the server's socket. At the end nothing is left.
+set -eu
+trap '' INT HUP
+programs=$1
+folder=$(mktemp -d)
+"$programs/initdb" --pgdata="$folder/data" --username=keywright --auth=trust --encoding=UTF8 --locale=C.UTF-8 $2 \
+    --no-sync >"$folder/initdb.log" 2>&1 || { cat "$folder/initdb.log" >&2; rm -rf "$folder"; exit 1; }
+cat >>"$folder/data/postgresql.conf" <<SETTINGS
+listen_addresses = ''
+unix_socket_directories = '$folder'
+max_connections = 300
+fsync = off
+full_page_writes = off
+jit = off
+SETTINGS
+echo "$folder"
+while read -r command rest; do
+    case $command in
+    certificate) echo "$rest" | tr '|' '\n' >"$folder/data/server.crt" ;;
+    key) (umask 077 && echo "$rest" | tr '|' '\n' >"$folder/data/server.key") ;;
+    listen)
+        # From now on on a port of the loopback address, alone with TLS and a password.
+        cat >>"$folder/data/postgresql.conf" <<SETTINGS
+listen_addresses = '127.0.0.1'
+port = $rest
+ssl = on
+SETTINGS
+        echo "hostssl all all 127.0.0.1/32 scram-sha-256" >"$folder/data/pg_hba.conf"
+        ;;
+    start) "$programs/pg_ctl" start --wait --pgdata="$folder/data" --log="$folder/log" >/dev/null </dev/null ;;
+    stop) "$programs/pg_ctl" stop --wait --mode=fast --pgdata="$folder/data" >/dev/null ;;
+    esac
+    echo done
+done
+"$programs/pg_ctl" stop --wait --mode=immediate --pgdata="$folder/data" >/dev/null 2>&1 || true
+rm -rf "$folder"

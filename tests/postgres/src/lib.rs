@@ -1,0 +1,224 @@
+//! A server of PostgreSQL for tests, from Debian's package: started by the test run itself, and gone with it.
+//!
+//! ```ignore
+//! let Some(server) = keywright_test_postgres::shared() else { return };
+//! let url = server.new_database();
+//! ```
+//!
+//! It listens on a socket in a folder of its own and trusts whoever can open that. As PostgreSQL does not run as root, a test
+//! run of root's starts it as the user `postgres`. It keeps nothing on disk that would have to survive the machine.
+
+#![expect(
+    clippy::expect_used,
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate,
+    clippy::unwrap_used,
+    reason = "a harness ends the test when anything is wrong"
+)]
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    net::TcpListener,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    sync::{
+        Mutex, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+/// A server that runs until this is dropped, or the process ends.
+pub struct PostgresServer {
+    programs: PathBuf,
+    folder: PathBuf,
+    keeper: Mutex<Keeper>,
+    databases: AtomicU64,
+}
+
+/// The server that all tests of this process share, each with a database of its own. None where PostgreSQL is not installed,
+/// which it says; in CI it must be.
+pub fn shared() -> Option<&'static PostgresServer> {
+    static SHARED: OnceLock<Option<PostgresServer>> = OnceLock::new();
+    SHARED.get_or_init(PostgresServer::start).as_ref()
+}
+
+impl PostgresServer {
+    /// Starts a server of its own for a test that stops it. None where PostgreSQL is not installed.
+    pub fn start() -> Option<Self> {
+        let Some((version, programs)) = installed() else {
+            assert!(
+                std::env::var_os("CI").is_none(),
+                "PostgreSQL is required in CI"
+            );
+            // Past the harness, which shows nothing of tests that pass.
+            let _ = writeln!(
+                std::io::stderr(),
+                "skipped: PostgreSQL is not installed (Debian's package postgresql)"
+            );
+            return None;
+        };
+        let mut keeper = Keeper::start(&programs, version);
+        let folder = PathBuf::from(keeper.answer());
+        keeper.tell("start");
+        Some(Self {
+            programs,
+            folder,
+            keeper: Mutex::new(keeper),
+            databases: AtomicU64::new(0),
+        })
+    }
+
+    /// Makes a database that is empty, and returns its URL.
+    pub fn new_database(&self) -> String {
+        let number = self.databases.fetch_add(1, Ordering::Relaxed);
+        let name = format!("test_{number}");
+        self.run("postgres", &format!("create database {name}"));
+        self.url(&name)
+    }
+
+    /// Runs SQL as somebody else would, and returns what is selected, one row a line.
+    pub fn run_at(&self, url: &str, sql: &str) -> String {
+        self.run(database_name(url), sql)
+    }
+
+    /// Ends the server. Connections are cut.
+    pub fn stop(&self) {
+        self.keeper.lock().unwrap().tell("stop");
+    }
+
+    /// Starts the server again, with what it had.
+    pub fn start_again(&self) {
+        self.keeper.lock().unwrap().tell("start");
+    }
+
+    /// Ends the server, and starts it again with TLS on a port of the loopback address, where the user needs this password.
+    /// The certificate and its key are PEM. Returns the URL of a database that is empty.
+    pub fn start_with_tls(&self, certificate: &str, key: &str, password: &str) -> String {
+        let database = self.new_database();
+        let sql = format!("alter user keywright password '{password}'");
+        self.run_at(&database, &sql);
+        let port = free_port();
+        let in_one_line = |pem: &str| pem.trim().replace('\n', "|");
+        let mut keeper = self.keeper.lock().unwrap();
+        keeper.tell("stop");
+        keeper.tell(&format!("certificate {}", in_one_line(certificate)));
+        keeper.tell(&format!("key {}", in_one_line(key)));
+        keeper.tell(&format!("listen {port}"));
+        keeper.tell("start");
+        let name = database_name(&database);
+        format!("postgres://keywright@127.0.0.1:{port}/{name}")
+    }
+
+    fn url(&self, database: &str) -> String {
+        let folder = self.folder.display();
+        format!("postgres:///{database}?host={folder}&user=keywright")
+    }
+
+    fn run(&self, database: &str, sql: &str) -> String {
+        let output = Command::new(self.programs.join("psql"))
+            .args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align"])
+            .args(["--set=ON_ERROR_STOP=1", "--username=keywright"])
+            .arg("--host")
+            .arg(&self.folder)
+            .args(["--dbname", database, "--command", sql])
+            .output()
+            .unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{sql}: {errors}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+}
+
+/// The process that keeps the server, and ends it when this one is gone, however it went.
+struct Keeper {
+    child: Child,
+    commands: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Keeper {
+    fn start(programs: &Path, version: u32) -> Self {
+        let mut command = if is_root() {
+            let mut command = Command::new("setpriv");
+            command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups"]);
+            command.args(["--", "sh"]);
+            command
+        } else {
+            Command::new("sh")
+        };
+        // An order of text that is not that of its bytes, where a whole server can have one: none may be relied on.
+        let locale = if version >= ICU_VERSION_MIN {
+            "--locale-provider=icu --icu-locale=en-US"
+        } else {
+            ""
+        };
+        let mut child = command
+            .args(["-c", include_str!("keeper.sh"), "keeper"])
+            .arg(programs)
+            .arg(locale)
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Self {
+            commands: child.stdin.take(),
+            answers: BufReader::new(child.stdout.take().unwrap()),
+            child,
+        }
+    }
+
+    fn tell(&mut self, command: &str) {
+        let commands = self.commands.as_mut().unwrap();
+        writeln!(commands, "{command}").unwrap();
+        assert_eq!(self.answer(), "done", "PostgreSQL did not do as told");
+    }
+
+    fn answer(&mut self) -> String {
+        let mut line = String::new();
+        self.answers.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        drop(self.commands.take());
+        let _ = self.child.wait();
+    }
+}
+
+/// The newest version that is installed, and the folder of its programs.
+fn installed() -> Option<(u32, PathBuf)> {
+    let versions = fs::read_dir(DEBIAN_FOLDER).ok()?;
+    versions
+        .filter_map(|entry| {
+            let path = entry.ok()?.path();
+            let version = path.file_name()?.to_str()?.parse().ok()?;
+            Some((version, path.join("bin")))
+        })
+        .filter(|(_, programs)| programs.join("initdb").is_file())
+        .max()
+}
+
+fn database_name(url: &str) -> &str {
+    url.split(['/', '?']).nth(3).unwrap()
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+fn is_root() -> bool {
+    let own = fs::metadata("/proc/self").expect("there is /proc");
+    own.uid() == 0
+}
+
+/// Where Debian's packages put the programs, by version.
+const DEBIAN_FOLDER: &str = "/usr/lib/postgresql";
+
+/// The first version whose whole servers can have ICU's order.
+const ICU_VERSION_MIN: u32 = 15;
