@@ -12,6 +12,7 @@ fn a_limit_without_sense_is_refused_by_its_name() {
         ("streams_per_connection_max", "0"),
         ("requests_max", "0"),
         ("requests_per_second_max", "0"),
+        ("requests_per_second_max", "1000001"),
         ("header_bytes_max", "8191"),
         ("header_fields_max", "15"),
         ("uri_bytes_max", "1023"),

@@ -33,17 +33,6 @@ pub struct RequestLimits {
     pub header_fields_max: usize,
 }
 
-impl Default for RequestLimits {
-    fn default() -> Self {
-        Self {
-            requests_max: 1_024,
-            requests_per_second_max: None,
-            uri_bytes_max: 8_192,
-            header_fields_max: 100,
-        }
-    }
-}
-
 /// The places of requests, and how fast each actor asks.
 pub(crate) struct Admission {
     places: Arc<Semaphore>,

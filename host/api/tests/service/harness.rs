@@ -58,6 +58,26 @@ pub(crate) const ACTOR: &str = "uaa-client:app";
 /// The time at which every service begins, in seconds since 1970.
 pub(crate) const NOW_SECONDS: i64 = 1_800_000_000;
 
+/// How much of a body a service takes.
+pub(crate) const LIMITS: Limits = Limits {
+    body_bytes_max: 1024 * 1024,
+    body_deadline: Duration::from_secs(30),
+};
+
+/// Which requests a service takes.
+const REQUEST_LIMITS: RequestLimits = RequestLimits {
+    requests_max: 1_024,
+    requests_per_second_max: None,
+    uri_bytes_max: 8_192,
+    header_fields_max: 100,
+};
+
+/// How often a service asks for keys.
+const KEY_PACE: KeyPace = KeyPace {
+    age_max: Duration::from_mins(5),
+    interval_min: Duration::from_secs(5),
+};
+
 /// An RSA key, private and public, in PEM.
 pub(crate) struct TestKey {
     pub(crate) private_pem: String,
@@ -141,7 +161,7 @@ impl Answer {
 
 impl Service {
     pub(crate) fn new() -> Self {
-        Self::with(Some(()), Limits::default())
+        Self::with(Some(()), LIMITS)
     }
 
     pub(crate) fn with(resolver: Option<()>, limits: Limits) -> Self {
@@ -177,7 +197,7 @@ impl Service {
         let trail = Arc::new(trail);
         let service = Self::build(
             None,
-            Limits::default(),
+            LIMITS,
             verifier,
             clock,
             CertificateSettings::default(),
@@ -196,7 +216,7 @@ impl Service {
         let verifier =
             TokenVerifier::with_static_key(&key, TokenRules::default(), Arc::clone(&clock) as _)
                 .unwrap();
-        Self::build(None, Limits::default(), verifier, clock, settings, None)
+        Self::build(None, LIMITS, verifier, clock, settings, None)
     }
 
     /// A service that asks this provider for its keys.
@@ -204,12 +224,12 @@ impl Service {
         let clock = Arc::new(StandingClock(AtomicI64::new(NOW_SECONDS)));
         let verifier = TokenVerifier::with_identity_provider(
             provider,
-            KeyPace::default(),
+            KEY_PACE,
             TokenRules::default(),
             Arc::clone(&clock) as _,
         );
         let settings = CertificateSettings::default();
-        Self::build(None, Limits::default(), verifier, clock, settings, None)
+        Self::build(None, LIMITS, verifier, clock, settings, None)
     }
 
     fn build(
@@ -258,7 +278,7 @@ impl Service {
             limits,
             audit,
             server_mode: ServerMode::new([ACTOR.to_owned()]),
-            request_limits: RequestLimits::default(),
+            request_limits: REQUEST_LIMITS,
             development_identity: Some(development_identity(Arc::clone(&clock) as _)),
         };
         Self {

@@ -34,7 +34,7 @@ pub(crate) struct ServerSection {
     pub(crate) requests_max: Number<1, 1_000_000, 1_024>,
     /// The most requests of one actor in a second, and in one burst; further ones are answered with 429. There is no such
     /// limit where nothing is said.
-    pub(crate) requests_per_second_max: Option<NonZeroU32>,
+    requests_per_second_max: Option<Number<1, 1_000_000, 1_000>>,
 
     /// The largest head of a request, in bytes; a larger one is answered with 431.
     #[serde(default)]
@@ -100,7 +100,9 @@ impl ServerSection {
     pub(crate) fn request_limits(&self) -> RequestLimits {
         RequestLimits {
             requests_max: self.requests_max.count(),
-            requests_per_second_max: self.requests_per_second_max,
+            requests_per_second_max: self
+                .requests_per_second_max
+                .and_then(|requests| NonZeroU32::new(requests.count_u32())),
             uri_bytes_max: self.uri_bytes_max.count(),
             header_fields_max: self.header_fields_max.count(),
         }
