@@ -152,10 +152,11 @@ async fn questions(server: &Server) -> Outcome<Vec<Question>> {
 /// The id of a certificate, and that of its newest version.
 async fn ids_of_certificate(server: &Server, name: &str) -> Outcome<[String; 2]> {
     let target = format!("/api/v1/certificates?name={name}");
-    let found = server.get(&target).await.expect(200).json();
+    let found: Value = server.get(&target).await.expect(200).json();
     let id = |pointer| {
         let id = found.pointer(pointer).and_then(Value::as_str);
-        id.map(str::to_owned).ok_or(format!("{name} has no id"))
+        id.map(str::to_owned)
+            .ok_or_else(|| format!("{name} has no id"))
     };
     Ok([
         id("/certificates/0/id")?,

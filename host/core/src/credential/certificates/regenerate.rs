@@ -55,7 +55,8 @@ impl RegenerateCertificate {
                 "must be a number of days from 1 to 3650",
             ),
         ] {
-            let is_refused = |value: &Value| !whole(value).is_some_and(|n| (1..=max).contains(&n));
+            let is_refused =
+                |value: &Value| whole(value).is_none_or(|number| !(1..=max).contains(&number));
             if value.as_ref().is_some_and(is_refused) {
                 return Err(Failure::from(PluginFailure::ParametersRefused(Violation {
                     member: Some(member.to_owned()),
