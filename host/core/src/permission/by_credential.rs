@@ -5,7 +5,6 @@ use crate::{
     authorization::Caller,
     credential::{CredentialName, LookupName},
     permission::{Actor, Grant, Operation, Permission, PermissionPath, Permissions},
-    ports::VersionSelection,
 };
 
 /// How many grants may be made together.
@@ -21,8 +20,8 @@ pub struct CredentialPermissions {
 }
 
 impl Permissions {
-    /// The permissions on exactly the name of a credential, in the casing in which it is stored, which is also the one in
-    /// which the caller must be allowed to read them: two names that differ in their casing alone have each their own.
+    /// The permissions on exactly the name of a credential, in the casing in which it is stored: of two names that differ
+    /// in their casing alone, each has its own. The caller must be allowed to read those on the name as it asks for it.
     ///
     /// # Errors
     /// [`Failure::NotFound`] when there is no such credential, or the caller may not read the permissions on it.
@@ -31,19 +30,14 @@ impl Permissions {
         caller: &Caller,
         name: &LookupName,
     ) -> Result<CredentialPermissions, Failure> {
-        let newest = self
-            .credentials
-            .versions_by_name(name, VersionSelection::Newest(1))
-            .await?;
-        let stored = newest.into_iter().next().map(|version| version.name);
-        let looked_up = stored.as_ref().map(CredentialName::lookup);
-        let asked = looked_up.as_ref().unwrap_or(name);
+        // One after the other: how long it takes to read what the caller may not would tell that it is there.
         let permit = self
             .authorization
-            .permit(caller, Operation::ReadAcl, asked)
+            .permit(caller, Operation::ReadAcl, name)
             .await?;
+        let stored = self.credentials.stored_name(name).await?;
         let name = stored.ok_or(Failure::NotFound)?;
-        let path = PermissionPath::of_lookup(asked);
+        let path = PermissionPath::of_lookup(&name.lookup());
         let permissions = self.repository.on_path(&path).await?;
         for permission in &permissions {
             permit.touched(permission.id);

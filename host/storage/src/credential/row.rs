@@ -7,7 +7,7 @@ use keywright_core::{
         CredentialName, CredentialType, FoundCredential, IssuerVersion, ListedVersion,
         PluginIdentity, StoredVersion,
     },
-    ports::{Envelope, RepositoryFailure},
+    ports::{Envelope, RepositoryFailure, SignedName},
 };
 use sqlx::sqlite::SqliteRow;
 
@@ -47,6 +47,16 @@ pub(super) fn name(row: &SqliteRow) -> Result<CredentialName, RepositoryFailure>
         "credential",
         "name"
     )?))
+}
+
+/// Decodes what a query for names that were signed selects.
+pub(super) fn signed_name(row: &SqliteRow) -> Result<SignedName, RepositoryFailure> {
+    let is_authority: Option<bool> =
+        column!(row, "credential_version", "is_certificate_authority")?;
+    Ok(SignedName {
+        name: name(row)?,
+        is_authority: is_authority.unwrap_or_default(),
+    })
 }
 
 /// Decodes what `select_found!` and `select_found_expiring!` select.
