@@ -165,6 +165,15 @@ impl Service {
 
     /// A service with an audit trail, and the trail.
     pub(crate) fn audited(settings: AuditSettings, sink: KeptSink) -> (Self, Arc<AuditTrail>) {
+        Self::audited_within(RequestLimits::default(), settings, sink)
+    }
+
+    /// A service with these limits and an audit trail, and the trail.
+    pub(crate) fn audited_within(
+        request_limits: RequestLimits,
+        settings: AuditSettings,
+        sink: KeptSink,
+    ) -> (Self, Arc<AuditTrail>) {
         let clock = Arc::new(StandingClock(AtomicI64::new(NOW_SECONDS)));
         let key = StaticKey {
             public_key_pem: &trusted_key().public_pem,
@@ -181,7 +190,7 @@ impl Service {
             verifier,
             clock,
             CertificateSettings::default(),
-            Some(Arc::clone(&trail)),
+            Some((Arc::clone(&trail), request_limits)),
         );
         (service, trail)
     }
@@ -218,8 +227,9 @@ impl Service {
         token_verifier: TokenVerifier,
         clock: Arc<StandingClock>,
         certificate_settings: CertificateSettings,
-        audit: Option<Arc<AuditTrail>>,
+        audited: Option<(Arc<AuditTrail>, RequestLimits)>,
     ) -> Self {
+        let (audit, request_limits) = audited.unzip();
         let memory = Arc::new(Memory::default());
         let permissions = Arc::new(PermissionsInMemory::for_everything("uaa-client:app"));
         let authorization = Authorization::new(Arc::clone(&permissions) as _, true);
@@ -258,7 +268,7 @@ impl Service {
             limits,
             audit,
             server_mode: ServerMode::new([ACTOR.to_owned()]),
-            request_limits: RequestLimits::default(),
+            request_limits: request_limits.unwrap_or_default(),
             development_identity: Some(development_identity(Arc::clone(&clock) as _)),
         };
         Self {

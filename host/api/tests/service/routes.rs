@@ -337,7 +337,7 @@ const CERTIFICATES: &str = "/api/v1/certificates";
 
 const PERMISSIONS: &str = "/api/v2/permissions";
 
-const ONE_PERMISSION: &str = "/api/v2/permissions/{id}";
+const ONE_PERMISSION: &str = "/api/v2/permissions/{permission_id}";
 
 const EXPLAIN: &str = "/api/v2/permissions/explain";
 
