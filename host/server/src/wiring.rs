@@ -95,7 +95,7 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
     let interpolation = interpolation(&runtime, &credentials);
     let management = recorder.map(|recorder| {
         let stored = StoredCounts::new(&credentials, encryption_keys.clone());
-        let page = recorder.page(runtime.lanes(), database.clone(), stored);
+        let page = recorder.page(runtime.lanes(), database.clone(), stored, audit.clone());
         management_router(&credentials, page)
     });
     let announcement = announcement(config, development_identity.is_some());

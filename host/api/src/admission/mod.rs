@@ -70,22 +70,33 @@ pub(crate) async fn admit(
         && let Err(retry_after) = rates.count(actor)
     {
         request_refused(RefusedFor::ActorRate);
-        return ApiFailure::too_many_requests(retry_after).into_response();
+        return not_admitted(ApiFailure::too_many_requests(retry_after));
     }
     let place = match admission.places.take(actor) {
         Ok(place) => place,
         Err(NoPlace::ActorsTaken) => {
             request_refused(RefusedFor::ActorPlaces);
-            return ApiFailure::too_many_requests(FULL_RETRY_AFTER).into_response();
+            return not_admitted(ApiFailure::too_many_requests(FULL_RETRY_AFTER));
         }
         Err(NoPlace::AllTaken) => {
             request_refused(RefusedFor::Places);
             let error = "the server has as many requests under way as it takes";
-            return ApiFailure::unavailable(error, FULL_RETRY_AFTER).into_response();
+            return not_admitted(ApiFailure::unavailable(error, FULL_RETRY_AFTER));
         }
     };
     let response = next.run(request).await;
     response.map(|body| Body::new(HeldBody::new(body, place)))
+}
+
+/// In the extensions of a response: its request was refused before it could touch anything, and for no other reason than
+/// that there are too many. The audit trail need not be waited for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NotAdmitted;
+
+fn not_admitted(failure: ApiFailure) -> Response {
+    let mut response = failure.into_response();
+    response.extensions_mut().insert(NotAdmitted);
+    response
 }
 
 /// Refuses a request with too long an address or too many header fields.

@@ -65,8 +65,9 @@ pub(crate) const LIMITS: Limits = Limits {
 };
 
 /// Which requests a service takes.
-const REQUEST_LIMITS: RequestLimits = RequestLimits {
+pub(crate) const REQUEST_LIMITS: RequestLimits = RequestLimits {
     requests_max: 1_024,
+    requests_per_actor_max: 256,
     requests_per_second_max: None,
     uri_bytes_max: 8_192,
     header_fields_max: 100,
@@ -185,6 +186,15 @@ impl Service {
 
     /// A service with an audit trail, and the trail.
     pub(crate) fn audited(settings: AuditSettings, sink: KeptSink) -> (Self, Arc<AuditTrail>) {
+        Self::audited_within(REQUEST_LIMITS, settings, sink)
+    }
+
+    /// A service with these limits and an audit trail, and the trail.
+    pub(crate) fn audited_within(
+        request_limits: RequestLimits,
+        settings: AuditSettings,
+        sink: KeptSink,
+    ) -> (Self, Arc<AuditTrail>) {
         let clock = Arc::new(StandingClock(AtomicI64::new(NOW_SECONDS)));
         let key = StaticKey {
             public_key_pem: &trusted_key().public_pem,
@@ -201,7 +211,7 @@ impl Service {
             verifier,
             clock,
             CertificateSettings::default(),
-            Some(Arc::clone(&trail)),
+            Some((Arc::clone(&trail), request_limits)),
         );
         (service, trail)
     }
@@ -238,8 +248,9 @@ impl Service {
         token_verifier: TokenVerifier,
         clock: Arc<StandingClock>,
         certificate_settings: CertificateSettings,
-        audit: Option<Arc<AuditTrail>>,
+        audited: Option<(Arc<AuditTrail>, RequestLimits)>,
     ) -> Self {
+        let (audit, request_limits) = audited.unzip();
         let memory = Arc::new(Memory::default());
         let permissions = Arc::new(PermissionsInMemory::for_everything("uaa-client:app"));
         let authorization = Authorization::new(Arc::clone(&permissions) as _, true);
@@ -278,7 +289,7 @@ impl Service {
             limits,
             audit,
             server_mode: ServerMode::new([ACTOR.to_owned()]),
-            request_limits: REQUEST_LIMITS,
+            request_limits: request_limits.unwrap_or(REQUEST_LIMITS),
             development_identity: Some(development_identity(Arc::clone(&clock) as _)),
         };
         Self {

@@ -35,7 +35,7 @@ use crate::{
 pub use caller::{Authentication, Caller};
 pub use permit::Permit;
 pub(crate) use rules::Rules;
-pub use trail::{Account, Touched, Trail};
+pub use trail::{Account, Granted, Touched, Trail};
 
 /// Decides who may do what.
 #[derive(Clone)]

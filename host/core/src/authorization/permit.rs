@@ -8,7 +8,7 @@ use crate::{
         trail::{Place, Trail},
     },
     credential::{CredentialName, LookupName},
-    permission::Operation,
+    permission::{Operation, Permission},
 };
 
 /// Proof that a caller may do one thing with one credential, or with the permissions on it. Only this module and its
@@ -71,6 +71,11 @@ impl<'a> Permit<'a> {
             .identify(self.place, credential_id, Some(version_id));
     }
 
+    /// Says in the trail which permission it was that is changed, and whom that one lets do what.
+    pub(crate) fn touched_permission(&self, permission: &Permission) {
+        self.trail.identify_permission(self.place, permission);
+    }
+
     /// Says in the trail which credential, or which permission, it was.
     pub(crate) fn touched(&self, resource_id: Uuid) {
         self.trail.identify(self.place, resource_id, None);
@@ -82,6 +87,7 @@ impl<'a> Permit<'a> {
             name: name.asked().to_owned(),
             resource_id: None,
             version_id: None,
+            granted: None,
         });
         Self {
             trail,

@@ -2,7 +2,7 @@
 
 use crate::{
     Failure,
-    authorization::Caller,
+    authorization::{Caller, Granted},
     credential::{CredentialName, LookupName},
     permission::{Actor, Grant, Operation, Permission, PermissionPath, Permissions},
 };
@@ -58,13 +58,16 @@ impl Permissions {
         path: &PermissionPath,
         grants: &[Grant],
     ) -> Result<(), Failure> {
+        for grant in grants {
+            Self::ask_to_grant(caller, grant);
+        }
         let permit = self.permit_on(caller, Operation::WriteAcl, path).await?;
         for grant in grants {
             self.refuse_own(caller, &grant.actor)?;
         }
         let granted = self.repository.grant_uncovered(grants).await?;
         for permission in granted.ok_or(Failure::PermissionExists)? {
-            permit.touched(permission.id);
+            permit.touched_permission(&permission);
         }
         Ok(())
     }
@@ -81,11 +84,16 @@ impl Permissions {
         name: &LookupName,
     ) -> Result<(), Failure> {
         let path = PermissionPath::of_lookup(name);
+        let asked = Granted {
+            actor: actor.clone(),
+            operations: None,
+        };
+        caller.trail().ask_to_change(&path, asked);
         let permit = self.permit_on(caller, Operation::WriteAcl, &path).await?;
         self.refuse_own(caller, actor)?;
         let deleted = self.repository.delete_of_actor_on(actor, &path).await?;
         let permission = deleted.ok_or(Failure::PermissionNotFound)?;
-        permit.touched(permission.id);
+        permit.touched_permission(&permission);
         Ok(())
     }
 }
