@@ -1,5 +1,7 @@
 //! Nothing that a caller sends makes a line of its own, or a field.
 
+use std::fmt::Write;
+
 use keywright_harness::{Answer, Server};
 use reqwest::Method;
 use serde_json::json;
@@ -25,7 +27,11 @@ fn acts(character: char) -> bool {
 
 /// Sends odd texts in each place that an event repeats.
 async fn send_odd(server: &Server, text: &str) -> Vec<Answer> {
-    let encoded: String = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let encoded = text.bytes().fold(String::new(), |mut encoded, byte| {
+        // Writing to a string does not fail.
+        let _ = write!(encoded, "%{byte:02X}");
+        encoded
+    });
     let odd_actor = server.as_client(text).await;
     let forwarded = server
         .authorized(Method::GET, "/api/v1/data?name=/a")

@@ -30,13 +30,12 @@ impl Rules {
     pub(crate) fn of(permissions: Vec<Permission>) -> Self {
         let mut granted = Granted::default();
         for permission in permissions {
-            match permission.path.enclosing() {
-                Some(path) => granted.below.insert(path.to_owned(), permission),
-                None => {
-                    let name = permission.path.as_str().to_owned();
-                    granted.on_name.insert(name, permission)
-                }
-            };
+            if let Some(path) = permission.path.enclosing() {
+                granted.below.insert(path.to_owned(), permission);
+            } else {
+                let name = permission.path.as_str().to_owned();
+                granted.on_name.insert(name, permission);
+            }
         }
         Self {
             granted: Some(granted),
