@@ -63,12 +63,3 @@ pub struct Limits {
     /// How long a body may take to arrive; a slower one is answered with 408.
     pub body_deadline: Duration,
 }
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            body_bytes_max: 1024 * 1024,
-            body_deadline: Duration::from_secs(30),
-        }
-    }
-}

@@ -38,7 +38,7 @@ pub use axum::Router;
 pub use connection::Connection;
 pub use management_router::{Management, Measurements, management_router};
 pub use measure::{REQUEST_DURATION, describe_metrics};
-pub use response::HeldBody;
+pub use response::{FRAME_BYTES_MAX, Held, HeldBody};
 pub use route::{Access, Route};
 pub use router::{router, routes};
 pub use server_mode::ServerMode;

@@ -14,6 +14,7 @@ pub const REQUEST_DURATION: &str = "keywright_http_request_duration_seconds";
 
 const REQUESTS: &str = "keywright_http_requests_total";
 const REQUESTS_IN_PROGRESS: &str = "keywright_http_requests_in_progress";
+const REQUESTS_REFUSED: &str = "keywright_http_requests_refused_total";
 const AUTHENTICATION_FAILURES: &str = "keywright_authentication_failures_total";
 
 /// Tells the process's recorder what each measurement of requests means.
@@ -31,6 +32,17 @@ pub fn describe_metrics() {
         "Requests that have begun and are not answered yet."
     );
     describe_counter!(
+        REQUESTS_REFUSED,
+        "Requests that were refused because too many were made or under way, by reason."
+    );
+    for reason in [
+        RefusedFor::ActorPlaces,
+        RefusedFor::ActorRate,
+        RefusedFor::Places,
+    ] {
+        counter!(REQUESTS_REFUSED, "reason" => reason.word()).increment(0);
+    }
+    describe_counter!(
         AUTHENTICATION_FAILURES,
         "Requests whose callers did not prove who they are, by mechanism and reason."
     );
@@ -42,6 +54,32 @@ pub(crate) fn authentication_failed(mechanism: &'static str, reason: &'static st
     counter!(AUTHENTICATION_FAILURES, "mechanism" => mechanism, "reason" => reason).increment(1);
 }
 
+/// Why a request of a known actor is refused before anything is done for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum RefusedFor {
+    /// The actor has as many requests under way as it may.
+    ActorPlaces,
+    /// The actor asks more often than it may.
+    ActorRate,
+    /// As many requests are under way as the server takes.
+    Places,
+}
+
+impl RefusedFor {
+    fn word(self) -> &'static str {
+        match self {
+            Self::ActorPlaces => "actor_places",
+            Self::ActorRate => "actor_rate",
+            Self::Places => "places",
+        }
+    }
+}
+
+/// Counts a request that is refused.
+pub(crate) fn request_refused(reason: RefusedFor) {
+    counter!(REQUESTS_REFUSED, "reason" => reason.word()).increment(1);
+}
+
 /// A request that is in progress until this is dropped.
 pub(crate) struct MeasuredRequest {
     begun: Instant,
@@ -50,13 +88,13 @@ pub(crate) struct MeasuredRequest {
 }
 
 impl MeasuredRequest {
-    /// Begins to measure a request.
-    pub(crate) fn begin(route: Option<&MatchedPath>, method: &Method) -> Self {
+    /// Begins to measure a request with this method, one that is known here.
+    pub(crate) fn begin(route: Option<&MatchedPath>, method: &'static str) -> Self {
         gauge!(REQUESTS_IN_PROGRESS).increment(1);
         Self {
             begun: Instant::now(),
             route: route.map_or(UNMATCHED, MatchedPath::as_str).to_owned(),
-            method: known_method(method),
+            method,
         }
     }
 
@@ -84,7 +122,7 @@ impl Drop for MeasuredRequest {
 const UNMATCHED: &str = "unmatched";
 
 /// A method's name, or one word for all that are unknown here: callers can make up as many as they like.
-fn known_method(method: &Method) -> &'static str {
+pub(crate) fn known_method(method: &Method) -> &'static str {
     match *method {
         Method::DELETE => "DELETE",
         Method::GET => "GET",

@@ -183,6 +183,8 @@ fn permission_by_credential_routes() -> Vec<Route> {
 /// head, the catching of panics, authentication, the audit trail, panics once more (so that what panics is audited),
 /// admission, routing, and what the server's mode admits. Authentication stands around everything that is not open, so that
 /// what is unknown is told only to those who are known; a path has been given its one form before either is decided.
+/// Admission stands inside the audit trail, so that what it refuses is audited; but such an answer does not wait until its
+/// event is written, or whoever asks too often would hold a connection for as long as the sink takes.
 pub fn router(api: Api) -> Router {
     let api = Arc::new(api);
     let (open, guarded): (Vec<_>, Vec<_>) = routes()

@@ -11,7 +11,10 @@ use axum::{
 use tracing::{Instrument, field::Empty};
 use uuid::Uuid;
 
-use crate::{measure::MeasuredRequest, response::ApiFailure};
+use crate::{
+    measure::{MeasuredRequest, known_method},
+    response::ApiFailure,
+};
 
 /// The id of a request, in its extensions.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +22,8 @@ pub(crate) struct RequestId(pub(crate) Uuid);
 
 /// Runs a request in a span with a fresh id, logs how it ended, and marks the response with the id and the product.
 ///
-/// The line names the route, never the path or the query, which hold names of credentials.
+/// The line names the route, never the path or the query, which hold names of credentials, and a method only if it is a
+/// known one: others are as long as callers like.
 pub(crate) async fn observe(mut request: Request, next: Next) -> Response {
     let id = Uuid::new_v4();
     request.extensions_mut().insert(RequestId(id));
@@ -31,16 +35,16 @@ pub(crate) async fn observe(mut request: Request, next: Next) -> Response {
         actor = Empty,
     );
     let started = Instant::now();
-    let method = request.method().clone();
+    let method = known_method(request.method());
     let route = request.extensions().get::<MatchedPath>().cloned();
-    let measured = MeasuredRequest::begin(route.as_ref(), &method);
+    let measured = MeasuredRequest::begin(route.as_ref(), method);
     let answered = async {
         let response = next.run(request).await;
         measured.answered(response.status());
         tracing::info!(
             target: "keywright_api::access",
             {
-                http.method = method.as_str(),
+                http.method = method,
                 http.route = route.as_ref().map_or("unknown", MatchedPath::as_str),
                 http.status = response.status().as_u16(),
                 duration_ms = started.elapsed().as_secs_f64() * 1_000.0,

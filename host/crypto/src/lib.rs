@@ -14,7 +14,8 @@ mod certificate;
 mod key_ring;
 
 pub use certificate::{
-    TBS_CERTIFICATE_BYTES_MAX, X509Certificates, client_certificate_facts, may_issue_for_clients,
+    TBS_CERTIFICATE_BYTES_MAX, X509Certificates, client_authority_facts, client_certificate_facts,
+    may_issue_for_clients,
 };
 pub use key_ring::{
     ConfiguredKey, DerivationFailed, KeyDerivation, KeyRecord, KeyRing, KeySource,

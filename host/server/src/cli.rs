@@ -67,7 +67,7 @@ fn serve(config: &Config) -> Result<(), StartRefused> {
                 Some(router) => ManagementListener::bind(&config.management, router).await?,
                 None => None,
             };
-            let serving = listener::serve(served, &config.server);
+            let serving = listener::serve(served, config);
             match management {
                 Some(management) => tokio::select! {
                     outcome = serving => outcome,

@@ -3,7 +3,7 @@
 use std::{
     fs::{self, OpenOptions},
     io::Write,
-    net::SocketAddr,
+    net::{Ipv4Addr, SocketAddr},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
@@ -173,6 +173,7 @@ fn configuration(plugins: &Path, listen: SocketAddr) -> String {
         client_secret = CLIENT_SECRET,
         identity_path = IDENTITY_PATH,
         listen = listen,
+        management = management_address(listen),
         certificate = component("certificate"),
         password = component("password"),
         rsa = component("rsa"),
@@ -182,7 +183,51 @@ fn configuration(plugins: &Path, listen: SocketAddr) -> String {
     )
 }
 
+/// Where health and measurements are served: beside the address that is listened on, so that a second server of another
+/// port finds a free one. A port that the system chooses has one beside it that the system chooses, too.
+fn management_address(listen: SocketAddr) -> SocketAddr {
+    let ip = if listen.ip().is_loopback() {
+        listen.ip()
+    } else {
+        Ipv4Addr::LOCALHOST.into()
+    };
+    let port = match listen.port() {
+        0 => 0,
+        port => port
+            .checked_add(MANAGEMENT_PORT_DISTANCE)
+            .unwrap_or(port - MANAGEMENT_PORT_DISTANCE),
+    };
+    SocketAddr::new(ip, port)
+}
+
 /// A text as a TOML basic string, whose escapes are those of JSON.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
+}
+
+/// How far the port of health and measurements is from the one that is listened on: 9001 from 8844.
+const MANAGEMENT_PORT_DISTANCE: u16 = 157;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn health_and_measurements_are_served_beside_the_address_that_is_listened_on() {
+        for (listen, management) in [
+            ("127.0.0.1:8844", "127.0.0.1:9001"),
+            ("127.0.0.1:8845", "127.0.0.1:9002"),
+            ("127.0.0.2:8844", "127.0.0.2:9001"),
+            ("[::1]:8844", "[::1]:9001"),
+            ("127.0.0.1:65535", "127.0.0.1:65378"),
+            ("127.0.0.1:0", "127.0.0.1:0"),
+            ("192.0.2.1:8844", "127.0.0.1:9001"),
+        ] {
+            let listen = listen.parse().unwrap();
+            assert_eq!(management_address(listen).to_string(), management);
+            let written = configuration(Path::new("/plugins"), listen);
+            let line = format!("[management]\nlisten = \"{management}\"\n");
+            assert!(written.contains(&line), "{written}");
+        }
+    }
 }

@@ -2,12 +2,13 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the process's own limit of open files to what so many connections need, as far as it may. Where that is not far
-/// enough, the log says so: connections beyond it wait, as they do beyond the ceiling.
-pub(crate) fn provide_for(connections_max: usize) {
+/// Raises the process's own limit of open files to what so many connections and readers of the database need, as far as it
+/// may. Where that is not far enough, the log says so: connections beyond it wait, as they do beyond the ceiling.
+pub(crate) fn provide_for(connections_max: usize, readers_max: u32) {
     let wanted = u64::try_from(connections_max)
         .unwrap_or(u64::MAX)
-        .saturating_add(DESCRIPTORS_BESIDES_CONNECTIONS);
+        .saturating_add(u64::from(readers_max) * DESCRIPTORS_OF_ONE_READER)
+        .saturating_add(OTHER_DESCRIPTORS);
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let Some(raised) = raised(current, maximum, wanted) else {
         return;
@@ -20,8 +21,9 @@ pub(crate) fn provide_for(connections_max: usize) {
         tracing::warn!(error = %cause, "the limit of open files could not be raised to {raised}");
     } else if raised < wanted {
         tracing::warn!(
-            "server.connections_max is {connections_max}, for which {wanted} open files are needed; the system allows this \
-             process {raised}. Raise its hard limit (`LimitNOFILE`, `ulimit -Hn`), or lower the setting"
+            "server.connections_max is {connections_max} and storage.readers_max {readers_max}, for which {wanted} open files \
+             are needed; the system allows this process {raised}. Raise its hard limit (`LimitNOFILE`, `ulimit -Hn`), or \
+             lower a setting"
         );
     }
 }
@@ -34,8 +36,11 @@ fn raised(current: Option<u64>, maximum: Option<u64>, wanted: u64) -> Option<u64
     Some(maximum.map_or(wanted, |maximum| wanted.min(maximum)))
 }
 
-/// The database, the listeners, the log, connections to the identity provider, and what is just being closed.
-const DESCRIPTORS_BESIDES_CONNECTIONS: u64 = 256;
+/// What a reader of the database has open: its file, the write-ahead log, and that one's index.
+const DESCRIPTORS_OF_ONE_READER: u64 = 3;
+
+/// The database's writer, the listeners, the log, connections to the identity provider, and what is just being closed.
+const OTHER_DESCRIPTORS: u64 = 256;
 
 #[cfg(test)]
 mod tests {

@@ -45,7 +45,7 @@ pub(crate) struct Served {
     pub(crate) management: Option<Router>,
     /// What is said once the listener is there.
     pub(crate) announcement: Option<Announcement>,
-    /// The audit trail, to be opened anew after its file was moved away, and to be closed at the end.
+    /// The audit trail, where there is one: to be closed at the end.
     pub(crate) audit: Option<Arc<AuditTrail>>,
     /// The database, to be closed at the end.
     pub(crate) database: Database,
@@ -95,7 +95,7 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
     let interpolation = interpolation(&runtime, &credentials);
     let management = recorder.map(|recorder| {
         let stored = StoredCounts::new(&credentials, encryption_keys.clone());
-        let page = recorder.page(runtime.lanes(), database.clone(), stored);
+        let page = recorder.page(runtime.lanes(), database.clone(), stored, audit.clone());
         management_router(&credentials, page)
     });
     let announcement = announcement(config, development_identity.is_some());
@@ -166,8 +166,16 @@ async fn authorization(
     database: &Database,
 ) -> Result<Authorization, StartRefused> {
     let permissions = database.permissions();
+    let grants = config.grants()?;
+    for grant in grants.iter().filter(|grant| !grant.actor.can_log_in()) {
+        tracing::warn!(
+            "authorization.permissions names {:?} on {}, which no caller can be",
+            grant.actor.as_str(),
+            grant.path
+        );
+    }
     permissions
-        .grant(&config.grants()?)
+        .grant(&grants)
         .await
         .map_err(|cause| StartRefused::while_doing("adding the configured permissions", cause))?;
     if !config.enforced {

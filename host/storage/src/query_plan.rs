@@ -17,15 +17,19 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
     let newest_by_names = credential::newest_by_names(3);
     let newest_signed_by = credential::newest_signed_by(3);
     let newest_ids_signed_by = credential::newest_ids_signed_by(3);
+    let names_signed_by = credential::names_signed_by(3);
     let of_actor_on = permission::of_actor_on(4);
     [
         credential::VERSION_BY_ID,
         credential::NAME_OF_VERSION,
+        credential::NAME_OF_CERTIFICATE,
+        credential::STORED_NAME,
         credential::VERSIONS_NEWEST_FIRST,
         credential::VERSIONS_CURRENT,
         &newest_by_names,
         &newest_signed_by,
         &newest_ids_signed_by,
+        &names_signed_by,
         credential::VERSIONS_OF_CREDENTIAL_NEWEST_FIRST,
         credential::VERSIONS_OF_CREDENTIAL_CURRENT,
         credential::CERTIFICATES,

@@ -46,6 +46,7 @@ async fn assert_audited(server: &Server, cases: Vec<Case<'_>>) {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "it is one table")]
 async fn each_request_about_credentials_has_its_action() {
     let server = Server::start().await;
     let (get, put, post, delete) = (Method::GET, Method::PUT, Method::POST, Method::DELETE);

@@ -7,12 +7,15 @@ use serde_json::{Value, json};
 use super::{events_of, touched};
 use crate::given;
 
+/// A request that fails: method, path, body, status, action, and the names that it touches.
+type Failing<'a> = (Method, &'a str, Value, u16, &'a str, &'a [&'a str]);
+
 #[tokio::test]
 async fn each_failure_has_its_status_and_what_was_asked_for() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "v").await;
     let unknown_id = "/api/v1/data/11111111-2222-4333-8444-555555555555";
-    let cases: [(Method, &str, Value, u16, &str, &[&str]); 12] = [
+    let cases: [Failing<'_>; 12] = [
         (
             Method::GET,
             "/api/v1/data?name=/absent",

@@ -1,5 +1,7 @@
 //! Nothing that a caller sends makes a line of its own, or a field.
 
+use std::fmt::Write;
+
 use keywright_harness::{Answer, Server};
 use reqwest::Method;
 use serde_json::json;
@@ -7,18 +9,29 @@ use serde_json::json;
 use super::{cef, events_of};
 
 /// Texts that would end a line, a field or a value if they were written as they are.
-const ODD: [&str; 6] = [
+const ODD: [&str; 7] = [
     "/a\n{\"action\":\"GET\"}",
     "/a\r\nCEF:0|x|y|1|z|z|0|suid=root",
     "/a suid=root cs4=200",
     "/a|b\\|c\\",
     "/a\"}\u{2028}\u{85}\u{2029}",
     "/a\u{0}\u{1b}[2Jb",
+    "/a\u{202e}b\u{200b}c\u{feff}d\u{2066}e",
 ];
+
+/// Whether a character does something else than to be read.
+fn acts(character: char) -> bool {
+    let is_unseen = ['\u{200b}', '\u{202e}', '\u{2066}', '\u{feff}'].contains(&character);
+    character.is_control() || is_unseen || matches!(character, '\u{2028}' | '\u{2029}')
+}
 
 /// Sends odd texts in each place that an event repeats.
 async fn send_odd(server: &Server, text: &str) -> Vec<Answer> {
-    let encoded: String = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let encoded = text.bytes().fold(String::new(), |mut encoded, byte| {
+        // Writing to a string does not fail.
+        let _ = write!(encoded, "%{byte:02X}");
+        encoded
+    });
     let odd_actor = server.as_client(text).await;
     let forwarded = server
         .authorized(Method::GET, "/api/v1/data?name=/a")
@@ -44,7 +57,7 @@ async fn a_json_line_is_one_line_and_says_what_was_sent() {
         assert!(
             trail
                 .chars()
-                .all(|c| c == '\n' || !(c.is_control() || matches!(c, '\u{2028}' | '\u{2029}'))),
+                .all(|character| character == '\n' || !acts(character)),
             "{trail:?}"
         );
         for answer in &answers {
@@ -79,8 +92,7 @@ async fn a_cef_line_is_one_line_and_has_no_field_of_the_caller() {
             .chars()
             .map(|c| match c {
                 '\n' | '\r' => c,
-                '\u{2028}' | '\u{2029}' => ' ',
-                c if c.is_control() => ' ',
+                c if acts(c) => ' ',
                 c => c,
             })
             .collect();

@@ -12,6 +12,7 @@ mod failures;
 mod fields;
 mod injection;
 mod not_logged;
+mod permissions;
 mod resources;
 mod settings;
 mod sinks;

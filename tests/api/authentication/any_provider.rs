@@ -206,7 +206,7 @@ async fn a_withdrawn_key_is_no_good_for_longer_than_the_keys_may_be_old() {
     let provider = StubProvider::start("", &[&old]);
     let options = provider
         .options()
-        .authentication_settings("keys_age_seconds_max = 0");
+        .authentication_settings("keys_age_seconds_max = 1");
     let server = Server::start_with(&options).await;
     let token = old.token(&provider.claims());
     present(&server, &token).await.expect(200);
@@ -215,7 +215,7 @@ async fn a_withdrawn_key_is_no_good_for_longer_than_the_keys_may_be_old() {
     let mut requests = 0;
     while present(&server, &token).await.status == 200 {
         requests += 1;
-        assert!(requests < 10_000, "the old key is still good");
+        assert!(requests < 100_000, "the old key is still good");
     }
     expect_refused(&server, &token, "invalid_token", "withdrawn").await;
 }

@@ -151,6 +151,21 @@ async fn a_provider_without_tls_is_refused_at_start() {
     assert!(log.contains("https"), "{log}");
 }
 
+#[test]
+fn a_pace_of_fetching_keys_that_has_no_sense_is_refused_by_its_name() {
+    for (setting, number) in [
+        ("keys_age_seconds_max", "0"),
+        ("keys_age_seconds_max", "86401"),
+        ("keys_interval_seconds_min", "3601"),
+        ("keys_interval_seconds_min", "-1"),
+    ] {
+        let line = format!("{setting} = {number}");
+        let refusal = Server::refusal(&Options::default().authentication_settings(&line));
+        assert!(refusal.contains(setting), "{refusal}");
+        assert!(refusal.contains(number), "{refusal}");
+    }
+}
+
 async fn provider_and_server() -> (Server, Server) {
     let provider = Server::start().await;
     let url = format!("{}/identity", provider.base_url());

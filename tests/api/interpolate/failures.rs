@@ -92,3 +92,20 @@ async fn only_post_interpolates() {
         assert_eq!(answer.body, "");
     }
 }
+
+#[tokio::test]
+async fn what_is_referred_to_has_a_limit_together_however_often_it_is_the_same() {
+    let server = keywright_harness::Server::start().await;
+    // With what is sealed beside it, a little more than 64,000 bytes.
+    let value = json!({"text": "x".repeat(64_000 - r#"{"text":""}"#.len())});
+    for name in ["/one", "/other"] {
+        server.set(name, "json", value.clone()).await.expect(200);
+    }
+    for (references, status) in [(261, 200), (263, 413)] {
+        let names = ["/one", "/other"].into_iter().cycle().take(references);
+        let bindings = names.map(|name| json!({"credentials": {"store-ref": name}}));
+        let document = json!({"service": bindings.collect::<Vec<_>>()});
+        let answer = interpolate(&server, document).await;
+        assert_eq!(answer.status, status, "{references}");
+    }
+}

@@ -1,6 +1,8 @@
 //! What a client can do about the server's end: nothing.
 
-use keywright_harness::Server;
+use keywright_harness::{Options, Server, component};
+use reqwest::Method;
+use serde_json::json;
 use tokio::io::AsyncWriteExt;
 
 use super::{
@@ -8,6 +10,7 @@ use super::{
     patient,
     raw::{HTTP1, HTTP2, OTHER, ask, tcp, tls},
 };
+use crate::audit::events;
 
 #[tokio::test]
 async fn clients_that_say_nothing_do_not_keep_a_server_from_ending() {
@@ -30,4 +33,59 @@ async fn clients_that_say_nothing_do_not_keep_a_server_from_ending() {
 
     server.stop().await;
     drop((open, asked, idle, begun, silent));
+}
+
+#[tokio::test]
+async fn requests_that_are_cut_off_leave_their_events_and_nothing_else() {
+    let server = Server::start_with(
+        &patient("shutdown_seconds_max = 1")
+            .generator("hostile", &endless())
+            .watched(),
+    )
+    .await;
+    let body = |name| json!({"name": name, "type": "hostile", "parameters": {}}).to_string();
+    let over_http2 = server
+        .authorized(Method::POST, "/api/v1/data")
+        .body(body("/cut/2"));
+    let over_http2 = tokio::spawn(over_http2.send());
+    let mut over_http1 = tls(&server, OTHER, HTTP1).await.unwrap();
+    let (token, body) = (server.token(), body("/cut/1"));
+    let request = format!(
+        "POST /api/v1/data HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    over_http1.write_all(request.as_bytes()).await.unwrap();
+    server
+        .scrape_until(|scrape| {
+            let lane = [("lane", "generate")];
+            let busy = scrape.sum("keywright_plugin_lane_threads_busy", &lane);
+            let queued = scrape.sum("keywright_plugin_lane_queue_length", &lane);
+            busy.unwrap_or_default() + queued.unwrap_or_default() >= 2.0
+        })
+        .await;
+
+    let directory = server.stop().await;
+    assert!(over_http2.await.unwrap().is_err());
+    let restarted = Server::start_in(directory, &Options::default()).await;
+    let mut cut: Vec<_> = events(&restarted)
+        .into_iter()
+        .filter(|event| event["status"] == 499)
+        .map(|event| event["resource_name"].as_str().unwrap().to_owned())
+        .collect();
+    cut.sort();
+    assert_eq!(cut, ["/cut/1", "/cut/2"]);
+    for name in cut {
+        let path = format!("/api/v1/data?name={name}");
+        restarted.get(&path).await.expect(404);
+    }
+}
+
+/// A generator that takes far longer than the server waits.
+fn endless() -> String {
+    format!(
+        "component = \"{}\"\ngrants = [\"random\", \"signing\"]\n\
+         limits = {{ deadline_ms = 60000 }}\nsettings = {{ generate = \"loop\" }}",
+        component("hostile").display()
+    )
 }

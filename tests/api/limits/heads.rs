@@ -10,6 +10,20 @@ use super::{
 };
 
 #[tokio::test]
+async fn the_access_log_names_no_method_that_is_not_known() {
+    let server = Server::start().await;
+    let method = "M".repeat(10_000);
+    let head = format!("{method} /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_eq!(answer(&server, &head).await.status, 404);
+    let log = server.log();
+    let mut lines = log
+        .lines()
+        .filter(|line| line.contains("keywright_api::access"));
+    assert!(lines.clone().all(|line| line.len() < 1_000));
+    assert!(lines.any(|line| line.contains(r#""http.method":"other""#)));
+}
+
+#[tokio::test]
 async fn a_head_beyond_the_limit_is_431() {
     let server = Server::start_with(&patient("header_bytes_max = 8192")).await;
     for (bytes, status) in [(8_000, 200), (8_193, 431), (200_000, 431)] {

@@ -12,6 +12,7 @@ pub(super) const HEADERS: u8 = 1;
 pub(super) const RST_STREAM: u8 = 3;
 pub(super) const SETTINGS: u8 = 4;
 pub(super) const PING: u8 = 6;
+const WINDOW_UPDATE: u8 = 8;
 
 /// A received frame, without the flags.
 pub(super) struct Frame {
@@ -34,10 +35,15 @@ pub(super) fn hello() -> Vec<u8> {
     [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()
 }
 
-/// The preface of a client that lets the server send no body at all.
-pub(super) fn hello_without_window() -> Vec<u8> {
-    let initial_window_size = [0, 4, 0, 0, 0, 0];
+/// The preface of a client that lets the server send so many bytes of each body.
+pub(super) fn hello_with_window(bytes: u8) -> Vec<u8> {
+    let initial_window_size = [0, 4, 0, 0, 0, bytes];
     [PREFACE, &frame(SETTINGS, 0, 0, &initial_window_size)].concat()
+}
+
+/// What lets the server send so many more bytes of the body on this stream.
+pub(super) fn window_update(bytes: u32, stream: u32) -> Vec<u8> {
+    frame(WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes())
 }
 
 /// A whole GET request.
@@ -63,6 +69,18 @@ pub(super) fn form_without_body(stream: u32) -> Vec<u8> {
     frame(HEADERS, END_HEADERS, stream, &fields.concat())
 }
 
+/// A whole GET request with a bearer token.
+pub(super) fn authorized_get(path: &str, token: &str, stream: u32) -> Vec<u8> {
+    let fields = [
+        indexed(GET),
+        indexed(HTTPS),
+        named(PATH, path),
+        named(AUTHORITY, "localhost"),
+        named(AUTHORIZATION, &format!("Bearer {token}")),
+    ];
+    frame(HEADERS, END_STREAM | END_HEADERS, stream, &fields.concat())
+}
+
 /// A whole field of HPACK's static table (RFC 7541, appendix A).
 fn indexed(index: u8) -> Vec<u8> {
     vec![0x80 | index]
@@ -75,9 +93,24 @@ fn named(index: u8, value: &str) -> Vec<u8> {
         Some(rest) => vec![LARGEST_IN_ONE_BYTE, rest],
         None => vec![index],
     };
-    field.push(u8::try_from(value.len()).unwrap());
+    field.extend(length(value.len()));
     field.extend(value.as_bytes());
     field
+}
+
+/// The length of a text that is not compressed (RFC 7541, section 5.1).
+fn length(length: usize) -> Vec<u8> {
+    const LARGEST_IN_ONE_BYTE: usize = 127;
+    let Some(mut rest) = length.checked_sub(LARGEST_IN_ONE_BYTE) else {
+        return vec![u8::try_from(length).unwrap()];
+    };
+    let mut bytes = vec![127];
+    while rest >= 128 {
+        bytes.push(u8::try_from(rest % 128).unwrap() | 128);
+        rest /= 128;
+    }
+    bytes.push(u8::try_from(rest).unwrap());
+    bytes
 }
 
 const END_STREAM: u8 = 1;
@@ -88,6 +121,7 @@ const GET: u8 = 2;
 const POST: u8 = 3;
 const PATH: u8 = 4;
 const HTTPS: u8 = 7;
+const AUTHORIZATION: u8 = 23;
 const CONTENT_TYPE: u8 = 31;
 
 /// The next frame that the server sends.

@@ -12,11 +12,12 @@ use super::{
 
 #[tokio::test]
 async fn requests_beyond_the_limit_are_503_and_say_when_to_try_again() {
-    let server = Server::start_with(&patient("requests_max = 2")).await;
+    let server = Server::start_with(&patient("requests_max = 2\nrequests_per_actor_max = 2")).await;
     let mut first = under_way(&server).await;
     let mut second = under_way(&server).await;
 
-    let refused = server.get("/version").await.expect(503);
+    let other = server.as_client("other").await;
+    let refused = other.get("/version").await.expect(503);
     assert_eq!(refused.header("retry-after"), Some("1"), "{refused:?}");
     assert!(!refused.error().is_empty());
     server.get("/health").await.expect(200);
@@ -28,7 +29,33 @@ async fn requests_beyond_the_limit_are_503_and_say_when_to_try_again() {
         stream.write_all(BODY.as_bytes()).await.unwrap();
         assert_eq!(read_answer(stream).await.unwrap().status, 200);
     }
-    server.get("/version").await.expect(200);
+    until_free(&server).await;
+}
+
+#[tokio::test]
+async fn requests_of_one_actor_beyond_its_share_are_429_and_others_are_answered() {
+    for lines in [
+        "requests_max = 8",
+        "requests_max = 3\nrequests_per_actor_max = 2",
+    ] {
+        let server = Server::start_with(&patient(lines).watched()).await;
+        let other = server.as_client("other").await;
+        let mut first = under_way(&server).await;
+        let _second = under_way(&server).await;
+
+        let refused = server.get("/version").await.expect(429);
+        assert_eq!(refused.header("retry-after"), Some("1"), "{refused:?}");
+        assert!(!refused.error().is_empty());
+        other.get("/version").await.expect(200);
+        let of_actor = [("reason", "actor_places")];
+        let counted = server.scrape().await.sum(REFUSED, &of_actor);
+        assert_eq!(counted, Some(1.0));
+        assert_eq!(server.scrape().await.sum(REFUSED, &[]), Some(1.0));
+
+        first.write_all(BODY.as_bytes()).await.unwrap();
+        assert_eq!(read_answer(&mut first).await.unwrap().status, 200);
+        until_free(&server).await;
+    }
 }
 
 #[tokio::test]
@@ -36,8 +63,7 @@ async fn a_request_that_is_given_up_leaves_its_place() {
     let server = Server::start_with(&patient("requests_max = 1")).await;
     for _ in 0..3 {
         drop(under_way(&server).await);
-        let free = async { while server.get("/version").await.status == 503 {} };
-        timeout(PATIENCE, free).await.expect("a free place");
+        until_free(&server).await;
     }
     server.get("/version").await.expect(200);
 }
@@ -78,6 +104,12 @@ async fn actors_may_ask_as_often_as_they_like_unless_configured() {
     }
 }
 
+/// Asks until there is a place again.
+async fn until_free(server: &Server) {
+    let free = async { while [429, 503].contains(&server.get("/version").await.status) {} };
+    timeout(PATIENCE, free).await.expect("a free place");
+}
+
 /// A request whose body the server waits for, which it has said.
 async fn under_way(server: &Server) -> TlsStream<TcpStream> {
     let mut stream = tls(server, OTHER, HTTP1).await.unwrap();
@@ -102,5 +134,7 @@ async fn user_token(server: &Server) -> String {
     let answer: Answer = server.send(request).await.expect(200);
     answer.json()["access_token"].as_str().unwrap().to_owned()
 }
+
+const REFUSED: &str = "keywright_http_requests_refused_total";
 
 const BODY: &str = r#"{"name": "/a", "type": "value", "value": "v"}"#;

@@ -11,7 +11,9 @@ fn a_limit_without_sense_is_refused_by_its_name() {
         ("connections_per_address_max", "0"),
         ("streams_per_connection_max", "0"),
         ("requests_max", "0"),
+        ("requests_per_actor_max", "0"),
         ("requests_per_second_max", "0"),
+        ("requests_per_second_max", "1000001"),
         ("header_bytes_max", "8191"),
         ("header_fields_max", "15"),
         ("uri_bytes_max", "1023"),
@@ -44,6 +46,10 @@ fn limits_that_contradict_each_other_are_refused_by_their_names() {
             ["connections_max", "connections_per_address_max"],
         ),
         (
+            "requests_max = 10\nrequests_per_actor_max = 11",
+            ["requests_max", "requests_per_actor_max"],
+        ),
+        (
             "header_bytes_max = 8192\nuri_bytes_max = 8193",
             ["header_bytes_max", "uri_bytes_max"],
         ),
@@ -59,7 +65,8 @@ fn limits_that_contradict_each_other_are_refused_by_their_names() {
 async fn the_server_allows_itself_the_open_files_that_its_connections_need() {
     let (soft, hard) = open_files("self");
     let connections_max = soft.min(900_000) + 1;
-    let wanted = connections_max + 256;
+    // Three for each of the four readers of the database.
+    let wanted = connections_max + 4 * 3 + 256;
     let options =
         Options::default().server_settings(&format!("connections_max = {connections_max}"));
     let server = Server::start_with(&options).await;

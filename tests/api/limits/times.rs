@@ -1,11 +1,16 @@
 //! How long a client may take: for a handshake, a head, a body, or for nothing at all. In each test one time is a second,
 //! and all others are an hour.
 
+use std::time::Duration;
+
 use keywright_harness::Server;
-use tokio::io::AsyncWriteExt;
+use tokio::{
+    io::{AsyncWriteExt, split},
+    time::sleep,
+};
 
 use super::{
-    http2::{DATA, HEADERS, PING, PREFACE, frame, get, hello, read_until},
+    http2::{DATA, HEADERS, PING, PREFACE, frame, get, hello, kinds, read_until},
     patient,
     raw::{
         HEALTH, HTTP1, HTTP2, ORDINARY, ask, drip_to_close, read_answer, read_to_close, tcp, tls,
@@ -98,6 +103,29 @@ async fn an_old_connection_is_ended_between_two_requests() {
     }
     assert!(answers > 0);
     server.get("/health").await.expect(200);
+}
+
+#[tokio::test]
+async fn an_old_connection_is_ended_though_its_client_does_not_say_that_it_was_told() {
+    let server = Server::start_with(&patient("connection_seconds_max = 1")).await;
+    let stream = tls(&server, ORDINARY, HTTP2).await.unwrap();
+    let (mut incoming, mut outgoing) = split(stream);
+    outgoing.write_all(&hello()).await.unwrap();
+    let asking = async {
+        for id in (1..).step_by(2) {
+            let request = get("/health", id);
+            if outgoing.write_all(&request).await.is_err() || outgoing.flush().await.is_err() {
+                break;
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
+        // Whether the server has closed it, the other side tells.
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = asking => unreachable!("it has no end"),
+        received = read_to_close(&mut incoming) => assert!(kinds(&received).contains(&DATA)),
+    }
 }
 
 #[tokio::test]

@@ -1,13 +1,20 @@
 //! Clients that ask and take no answer.
 
+use std::time::Duration;
+
 use keywright_harness::Server;
 use serde_json::json;
-use tokio::io::AsyncWriteExt;
+use tokio::{
+    io::{AsyncWriteExt, split},
+    time::{sleep, timeout},
+};
 
 use super::{
-    http2::{DATA, HEADERS, get, hello_without_window, kinds},
+    http2::{
+        DATA, HEADERS, authorized_get, get, hello_with_window, kinds, read_until, window_update,
+    },
     patient,
-    raw::{HTTP1, HTTP2, ORDINARY, OTHER, read_to_close, tls, until_answered},
+    raw::{HTTP1, HTTP2, ORDINARY, OTHER, PATIENCE, read_to_close, tls, until_answered},
 };
 use crate::given;
 
@@ -35,16 +42,59 @@ async fn a_client_that_reads_nothing_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_client_that_lets_no_body_be_sent_is_given_up() {
+async fn a_client_that_lets_no_body_be_sent_whole_is_given_up() {
     let server = Server::start_with(&patient("write_seconds_max = 1")).await;
-    let mut stream = tls(&server, ORDINARY, HTTP2).await.unwrap();
-    let request = [hello_without_window(), get("/info", 1)].concat();
-    stream.write_all(&request).await.unwrap();
-    let kinds = kinds(&read_to_close(&mut stream).await);
-    assert!(
-        kinds.contains(&HEADERS) && !kinds.contains(&DATA),
-        "{kinds:?}"
-    );
+    for (window, is_begun) in [(0, false), (1, true)] {
+        let mut stream = tls(&server, ORDINARY, HTTP2).await.unwrap();
+        let request = [hello_with_window(window), get("/info", 1)].concat();
+        stream.write_all(&request).await.unwrap();
+        let kinds = kinds(&read_to_close(&mut stream).await);
+        assert!(kinds.contains(&HEADERS), "{kinds:?}");
+        assert_eq!(kinds.contains(&DATA), is_begun, "{kinds:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_taken_whole_keeps_its_place() {
+    let lines = "requests_max = 1\nrequests_per_actor_max = 1";
+    let server = Server::start_with(&patient(lines)).await;
+    for window in [0, 1] {
+        let mut stream = tls(&server, OTHER, HTTP2).await.unwrap();
+        let request = authorized_get("/version", server.token(), 1);
+        let request = [hello_with_window(window), request].concat();
+        stream.write_all(&request).await.unwrap();
+        read_until(&mut stream, HEADERS, 1).await.unwrap();
+        for _ in 0..10 {
+            server.get("/version").await.expect(429);
+        }
+        stream.write_all(&window_update(1_000, 1)).await.unwrap();
+        let free = async { while server.get("/version").await.status == 429 {} };
+        timeout(PATIENCE, free).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_one_answer_is_given_up_though_it_takes_others() {
+    let server = Server::start_with(&patient("write_seconds_max = 1")).await;
+    let stream = tls(&server, ORDINARY, HTTP2).await.unwrap();
+    let (mut incoming, mut outgoing) = split(stream);
+    let left = [hello_with_window(0), get("/info", 1)].concat();
+    outgoing.write_all(&left).await.unwrap();
+    let asking = async {
+        for id in (3..).step_by(2) {
+            let taken = [get("/info", id), window_update(10_000, id)].concat();
+            if outgoing.write_all(&taken).await.is_err() || outgoing.flush().await.is_err() {
+                break;
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
+        // Whether the server has closed it, the other side tells.
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = asking => unreachable!("it has no end"),
+        received = read_to_close(&mut incoming) => assert!(kinds(&received).contains(&DATA)),
+    }
 }
 
 /// How much is asked for: far more than the kernel takes for both sides.

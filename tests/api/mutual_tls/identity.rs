@@ -1,5 +1,7 @@
 //! Whose a certificate is that the handshake took, and what beside it counts.
 
+use std::time::{Duration, SystemTime};
+
 use rcgen::ExtendedKeyUsagePurpose::{Any, ClientAuth, CodeSigning, ServerAuth};
 use reqwest::Method;
 
@@ -331,3 +333,24 @@ async fn a_client_stores_and_reads_by_its_certificate_over_http_2() {
 
 /// The actor of a test server's token.
 const TOKEN_ACTOR: &str = "uaa-client:developer";
+
+#[tokio::test]
+async fn a_certificate_that_expires_while_its_connection_is_open_identifies_nobody_any_more() {
+    let authority = Authority::root("clients");
+    let server = server_knowing(&[&authority]).await;
+    let soon = SystemTime::now() + Duration::from_secs(5);
+    let contents = Contents::of_client(&[&[UNIT]]).with(|parameters| {
+        parameters.not_after = soon.into();
+    });
+    let holder = authority.issue(&contents);
+    let mut open = Caller::new(Some(&holder), VERSIONS[1]).connect(&server);
+    open.get("/version", None).unwrap().expect(200);
+    let refused = loop {
+        let answer = open.get("/version", None).unwrap();
+        if answer.status != 200 {
+            break answer.expect(401);
+        }
+    };
+    assert!(SystemTime::now() > soon);
+    assert!(refused.error().contains("has expired"), "{refused:?}");
+}

@@ -43,8 +43,30 @@ pub(crate) struct Contents {
 impl Authority {
     /// One that signed itself.
     pub(crate) fn root(common_name: &str) -> Self {
-        let key = KeyPair::generate().unwrap();
+        Self::root_with(common_name, |_| {})
+    }
+
+    /// One that signed itself, with other contents than usual.
+    pub(crate) fn root_with(
+        common_name: &str,
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> Self {
         let parameters = authority_parameters(common_name);
+        Self::self_signed(parameters, KeyPair::generate().unwrap(), change)
+    }
+
+    /// The same with another certificate: its name and key stay.
+    pub(crate) fn renewed_with(&self, change: impl FnOnce(&mut CertificateParams)) -> Self {
+        let key = KeyPair::from_pem(&self.key.serialize_pem()).unwrap();
+        Self::self_signed(self.parameters.clone(), key, change)
+    }
+
+    fn self_signed(
+        mut parameters: CertificateParams,
+        key: KeyPair,
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> Self {
+        change(&mut parameters);
         let certificate = parameters.self_signed(&key).unwrap().der().clone();
         Self {
             parameters,

@@ -1,6 +1,7 @@
 //! Who may call by a client certificate, which handshakes fail, and how the TLS files are read again.
 
 mod audit;
+mod authorities;
 mod caller;
 mod expect;
 mod handshake;

@@ -20,6 +20,8 @@ async fn without_a_provider_and_a_key_certificates_are_accepted_and_tokens_never
         let request = server.request(Method::GET, "/version").bearer_auth(token);
         let answer = server.send(request).await.expect(401);
         assert_eq!(answer.error(), "invalid_token");
+        let told = answer.json()["error_description"].to_string();
+        assert!(told.contains("client certificate"), "{told}");
     }
     let information = server.send(server.request(Method::GET, "/info")).await;
     assert_eq!(information.expect(200).json()["auth-server"]["url"], "");

@@ -75,3 +75,18 @@ async fn a_configured_permission_is_one_like_any_other() {
     let explained = server.get(explained).await.expect(200).json();
     assert_eq!(explained["allowed"], Value::Bool(true));
 }
+
+#[tokio::test]
+async fn an_actor_that_no_caller_can_be_is_told_in_the_log() {
+    let server = Server::start_with(&configured("/a", &["one", "uaa-user:two"], &["read"])).await;
+    let log = server.log();
+    let warnings: Vec<_> = log
+        .lines()
+        .filter(|line| line.contains("which no caller can be"))
+        .collect();
+    assert_eq!(warnings.len(), 1, "{log}");
+    assert!(
+        warnings[0].contains("one") && warnings[0].contains("\"WARN\""),
+        "{log}"
+    );
+}

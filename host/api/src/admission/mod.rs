@@ -1,8 +1,10 @@
-//! Which requests are taken at all: how large their heads are, how many are under way, and how many an actor makes.
+//! Which requests are taken at all: how large their heads are, how many are under way, of all actors and of one, and how many
+//! an actor makes.
 //!
 //! [`check_head`] stands around everything. [`admit`] stands right inside authentication, so that strangers take no place
 //! and `/health` tells the truth of a server that is busy.
 
+mod places;
 mod rate;
 
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
@@ -15,16 +17,23 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use keywright_core::authorization::Caller;
-use tokio::sync::Semaphore;
 
-use self::rate::ActorRates;
-use crate::response::{ApiFailure, HeldBody};
+use self::{
+    places::{NoPlace, RequestPlaces},
+    rate::ActorRates,
+};
+use crate::{
+    measure::{RefusedFor, request_refused},
+    response::{ApiFailure, HeldBody},
+};
 
 /// Which requests are taken.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestLimits {
     /// The most authenticated requests under way at once; further ones are answered with 503.
     pub requests_max: usize,
+    /// The most of them that one actor has under way at once; further ones are answered with 429.
+    pub requests_per_actor_max: usize,
     /// The most requests of one actor in a second, and in one burst; further ones are answered with 429.
     pub requests_per_second_max: Option<NonZeroU32>,
     /// The longest path and query, in bytes; longer ones are answered with 414.
@@ -33,27 +42,16 @@ pub struct RequestLimits {
     pub header_fields_max: usize,
 }
 
-impl Default for RequestLimits {
-    fn default() -> Self {
-        Self {
-            requests_max: 1_024,
-            requests_per_second_max: None,
-            uri_bytes_max: 8_192,
-            header_fields_max: 100,
-        }
-    }
-}
-
 /// The places of requests, and how fast each actor asks.
 pub(crate) struct Admission {
-    places: Arc<Semaphore>,
+    places: RequestPlaces,
     rates: Option<ActorRates>,
 }
 
 impl Admission {
     pub(crate) fn new(limits: &RequestLimits) -> Self {
         Self {
-            places: Arc::new(Semaphore::new(limits.requests_max)),
+            places: RequestPlaces::new(limits.requests_max, limits.requests_per_actor_max),
             rates: limits.requests_per_second_max.map(ActorRates::new),
         }
     }
@@ -65,18 +63,40 @@ pub(crate) async fn admit(
     request: Request,
     next: Next,
 ) -> Response {
+    // Authentication, which stands around this, lets nobody pass without one.
     let caller = request.extensions().get::<Arc<Caller>>();
-    if let (Some(rates), Some(caller)) = (&admission.rates, caller)
-        && let Err(retry_after) = rates.count(caller.actor().as_str())
+    let actor = caller.map_or("", |caller| caller.actor().as_str());
+    if let Some(rates) = &admission.rates
+        && let Err(retry_after) = rates.count(actor)
     {
-        return ApiFailure::too_many_requests(retry_after).into_response();
+        request_refused(RefusedFor::ActorRate);
+        return not_admitted(ApiFailure::too_many_requests(retry_after));
     }
-    let Ok(place) = Arc::clone(&admission.places).try_acquire_owned() else {
-        let error = "the server has as many requests under way as it takes";
-        return ApiFailure::unavailable(error, FULL_RETRY_AFTER).into_response();
+    let place = match admission.places.take(actor) {
+        Ok(place) => place,
+        Err(NoPlace::ActorsTaken) => {
+            request_refused(RefusedFor::ActorPlaces);
+            return not_admitted(ApiFailure::too_many_requests(FULL_RETRY_AFTER));
+        }
+        Err(NoPlace::AllTaken) => {
+            request_refused(RefusedFor::Places);
+            let error = "the server has as many requests under way as it takes";
+            return not_admitted(ApiFailure::unavailable(error, FULL_RETRY_AFTER));
+        }
     };
     let response = next.run(request).await;
     response.map(|body| Body::new(HeldBody::new(body, place)))
+}
+
+/// In the extensions of a response: its request was refused before it could touch anything, and for no other reason than
+/// that there are too many. The audit trail need not be waited for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NotAdmitted;
+
+fn not_admitted(failure: ApiFailure) -> Response {
+    let mut response = failure.into_response();
+    response.extensions_mut().insert(NotAdmitted);
+    response
 }
 
 /// Refuses a request with too long an address or too many header fields.

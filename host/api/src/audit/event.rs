@@ -1,11 +1,14 @@
 //! One event, and its form in the trail.
 
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    iter,
+    net::{IpAddr, SocketAddr},
+};
 
 use chrono::{DateTime, Utc};
 use keywright_core::{
     authorization::{Account, Authentication, Caller, Touched},
-    permission::Operation,
+    permission::{Actor, Operation, Operations},
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -77,8 +80,10 @@ pub(super) fn lines(
     };
     let details = details.map(bounded);
     let subject = cut(subject, TEXT_BYTES_MAX);
-    let event = |touched: Option<&Touched>| {
+    let event = |touched: Option<&Touched>, address_bytes_max: usize| {
         let name = touched.map(|touched| cut(&touched.name, TEXT_BYTES_MAX));
+        let path = cut(&observed.path, address_bytes_max);
+        let request = cut(&observed.request, address_bytes_max);
         let event = Event {
             time: observed.time,
             request_id: observed.request_id,
@@ -86,8 +91,8 @@ pub(super) fn lines(
             subject: &subject,
             authentication,
             method: &observed.method,
-            path: &observed.path,
-            request: &observed.request,
+            path: &path,
+            request: &request,
             status,
             source: observed.source,
             peer: observed.peer,
@@ -97,7 +102,7 @@ pub(super) fn lines(
             resource_name: name.as_deref(),
             resource_id: touched.and_then(|touched| touched.resource_id),
             version_id: touched.and_then(|touched| touched.version_id),
-            details: details.clone(),
+            details: details_of(touched).or_else(|| details.clone()),
         };
         match format {
             AuditFormat::Json => json_line(&event),
@@ -107,15 +112,33 @@ pub(super) fn lines(
     let touched = caller.trail().touched();
     let mut text = String::new();
     if touched.is_empty() {
-        text.push_str(&event(None));
+        text.push_str(&event(None, ADDRESS_BYTES_MAX));
         text.push('\n');
     }
-    for resource in &touched {
-        text.push_str(&event(Some(resource)));
+    let address_bytes_max = iter::once(ADDRESS_BYTES_MAX).chain(iter::repeat(REPEATED_BYTES_MAX));
+    for (resource, address_bytes_max) in touched.iter().zip(address_bytes_max) {
+        text.push_str(&event(Some(resource), address_bytes_max));
         text.push('\n');
     }
     let count = touched.len().max(1);
     (text.into_bytes(), u64::try_from(count).unwrap_or(u64::MAX))
+}
+
+/// What is told of a permission besides its path. Each permission has this in an event of its own, so that it is always
+/// whole: an actor has at most 255 characters, and there are five operations.
+fn details_of(touched: Option<&Touched>) -> Option<Value> {
+    let told = touched?.granted.as_ref()?;
+    Some(granted(&told.actor, told.operations))
+}
+
+/// Whom a permission lets do what, as details tell it; what it lets do is left out where that is not known.
+pub(crate) fn granted(actor: &Actor, operations: Option<Operations>) -> Value {
+    let actor = actor.as_str();
+    let Some(operations) = operations else {
+        return json!({"actor": actor});
+    };
+    let operations: Vec<_> = operations.iter().map(Operation::as_str).collect();
+    json!({"actor": actor, "operations": operations})
 }
 
 /// A text that is cut, with a mark, where it is longer than a limit in bytes.
@@ -130,9 +153,18 @@ pub(super) fn cut(text: &str, bytes_max: usize) -> String {
     format!("{}…", text.get(..end).unwrap_or_default())
 }
 
-/// Whether a character could end a line, or do something else to whoever reads it on a terminal.
+/// Whether a character could end a line, or do something else to whoever reads it: control a terminal, turn the direction
+/// of the text around it, or stand there unseen. All of them are in Unicode's first plane.
 pub(super) fn is_control(character: char) -> bool {
-    character.is_control() || matches!(character, '\u{2028}' | '\u{2029}')
+    character.is_control()
+        || matches!(
+            character,
+            '\u{61c}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{2069}'
+                | '\u{feff}'
+        )
 }
 
 fn bounded(details: Value) -> Value {
@@ -145,6 +177,13 @@ fn bounded(details: Value) -> Value {
 
 /// The longest path, and the longest path with its query, in bytes: a name of 255 characters fits in whatever encoding.
 pub(super) const REQUEST_BYTES_MAX: usize = 2_048;
+
+/// A path and a request are cut to their limit already, and the mark of that is longer than nothing.
+const ADDRESS_BYTES_MAX: usize = REQUEST_BYTES_MAX + "…".len();
+
+/// The longest path, and the longest path with its query, in all events of a request but the first, in bytes: a request may
+/// touch thousands of resources.
+const REPEATED_BYTES_MAX: usize = 256;
 
 /// The longest name and the longest subject, in bytes.
 const TEXT_BYTES_MAX: usize = 1_024;
@@ -206,6 +245,15 @@ mod tests {
         ] {
             assert_eq!(cut(text, bytes_max), expected);
         }
+    }
+
+    #[test]
+    fn characters_that_act_unseen_are_told_from_those_that_are_read() {
+        let acting =
+            "\0\u{7f}\u{85}\u{61c}\u{200b}\u{200f}\u{2028}\u{202e}\u{2060}\u{2069}\u{feff}";
+        assert!(acting.chars().all(is_control));
+        let read = "a ä\u{200a}\u{2010}\u{2027}\u{202f}\u{205f}\u{206a}\u{fefe}\u{10348}";
+        assert!(!read.chars().any(is_control));
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //! [`Trail`](keywright_core::authorization::Trail), into which use cases write as they ask for permits; the action is told
 //! by `action.rs`, the one table of routes. An endpoint with two actions says which in the trail.
 //!
-//! The events are written before the response leaves. Where they can't be, the response is withheld, and until the sink
+//! The events are written before the response leaves, but for those of requests that are not admitted: they touched
+//! nothing. Where they can't be, the response is withheld, and until the sink
 //! works again, requests are refused before they touch anything (or go on, by [`OnAuditFailure::Continue`]). A request that
 //! is given up in the middle, because its client has gone, leaves its events all the same.
 //!
@@ -33,10 +34,14 @@ use keywright_core::authorization::Caller;
 
 pub(crate) use action::told;
 pub use event::AuditFormat;
+pub(crate) use event::granted;
 pub use sink::{AppendFailed, AuditSink};
 pub use trail::{AuditSettings, AuditTrail, OnAuditFailure};
 
-use crate::{Api, Connection, response::ApiFailure, telemetry::RequestId};
+use crate::{
+    Api, Connection, admission::NotAdmitted, request::FormlessTarget, response::ApiFailure,
+    telemetry::RequestId,
+};
 use event::{Observed, REQUEST_BYTES_MAX, cut, lines};
 use trail::Unwritten;
 
@@ -54,6 +59,10 @@ pub(crate) async fn record(State(api): State<Arc<Api>>, request: Request, next: 
     }
     let pending = pending.begin();
     let response = next.run(request).await;
+    if response.extensions().get::<NotAdmitted>().is_some() {
+        pending.finish_later(response.status());
+        return response;
+    }
     match pending.finish(response.status()).await {
         Ok(()) => response,
         Err(Unwritten) => ApiFailure::new(
@@ -83,12 +92,14 @@ impl Pending {
         let peer = extensions
             .get::<Connection>()
             .map(|connection| connection.peer);
+        let target = extensions.get::<FormlessTarget>();
+        let target = target.map_or(request.uri(), |target| &target.0);
         let observed = Observed {
             time: trail.clock.now(),
             request_id: extensions.get::<RequestId>().map(|id| id.0),
             method: cut(request.method().as_str(), METHOD_BYTES_MAX),
-            path: cut(request.uri().path(), REQUEST_BYTES_MAX),
-            request: request::shown(request.uri()),
+            path: cut(target.path(), REQUEST_BYTES_MAX),
+            request: request::shown(target),
             source: peer.map(|peer| {
                 source::source(peer, request.headers(), &trail.settings.trusted_proxies)
             }),
@@ -110,9 +121,16 @@ impl Pending {
 
     async fn finish(mut self, status: StatusCode) -> Result<(), Unwritten> {
         self.is_open = false;
+        let goes_on = self.trail.settings.on_failure == OnAuditFailure::Continue;
         let (lines, count) = self.lines(status.as_u16());
-        let outcome = self.trail.write(&lines, count).await;
-        if outcome.is_err() && self.trail.settings.on_failure == OnAuditFailure::Continue {
+        let outcome = if goes_on && self.trail.is_failing() {
+            // To wait for a sink that is known not to answer would make each request as slow as the longest wait.
+            self.trail.write_later(&lines, count);
+            Err(Unwritten)
+        } else {
+            self.trail.write(&lines, count).await
+        };
+        if outcome.is_err() && goes_on {
             tracing::error!(
                 audit.events = count,
                 "the request goes on without its audit events being written"
@@ -120,6 +138,13 @@ impl Pending {
             return Ok(());
         }
         outcome
+    }
+
+    /// Ends a request that touched nothing, and whose answer need not wait.
+    fn finish_later(mut self, status: StatusCode) {
+        self.is_open = false;
+        let (lines, count) = self.lines(status.as_u16());
+        self.trail.write_later(&lines, count);
     }
 
     fn lines(&self, status: u16) -> (Vec<u8>, u64) {

@@ -11,7 +11,7 @@ use std::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    thread::{self, JoinHandle},
+    thread,
     time::Duration,
 };
 
@@ -34,7 +34,8 @@ pub struct AuditSettings {
     pub trusted_proxies: Vec<IpAddr>,
     /// How long a request waits until its events are written, before they count as not written.
     pub write_time_max: Duration,
-    /// How much is kept that could not be written, in bytes; what comes then is lost, and counted.
+    /// How much is kept that is not written yet, in bytes; what comes then is lost, and counted. What one request has to
+    /// tell is kept also when it alone is more, if nothing else is kept.
     pub unwritten_bytes_max: usize,
 }
 
@@ -60,7 +61,8 @@ pub struct AuditTrail {
     pub(super) settings: AuditSettings,
     pub(super) clock: Arc<dyn Clock>,
     shared: Arc<Shared>,
-    writer: Mutex<Option<JoinHandle<()>>>,
+    /// Ends when the thread does that writes.
+    ended: Mutex<Option<oneshot::Receiver<()>>>,
 }
 
 /// An event that is not written yet, or may not be.
@@ -79,17 +81,22 @@ impl AuditTrail {
         clock: Arc<dyn Clock>,
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
-        let writer = thread::Builder::new()
+        let (end, ended) = oneshot::channel();
+        // Nobody joins the thread: a sink that never returns must not keep the process from ending.
+        thread::Builder::new()
             .name("keywright-audit".to_owned())
             .spawn({
                 let shared = Arc::clone(&shared);
-                move || write_until_closed(&shared, sink)
+                move || {
+                    write_until_closed(&shared, sink);
+                    drop(end);
+                }
             })?;
         Ok(Self {
             settings,
             clock,
             shared,
-            writer: Mutex::new(Some(writer)),
+            ended: Mutex::new(Some(ended)),
         })
     }
 
@@ -108,25 +115,27 @@ impl AuditTrail {
     pub async fn close(&self) {
         self.shared.queue().is_closed = true;
         self.shared.wake.notify_one();
-        let writer = self.writer.lock().map(|mut writer| writer.take());
-        if let Ok(Some(writer)) = writer {
-            let joined = tokio::task::spawn_blocking(move || writer.join());
-            if timeout(self.settings.write_time_max, joined).await.is_err() {
-                tracing::error!("the audit trail could not be written to its end");
-            }
+        let ended = self.ended.lock().map(|mut ended| ended.take());
+        if let Ok(Some(ended)) = ended
+            && timeout(self.settings.write_time_max, ended).await.is_err()
+        {
+            tracing::error!("the audit trail could not be written to its end");
         }
     }
 
     /// Sees whether a request may begin: where events must not be lost and the sink is known not to work, it is tried
     /// again first.
     pub(super) async fn ready(&self) -> Result<(), Unwritten> {
-        if !self.shared.is_failing.load(Ordering::Acquire)
-            || self.settings.on_failure == OnAuditFailure::Continue
-        {
+        if !self.is_failing() || self.settings.on_failure == OnAuditFailure::Continue {
             return Ok(());
         }
         let time_max = self.settings.write_time_max.min(PROBE_TIME_MAX);
         self.written(self.put(&[], 0), time_max).await
+    }
+
+    /// Whether the sink is known not to work.
+    pub(super) fn is_failing(&self) -> bool {
+        self.shared.is_failing.load(Ordering::Acquire)
     }
 
     /// Writes events; they are in the queue before the first `await`, so that nothing is lost when the caller stops waiting.
@@ -143,7 +152,7 @@ impl AuditTrail {
     fn put(&self, lines: &[u8], event_count: u64) -> oneshot::Receiver<Result<(), Unwritten>> {
         let (sender, receiver) = oneshot::channel();
         let mut queue = self.shared.queue();
-        if queue.is_closed || queue.lines.len() + lines.len() > self.settings.unwritten_bytes_max {
+        if queue.is_closed || !queue.has_room(lines.len(), self.settings.unwritten_bytes_max) {
             drop(queue);
             let lost = self
                 .shared
@@ -200,12 +209,23 @@ struct Shared {
 struct Queue {
     /// What is to be written, oldest first.
     lines: Vec<u8>,
+    /// How many bytes of lines the writing thread has taken, and not written yet.
+    bytes_taken: usize,
     /// Who waits until all of it is.
     waiting: Vec<oneshot::Sender<Result<(), Unwritten>>>,
     /// Whether anything was put in since the last attempt to write.
     has_news: bool,
     must_reopen: bool,
     is_closed: bool,
+}
+
+impl Queue {
+    /// Whether so many more bytes can be kept. What is too much by itself can when there is nothing else, since what it
+    /// tells of is done by now.
+    fn has_room(&self, bytes: usize, bytes_max: usize) -> bool {
+        let kept = self.lines.len() + self.bytes_taken;
+        bytes == 0 || kept == 0 || kept + bytes <= bytes_max
+    }
 }
 
 impl Shared {
@@ -225,10 +245,12 @@ impl Shared {
         let is_closed = queue.is_closed;
         let taken = std::mem::take(&mut *queue);
         queue.is_closed = is_closed;
+        queue.bytes_taken = taken.lines.len();
         taken
     }
 
     fn succeeded(&self) {
+        self.queue().bytes_taken = 0;
         if self.is_failing.swap(false, Ordering::AcqRel) {
             tracing::info!("the audit trail is written again, with all that was kept");
         }
@@ -241,6 +263,7 @@ impl Shared {
         }
         lines.drain(..failed.bytes_written.min(lines.len()));
         let mut queue = self.queue();
+        queue.bytes_taken = 0;
         lines.append(&mut queue.lines);
         queue.lines = std::mem::take(lines);
     }
@@ -283,3 +306,33 @@ fn write_until_closed(shared: &Shared, mut sink: Box<dyn AuditSink>) {
 
 /// How long a request that has not begun waits for a sink that is known not to work.
 const PROBE_TIME_MAX: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_writing_thread_has_taken_counts_until_it_is_written() {
+        let shared = Shared::default();
+        let put = |bytes: usize| {
+            let mut queue = shared.queue();
+            queue.lines.resize(bytes, b'x');
+            queue.has_news = true;
+        };
+        put(6);
+        let mut taken = shared.next();
+        put(2);
+        assert!(shared.queue().has_room(2, 10));
+        assert!(!shared.queue().has_room(3, 10));
+        let failed = AppendFailed {
+            bytes_written: 1,
+            cause: io::ErrorKind::StorageFull.into(),
+        };
+        shared.failed(&mut taken.lines, &failed);
+        assert!(shared.queue().has_room(3, 10));
+        assert!(!shared.queue().has_room(4, 10));
+        shared.next();
+        shared.succeeded();
+        assert!(shared.queue().has_room(11, 10), "nothing else is kept");
+    }
+}

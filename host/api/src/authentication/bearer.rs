@@ -53,6 +53,12 @@ impl From<TokenRefused> for ApiFailure {
                 "the access token is not valid here",
                 r#"Bearer error="invalid_token""#,
             ),
+            TokenRefused::NotAccepted => Self::unauthenticated(
+                StatusCode::UNAUTHORIZED,
+                "invalid_token",
+                "access tokens are not accepted here: the request needs a client certificate, and no token",
+                r#"Bearer error="invalid_token""#,
+            ),
             TokenRefused::ScopesMissing(required) => Self::unauthenticated(
                 StatusCode::FORBIDDEN,
                 "insufficient_scope",
@@ -84,6 +90,7 @@ impl TokenRefused {
             Self::Absent => "absent",
             Self::Expired => "expired",
             Self::Invalid(_) => "invalid",
+            Self::NotAccepted => "not_accepted",
             Self::ScopesMissing(_) => "scopes_missing",
             Self::Unverifiable => "unverifiable",
         }

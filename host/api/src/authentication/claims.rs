@@ -20,6 +20,8 @@ pub(crate) enum TokenRefused {
     Expired,
     /// It was never good, or is not good yet; the reason is for the log.
     Invalid(&'static str),
+    /// No token is good here: callers have client certificates.
+    NotAccepted,
     /// It is good, but not for this server: it lacks one of these scopes.
     ScopesMissing(Arc<str>),
     /// It can't be checked: no keys could be had so far.

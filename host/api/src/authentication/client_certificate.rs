@@ -1,9 +1,10 @@
 //! The identity that a client certificate proves, and what a caller hears whose certificate proves none.
 //!
 //! The listener has verified the certificate before: its chain, its validity, and that the client has its key. Here it is
-//! told whose it is, and whether it is meant for clients at all.
+//! told whose it is, whether it is meant for clients at all, and that it has not expired since the connection was opened.
 
 use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, Utc};
 use keywright_core::{
     authorization::Authentication, certificate::ClientCertificateFacts, permission::Actor,
 };
@@ -17,6 +18,8 @@ use crate::{measure::authentication_failed, response::ApiFailure};
 pub(crate) enum ClientCertificateRefused {
     /// Several of its Organization Units are identities, and not the same.
     Ambiguous,
+    /// It has expired since the connection was opened.
+    Expired,
     /// None of its Organization Units is an identity.
     NoIdentity,
     /// It is not meant for the authentication of clients.
@@ -26,12 +29,16 @@ pub(crate) enum ClientCertificateRefused {
 /// Whose certificate it is: the one of its Organization Units that is `app:` and a version 4 UUID.
 ///
 /// # Errors
-/// When there is none, when there are several, or when the certificate is not meant for clients.
+/// When there is none, when there are several, when the certificate is not meant for clients, or when it has expired.
 pub(super) fn identity(
     certificate: &ClientCertificateFacts,
+    now: DateTime<Utc>,
 ) -> Result<Identity, ClientCertificateRefused> {
     if !certificate.is_for_client_authentication {
         return Err(ClientCertificateRefused::Purpose);
+    }
+    if now.timestamp() > certificate.expires_at.timestamp() {
+        return Err(ClientCertificateRefused::Expired);
     }
     let units = certificate.organization_units.iter();
     let mut identities = units.filter_map(|unit| Some((unit, application_id(unit)?)));
@@ -67,6 +74,7 @@ impl IntoResponse for ClientCertificateRefused {
         authentication_failed("client_certificate", self.word());
         ApiFailure::unidentified(match self {
             Self::Ambiguous => "the client certificate names more than one identity",
+            Self::Expired => "the client certificate has expired since the connection was opened",
             Self::NoIdentity => {
                 "the client certificate provides no valid identity: none of its organization units is app: and a version 4 \
                  UUID in lower case"
@@ -85,6 +93,7 @@ impl ClientCertificateRefused {
     fn word(self) -> &'static str {
         match self {
             Self::Ambiguous => "ambiguous",
+            Self::Expired => "expired",
             Self::NoIdentity => "no_identity",
             Self::Purpose => "purpose",
         }
@@ -96,18 +105,25 @@ const UUID_FORM: &[u8; 36] = b"xxxxxxxx-xxxx-4xxx-xxxx-xxxxxxxxxxxx";
 
 #[cfg(test)]
 mod tests {
+    use chrono::TimeDelta;
+
     use super::*;
 
     const UNIT: &str = "app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55";
 
     fn refused(units: &[&str]) -> ClientCertificateRefused {
-        identity(&certificate(units)).unwrap_err()
+        identity(&certificate(units), now()).unwrap_err()
+    }
+
+    fn now() -> DateTime<Utc> {
+        DateTime::from_timestamp(1_800_000_000, 0).unwrap()
     }
 
     fn certificate(units: &[&str]) -> ClientCertificateFacts {
         ClientCertificateFacts {
             organization_units: units.iter().map(|unit| (*unit).to_owned()).collect(),
             is_for_client_authentication: true,
+            expires_at: now(),
         }
     }
 
@@ -119,7 +135,7 @@ mod tests {
             &["organization:x", "space:y", UNIT],
             &[UNIT, "app:x"],
         ] {
-            let identity = identity(&certificate(units)).unwrap();
+            let identity = identity(&certificate(units), now()).unwrap();
             assert_eq!(identity.actor.as_str(), format!("mtls-{UNIT}"));
             let subject = UNIT.to_owned();
             let proof = Authentication::ClientCertificate { subject };
@@ -169,9 +185,24 @@ mod tests {
                 ..certificate(units)
             };
             assert_eq!(
-                identity(&certificate),
+                identity(&certificate, now()),
                 Err(ClientCertificateRefused::Purpose)
             );
+        }
+    }
+
+    #[test]
+    fn a_certificate_is_good_until_its_last_second_however_long_the_connection_is_open() {
+        let certificate = certificate(&[UNIT]);
+        for (milliseconds, is_good) in [(-1, true), (0, true), (999, true), (1_000, false)] {
+            let now = now() + TimeDelta::milliseconds(milliseconds);
+            let expected = if is_good {
+                Ok(format!("mtls-{UNIT}"))
+            } else {
+                Err(ClientCertificateRefused::Expired)
+            };
+            let actor = identity(&certificate, now).map(|identity| identity.actor.to_string());
+            assert_eq!(actor, expected, "{milliseconds}");
         }
     }
 }

@@ -73,7 +73,7 @@ async fn identify(
 ) -> Result<Identity, Response> {
     let holder = connection
         .and_then(|connection| connection.client_certificate.as_deref())
-        .map(client_certificate::identity)
+        .map(|certificate| client_certificate::identity(certificate, api.credentials.clock.now()))
         .transpose()
         .map_err(IntoResponse::into_response)?;
     let bearer = match bearer_token(headers) {
@@ -90,6 +90,6 @@ async fn identify(
 async fn verify(api: &Api, token: &str) -> Result<Identity, TokenRefused> {
     match &api.token_verifier {
         Some(verifier) => verifier.verify(token).await,
-        None => Err(TokenRefused::Invalid("no tokens are accepted here")),
+        None => Err(TokenRefused::NotAccepted),
     }
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
 
 use super::trusted_keys::TrustedKeys;
 use crate::response::error_chain;
@@ -37,6 +37,8 @@ pub(super) struct ProviderKeys {
     attempts: AtomicU64,
     /// Held while fetching, so that only one does; when it was last tried.
     last_attempt: Mutex<Option<Instant>>,
+    /// A place for each caller who waits for a fetch.
+    waiting: Arc<Semaphore>,
 }
 
 /// How often keys are fetched.
@@ -48,15 +50,6 @@ pub struct KeyPace {
     pub interval_min: Duration,
 }
 
-impl Default for KeyPace {
-    fn default() -> Self {
-        Self {
-            age_max: Duration::from_mins(5),
-            interval_min: Duration::from_secs(5),
-        }
-    }
-}
-
 impl ProviderKeys {
     /// Asks the provider for nothing yet.
     pub(super) fn new(provider: Box<dyn IdentityProvider>, pace: KeyPace) -> Arc<Self> {
@@ -66,6 +59,7 @@ impl ProviderKeys {
             current: RwLock::new(None),
             attempts: AtomicU64::new(0),
             last_attempt: Mutex::new(None),
+            waiting: Arc::new(Semaphore::new(WAITING_MAX)),
         })
     }
 
@@ -82,7 +76,8 @@ impl ProviderKeys {
     }
 
     /// The keys to check a token by: those that there are, when they are enough for it, or else those that the provider has
-    /// now; `None` when none could be had so far.
+    /// now; `None` when none could be had so far. Where [`WAITING_MAX`] callers wait for the provider already, those that
+    /// there are.
     pub(super) async fn for_token(
         self: &Arc<Self>,
         are_enough: impl Fn(&TrustedKeys) -> bool,
@@ -102,10 +97,16 @@ impl ProviderKeys {
         self.fetch(0).await;
     }
 
-    /// Fetches on a task of its own, so that a caller who goes away does not end what others wait for.
+    /// Fetches on a task of its own, so that a caller who goes away does not end what others wait for, unless too many do.
     async fn renew(self: &Arc<Self>, attempts_seen: u64) {
+        let Ok(place) = Arc::clone(&self.waiting).try_acquire_owned() else {
+            return;
+        };
         let keys = Arc::clone(self);
-        let fetch = tokio::spawn(async move { keys.fetch(attempts_seen).await });
+        let fetch = tokio::spawn(async move {
+            keys.fetch(attempts_seen).await;
+            drop(place);
+        });
         if let Err(error) = fetch.await {
             tracing::error!(error = %error, "fetching the identity provider's keys broke off");
         }
@@ -151,12 +152,14 @@ impl ProviderKeys {
     }
 }
 
+/// The most callers who wait for the provider at once. They have proved nothing yet: whoever invents names of keys could
+/// otherwise have any number of requests wait for a provider that hangs.
+const WAITING_MAX: usize = 64;
+
 #[cfg(test)]
 mod tests {
     use std::sync::LazyLock;
     use std::sync::atomic::AtomicUsize;
-
-    use tokio::sync::Semaphore;
 
     use super::*;
     use crate::authentication::{test_key::TestKey, trusted_keys::TrustedKey};
@@ -222,6 +225,11 @@ mod tests {
         true
     }
 
+    const HURRIED: KeyPace = KeyPace {
+        age_max: Duration::from_mins(5),
+        interval_min: Duration::from_mins(5),
+    };
+
     const UNHURRIED: KeyPace = KeyPace {
         age_max: Duration::from_mins(5),
         interval_min: Duration::ZERO,
@@ -259,7 +267,7 @@ mod tests {
 
     #[tokio::test]
     async fn tokens_with_invented_keys_do_not_make_the_server_ask_again_and_again() {
-        let provided = provided(0, KeyPace::default());
+        let provided = provided(0, HURRIED);
         for invented in 0..100 {
             let key_id = format!("invented-{invented}");
             let trusted = provided.keys.for_token(named(&key_id)).await.unwrap();
@@ -273,7 +281,7 @@ mod tests {
         let patient = provided(1, UNHURRIED);
         assert!(patient.keys.for_token(any).await.is_none());
         assert!(patient.keys.for_token(any).await.is_some());
-        let hurried = provided(1, KeyPace::default());
+        let hurried = provided(1, HURRIED);
         assert!(hurried.keys.for_token(any).await.is_none());
         assert!(hurried.keys.for_token(any).await.is_none());
         assert_eq!(hurried.fetches(), 1);
@@ -297,6 +305,31 @@ mod tests {
             assert!(!waiting.await.unwrap());
         }
         assert_eq!(provided.fetches(), 1);
+    }
+
+    #[tokio::test]
+    async fn only_so_many_wait_for_a_provider_that_hangs_and_others_take_what_there_is() {
+        let provided = provided(0, UNHURRIED);
+        assert!(provided.keys.for_token(named("key-1")).await.is_some());
+        let answer = provided.may_answer.acquire().await.unwrap();
+        let waiting: Vec<_> = (0..WAITING_MAX)
+            .map(|_| {
+                let keys = Arc::clone(&provided.keys);
+                tokio::spawn(async move { keys.for_token(named("key-2")).await })
+            })
+            .collect();
+        while provided.keys.waiting.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        let trusted = provided.keys.for_token(named("invented")).await.unwrap();
+        assert!(trusted.has_key("key-1"));
+        assert!(waiting.iter().all(|waiting| !waiting.is_finished()));
+        drop(answer);
+        for waiting in waiting {
+            assert!(waiting.await.unwrap().unwrap().has_key("key-2"));
+        }
+        assert_eq!(provided.fetches(), 2);
+        assert_eq!(provided.keys.waiting.available_permits(), WAITING_MAX);
     }
 
     #[tokio::test]

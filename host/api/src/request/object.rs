@@ -164,9 +164,7 @@ impl<'a> RequestObject<'a> {
     /// [`BodyRefused::UnknownField`] with the first name, in alphabetical order, that was not taken.
     pub(crate) fn finish(self) -> Result<(), BodyRefused> {
         match self.members.into_keys().next() {
-            Some(unknown) => Err(BodyRefused::UnknownField(
-                unknown.chars().take(FIELD_CHARACTERS_MAX).collect(),
-            )),
+            Some(unknown) => Err(BodyRefused::UnknownField(told_field(&unknown))),
             None => Ok(()),
         }
     }
@@ -208,7 +206,12 @@ fn parse_json<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, BodyRefused> 
     serde_json::from_slice(body).map_err(|_| BodyRefused::Malformed)
 }
 
-/// How much of an unknown field's name is told back.
+/// What is told back of the name of an unknown field: its beginning.
+pub(crate) fn told_field(name: &str) -> String {
+    name.chars().take(FIELD_CHARACTERS_MAX).collect()
+}
+
+/// How much of an unknown field's name is told back, in characters.
 const FIELD_CHARACTERS_MAX: usize = 100;
 
 #[cfg(test)]

@@ -14,10 +14,19 @@ use axum::http::{Request, Uri, uri::PathAndQuery};
 /// has no such form is replaced by one at which there is nothing.
 pub(crate) fn with_normal_path<B>(mut request: Request<B>) -> Request<B> {
     if let Some(target) = normal_target(request.uri()) {
-        *request.uri_mut() = target;
+        let is_formless = target == nowhere();
+        let asked = std::mem::replace(request.uri_mut(), target);
+        if is_formless {
+            request.extensions_mut().insert(FormlessTarget(asked));
+        }
     }
     request
 }
+
+/// What was asked for, in the extensions of a request whose path has no form. It is for the audit trail alone: whatever
+/// decides anything by it would read a path in a second way.
+#[derive(Clone, Debug)]
+pub(crate) struct FormlessTarget(pub(crate) Uri);
 
 /// The target with the path's one form, unless it has it already.
 fn normal_target(target: &Uri) -> Option<Uri> {

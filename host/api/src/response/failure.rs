@@ -16,7 +16,7 @@ use keywright_core::{
 use serde::Serialize;
 
 use crate::{
-    request::{BodyRefused, QueryRefused},
+    request::{BodyRefused, QueryRefused, told_field},
     response::json,
 };
 
@@ -307,8 +307,9 @@ fn plugin_status(failure: &PluginFailure, endpoint: Endpoint) -> StatusCode {
 
 fn words(failure: &Failure) -> String {
     match failure {
-        Failure::Plugin(PluginFailure::ValueMemberUnknown(member)) => {
-            format!("the value has the unknown field {member}")
+        Failure::ValueMemberUnknown(member)
+        | Failure::Plugin(PluginFailure::ValueMemberUnknown(member)) => {
+            format!("the value has the unknown field {}", told_field(member))
         }
         Failure::NotAllRegenerated { reason, .. } => format!("{failure}: {}", words(reason)),
         failure => failure.to_string(),
@@ -372,6 +373,19 @@ mod tests {
                 credential_type
             );
             assert_eq!(refused(endpoint, MetadataTooLong.into()), metadata);
+        }
+    }
+
+    #[test]
+    fn a_long_unknown_member_of_a_value_is_told_in_part() {
+        let member = "ä".repeat(101);
+        for failure in [
+            Failure::ValueMemberUnknown(member.clone()),
+            PluginFailure::ValueMemberUnknown(member).into(),
+        ] {
+            let failure = ApiFailure::of(failure, Endpoint::Set);
+            let told = format!("the value has the unknown field {}", "ä".repeat(100));
+            assert_eq!(failure.error, told);
         }
     }
 

@@ -9,10 +9,16 @@ use std::{
 };
 
 use axum::http::StatusCode;
-use keywright_api::audit::{AuditFormat, AuditSettings, AuditTrail, OnAuditFailure};
+use keywright_api::{
+    RequestLimits,
+    audit::{AuditFormat, AuditSettings, AuditTrail, OnAuditFailure},
+};
 use serde_json::{Value, json};
 
-use crate::{harness::Service, kept_sink::KeptSink};
+use crate::{
+    harness::{REQUEST_LIMITS, Service},
+    kept_sink::KeptSink,
+};
 
 const VALUE: &str = r#"{"name":"/a","type":"value","value":"v"}"#;
 
@@ -42,6 +48,16 @@ fn members<'a>(events: &'a [Value], member: &str) -> Vec<&'a Value> {
 async fn begin(mut future: std::pin::Pin<&mut impl Future>) {
     let is_pending = poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_pending()));
     assert!(is_pending.await, "it ended");
+}
+
+/// What a future comes to that needs to wait for nothing.
+async fn at_once<T>(future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    poll_fn(|context| match future.as_mut().poll(context) {
+        Poll::Ready(outcome) => Poll::Ready(outcome),
+        Poll::Pending => panic!("it waits"),
+    })
+    .await
 }
 
 #[tokio::test]
@@ -212,4 +228,115 @@ async fn more_than_is_kept_is_lost_and_counted() {
     sink.repair();
     trail.close().await;
     assert_eq!(sink.events().len(), 2);
+}
+
+#[tokio::test]
+async fn what_one_request_has_to_tell_is_never_too_much_by_itself() {
+    let (service, trail, sink) = audited(AuditSettings {
+        unwritten_bytes_max: 1,
+        ..settings(OnAuditFailure::Refuse)
+    });
+    for _ in 0..2 {
+        let answer = service.get("/api/v1/data?name=/a").await;
+        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{}", answer.text);
+    }
+    assert_eq!(sink.events().len(), 2);
+    sink.hold();
+    let mut first = Box::pin(service.get("/api/v1/data?name=/a"));
+    begin(first.as_mut()).await;
+    let lost = service.get("/api/v1/data?name=/a").await;
+    assert_eq!(lost.status, StatusCode::INTERNAL_SERVER_ERROR);
+    assert_eq!(trail.events_lost(), 1);
+    sink.release();
+    assert_eq!(first.await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_long_address_is_told_whole_once() {
+    let (service, _trail, sink) = audited(settings(OnAuditFailure::Refuse));
+    for _ in 0..3 {
+        service.send("PUT", "/api/v1/data", VALUE).await;
+    }
+    let address = |parameter: &str| {
+        let parameters = vec![parameter; 60].join("&");
+        format!("/api/v1/data?{parameters}&name=/a")
+    };
+    let read = service.get(&address("x")).await;
+    assert_eq!(read.status, StatusCode::OK, "{}", read.text);
+    let events = sink.events().split_off(3);
+    let lengths: Vec<_> = members(&events, "request")
+        .into_iter()
+        .map(|request| request.as_str().unwrap().len())
+        .collect();
+    let whole = address("not-shown").len();
+    assert_eq!(lengths, [whole, 256 + "…".len(), 256 + "…".len()]);
+}
+
+#[tokio::test]
+async fn where_requests_go_on_one_waits_for_a_sink_that_does_not_answer_and_the_others_do_not() {
+    let (service, trail, sink) = audited(AuditSettings {
+        write_time_max: Duration::from_millis(20),
+        ..settings(OnAuditFailure::Continue)
+    });
+    sink.hold();
+    service.get("/api/v1/data?name=/a").await;
+    for _ in 0..3 {
+        let answer = at_once(service.get("/api/v1/data?name=/a")).await;
+        assert_eq!(answer.status, StatusCode::NOT_FOUND);
+    }
+    sink.release();
+    trail.close().await;
+    assert_eq!(sink.events().len(), 4);
+}
+
+#[tokio::test]
+async fn what_is_not_admitted_is_written_down_and_does_not_wait_for_that() {
+    let sink = KeptSink::default();
+    let limits = RequestLimits {
+        requests_max: 0,
+        ..REQUEST_LIMITS
+    };
+    let on_failure = settings(OnAuditFailure::Refuse);
+    let (service, trail) = Service::audited_within(limits, on_failure, sink.clone());
+    sink.hold();
+    let refused = at_once(service.get("/api/v1/data?name=/a")).await;
+    assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
+    sink.release();
+    trail.close().await;
+    let events = sink.events();
+    assert_eq!(members(&events, "status"), [503]);
+    assert_eq!(events[0]["action"], "GET");
+}
+
+/// Where this fails, it does not end.
+#[test]
+fn a_sink_that_never_returns_does_not_keep_the_process_from_ending() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let (service, trail, sink) = audited(AuditSettings {
+            write_time_max: Duration::from_millis(20),
+            ..settings(OnAuditFailure::Refuse)
+        });
+        sink.hold();
+        let withheld = service.get("/api/v1/data?name=/a").await;
+        assert_eq!(withheld.status, StatusCode::INTERNAL_SERVER_ERROR);
+        trail.close().await;
+    });
+    drop(runtime);
+}
+
+#[tokio::test]
+async fn a_path_that_has_no_form_is_told_as_it_was_asked_for() {
+    let (service, _trail, sink) = audited(settings(OnAuditFailure::Refuse));
+    for (asked, told) in [
+        ("/api/v1/data;x", "/api/v1/data;x"),
+        ("/info%2f..%2fapi%00", "/info%2f..%2fapi%00"),
+        ("/a%zz?name=/a&token=t", "/a%zz?name=/a&not-shown"),
+    ] {
+        let answer = service.get(asked).await;
+        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{asked}");
+        let event = sink.events().pop().unwrap();
+        assert_eq!(event["request"], told);
+        assert_eq!(event["action"], "UNKNOWN");
+    }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::harness::{Answer, Service};
+use crate::harness::{Answer, Service, good_claims, trusted_key};
 
 const CERTIFICATES: &str = "/api/v1/certificates";
 const DATA: &str = "/api/v1/data";
@@ -243,4 +243,30 @@ impl<'a> Certificate<'a> {
 
 fn assert_status(answer: &Answer, status: u16) {
     assert_eq!(answer.status.as_u16(), status, "{}", answer.text);
+}
+
+#[tokio::test]
+async fn who_may_only_read_an_authority_has_nothing_read_that_it_signed() {
+    let service = Service::new();
+    service.memory.store_signed("/ca", "/ca");
+    service.memory.store_signed("/leaf", "/ca");
+    let grant = json!({"path": "/ca", "actor": "uaa-client:reader", "operations": ["read"]});
+    let granted = service
+        .send_json("POST", "/api/v2/permissions", &grant)
+        .await;
+    assert_eq!(granted.status, 201);
+    let mut claims = good_claims();
+    claims["client_id"] = json!("reader");
+    let token = format!("Bearer {}", trusted_key().sign(&claims));
+    let headers = [
+        ("content-type", "application/json".to_owned()),
+        ("authorization", token),
+    ];
+    let body = json!({"signed_by": "/ca"}).to_string();
+    let reads = service.memory.reads();
+    let answer = service
+        .send_with("POST", "/api/v1/bulk-regenerate", &headers, body)
+        .await;
+    assert_eq!(answer.status, 403, "{}", answer.text);
+    assert_eq!(service.memory.reads(), reads);
 }

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use keywright_api::Limits;
 use serde_json::json;
 
-use crate::harness::{ISSUER, Service};
+use crate::harness::{ISSUER, LIMITS, Service};
 
 #[tokio::test]
 async fn open_paths_need_no_token() {
@@ -214,7 +214,7 @@ async fn interpolation_fills_references_and_keeps_the_rest_in_order() {
 
 #[tokio::test]
 async fn without_a_resolver_interpolation_is_not_implemented() {
-    let service = Service::with(None, Limits::default());
+    let service = Service::with(None, LIMITS);
     let answer = service.send("POST", "/api/v1/interpolate", "{}").await;
     assert_eq!(answer.status, StatusCode::NOT_IMPLEMENTED);
     assert!(answer.error().contains("resolver"));

@@ -58,6 +58,27 @@ pub(crate) const ACTOR: &str = "uaa-client:app";
 /// The time at which every service begins, in seconds since 1970.
 pub(crate) const NOW_SECONDS: i64 = 1_800_000_000;
 
+/// How much of a body a service takes.
+pub(crate) const LIMITS: Limits = Limits {
+    body_bytes_max: 1024 * 1024,
+    body_deadline: Duration::from_secs(30),
+};
+
+/// Which requests a service takes.
+pub(crate) const REQUEST_LIMITS: RequestLimits = RequestLimits {
+    requests_max: 1_024,
+    requests_per_actor_max: 256,
+    requests_per_second_max: None,
+    uri_bytes_max: 8_192,
+    header_fields_max: 100,
+};
+
+/// How often a service asks for keys.
+const KEY_PACE: KeyPace = KeyPace {
+    age_max: Duration::from_mins(5),
+    interval_min: Duration::from_secs(5),
+};
+
 /// An RSA key, private and public, in PEM.
 pub(crate) struct TestKey {
     pub(crate) private_pem: String,
@@ -141,7 +162,7 @@ impl Answer {
 
 impl Service {
     pub(crate) fn new() -> Self {
-        Self::with(Some(()), Limits::default())
+        Self::with(Some(()), LIMITS)
     }
 
     pub(crate) fn with(resolver: Option<()>, limits: Limits) -> Self {
@@ -165,6 +186,15 @@ impl Service {
 
     /// A service with an audit trail, and the trail.
     pub(crate) fn audited(settings: AuditSettings, sink: KeptSink) -> (Self, Arc<AuditTrail>) {
+        Self::audited_within(REQUEST_LIMITS, settings, sink)
+    }
+
+    /// A service with these limits and an audit trail, and the trail.
+    pub(crate) fn audited_within(
+        request_limits: RequestLimits,
+        settings: AuditSettings,
+        sink: KeptSink,
+    ) -> (Self, Arc<AuditTrail>) {
         let clock = Arc::new(StandingClock(AtomicI64::new(NOW_SECONDS)));
         let key = StaticKey {
             public_key_pem: &trusted_key().public_pem,
@@ -177,11 +207,11 @@ impl Service {
         let trail = Arc::new(trail);
         let service = Self::build(
             None,
-            Limits::default(),
+            LIMITS,
             verifier,
             clock,
             CertificateSettings::default(),
-            Some(Arc::clone(&trail)),
+            Some((Arc::clone(&trail), request_limits)),
         );
         (service, trail)
     }
@@ -196,7 +226,7 @@ impl Service {
         let verifier =
             TokenVerifier::with_static_key(&key, TokenRules::default(), Arc::clone(&clock) as _)
                 .unwrap();
-        Self::build(None, Limits::default(), verifier, clock, settings, None)
+        Self::build(None, LIMITS, verifier, clock, settings, None)
     }
 
     /// A service that asks this provider for its keys.
@@ -204,12 +234,12 @@ impl Service {
         let clock = Arc::new(StandingClock(AtomicI64::new(NOW_SECONDS)));
         let verifier = TokenVerifier::with_identity_provider(
             provider,
-            KeyPace::default(),
+            KEY_PACE,
             TokenRules::default(),
             Arc::clone(&clock) as _,
         );
         let settings = CertificateSettings::default();
-        Self::build(None, Limits::default(), verifier, clock, settings, None)
+        Self::build(None, LIMITS, verifier, clock, settings, None)
     }
 
     fn build(
@@ -218,8 +248,9 @@ impl Service {
         token_verifier: TokenVerifier,
         clock: Arc<StandingClock>,
         certificate_settings: CertificateSettings,
-        audit: Option<Arc<AuditTrail>>,
+        audited: Option<(Arc<AuditTrail>, RequestLimits)>,
     ) -> Self {
+        let (audit, request_limits) = audited.unzip();
         let memory = Arc::new(Memory::default());
         let permissions = Arc::new(PermissionsInMemory::for_everything("uaa-client:app"));
         let authorization = Authorization::new(Arc::clone(&permissions) as _, true);
@@ -258,7 +289,7 @@ impl Service {
             limits,
             audit,
             server_mode: ServerMode::new([ACTOR.to_owned()]),
-            request_limits: RequestLimits::default(),
+            request_limits: request_limits.unwrap_or(REQUEST_LIMITS),
             development_identity: Some(development_identity(Arc::clone(&clock) as _)),
         };
         Self {

@@ -2,13 +2,11 @@
 
 mod encryption_keys;
 mod given;
+mod rows;
 
-use std::{
-    collections::HashSet,
-    sync::{
-        Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
+use std::sync::{
+    Mutex,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use async_trait::async_trait;
@@ -20,10 +18,11 @@ use keywright_core::{
     },
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialRepository, EXPIRY_MOMENTS,
-        NewVersion, ReadVersions, RepositoryFailure, TransitionalMoved, TransitionalVersion,
-        VersionDeleted, VersionSelection,
+        NewVersion, ReadVersions, RepositoryFailure, SignedName, TransitionalMoved,
+        TransitionalVersion, VersionDeleted, VersionSelection,
     },
 };
+use rows::{selected, signed_by, signed_name, stored};
 use uuid::Uuid;
 
 #[derive(Default)]
@@ -41,29 +40,30 @@ pub(crate) struct Memory {
     pub(crate) is_deleted_before_append: AtomicBool,
     /// How many times more `/root` gets another version just before a version is added.
     pub(crate) root_replaced_before_append: AtomicUsize,
-}
-
-impl Memory {
-    fn newest_first(&self) -> Result<Vec<StoredVersion>, RepositoryFailure> {
-        if self.is_away.load(Ordering::SeqCst) {
-            return Err(RepositoryFailure::Unavailable("cause-of-the-outage".into()));
-        }
-        Ok(self
-            .versions
-            .lock()
-            .unwrap()
-            .iter()
-            .rev()
-            .cloned()
-            .collect())
-    }
+    /// How often anything but a name was read.
+    reads: AtomicUsize,
 }
 
 #[async_trait]
 impl CredentialRepository for Memory {
     async fn name_of_version(&self, id: Uuid) -> Result<Option<CredentialName>, RepositoryFailure> {
-        let version = self.version_by_id(id).await?;
-        Ok(version.map(|version| version.name))
+        self.name_where(|stored| stored.id == id)
+    }
+
+    async fn name_of_certificate(
+        &self,
+        credential_id: Uuid,
+    ) -> Result<Option<CredentialName>, RepositoryFailure> {
+        self.name_where(|stored| {
+            stored.credential_id == credential_id && stored.credential_type.is_certificate()
+        })
+    }
+
+    async fn stored_name(
+        &self,
+        name: &LookupName,
+    ) -> Result<Option<CredentialName>, RepositoryFailure> {
+        self.name_where(|stored| stored.name.lookup() == *name)
     }
 
     async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, RepositoryFailure> {
@@ -112,19 +112,16 @@ impl CredentialRepository for Memory {
         signers: &[LookupName],
         count_max: u32,
     ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
-        let signers: HashSet<&str> = signers.iter().map(LookupName::folded).collect();
-        let mut seen = HashSet::new();
-        let is_signed = |stored: &StoredVersion| {
-            let signer = stored.signed_by.as_ref().map(CredentialName::lookup);
-            signer.is_some_and(|signer| signers.contains(signer.folded()))
-        };
-        Ok(self
-            .newest_first()?
-            .into_iter()
-            .filter(|stored| seen.insert(stored.name.lookup().folded().to_owned()))
-            .filter(is_signed)
-            .take(count_max as usize)
-            .collect())
+        Ok(signed_by(self.newest_first()?, signers, count_max))
+    }
+
+    async fn names_signed_by(
+        &self,
+        signers: &[LookupName],
+        count_max: u32,
+    ) -> Result<Vec<SignedName>, RepositoryFailure> {
+        let newest = signed_by(self.answering()?, signers, count_max);
+        Ok(newest.into_iter().map(signed_name).collect())
     }
 
     async fn find(&self, find: &Find) -> Result<Vec<FoundCredential>, RepositoryFailure> {
@@ -360,40 +357,6 @@ impl CredentialRepository for Memory {
     }
 
     async fn ping(&self) -> Result<(), RepositoryFailure> {
-        self.newest_first().map(|_| ())
+        self.answering().map(|_| ())
     }
-}
-
-fn stored(version: NewVersion, sequence: i64, credential_id: Uuid) -> StoredVersion {
-    StoredVersion {
-        id: version.id,
-        sequence,
-        credential_id,
-        name: version.name,
-        credential_type: version.credential_type,
-        created_at: version.created_at,
-        is_transitional: version.is_transitional,
-        is_generated: version.is_generated,
-        certificate: version.certificate,
-        signed_by: version.signed_by,
-        issuer: version.issuer,
-        provenance: version.provenance,
-        envelope: version.envelope,
-    }
-}
-
-/// What a selection leaves of versions, newest first.
-fn selected(mut versions: Vec<StoredVersion>, selection: VersionSelection) -> Vec<StoredVersion> {
-    match selection {
-        VersionSelection::All => {}
-        VersionSelection::Current => {
-            let (transitional, mut in_use): (Vec<_>, Vec<_>) = versions
-                .into_iter()
-                .partition(|version| version.is_transitional);
-            in_use.truncate(1);
-            versions = [in_use, transitional].concat();
-        }
-        VersionSelection::Newest(count) => versions.truncate(count as usize),
-    }
-    versions
 }

@@ -86,7 +86,13 @@ async fn without_a_permission_nothing_is_disclosed_and_nothing_changed() {
     let (service, probes) = service_with_probes().await;
     let before = everything(&service).await;
     for (route, probe) in with_routes(&probes) {
+        let reads = service.memory.reads();
         let answer = probe.send(&service, Some(stranger())).await;
+        if matches!(route.access(), Access::Permission(_)) {
+            // How long more than that takes would tell what is there.
+            let what = "has read more than names";
+            assert_eq!(service.memory.reads(), reads, "{} {what}", told(probe));
+        }
         let what = format!("{}: {} {}", told(probe), answer.status, answer.text);
         assert!(!answer.text.contains(CANARY), "{what}");
         match route.access() {

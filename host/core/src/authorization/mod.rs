@@ -1,12 +1,22 @@
 //! Authorization: the one place that decides whether a caller may do what it asks for.
 //!
-//! A use case asks [`Authorization`] and gets a [`Permit`]. Without one, nothing can be decrypted or sealed, so that a use
-//! case that forgets to ask does not compile. Each question, whatever its answer, stands in the caller's [`Trail`], from
-//! which the audit trail is written.
+//! A use case asks [`Authorization`] and gets a [`Permit`]. Each question, whatever its answer, stands in the caller's
+//! [`Trail`], from which the audit trail is written.
+//!
+//! What the types guarantee: `Credentials::open` and `Credentials::seal`, through which alone use cases decrypt and encrypt,
+//! take a permit that is about the very credential, and look at its operation: to seal it must be one to write, to open one
+//! to read or to write, or one to delete that says by name that it opens what it deletes. Nothing outside this crate can
+//! make a permit. What they do not guarantee is that a use case asks before it lists, deletes, or reads what is not
+//! encrypted, nor that it asks for the right operation. For that, there are tests: `host/api/tests/service/routes.rs` walks
+//! the list of which the router is made, and has every route refuse a caller who has no permission at all; which operation
+//! each route needs, and that no other will do, is the table in `tests/api/authorization/`.
 //!
 //! Whoever may not read a credential must not learn whether it exists: the answer is [`Failure::NotFound`] in either case,
-//! after the same work. A missing write permission alone has an answer of its own, [`Failure::WriteNotPermitted`], which is
-//! the same for names that exist and for those that don't.
+//! and what it takes to decide does not grow with what there is. By name, nothing that is stored under it is looked at
+//! before the answer. By id, one look at an index says which name to ask about, and where there is none, as many
+//! permissions are looked for as about any other. A missing write permission alone has an answer of its own,
+//! [`Failure::WriteNotPermitted`], which is the same for names that exist and for those that don't; writes by the id of a
+//! certificate tell an id that nothing has, since ids can't be guessed.
 
 mod caller;
 mod permit;
@@ -24,8 +34,8 @@ use crate::{
 
 pub use caller::{Authentication, Caller};
 pub use permit::Permit;
-pub use rules::Rules;
-pub use trail::{Account, Touched, Trail};
+pub(crate) use rules::Rules;
+pub use trail::{Account, Granted, Touched, Trail};
 
 /// Decides who may do what.
 #[derive(Clone)]
@@ -94,7 +104,7 @@ impl Authorization {
     ///
     /// # Errors
     /// When the database can't answer.
-    pub async fn rules_of(&self, caller: &Caller) -> Result<Rules, Failure> {
+    pub(crate) async fn rules_of(&self, caller: &Caller) -> Result<Rules, Failure> {
         if !self.is_enforced {
             return Ok(Rules::everything());
         }

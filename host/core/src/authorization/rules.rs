@@ -11,35 +11,47 @@ use crate::{
 
 /// The permissions of one actor, as far as they matter for what is asked.
 #[derive(Debug)]
-pub struct Rules {
+pub(crate) struct Rules {
     /// None: everything is allowed.
-    by_path: Option<HashMap<String, Permission>>,
+    granted: Option<Granted>,
+}
+
+/// Permissions, in the way in which they are looked for: by parts of the name that is asked about.
+#[derive(Debug, Default)]
+struct Granted {
+    /// Those on one name, by the name.
+    on_name: HashMap<String, Permission>,
+    /// Those on all names below a path, by the path without its slash and asterisk.
+    below: HashMap<String, Permission>,
 }
 
 impl Rules {
     /// The rules that permissions of one actor are.
-    #[must_use]
-    pub fn of(permissions: Vec<Permission>) -> Self {
-        let by_path = permissions
-            .into_iter()
-            .map(|permission| (permission.path.as_str().to_owned(), permission))
-            .collect();
+    pub(crate) fn of(permissions: Vec<Permission>) -> Self {
+        let mut granted = Granted::default();
+        for permission in permissions {
+            if let Some(path) = permission.path.enclosing() {
+                granted.below.insert(path.to_owned(), permission);
+            } else {
+                let name = permission.path.as_str().to_owned();
+                granted.on_name.insert(name, permission);
+            }
+        }
         Self {
-            by_path: Some(by_path),
+            granted: Some(granted),
         }
     }
 
     /// No rules are enforced.
-    #[must_use]
-    pub fn everything() -> Self {
-        Self { by_path: None }
+    pub(super) fn everything() -> Self {
+        Self { granted: None }
     }
 
     /// As [`super::Authorization::permit`], by these rules, which must be about the caller.
     ///
     /// # Errors
     /// As there.
-    pub fn permit<'a>(
+    pub(crate) fn permit<'a>(
         &self,
         caller: &'a Caller,
         operation: Operation,
@@ -54,30 +66,47 @@ impl Rules {
     }
 
     /// Whether an operation is allowed on a name, or on the permissions with a path. This is the one decision.
-    #[must_use]
-    pub fn allow(&self, operation: Operation, name: &str) -> bool {
-        self.by_path.is_none() || self.allowing(operation, name).is_some()
+    pub(crate) fn allow(&self, operation: Operation, name: &str) -> bool {
+        self.granted.is_none() || self.allowing(operation, name).is_some()
+    }
+
+    /// Whether there is anything at all on which an operation could be allowed.
+    pub(crate) fn allow_somewhere(&self, operation: Operation) -> bool {
+        self.granted.as_ref().is_none_or(|granted| {
+            let mut all = granted.on_name.values().chain(granted.below.values());
+            all.any(|permission| permission.operations.contain(operation))
+        })
     }
 
     /// The permission that allows an operation on a name, the nearest when there are several.
-    #[must_use]
-    pub fn allowing(&self, operation: Operation, name: &str) -> Option<&Permission> {
-        self.considered(name)
-            .filter_map(|(_, permission)| permission)
+    pub(crate) fn allowing(&self, operation: Operation, name: &str) -> Option<&Permission> {
+        let granted = self.granted.as_ref()?;
+        let below = PermissionPath::enclosing_each(name).map(|path| granted.below.get(path));
+        std::iter::once(granted.on_name.get(name))
+            .chain(below)
+            .flatten()
             .find(|permission| permission.operations.contain(operation))
     }
 
     /// Each path that covers a name, the nearest first, with the permission on it, if there is one.
-    pub fn considered(
+    pub(crate) fn considered(
         &self,
         name: &str,
     ) -> impl Iterator<Item = (PermissionPath, Option<&Permission>)> {
         let covering = PermissionPath::covering(name).into_iter();
         covering.map(|path| {
-            let by_path = self.by_path.as_ref();
-            let permission = by_path.and_then(|by_path| by_path.get(path.as_str()));
+            let permission = self.granted.as_ref().and_then(|granted| granted.on(&path));
             (path, permission)
         })
+    }
+}
+
+impl Granted {
+    fn on(&self, path: &PermissionPath) -> Option<&Permission> {
+        match path.enclosing() {
+            Some(path) => self.below.get(path),
+            None => self.on_name.get(path.as_str()),
+        }
     }
 }
 
@@ -146,6 +175,34 @@ mod tests {
         assert_eq!(allowing(Operation::Read), Some("/a/*"));
         assert_eq!(allowing(Operation::Write), Some("/a/b"));
         assert_eq!(allowing(Operation::Delete), None);
+    }
+
+    #[test]
+    fn what_is_considered_is_what_decides() {
+        let rules = rules(&[("/*", Operation::Read), ("/a/b", Operation::Write)]);
+        for name in ["/a/b", "/a/*", "/a", "/*"] {
+            let considered: Vec<_> = rules.considered(name).collect();
+            let covering: Vec<_> = considered.iter().map(|(path, _)| path.clone()).collect();
+            assert_eq!(covering, PermissionPath::covering(name), "{name}");
+            for operation in Operation::ALL {
+                let mut found = considered.iter().filter_map(|(_, permission)| *permission);
+                let allowing = found.find(|permission| permission.operations.contain(operation));
+                assert_eq!(rules.allowing(operation, name), allowing, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_permission_for_an_operation_it_is_allowed_nowhere() {
+        for path in ["/a", "/a/*"] {
+            let rules = rules(&[(path, Operation::Read)]);
+            for operation in Operation::ALL {
+                let is_allowed = operation == Operation::Read;
+                assert_eq!(rules.allow_somewhere(operation), is_allowed, "{path}");
+            }
+        }
+        assert!(!Rules::of(Vec::new()).allow_somewhere(Operation::Read));
+        assert!(Rules::everything().allow_somewhere(Operation::Read));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::{
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::permission::Operation;
+use crate::permission::{Actor, Operation, Operations, Permission, PermissionPath};
 
 /// What a request has touched, or tried to, in that order.
 #[derive(Debug, Default)]
@@ -37,6 +37,17 @@ pub struct Touched {
     pub resource_id: Option<Uuid>,
     /// The id of the credential's version, once it is known.
     pub version_id: Option<Uuid>,
+    /// Whom the permission lets do what, where it is one that is to be changed.
+    pub granted: Option<Granted>,
+}
+
+/// Whom a permission lets do what. Changing several permissions on one path touches each of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Granted {
+    /// Whom.
+    pub actor: Actor,
+    /// What was asked for, or what is taken away; none where that is not known.
+    pub operations: Option<Operations>,
 }
 
 /// What was touched, and where it stands: a document to be interpolated may refer to thousands of credentials.
@@ -109,6 +120,53 @@ impl Trail {
         }
     }
 
+    /// Says which permission on a path is to be changed. It is said before the caller is let pass, so that refused attempts
+    /// are told whole too, and each permission of a request has a place of its own.
+    pub(crate) fn ask_to_change(&self, path: &PermissionPath, granted: Granted) {
+        let mut entries = self.entries();
+        let next = Place(entries.touched.len());
+        let name = path.lookup().asked().to_owned();
+        let what = (Operation::WriteAcl.as_str(), name.clone());
+        entries.places.entry(what).or_insert(next);
+        entries.touched.push(Touched {
+            operation: Operation::WriteAcl,
+            name,
+            resource_id: None,
+            version_id: None,
+            granted: Some(granted),
+        });
+    }
+
+    /// Says which permission it is that was changed: what was said of its actor before, on the path that stands at the
+    /// place, was about this one.
+    pub(super) fn identify_permission(&self, place: Place, permission: &Permission) {
+        let mut entries = self.entries();
+        let Some(path) = entries.touched.get(place.0).map(|entry| entry.name.clone()) else {
+            return;
+        };
+        let of_actor = |entry: &&mut Touched| {
+            let granted = entry.granted.as_ref();
+            entry.operation == Operation::WriteAcl
+                && entry.name == path
+                && granted.is_some_and(|granted| granted.actor == permission.actor)
+        };
+        let mut is_told = false;
+        for entry in entries.touched.iter_mut().filter(of_actor) {
+            entry.resource_id = Some(permission.id);
+            if let Some(granted) = &mut entry.granted {
+                granted.operations.get_or_insert(permission.operations);
+            }
+            is_told = true;
+        }
+        if let (false, Some(entry)) = (is_told, entries.touched.get_mut(place.0)) {
+            entry.resource_id = Some(permission.id);
+            entry.granted = Some(Granted {
+                actor: permission.actor.clone(),
+                operations: Some(permission.operations),
+            });
+        }
+    }
+
     fn entries(&self) -> MutexGuard<'_, Entries> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -128,7 +186,55 @@ mod tests {
             name: name.to_owned(),
             resource_id: None,
             version_id: None,
+            granted: None,
         }
+    }
+
+    fn permission(id: u128, actor: &str, operation: Operation) -> Permission {
+        Permission {
+            id: Uuid::from_u128(id),
+            path: PermissionPath::parse("/a").unwrap(),
+            actor: Actor::parse(actor).unwrap(),
+            operations: Operations::of([operation]).unwrap(),
+        }
+    }
+
+    #[test]
+    fn each_permission_that_is_to_be_changed_is_told_by_its_actor_and_what_was_asked_for() {
+        let trail = Trail::default();
+        let read = Operations::of([Operation::Read]);
+        for (actor, operations) in [("one", read), ("two", None), ("three", read)] {
+            let permission = permission(1, actor, Operation::Read);
+            let actor = permission.actor;
+            trail.ask_to_change(&permission.path, Granted { actor, operations });
+        }
+        let place = trail.push(touched(Operation::WriteAcl, "/a"));
+        trail.identify_permission(place, &permission(1, "one", Operation::Write));
+        trail.identify_permission(place, &permission(2, "two", Operation::Write));
+        let seen: Vec<_> = trail
+            .touched()
+            .into_iter()
+            .map(|touched| (touched.resource_id, touched.granted.unwrap().operations))
+            .collect();
+        let id = |id| Some(Uuid::from_u128(id));
+        let write = Operations::of([Operation::Write]);
+        assert_eq!(seen, [(id(1), read), (id(2), write), (None, read)]);
+    }
+
+    #[test]
+    fn a_permission_that_is_asked_for_by_its_id_is_told_at_its_place() {
+        let trail = Trail::default();
+        let place = trail.push(touched(Operation::WriteAcl, "/a"));
+        let permission = permission(1, "one", Operation::Read);
+        trail.identify(place, permission.id, None);
+        trail.identify_permission(place, &permission);
+        let granted = Granted {
+            operations: Some(permission.operations),
+            actor: permission.actor,
+        };
+        let seen = trail.touched();
+        assert_eq!(seen.len(), 1);
+        assert_eq!(seen[0].granted, Some(granted));
     }
 
     #[test]

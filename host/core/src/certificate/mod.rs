@@ -5,7 +5,7 @@ mod settings;
 
 use chrono::{DateTime, Utc};
 
-pub use client::ClientCertificateFacts;
+pub use client::{ClientAuthorityFacts, ClientCertificateFacts};
 pub use settings::CertificateSettings;
 pub(crate) use settings::EffectiveParameters;
 

@@ -1,7 +1,6 @@
 //! Searching for credentials by path or by a part of their names.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use futures_util::future::join;
 
 use crate::{
     Failure,
@@ -54,8 +53,8 @@ impl FindNames {
 }
 
 impl Credentials {
-    /// Finds the credentials that the caller may read, newest first; with `expires_within_days`, certificates that expire within so many times 24
-    /// hours, or already have.
+    /// Finds the credentials that the caller may read, newest first; with `expires_within_days`, certificates that expire
+    /// within so many times 24 hours, or already have. Where it may read nothing, nothing is searched.
     ///
     /// # Errors
     /// When the database can't answer.
@@ -70,12 +69,11 @@ impl Credentials {
             names,
             expires_until,
         };
-        let (rules, found) = join(
-            self.authorization.rules_of(caller),
-            self.repository.find(&find),
-        )
-        .await;
-        let (rules, mut found) = (rules?, found?);
+        let rules = self.authorization.rules_of(caller).await?;
+        if !rules.allow_somewhere(Operation::Read) {
+            return Ok(Vec::new());
+        }
+        let mut found = self.repository.find(&find).await?;
         found.retain(|credential| rules.allow(Operation::Read, credential.name.as_str()));
         Ok(found)
     }

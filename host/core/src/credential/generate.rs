@@ -82,7 +82,7 @@ impl Credentials {
             issuer_permit,
         };
         let mut made = None;
-        for _ in 0..ATTEMPTS_MAX {
+        for _ in 0..DECISIONS_MAX {
             if let Some(written) = self.try_to_generate(&permitted, &mut made).await? {
                 return Ok(written);
             }
@@ -239,8 +239,9 @@ impl Credentials {
     }
 }
 
-/// How often a write is decided anew when other writers of the same name, or of its authority, come first.
-const ATTEMPTS_MAX: usize = 16;
+/// How often the mode decides until something can be written, when other writers of the same name, or of its authority,
+/// come first.
+const DECISIONS_MAX: usize = 16;
 
 /// What was asked for, checked and permitted.
 struct Permitted<'a> {

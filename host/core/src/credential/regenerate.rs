@@ -9,7 +9,7 @@ use crate::{
         asked::{self, SetCertificate},
         generate::written_answer,
         make::named_issuer,
-        service::{ATTEMPTS_MAX, OpenVersion},
+        service::{MAKINGS_MAX, OpenVersion},
         stored_certificate::StoredCertificate,
     },
     permission::Operation,
@@ -40,7 +40,7 @@ impl Credentials {
             .authorization
             .permit(caller, Operation::Write, &regenerate.name)
             .await?;
-        for _ in 0..ATTEMPTS_MAX {
+        for _ in 0..MAKINGS_MAX {
             let written = self.try_to_regenerate(caller, &permit, &regenerate).await?;
             if let Some(written) = written {
                 return Ok(written);

@@ -57,8 +57,8 @@ pub(super) struct Draft {
     pub(super) unchanged: Vec<ReadVersions>,
 }
 
-/// How often something is made anew when others change what it was made from.
-pub(super) const ATTEMPTS_MAX: usize = 4;
+/// How often something is made until it can be written, when others change meanwhile what it was made from.
+pub(super) const MAKINGS_MAX: usize = 4;
 
 /// A version with everything that was sealed.
 pub(crate) struct OpenVersion {
@@ -119,13 +119,13 @@ impl Credentials {
             })
     }
 
-    /// Decrypts a version of the credential that the permit is about; any other is refused as if it were not there.
+    /// Decrypts a version of the credential that the permit lets be opened; any other is refused as if it were not there.
     pub(crate) fn open(
         &self,
         permit: &Permit<'_>,
         stored: StoredVersion,
     ) -> Result<OpenVersion, Failure> {
-        if !permit.covers(&stored.name) {
+        if !permit.opens(&stored.name) {
             return Err(Failure::NotFound);
         }
         let place = SealedPlace {
@@ -139,9 +139,10 @@ impl Credentials {
         })
     }
 
-    /// Encrypts a draft for the credential that the permit is about, and makes a version of it that is ready to be added.
+    /// Encrypts a draft for the credential that the permit lets be written, and makes a version of it that is ready to be
+    /// added.
     pub(super) fn seal(&self, permit: &Permit<'_>, draft: &Draft) -> Result<NewVersion, Failure> {
-        if !permit.covers(&draft.name) {
+        if !permit.seals(&draft.name) {
             return Err(Failure::WriteNotPermitted);
         }
         value::check_size(&draft.content.value)?;

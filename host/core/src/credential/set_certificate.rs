@@ -11,7 +11,7 @@ use crate::{
         Set,
         authority::member_absent,
         content::Content,
-        service::{ATTEMPTS_MAX, Draft},
+        service::{Draft, MAKINGS_MAX},
         stored_certificate::take_text,
     },
     permission::Operation,
@@ -40,7 +40,7 @@ impl Credentials {
             .permit(caller, Operation::Write, &set.name.lookup())
             .await?;
         let ca_permit = self.permit_ca_name(caller, &members).await?;
-        for _ in 0..ATTEMPTS_MAX {
+        for _ in 0..MAKINGS_MAX {
             let (name, credential_type) = (set.name.clone(), set.credential_type.clone());
             let mut draft = self
                 .draft_of_members(name, credential_type, members.clone(), ca_permit.as_ref())

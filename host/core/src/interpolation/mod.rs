@@ -10,13 +10,14 @@ use std::{collections::HashMap, sync::Arc};
 use crate::{
     Failure, Secret,
     authorization::Caller,
-    credential::{CredentialType, Credentials, LookupName},
+    credential::{CredentialType, Credentials, LookupName, StoredVersion},
     permission::Operation,
     ports::{PluginFailure, PluginFault, Reference, Resolver},
 };
 use splice::{Fillings, PlaceRefused};
 
-/// The most that the values put into one document may have together, in bytes of JSON.
+/// The most that the versions put into one document may have together, each as often as it is referred to, in bytes as they
+/// are sealed: their values, and what little is kept beside each.
 pub const REFERENCED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Interpolates documents.
@@ -33,8 +34,9 @@ impl Interpolation {
     /// as it is written.
     ///
     /// # Errors
-    /// [`Failure::NotFound`] for the first reference that names nothing that the caller may read, [`Failure::ReferenceNotJson`] for the first
-    /// that names a credential of another type, or when the resolver refuses or fails.
+    /// [`Failure::NotFound`] for the first reference that names nothing that the caller may read,
+    /// [`Failure::ReferenceNotJson`] for the first that names a credential of another type,
+    /// [`Failure::ReferencesTooLarge`] beyond [`REFERENCED_BYTES_MAX`]; or when the resolver refuses or fails.
     pub async fn interpolate(&self, caller: &Caller, document: &str) -> Result<String, Failure> {
         let references = self.resolver.find_references(document).await?;
         if references.is_empty() {
@@ -42,22 +44,17 @@ impl Interpolation {
         }
         let values = self.fetch(caller, &references).await?;
         let mut fillings = Fillings::default();
-        let mut bytes = 0;
         for reference in &references {
             let value = values
                 .get(LookupName::new(&reference.name).folded())
                 .ok_or(Failure::NotFound)?;
-            bytes += value.expose().len();
-            if bytes > REFERENCED_BYTES_MAX {
-                return Err(Failure::ReferencesTooLarge { limit: "16 MiB" });
-            }
             fillings.put(&reference.pointer, value.expose())?;
         }
         Ok(fillings.fill(document)?)
     }
 
     /// The newest value of everything that is referred to, by folded name; fails for the first reference, in the
-    /// document's order, that can't be filled.
+    /// document's order, that can't be filled. Nothing is decrypted before all of it may be, and is not too much.
     async fn fetch(
         &self,
         caller: &Caller,
@@ -77,28 +74,64 @@ impl Interpolation {
             .collect();
         names.sort_unstable_by(|one, other| one.folded().cmp(other.folded()));
         names.dedup();
-        let stored = credentials.repository.newest_by_names(&names).await?;
-        let mut by_name: HashMap<String, _> = stored
-            .into_iter()
-            .map(|version| (version.name.lookup().folded().to_owned(), version))
-            .collect();
-        let mut fetched = HashMap::new();
-        for name in in_order {
-            if fetched.contains_key(name.folded()) {
-                continue;
-            }
-            let permit = rules.permit(caller, Operation::Read, &name)?;
-            let version = by_name.remove(name.folded()).ok_or(Failure::NotFound)?;
+        let mut by_name = self.newest_by_folded_name(&names).await?;
+        let mut permits = HashMap::new();
+        let mut size = ReferencedSize::default();
+        for name in &in_order {
+            // For each casing in which a name is asked for: another one may be permitted where this is not.
+            let permit = rules.permit(caller, Operation::Read, name)?;
+            let version = by_name.get(name.folded()).ok_or(Failure::NotFound)?;
             if version.credential_type.as_str() != CredentialType::JSON {
-                return Err(Failure::ReferenceNotJson(version.name));
+                return Err(Failure::ReferenceNotJson(version.name.clone()));
             }
             permit.touched_version(version.credential_id, version.id);
-            let value = credentials.open(&permit, version)?.content.value;
-            fetched.insert(name.folded().to_owned(), value);
+            size.add(version)?;
+            permits.insert(name.folded(), permit);
         }
-        Ok(fetched)
+        let opened = permits.into_iter().map(|(folded, permit)| {
+            let version = by_name.remove(folded).ok_or(Failure::NotFound)?;
+            let value = credentials.open(&permit, version)?.content.value;
+            Ok((folded.to_owned(), value))
+        });
+        opened.collect()
+    }
+
+    /// The newest version of each of these credentials that exists, some at a time, so that no more is ever held than may
+    /// be filled in, and what is read in one go.
+    async fn newest_by_folded_name(
+        &self,
+        names: &[LookupName],
+    ) -> Result<HashMap<String, StoredVersion>, Failure> {
+        let mut by_name = HashMap::new();
+        let mut size = ReferencedSize::default();
+        for names in names.chunks(NAMES_AT_ONCE) {
+            let repository = &self.credentials.repository;
+            for version in repository.newest_by_names(names).await? {
+                size.add(&version)?;
+                by_name.insert(version.name.lookup().folded().to_owned(), version);
+            }
+        }
+        Ok(by_name)
     }
 }
+
+/// The bytes of versions that are to be put into one document.
+#[derive(Default)]
+struct ReferencedSize(usize);
+
+impl ReferencedSize {
+    /// Adds one version, still encrypted.
+    fn add(&mut self, version: &StoredVersion) -> Result<(), Failure> {
+        self.0 += version.envelope.ciphertext.len();
+        if self.0 > REFERENCED_BYTES_MAX {
+            return Err(Failure::ReferencesTooLarge { limit: "16 MiB" });
+        }
+        Ok(())
+    }
+}
+
+/// How many credentials are read by one query.
+const NAMES_AT_ONCE: usize = 256;
 
 /// The resolver names places that the document does not have, or one twice.
 impl From<PlaceRefused> for Failure {

@@ -7,6 +7,13 @@ use uuid::Uuid;
 /// The longest actor, in characters.
 pub const ACTOR_CHARACTERS_MAX: usize = 255;
 
+/// How the names of those who can log in begin; an id comes after it.
+pub const ACTOR_KINDS: [&str; 3] = [CLIENT, USER, APPLICATION];
+
+const CLIENT: &str = "uaa-client:";
+const USER: &str = "uaa-user:";
+const APPLICATION: &str = "mtls-app:";
+
 /// Who is asking, as permissions name it: `uaa-client:<client id>`, `uaa-user:<user id>`, `mtls-app:<application id>`, or
 /// whatever else a permission is given to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -18,7 +25,7 @@ impl Actor {
     /// # Errors
     /// When there is no client id, or it is too long.
     pub fn client(client_id: &str) -> Result<Self, ActorMalformed> {
-        Self::of_kind("uaa-client", client_id)
+        Self::of_kind(CLIENT, client_id)
     }
 
     /// A user of the identity provider, by the id that never changes.
@@ -26,13 +33,13 @@ impl Actor {
     /// # Errors
     /// When there is no user id, or it is too long.
     pub fn user(user_id: &str) -> Result<Self, ActorMalformed> {
-        Self::of_kind("uaa-user", user_id)
+        Self::of_kind(USER, user_id)
     }
 
     /// An application with a certificate of its own.
     #[must_use]
     pub fn application(application_id: Uuid) -> Self {
-        Self(format!("mtls-app:{application_id}"))
+        Self(format!("{APPLICATION}{application_id}"))
     }
 
     /// An actor as a permission names it. Any text will do: it need not be one that can log in.
@@ -67,11 +74,20 @@ impl Actor {
         &self.0
     }
 
+    /// Whether a caller can be this actor: one of [`ACTOR_KINDS`], and an id. A permission of any other is nobody's.
+    #[must_use]
+    pub fn can_log_in(&self) -> bool {
+        ACTOR_KINDS
+            .iter()
+            .filter_map(|kind| self.0.strip_prefix(kind))
+            .any(|id| !id.trim().is_empty())
+    }
+
     fn of_kind(kind: &str, id: &str) -> Result<Self, ActorMalformed> {
         if id.is_empty() {
             return Err(ActorMalformed::Missing);
         }
-        Self::parse(&format!("{kind}:{id}"))
+        Self::parse(&format!("{kind}{id}"))
     }
 }
 
@@ -104,6 +120,24 @@ mod tests {
             Actor::application(Uuid::nil()).as_str(),
             "mtls-app:00000000-0000-0000-0000-000000000000"
         );
+    }
+
+    #[test]
+    fn those_can_log_in_who_are_of_a_kind_and_have_an_id() {
+        for actor in ["uaa-client:a", "uaa-user:7", "mtls-app:a", "uaa-client:a:b"] {
+            assert!(Actor::of_lookup(actor).can_log_in(), "{actor}");
+        }
+        for actor in [
+            "",
+            "a",
+            "uaa-client",
+            "uaa-client:",
+            "uaa-user: ",
+            "UAA-USER:7",
+            "mtls:a",
+        ] {
+            assert!(!Actor::of_lookup(actor).can_log_in(), "{actor}");
+        }
     }
 
     #[test]

@@ -14,13 +14,14 @@ impl Permissions {
     /// [`Failure::OwnPermission`] when it is the actor itself, and [`Failure::PermissionExists`] when the actor has a
     /// permission on the path already, whatever its operations.
     pub async fn add(&self, caller: &Caller, grant: &Grant) -> Result<Permission, Failure> {
+        Self::ask_to_grant(caller, grant);
         let permit = self
             .permit_on(caller, Operation::WriteAcl, &grant.path)
             .await?;
         self.refuse_own(caller, &grant.actor)?;
         let added = self.repository.add(grant).await?;
         let permission = added.ok_or(Failure::PermissionExists)?;
-        permit.touched(permission.id);
+        permit.touched_permission(&permission);
         Ok(permission)
     }
 }

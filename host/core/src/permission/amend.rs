@@ -20,7 +20,12 @@ impl Permissions {
         id: Uuid,
         operations: Operations,
     ) -> Result<Permission, Failure> {
-        let (_, permission) = self.permit_by_id(caller, Operation::WriteAcl, id).await?;
+        let (permit, stored) = self.permit_by_id(caller, Operation::WriteAcl, id).await?;
+        let permission = Permission {
+            operations,
+            ..stored
+        };
+        permit.touched_permission(&permission);
         self.refuse_own(caller, &permission.actor)?;
         let amended = self.repository.replace_operations(id, operations).await?;
         amended.ok_or(Failure::PermissionNotFound)

@@ -2,10 +2,9 @@
 
 use crate::{
     Failure,
-    authorization::Caller,
+    authorization::{Caller, Granted},
     credential::{CredentialName, LookupName},
     permission::{Actor, Grant, Operation, Permission, PermissionPath, Permissions},
-    ports::VersionSelection,
 };
 
 /// How many grants may be made together.
@@ -21,8 +20,8 @@ pub struct CredentialPermissions {
 }
 
 impl Permissions {
-    /// The permissions on exactly the name of a credential, in the casing in which it is stored, which is also the one in
-    /// which the caller must be allowed to read them: two names that differ in their casing alone have each their own.
+    /// The permissions on exactly the name of a credential, in the casing in which it is stored: of two names that differ
+    /// in their casing alone, each has its own. The caller must be allowed to read those on the name as it asks for it.
     ///
     /// # Errors
     /// [`Failure::NotFound`] when there is no such credential, or the caller may not read the permissions on it.
@@ -31,19 +30,14 @@ impl Permissions {
         caller: &Caller,
         name: &LookupName,
     ) -> Result<CredentialPermissions, Failure> {
-        let newest = self
-            .credentials
-            .versions_by_name(name, VersionSelection::Newest(1))
-            .await?;
-        let stored = newest.into_iter().next().map(|version| version.name);
-        let looked_up = stored.as_ref().map(CredentialName::lookup);
-        let asked = looked_up.as_ref().unwrap_or(name);
+        // One after the other: how long it takes to read what the caller may not would tell that it is there.
         let permit = self
             .authorization
-            .permit(caller, Operation::ReadAcl, asked)
+            .permit(caller, Operation::ReadAcl, name)
             .await?;
+        let stored = self.credentials.stored_name(name).await?;
         let name = stored.ok_or(Failure::NotFound)?;
-        let path = PermissionPath::of_lookup(asked);
+        let path = PermissionPath::of_lookup(&name.lookup());
         let permissions = self.repository.on_path(&path).await?;
         for permission in &permissions {
             permit.touched(permission.id);
@@ -64,13 +58,16 @@ impl Permissions {
         path: &PermissionPath,
         grants: &[Grant],
     ) -> Result<(), Failure> {
+        for grant in grants {
+            Self::ask_to_grant(caller, grant);
+        }
         let permit = self.permit_on(caller, Operation::WriteAcl, path).await?;
         for grant in grants {
             self.refuse_own(caller, &grant.actor)?;
         }
         let granted = self.repository.grant_uncovered(grants).await?;
         for permission in granted.ok_or(Failure::PermissionExists)? {
-            permit.touched(permission.id);
+            permit.touched_permission(&permission);
         }
         Ok(())
     }
@@ -87,11 +84,16 @@ impl Permissions {
         name: &LookupName,
     ) -> Result<(), Failure> {
         let path = PermissionPath::of_lookup(name);
+        let asked = Granted {
+            actor: actor.clone(),
+            operations: None,
+        };
+        caller.trail().ask_to_change(&path, asked);
         let permit = self.permit_on(caller, Operation::WriteAcl, &path).await?;
         self.refuse_own(caller, actor)?;
         let deleted = self.repository.delete_of_actor_on(actor, &path).await?;
         let permission = deleted.ok_or(Failure::PermissionNotFound)?;
-        permit.touched(permission.id);
+        permit.touched_permission(&permission);
         Ok(())
     }
 }

@@ -15,7 +15,8 @@ impl Permissions {
     /// [`Failure::PermissionNotFound`] when there is none or the caller may not change it, and [`Failure::OwnPermission`]
     /// when the caller is its actor.
     pub async fn delete(&self, caller: &Caller, id: Uuid) -> Result<Permission, Failure> {
-        let (_, permission) = self.permit_by_id(caller, Operation::WriteAcl, id).await?;
+        let (permit, permission) = self.permit_by_id(caller, Operation::WriteAcl, id).await?;
+        permit.touched_permission(&permission);
         self.refuse_own(caller, &permission.actor)?;
         let deleted = self.repository.delete(id).await?;
         deleted.ok_or(Failure::PermissionNotFound)

@@ -24,7 +24,7 @@ use uuid::Uuid;
 
 use crate::authorization::Rules;
 
-pub use actor::{ACTOR_CHARACTERS_MAX, Actor, ActorMalformed};
+pub use actor::{ACTOR_CHARACTERS_MAX, ACTOR_KINDS, Actor, ActorMalformed};
 pub use by_credential::{CREDENTIAL_GRANTS_MAX, CredentialPermissions};
 pub use explain::{ConsideredRule, Explanation};
 pub use operation::{Operation, OperationUnknown, Operations};

@@ -105,12 +105,6 @@ impl Operations {
         self.0 & operation.bit() != 0
     }
 
-    /// Whether all of these are among them.
-    #[must_use]
-    pub fn contain_all(self, others: Self) -> bool {
-        self.0 & others.0 == others.0
-    }
-
     /// Those that are in the one set or in the other.
     #[must_use]
     pub fn union(self, other: Self) -> Self {

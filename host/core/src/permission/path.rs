@@ -62,13 +62,25 @@ impl PermissionPath {
     /// permission's path are left out, so that there are few, whatever the name is.
     #[must_use]
     pub fn covering(name: &str) -> Vec<Self> {
-        let enclosing = name
-            .rmatch_indices('/')
-            .filter(|(slash, _)| slash + BELOW.len() <= PERMISSION_PATH_CHARACTERS_MAX)
-            .map(|(slash, _)| format!("{}{BELOW}", name.get(..slash).unwrap_or_default()))
+        let enclosing = Self::enclosing_each(name)
+            .map(|path| format!("{path}{BELOW}"))
             .filter(|path| path != name);
         let itself = (name.len() <= PERMISSION_PATH_CHARACTERS_MAX).then(|| name.to_owned());
         itself.into_iter().chain(enclosing).map(Self).collect()
+    }
+
+    /// What all the names have in common that this path covers: the path without its slash and asterisk; none when it is a
+    /// name itself.
+    pub(crate) fn enclosing(&self) -> Option<&str> {
+        self.0.strip_suffix(BELOW)
+    }
+
+    /// The beginnings of a name that stand in [`PermissionPath::enclosing`] of the paths that cover it, the nearest first.
+    /// Beginnings that are longer than any permission's path are left out.
+    pub(crate) fn enclosing_each(name: &str) -> impl Iterator<Item = &str> {
+        name.rmatch_indices('/')
+            .filter(|(slash, _)| slash + BELOW.len() <= PERMISSION_PATH_CHARACTERS_MAX)
+            .filter_map(|(slash, _)| name.get(..slash))
     }
 }
 

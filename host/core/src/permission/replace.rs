@@ -20,7 +20,11 @@ impl Permissions {
         id: Uuid,
         grant: &Grant,
     ) -> Result<Permission, Failure> {
-        let (_, permission) = self.permit_by_id(caller, Operation::WriteAcl, id).await?;
+        let (permit, permission) = self.permit_by_id(caller, Operation::WriteAcl, id).await?;
+        permit.touched_permission(&Permission {
+            operations: grant.operations,
+            ..permission.clone()
+        });
         self.refuse_own(caller, &permission.actor)?;
         if permission.path != grant.path || permission.actor != grant.actor {
             return Err(Failure::PermissionFixed);

@@ -6,8 +6,8 @@ use uuid::Uuid;
 
 use crate::{
     Failure,
-    authorization::{Authorization, Caller, Permit},
-    permission::{Actor, Operation, Permission, PermissionPath},
+    authorization::{Authorization, Caller, Granted, Permit},
+    permission::{Actor, Grant, Operation, Permission, PermissionPath},
     ports::{CredentialRepository, PermissionRepository},
 };
 
@@ -49,6 +49,15 @@ impl Permissions {
         let permit = self.permit_on(caller, operation, &permission.path).await?;
         permit.touched(id);
         Ok((permit, permission))
+    }
+
+    /// Says in the caller's trail what is to be granted, before that is permitted or refused.
+    pub(super) fn ask_to_grant(caller: &Caller, grant: &Grant) {
+        let granted = Granted {
+            actor: grant.actor.clone(),
+            operations: Some(grant.operations),
+        };
+        caller.trail().ask_to_change(&grant.path, granted);
     }
 
     /// Lets nobody give itself more than it has, nor shut itself out, while that means anything.

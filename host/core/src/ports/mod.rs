@@ -21,7 +21,7 @@ pub use plugins::{
 };
 pub use storage::{
     Additions, AllAppended, AppendCondition, Appended, CredentialRepository, EXPIRY_MOMENTS,
-    NewVersion, ReadSigned, ReadVersions, RepositoryFailure, TransitionalMoved,
+    NewVersion, ReadSigned, ReadVersions, RepositoryFailure, SignedName, TransitionalMoved,
     TransitionalVersion, VersionDeleted, VersionSelection,
 };
 

@@ -22,6 +22,26 @@ pub trait CredentialRepository: Send + Sync {
     /// When the database can't answer.
     async fn name_of_version(&self, id: Uuid) -> Result<Option<CredentialName>, RepositoryFailure>;
 
+    /// The name of the certificate with this id, that of its credential; none when nothing has it, or what has it is no
+    /// certificate. Nothing else is read.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn name_of_certificate(
+        &self,
+        credential_id: Uuid,
+    ) -> Result<Option<CredentialName>, RepositoryFailure>;
+
+    /// The name of a credential as it is stored, in the casing of its first writer, if there is such a credential. Nothing
+    /// else is read.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn stored_name(
+        &self,
+        name: &LookupName,
+    ) -> Result<Option<CredentialName>, RepositoryFailure>;
+
     /// The version with this id, if there is one.
     ///
     /// # Errors
@@ -69,6 +89,16 @@ pub trait CredentialRepository: Send + Sync {
         signers: &[LookupName],
         count_max: u32,
     ) -> Result<Vec<StoredVersion>, RepositoryFailure>;
+
+    /// As [`CredentialRepository::newest_signed_by`], and of each version only what it takes to ask for permission.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn names_signed_by(
+        &self,
+        signers: &[LookupName],
+        count_max: u32,
+    ) -> Result<Vec<SignedName>, RepositoryFailure>;
 
     /// The credentials that a search asks for, newest first.
     ///
@@ -223,6 +253,15 @@ impl ReadSigned {
             ids: answer.iter().map(|version| version.id).collect(),
         }
     }
+}
+
+/// A certificate that an authority has signed, as far as permissions matter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedName {
+    /// Its name, in the casing of its first writer.
+    pub name: CredentialName,
+    /// Whether its newest version may sign others.
+    pub is_authority: bool,
 }
 
 /// What was read of one credential.

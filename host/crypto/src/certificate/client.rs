@@ -1,7 +1,8 @@
 //! Certificates that clients present, as far as who they are and what they are for. Whether they are to be trusted is told
 //! elsewhere: where their chain is verified.
 
-use keywright_core::certificate::ClientCertificateFacts;
+use chrono::DateTime;
+use keywright_core::certificate::{ClientAuthorityFacts, ClientCertificateFacts};
 use x509_parser::certificate::X509Certificate;
 
 use super::facts;
@@ -13,6 +14,20 @@ pub fn client_certificate_facts(der: &[u8]) -> Option<ClientCertificateFacts> {
     Some(ClientCertificateFacts {
         organization_units: organization_units(&certificate),
         is_for_client_authentication: is_for_client_authentication(&certificate),
+        expires_at: facts::facts(&certificate)?.expires_at,
+    })
+}
+
+/// What a certificate, DER, says of the authority whose clients are to be trusted; none when it can't be read.
+#[must_use]
+pub fn client_authority_facts(der: &[u8]) -> Option<ClientAuthorityFacts> {
+    let certificate = facts::parse(der)?;
+    let facts = facts::facts(&certificate)?;
+    let valid_from = certificate.validity().not_before.timestamp();
+    Some(ClientAuthorityFacts {
+        is_certificate_authority: facts.is_certificate_authority,
+        valid_from: DateTime::from_timestamp(valid_from, 0)?,
+        expires_at: facts.expires_at,
     })
 }
 

@@ -17,7 +17,7 @@ use keywright_core::{
 };
 use x509_parser::certificate::X509Certificate;
 
-pub use client::{client_certificate_facts, may_issue_for_clients};
+pub use client::{client_authority_facts, client_certificate_facts, may_issue_for_clients};
 use issuer::Issuer;
 pub use issuer_rules::TBS_CERTIFICATE_BYTES_MAX;
 use signing_key::SigningKey;

@@ -1,9 +1,11 @@
 //! Which tokens are accepted.
 
-use std::{path::PathBuf, time::Duration};
+use std::path::PathBuf;
 
 use keywright_api::authentication::{ClaimSettings, KeyPace, TokenRules, TokenRulesRefused};
 use serde::Deserialize;
+
+use super::number::Number;
 
 /// Which tokens are accepted. Without `url` and `static_key`, none are.
 #[derive(Debug, Deserialize)]
@@ -16,9 +18,10 @@ pub(crate) struct AuthenticationConfig {
     /// Authorities to trust, PEM, in the place of the platform's, when this server asks the provider for its keys.
     pub(crate) trusted_authorities: Option<PathBuf>,
     /// When the provider's keys are fetched again without need, in seconds.
-    pub(crate) keys_age_seconds_max: u64,
-    /// How long to wait before the provider is asked for its keys again, whatever tokens name, in seconds.
-    pub(crate) keys_interval_seconds_min: u64,
+    pub(crate) keys_age_seconds_max: Number<1, 86_400, 300>,
+    /// How long to wait before the provider is asked for its keys again, whatever tokens name, in seconds. With 0, whoever
+    /// invents names of keys has it asked without a pause, by one request at a time.
+    pub(crate) keys_interval_seconds_min: Number<0, 3_600, 5>,
     /// A key that verifies all tokens, in the place of the provider's published ones.
     pub(crate) static_key: Option<StaticKeyConfig>,
     /// The audience that tokens must be for. Without it, any will do.
@@ -41,13 +44,12 @@ pub(crate) struct StaticKeyConfig {
 
 impl Default for AuthenticationConfig {
     fn default() -> Self {
-        let pace = KeyPace::default();
         Self {
             url: None,
             internal_url: None,
             trusted_authorities: None,
-            keys_age_seconds_max: pace.age_max.as_secs(),
-            keys_interval_seconds_min: pace.interval_min.as_secs(),
+            keys_age_seconds_max: Number::default(),
+            keys_interval_seconds_min: Number::default(),
             static_key: None,
             audience: None,
             scopes_required: TokenRules::SCOPES_REQUIRED.map(str::to_owned).into(),
@@ -69,8 +71,8 @@ impl AuthenticationConfig {
     /// How often the provider is asked for its keys.
     pub(crate) fn key_pace(&self) -> KeyPace {
         KeyPace {
-            age_max: Duration::from_secs(self.keys_age_seconds_max),
-            interval_min: Duration::from_secs(self.keys_interval_seconds_min),
+            age_max: self.keys_age_seconds_max.seconds(),
+            interval_min: self.keys_interval_seconds_min.seconds(),
         }
     }
 

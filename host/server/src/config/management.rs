@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use keywright_api::ServerMode;
+use keywright_core::permission::{ACTOR_KINDS, Actor};
 use serde::Deserialize;
 
 use crate::started::StartRefused;
@@ -23,21 +24,13 @@ impl ManagementConfig {
     /// The mode that a server starts in, and who may switch it: actors of a form that a caller can have.
     pub(crate) fn server_mode(&self) -> Result<ServerMode, StartRefused> {
         for actor in &self.actors {
-            let is_actor = ACTOR_PREFIXES.iter().any(|prefix| {
-                actor
-                    .strip_prefix(prefix)
-                    .is_some_and(|id| !id.trim().is_empty())
-            });
-            if !is_actor {
+            if !Actor::parse(actor).is_ok_and(|actor| actor.can_log_in()) {
                 return Err(StartRefused::new(format!(
                     "management.actors names {actor:?}, which no caller can be: it must begin with one of {}",
-                    ACTOR_PREFIXES.join(", ")
+                    ACTOR_KINDS.join(", ")
                 )));
             }
         }
         Ok(ServerMode::new(self.actors.iter().cloned()))
     }
 }
-
-/// How the names of actors begin: after it comes an id.
-const ACTOR_PREFIXES: [&str; 3] = ["uaa-client:", "uaa-user:", "mtls-app:"];

@@ -32,9 +32,12 @@ pub(crate) struct ServerSection {
     /// (`/health`, `/info`, and everything that is answered with 401) takes no place.
     #[serde(default)]
     pub(crate) requests_max: Number<1, 1_000_000, 1_024>,
+    /// The most of them that one actor has under way at once; further ones are answered with 429. A quarter of
+    /// `requests_max` where nothing is said.
+    requests_per_actor_max: Option<Number<1, 1_000_000, 256>>,
     /// The most requests of one actor in a second, and in one burst; further ones are answered with 429. There is no such
     /// limit where nothing is said.
-    pub(crate) requests_per_second_max: Option<NonZeroU32>,
+    requests_per_second_max: Option<Number<1, 1_000_000, 1_000>>,
 
     /// The largest head of a request, in bytes; a larger one is answered with 431.
     #[serde(default)]
@@ -88,6 +91,13 @@ impl ServerSection {
             .map_or_else(|| all.div_ceil(SHARE_OF_ONE_ADDRESS), Number::count)
     }
 
+    /// The most authenticated requests of one actor that are under way at once.
+    fn requests_per_actor_max(&self) -> usize {
+        let all = self.requests_max.count();
+        self.requests_per_actor_max
+            .map_or_else(|| all.div_ceil(SHARE_OF_ONE_ACTOR), Number::count)
+    }
+
     /// How much of a request's body is taken.
     pub(crate) fn body_limits(&self) -> Limits {
         Limits {
@@ -100,7 +110,10 @@ impl ServerSection {
     pub(crate) fn request_limits(&self) -> RequestLimits {
         RequestLimits {
             requests_max: self.requests_max.count(),
-            requests_per_second_max: self.requests_per_second_max,
+            requests_per_actor_max: self.requests_per_actor_max(),
+            requests_per_second_max: self
+                .requests_per_second_max
+                .and_then(|requests| NonZeroU32::new(requests.count_u32())),
             uri_bytes_max: self.uri_bytes_max.count(),
             header_fields_max: self.header_fields_max.count(),
         }
@@ -122,6 +135,11 @@ impl ServerSection {
         if of_one_address.1 > connections.1 {
             return larger(of_one_address, connections);
         }
+        let requests = ("requests_max", self.requests_max.count());
+        let of_one_actor = ("requests_per_actor_max", self.requests_per_actor_max());
+        if of_one_actor.1 > requests.1 {
+            return larger(of_one_actor, requests);
+        }
         let head = ("header_bytes_max", self.header_bytes_max.count());
         let uri = ("uri_bytes_max", self.uri_bytes_max.count());
         if uri.1 > head.1 {
@@ -133,3 +151,6 @@ impl ServerSection {
 
 /// Which part of all connections one address may have where nothing is said: one in so many.
 const SHARE_OF_ONE_ADDRESS: usize = 4;
+
+/// Which part of all requests under way one actor may have where nothing is said: one in so many.
+const SHARE_OF_ONE_ACTOR: usize = 4;

@@ -24,7 +24,7 @@ pub(crate) struct StorageConfig {
     root_certificate: Option<PathBuf>,
     /// How many reads go on at once.
     #[serde(default = "connections_max")]
-    readers_max: u32,
+    pub(crate) readers_max: u32,
     /// How many writes go on at once in PostgreSQL. In SQLite it is one.
     #[serde(default = "connections_max")]
     writers_max: u32,

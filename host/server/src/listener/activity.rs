@@ -1,78 +1,37 @@
-//! What goes on on one connection, and what follows from it: whether it may stay open.
+//! What goes on on one connection, as its bytes and its requests tell. What follows from it is in `judgement.rs`.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use keywright_api::Held;
 use tokio::time::Instant;
 
-/// How long a connection may be without what a client owes it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Times {
-    /// For the head of a request.
-    pub(super) head: Duration,
-    /// Without a request under way.
-    pub(super) idle: Duration,
-    /// Without taking anything of what is being sent.
-    pub(super) write: Duration,
-    /// Altogether.
-    pub(super) connection: Duration,
-}
-
-/// What is to be done with a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// Nothing before this time; then it is to be judged anew, since more may have happened by then.
-    Wait(Instant),
-    /// No new request is taken, and it ends when those under way have.
-    End(&'static str),
-    /// It ends at once.
-    Cut(&'static str),
-}
+use super::judgement::{State, Times, Verdict};
 
 /// What goes on on one connection, as its bytes and its requests tell.
 pub(super) struct Activity(Mutex<State>);
 
-struct State {
-    begun: Instant,
-    is_http1: bool,
-    has_asked: bool,
-    /// Requests that are being worked on, and answers that are not yet handed to the connection whole.
-    working: usize,
-    answering: usize,
-    /// When the last request or answer ended, or when the connection was ready for the first.
-    free_since: Instant,
-    /// When the first byte of the next request arrived. Of HTTP/2 this is not known: other bytes arrive, too.
-    head_since: Option<Instant>,
-    answers_moved: Instant,
-    bytes_written: Instant,
-    is_write_blocked: bool,
-}
-
 /// One request under way: while its answer is made, and until that is handed to the connection whole.
 pub(super) struct UnderWay {
     activity: Arc<Activity>,
-    is_answered: bool,
+    /// The number of its answer, once that is there.
+    answer: Option<u64>,
 }
 
 impl Activity {
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self(Mutex::new(State::new(Instant::now()))))
+        Arc::new(Self(Mutex::new(State::new(Instant::now(), true))))
     }
 
     /// The handshake is over: from now on the client may ask.
     pub(super) fn is_ready(&self, is_http1: bool) {
-        let mut state = self.state();
-        *state = State::new(Instant::now());
-        state.is_http1 = is_http1;
+        *self.state() = State::new(Instant::now(), is_http1);
     }
 
     pub(super) fn request_begins(self: &Arc<Self>) -> UnderWay {
-        self.state().request_begins();
+        self.state().request_begins(Instant::now());
         UnderWay {
             activity: Arc::clone(self),
-            is_answered: false,
+            answer: None,
         }
     }
 
@@ -81,13 +40,11 @@ impl Activity {
     }
 
     pub(super) fn bytes_written(&self) {
-        let mut state = self.state();
-        state.bytes_written = Instant::now();
-        state.is_write_blocked = false;
+        self.state().bytes_written(Instant::now());
     }
 
     pub(super) fn write_is_blocked(&self) {
-        self.state().is_write_blocked = true;
+        self.state().write_is_blocked();
     }
 
     /// What is to be done with the connection, which has been ending since this time, if it is.
@@ -104,9 +61,17 @@ impl Activity {
 impl UnderWay {
     /// The answer is there, and is to be sent.
     pub(super) fn answered(mut self) -> Self {
-        self.is_answered = true;
-        self.activity.state().answer_begins(Instant::now());
+        let answer = self.activity.state().answer_begins(Instant::now());
+        self.answer = Some(answer);
         self
+    }
+}
+
+impl Held for UnderWay {
+    fn moved(&self) {
+        if let Some(answer) = self.answer {
+            self.activity.state().answer_moves(answer, Instant::now());
+        }
     }
 }
 
@@ -114,249 +79,6 @@ impl Drop for UnderWay {
     fn drop(&mut self) {
         self.activity
             .state()
-            .request_ends(self.is_answered, Instant::now());
-    }
-}
-
-impl State {
-    fn new(now: Instant) -> Self {
-        Self {
-            begun: now,
-            is_http1: true,
-            has_asked: false,
-            working: 0,
-            answering: 0,
-            free_since: now,
-            head_since: None,
-            answers_moved: now,
-            bytes_written: now,
-            is_write_blocked: false,
-        }
-    }
-
-    fn is_free(&self) -> bool {
-        self.working == 0 && self.answering == 0
-    }
-
-    fn bytes_read(&mut self, now: Instant) {
-        if self.is_http1 && self.is_free() {
-            self.head_since.get_or_insert(now);
-        }
-    }
-
-    fn request_begins(&mut self) {
-        self.has_asked = true;
-        self.head_since = None;
-        self.working = self.working.saturating_add(1);
-    }
-
-    fn answer_begins(&mut self, now: Instant) {
-        self.working = self.working.saturating_sub(1);
-        self.answering = self.answering.saturating_add(1);
-        self.answers_moved = now;
-    }
-
-    fn request_ends(&mut self, is_answered: bool, now: Instant) {
-        if is_answered {
-            self.answering = self.answering.saturating_sub(1);
-        } else {
-            self.working = self.working.saturating_sub(1);
-        }
-        self.answers_moved = now;
-        if self.is_free() {
-            self.free_since = now;
-        }
-    }
-
-    fn verdict(&self, times: &Times, ending_since: Option<Instant>, now: Instant) -> Verdict {
-        let due = self.due(times, ending_since);
-        let age = match ending_since {
-            Some(_) => None,
-            None => Some((self.begun + times.connection, Verdict::End("it is old"))),
-        };
-        // Whatever happens from now on allows at least the shortest time.
-        let shortest = match ending_since {
-            Some(_) => times.write.min(QUIET_TIME),
-            None => times.head.min(times.idle).min(times.write),
-        };
-        let mut wake = now + shortest;
-        for (instant, verdict) in [due, age].into_iter().flatten() {
-            if instant <= now {
-                return verdict;
-            }
-            wake = wake.min(instant);
-        }
-        Verdict::Wait(wake)
-    }
-
-    /// When the client will have been waited for long enough, as things are.
-    fn due(&self, times: &Times, ending_since: Option<Instant>) -> Option<(Instant, Verdict)> {
-        if self.working > 0 {
-            return None;
-        }
-        if self.answering > 0 {
-            let verdict = Verdict::Cut("its answers are not taken");
-            return Some((self.answers_moved + times.write, verdict));
-        }
-        if let Some(since) = ending_since {
-            return Some((
-                self.quiet_from(since, times),
-                Verdict::Cut("the client leaves it open"),
-            ));
-        }
-        if !self.has_asked {
-            let verdict = Verdict::Cut("no first request arrived in time");
-            return Some((self.free_since + times.head, verdict));
-        }
-        let idle = (self.free_since + times.idle, Verdict::End("it is idle"));
-        match self.head_since.map(|since| since + times.head) {
-            Some(head) if head < idle.0 => {
-                Some((head, Verdict::Cut("the head of a request took too long")))
-            }
-            _ => Some(idle),
-        }
-    }
-
-    /// When nothing more is expected of a connection that has been ending since then. What is still being taken by the
-    /// client may go on, though not for ever.
-    fn quiet_from(&self, ending_since: Instant, times: &Times) -> Instant {
-        let since = ending_since.max(self.free_since);
-        let at_the_latest = since + times.idle.max(QUIET_TIME);
-        if self.is_write_blocked {
-            return at_the_latest;
-        }
-        at_the_latest.min(since.max(self.bytes_written) + QUIET_TIME)
-    }
-}
-
-/// How long a connection that is ending may be silent: far longer than it takes a client to say that it has understood.
-const QUIET_TIME: Duration = Duration::from_secs(2);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TIMES: Times = Times {
-        head: Duration::from_secs(10),
-        idle: Duration::from_secs(100),
-        write: Duration::from_secs(20),
-        connection: Duration::from_secs(1_000),
-    };
-
-    /// A moment, in seconds from the beginning.
-    fn at(begun: Instant, seconds: u64) -> Instant {
-        begun + Duration::from_secs(seconds)
-    }
-
-    #[track_caller]
-    fn expect_first(
-        state: &State,
-        ending_since: Option<Instant>,
-        seconds: u64,
-        is_expected: fn(Verdict) -> bool,
-    ) {
-        let before = state.verdict(&TIMES, ending_since, at(state.begun, seconds - 1));
-        assert!(matches!(before, Verdict::Wait(_)), "{before:?}");
-        let then = state.verdict(&TIMES, ending_since, at(state.begun, seconds));
-        assert!(is_expected(then), "{then:?}");
-    }
-
-    fn is_cut(verdict: Verdict) -> bool {
-        matches!(verdict, Verdict::Cut(_))
-    }
-
-    fn is_end(verdict: Verdict) -> bool {
-        matches!(verdict, Verdict::End(_))
-    }
-
-    #[test]
-    fn the_first_request_is_waited_for_as_long_as_for_a_head_whatever_bytes_arrive() {
-        for is_http1 in [true, false] {
-            let begun = Instant::now();
-            let mut state = State::new(begun);
-            state.is_http1 = is_http1;
-            for seconds in 0..10 {
-                state.bytes_read(at(begun, seconds));
-            }
-            expect_first(&state, None, 10, is_cut);
-        }
-    }
-
-    #[test]
-    fn a_later_head_is_waited_for_from_its_first_byte() {
-        let begun = Instant::now();
-        let mut state = asked_once(begun, 5);
-        state.bytes_read(at(begun, 50));
-        state.bytes_read(at(begun, 59));
-        expect_first(&state, None, 60, is_cut);
-    }
-
-    #[test]
-    fn bytes_without_a_request_keep_no_http2_connection_open() {
-        let begun = Instant::now();
-        let mut state = asked_once(begun, 5);
-        state.is_http1 = false;
-        for seconds in 5..105 {
-            state.bytes_read(at(begun, seconds));
-        }
-        expect_first(&state, None, 105, is_end);
-    }
-
-    #[test]
-    fn a_request_that_is_worked_on_is_waited_for_until_the_connection_is_old() {
-        let begun = Instant::now();
-        let mut state = State::new(begun);
-        state.request_begins();
-        expect_first(&state, None, 1_000, is_end);
-        let ending = Some(at(begun, 1_000));
-        let verdict = state.verdict(&TIMES, ending, at(begun, 5_000));
-        assert!(matches!(verdict, Verdict::Wait(_)), "{verdict:?}");
-    }
-
-    #[test]
-    fn an_answer_that_nobody_takes_is_waited_for_as_long_as_for_a_write() {
-        let begun = Instant::now();
-        let mut state = State::new(begun);
-        state.request_begins();
-        state.answer_begins(at(begun, 30));
-        expect_first(&state, None, 50, is_cut);
-    }
-
-    #[test]
-    fn a_connection_that_ends_is_cut_when_nothing_moves_any_more() {
-        let begun = Instant::now();
-        let mut state = asked_once(begun, 5);
-        expect_first(&state, Some(at(begun, 40)), 42, is_cut);
-        state.bytes_written = at(begun, 41);
-        expect_first(&state, Some(at(begun, 40)), 43, is_cut);
-        state.is_write_blocked = true;
-        expect_first(&state, Some(at(begun, 40)), 140, is_cut);
-        state.is_write_blocked = false;
-        state.bytes_written = at(begun, 139);
-        expect_first(&state, Some(at(begun, 40)), 140, is_cut);
-    }
-
-    #[test]
-    fn it_is_judged_anew_before_anything_that_happens_meanwhile_is_due() {
-        let begun = Instant::now();
-        let mut state = State::new(begun);
-        state.request_begins();
-        let Verdict::Wait(wake) = state.verdict(&TIMES, None, begun) else {
-            panic!("it is not waited for");
-        };
-        state.answer_begins(begun);
-        assert!(matches!(
-            state.verdict(&TIMES, None, wake),
-            Verdict::Wait(_)
-        ));
-    }
-
-    /// The state after one request that ended at this time.
-    fn asked_once(begun: Instant, seconds: u64) -> State {
-        let mut state = State::new(begun);
-        state.request_begins();
-        state.answer_begins(at(begun, seconds));
-        state.request_ends(true, at(begun, seconds));
-        state
+            .request_ends(self.answer, Instant::now());
     }
 }

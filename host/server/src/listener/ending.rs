@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 
+use hyper::rt::Executor;
 use hyper_util::server::graceful::GracefulConnection;
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
@@ -11,7 +12,8 @@ use tokio::{
 
 use super::{
     SHORT_IDLE_TIME,
-    activity::{Activity, Times, Verdict},
+    activity::Activity,
+    judgement::{Times, Verdict},
 };
 use crate::started::StartRefused;
 
@@ -24,6 +26,8 @@ pub(super) enum Stage {
     Short,
     /// The process ends: requests under way are finished, new ones are not taken.
     Ending,
+    /// Nothing is waited for any more: whatever is still under way is given up.
+    CutOff,
 }
 
 /// How a connection ended.
@@ -46,6 +50,9 @@ pub(super) async fn serve_to_the_end<C: GracefulConnection>(
     let mut ending_since = None;
     loop {
         let now_stage = *stage.borrow_and_update();
+        if now_stage == Stage::CutOff {
+            return Ended::Cut("the server ends");
+        }
         if now_stage == Stage::Ending && ending_since.is_none() {
             connection.as_mut().graceful_shutdown();
             ending_since = Some(Instant::now());
@@ -55,7 +62,7 @@ pub(super) async fn serve_to_the_end<C: GracefulConnection>(
                 idle: times.idle.min(SHORT_IDLE_TIME),
                 ..times
             },
-            Stage::Open | Stage::Ending => times,
+            Stage::Open | Stage::Ending | Stage::CutOff => times,
         };
         let wake = match activity.verdict(&times, ending_since) {
             Verdict::Cut(reason) => return Ended::Cut(reason),
@@ -79,7 +86,30 @@ pub(super) async fn serve_to_the_end<C: GracefulConnection>(
 /// Returns when the process is to end.
 pub(super) async fn process_ends(stage: &mut watch::Receiver<Stage>) {
     // An error says that the sender is gone, and with it the listener.
-    let _ = stage.wait_for(|stage| *stage == Stage::Ending).await;
+    let _ = stage
+        .wait_for(|stage| matches!(stage, Stage::Ending | Stage::CutOff))
+        .await;
+}
+
+/// Runs what is done for requests over HTTP/2 beside their connections, until it ends or is cut off. While it runs, it holds
+/// a receiver of what all connections are told, by which the end of the last one is known.
+#[derive(Clone)]
+pub(super) struct RequestExecutor(pub(super) watch::Sender<Stage>);
+
+impl<F> Executor<F> for RequestExecutor
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    fn execute(&self, future: F) {
+        let mut stage = self.0.subscribe();
+        tokio::spawn(async move {
+            tokio::select! {
+                biased;
+                _ = stage.wait_for(|stage| *stage == Stage::CutOff) => {}
+                _ = future => {}
+            }
+        });
+    }
 }
 
 /// The signals that end the server.

@@ -1,10 +1,12 @@
 //! Accepting connections, and ending them.
 //!
 //! A connection takes a place (`places.rs`), shakes hands, and is served (`protocol.rs`). Its bytes (`watched.rs`) and its
-//! requests are told to its `activity.rs`, which judges whether the client still does its part; `ending.rs` acts on that.
+//! requests are told to its `activity.rs`; `judgement.rs` says whether the client still does its part, and `ending.rs` acts on
+//! that.
 
 mod activity;
 mod ending;
+mod judgement;
 mod places;
 mod protocol;
 mod watched;
@@ -20,14 +22,15 @@ use tokio::{
 use tokio_rustls::server::TlsStream;
 
 use self::{
-    activity::{Activity, Times},
-    ending::{EndSignals, Ended, Stage, process_ends, serve_to_the_end},
+    activity::Activity,
+    ending::{EndSignals, Ended, RequestExecutor, Stage, process_ends, serve_to_the_end},
+    judgement::Times,
     places::{Place, Places, TakenPlace},
     protocol::Protocols,
     watched::Watched,
 };
 use crate::{
-    config::ServerSection,
+    config::{Config, ServerSection},
     file_descriptors,
     measurements::handshake_failed,
     started::StartRefused,
@@ -36,8 +39,10 @@ use crate::{
 };
 
 /// Answers requests until the process is told to end, then lets those under way finish.
-pub(crate) async fn serve(served: Served, config: &ServerSection) -> Result<(), StartRefused> {
-    file_descriptors::provide_for(config.connections_max.count());
+pub(crate) async fn serve(served: Served, config: &Config) -> Result<(), StartRefused> {
+    let readers_max = config.storage.readers_max;
+    let config = &config.server;
+    file_descriptors::provide_for(config.connections_max.count(), readers_max);
     let listener = listen(config.listen).map_err(|cause| {
         StartRefused::while_doing(format!("listening on {}", config.listen), cause)
     })?;
@@ -105,16 +110,16 @@ struct Terms {
 
 impl Connections {
     fn new(tls: Arc<Tls>, router: Router, config: &ServerSection) -> Self {
+        let stage = watch::Sender::new(Stage::Open);
         Self {
             places: Places::new(
                 config.connections_max.count(),
                 config.connections_per_address_max(),
             ),
-            stage: watch::Sender::new(Stage::Open),
             terms: Terms {
                 tls,
                 router,
-                protocols: Protocols::new(config),
+                protocols: Protocols::new(config, RequestExecutor(stage.clone())),
                 handshake_time_max: config.handshake_seconds_max.seconds(),
                 times: Times {
                     head: config.header_seconds_max.seconds(),
@@ -123,6 +128,7 @@ impl Connections {
                     connection: config.connection_seconds_max.seconds(),
                 },
             },
+            stage,
         }
     }
 
@@ -131,7 +137,13 @@ impl Connections {
         let Some(place) = self.place().await else {
             return;
         };
-        match listener.accept().await {
+        let accepted = loop {
+            tokio::select! {
+                accepted = listener.accept() => break accepted,
+                () = self.places.left() => self.open_if_plenty(),
+            }
+        };
+        match accepted {
             Ok((stream, peer)) => match self.places.take(place, peer.ip()) {
                 Some(place) => self.spawn(stream, peer, place),
                 None => {
@@ -150,9 +162,7 @@ impl Connections {
     /// A free place. Idle connections must make room when there is none.
     async fn place(&self) -> Option<Place> {
         if let Some(place) = self.places.free_place() {
-            if self.places.are_plenty() {
-                self.tell(Stage::Open);
-            }
+            self.open_if_plenty();
             return Some(place);
         }
         if self.tell(Stage::Short) {
@@ -161,6 +171,12 @@ impl Connections {
             );
         }
         self.places.wait_for_place().await
+    }
+
+    fn open_if_plenty(&self) {
+        if self.places.are_plenty() {
+            self.tell(Stage::Open);
+        }
     }
 
     /// Tells all connections; false when that is what they were told already.
@@ -183,15 +199,18 @@ impl Connections {
                 () = process_ends(&mut stage) => return,
                 stream = handshake => stream,
             };
-            let described = stream.and_then(|stream| {
-                let connection = described(&stream, peer)?;
-                Ok((stream, connection))
-            });
-            let (stream, connection) = match described {
-                Ok(described) => described,
+            let stream = match stream {
+                Ok(stream) => stream,
                 Err(cause) => {
                     handshake_failed(&cause);
                     tracing::debug!(client.address = %peer, error = %cause, "TLS handshake failed");
+                    return;
+                }
+            };
+            let connection = match described(&stream, peer) {
+                Ok(connection) => connection,
+                Err(cause) => {
+                    tracing::debug!(client.address = %peer, error = %cause, "connection ended early");
                     return;
                 }
             };
@@ -211,11 +230,14 @@ impl Connections {
         });
     }
 
+    /// Ends all connections, and returns when nothing is done for any of them any more.
     async fn finish(self, time_max: Duration) {
         self.tell(Stage::Ending);
-        // Each connection holds a receiver until it has ended.
+        // Each connection, and each request that is worked on beside its connection, holds a receiver until it has ended.
         if timeout(time_max, self.stage.closed()).await.is_err() {
             tracing::warn!("requests were still under way after {time_max:?}; they are cut off");
+            self.tell(Stage::CutOff);
+            self.stage.closed().await;
         }
     }
 }

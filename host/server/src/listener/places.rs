@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// The places for connections.
 pub(super) struct Places {
@@ -30,7 +30,11 @@ pub(super) struct TakenPlace {
 
 /// How many places each source has taken. It holds no more sources than there are places.
 #[derive(Default)]
-struct Taken(Mutex<HashMap<IpAddr, usize>>);
+struct Taken {
+    by_source: Mutex<HashMap<IpAddr, usize>>,
+    /// Told of each place that is left.
+    left: Notify,
+}
 
 impl Places {
     pub(super) fn new(count: usize, of_one_address_max: usize) -> Self {
@@ -52,9 +56,15 @@ impl Places {
         Arc::clone(&self.free).acquire_owned().await.ok().map(Place)
     }
 
-    /// Whether there are places enough again after there were none.
+    /// Returns when a client has left a place since this was last asked.
+    pub(super) async fn left(&self) {
+        self.taken.left.notified().await;
+    }
+
+    /// Whether there are places enough again after there were none. One that no client has taken yet is free.
     pub(super) fn are_plenty(&self) -> bool {
-        self.free.available_permits() >= self.count.div_ceil(PLENTY)
+        let taken: usize = self.taken.by_source().values().sum();
+        self.count.saturating_sub(taken) >= self.count.div_ceil(PLENTY)
     }
 
     /// Takes the place for a client, unless its address has as many as it may.
@@ -77,7 +87,9 @@ impl Places {
 impl Taken {
     fn by_source(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
         // Nothing that is done under this lock can panic halfway.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.by_source
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -90,6 +102,8 @@ impl Drop for TakenPlace {
                 count.remove();
             }
         }
+        drop(taken);
+        self.taken.left.notify_one();
     }
 }
 
@@ -139,6 +153,24 @@ mod tests {
             let places = Places::new(8, 1);
             let _one = taken(&places, one).unwrap();
             assert_eq!(taken(&places, other).is_none(), are_one, "{one} {other}");
+        }
+    }
+
+    #[tokio::test]
+    async fn places_are_plenty_as_soon_as_one_in_so_many_is_left_though_the_next_client_has_not_come()
+     {
+        for (count, few) in [(1, 0), (2, 0), (16, 0), (17, 1), (32, 1)] {
+            let places = Places::new(count, count);
+            let mut kept: Vec<_> = (0..count)
+                .filter_map(|_| taken(&places, "192.0.2.1"))
+                .collect();
+            assert!(!places.are_plenty());
+            kept.truncate(count - few - 1);
+            places.left().await;
+            assert!(places.are_plenty(), "{count}");
+            let next = places.free_place();
+            assert!(places.are_plenty(), "{count}");
+            drop(next);
         }
     }
 

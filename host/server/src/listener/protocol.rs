@@ -4,27 +4,27 @@ use std::{convert::Infallible, sync::Arc};
 
 use hyper::{Request, body::Incoming, service::service_fn};
 use hyper_util::{
-    rt::{TokioExecutor, TokioIo, TokioTimer},
+    rt::{TokioIo, TokioTimer},
     server::{conn::auto, graceful::GracefulConnection},
 };
-use keywright_api::{Connection, HeldBody, Router};
+use keywright_api::{Connection, FRAME_BYTES_MAX, HeldBody, Router};
 use tokio_rustls::server::TlsStream;
 use tower::ServiceExt;
 
-use super::{activity::Activity, watched::Watched};
+use super::{activity::Activity, ending::RequestExecutor, watched::Watched};
 use crate::config::ServerSection;
 
 /// HTTP/1.1 and HTTP/2, each with its limits.
 #[derive(Clone)]
 pub(super) struct Protocols {
-    http1: Arc<auto::Builder<TokioExecutor>>,
-    http2: Arc<auto::Builder<TokioExecutor>>,
+    http1: Arc<auto::Builder<RequestExecutor>>,
+    http2: Arc<auto::Builder<RequestExecutor>>,
 }
 
 impl Protocols {
-    pub(super) fn new(config: &ServerSection) -> Self {
-        let mut builder = auto::Builder::new(TokioExecutor::new());
-        // How long a head may take is seen to by `activity.rs`, for both versions alike.
+    pub(super) fn new(config: &ServerSection, executor: RequestExecutor) -> Self {
+        let mut builder = auto::Builder::new(executor);
+        // How long a head may take is seen to by `judgement.rs`, for both versions alike.
         builder
             .http1()
             .timer(TokioTimer::new())
@@ -36,6 +36,7 @@ impl Protocols {
             .timer(TokioTimer::new())
             .max_concurrent_streams(config.streams_per_connection_max.count_u32())
             .max_header_list_size(config.header_bytes_max.count_u32())
+            .max_send_buf_size(FRAME_BYTES_MAX)
             .keep_alive_interval(config.ping_interval_seconds.seconds())
             .keep_alive_timeout(config.ping_seconds_max.seconds());
         Self {

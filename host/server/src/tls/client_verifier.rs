@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use chrono::DateTime;
+use keywright_core::certificate::ClientAuthorityFacts;
 use keywright_crypto::may_issue_for_clients;
 use rustls::{
-    CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError, RootCertStore,
-    SignatureScheme,
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError, SignatureScheme,
     client::danger::HandshakeSignatureValid,
     crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature},
-    pki_types::{CertificateDer, UnixTime},
+    pki_types::{CertificateDer, TrustAnchor, UnixTime},
     server::danger::{ClientCertVerified, ClientCertVerifier},
 };
 use webpki::{EndEntityCert, ExtendedKeyUsageValidator, KeyPurposeIdIter, VerifiedPath};
@@ -20,16 +21,34 @@ use webpki::{EndEntityCert, ExtendedKeyUsageValidator, KeyPurposeIdIter, Verifie
 /// certificate's validity is told by the alert `certificate_unknown`, as clients expect it of this API.
 #[derive(Debug)]
 pub(super) struct ClientVerifier {
-    authorities: RootCertStore,
+    anchors: Vec<TrustAnchor<'static>>,
+    authorities: Vec<ClientAuthority>,
     authority_names: Vec<DistinguishedName>,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
+/// An authority whose clients are let in, while its own certificate is valid: an anchor says nothing about that.
+#[derive(Debug)]
+pub(super) struct ClientAuthority {
+    /// Its name and its key.
+    pub(super) anchor: TrustAnchor<'static>,
+    /// What its certificate says besides.
+    pub(super) facts: ClientAuthorityFacts,
+}
+
 impl ClientVerifier {
     /// Trusts these authorities.
-    pub(super) fn new(authorities: RootCertStore, algorithms: WebPkiSupportedAlgorithms) -> Self {
+    pub(super) fn new(
+        authorities: Vec<ClientAuthority>,
+        algorithms: WebPkiSupportedAlgorithms,
+    ) -> Self {
+        let anchors = authorities.iter().map(|authority| authority.anchor.clone());
+        let names = authorities
+            .iter()
+            .map(|authority| DistinguishedName::in_sequence(&authority.anchor.subject));
         Self {
-            authority_names: authorities.subjects(),
+            anchors: anchors.collect(),
+            authority_names: names.collect(),
             authorities,
             algorithms,
         }
@@ -44,14 +63,40 @@ impl ClientVerifier {
         EndEntityCert::try_from(certificate)?
             .verify_for_usage(
                 self.algorithms.all,
-                &self.authorities.roots,
+                &self.anchors,
                 intermediates,
                 now,
                 AnyPurpose,
                 None,
-                Some(&check_intermediates),
+                Some(&|path| {
+                    check_intermediates(path)?;
+                    self.check_authority(path.anchor(), now)
+                }),
             )
             .map(|_| ())
+    }
+
+    /// The authority that a path ends in must be valid, as every other certificate of it must. Where two have the same name
+    /// and key, as a renewed one has, one that is valid is enough.
+    fn check_authority(
+        &self,
+        anchor: &TrustAnchor<'_>,
+        now: UnixTime,
+    ) -> Result<(), webpki::Error> {
+        let authorities = self.authorities.iter();
+        let mut facts = authorities
+            .filter(|authority| authority.anchor == *anchor)
+            .map(|authority| authority.facts);
+        let time = i64::try_from(now.as_secs()).ok();
+        let time = time.and_then(|seconds| DateTime::from_timestamp(seconds, 0));
+        let is_valid = time.is_some_and(|time| facts.any(|facts| facts.is_valid_at(time)));
+        if !is_valid {
+            tracing::warn!(
+                "a client was refused whose authority, one of server.tls.client_authorities, is not valid now"
+            );
+            return Err(webpki::Error::UnknownIssuer);
+        }
+        Ok(())
     }
 }
 

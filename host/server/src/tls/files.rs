@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use rustls::{
-    RootCertStore,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-};
+use chrono::{DateTime, Utc};
+use keywright_crypto::client_authority_facts;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
+use webpki::anchor_from_trusted_cert;
 
+use super::client_verifier::ClientAuthority;
 use crate::started::StartRefused;
 
 /// The certificates of a file, PEM, in their order. There must be one.
@@ -34,13 +35,43 @@ pub(super) fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, StartRe
         .map_err(|cause| StartRefused::file("reading the TLS private key", path, cause))
 }
 
-/// The authorities that clients' certificates must come from.
-pub(super) fn client_authorities(path: &Path) -> Result<RootCertStore, StartRefused> {
-    let mut authorities = RootCertStore::empty();
-    for certificate in certificates("the client authorities", path)? {
-        authorities
-            .add(certificate)
-            .map_err(|cause| StartRefused::file("using the client authorities", path, cause))?;
+/// The authorities that clients' certificates must come from. One that is not valid now is told in the log, and trusted
+/// when it is.
+pub(super) fn client_authorities(
+    path: &Path,
+    now: DateTime<Utc>,
+) -> Result<Vec<ClientAuthority>, StartRefused> {
+    let certificates = certificates("the client authorities", path)?;
+    let numbered = (1..).zip(&certificates);
+    numbered
+        .map(|(number, certificate)| client_authority(path, number, certificate, now))
+        .collect()
+}
+
+fn client_authority(
+    path: &Path,
+    number: usize,
+    certificate: &CertificateDer<'_>,
+    now: DateTime<Utc>,
+) -> Result<ClientAuthority, StartRefused> {
+    let refused = |cause: &str| {
+        let doing = "using the client authorities";
+        StartRefused::file(doing, path, format!("certificate {number} {cause}"))
+    };
+    let facts = client_authority_facts(certificate).ok_or_else(|| refused("can't be read"))?;
+    if !facts.is_certificate_authority {
+        return Err(refused("is not an authority's"));
     }
-    Ok(authorities)
+    if !facts.is_valid_at(now) {
+        tracing::warn!(
+            "certificate {number} of {} is valid from {} until {} alone: until it is, clients that come from it are refused",
+            path.display(),
+            facts.valid_from,
+            facts.expires_at
+        );
+    }
+    let anchor = anchor_from_trusted_cert(certificate)
+        .map_err(|_| refused("can't be read"))?
+        .to_owned();
+    Ok(ClientAuthority { anchor, facts })
 }

@@ -8,10 +8,11 @@ mod files;
 
 use std::{io, sync::Arc, time::Duration};
 
+use chrono::Utc;
 use keywright_core::certificate::ClientCertificateFacts;
 use keywright_crypto::client_certificate_facts;
 use rustls::{
-    RootCertStore, ServerConfig, ServerConnection,
+    ServerConfig, ServerConnection,
     crypto::CryptoProvider,
     server::{NoServerSessionStorage, WebPkiClientVerifier, danger::ClientCertVerifier},
 };
@@ -25,7 +26,7 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use crate::{config::TlsConfig, started::StartRefused};
-use client_verifier::ClientVerifier;
+use client_verifier::{ClientAuthority, ClientVerifier};
 
 /// What handshakes are made with.
 pub(crate) struct Tls {
@@ -116,7 +117,9 @@ fn server_config(files: &TlsConfig) -> Result<ServerConfig, StartRefused> {
     let chain = files::certificates("the TLS certificate", &files.certificate)?;
     let key = files::private_key(&files.private_key)?;
     let authorities = files.client_authorities.as_deref();
-    let authorities = authorities.map(files::client_authorities).transpose()?;
+    let authorities = authorities
+        .map(|file| files::client_authorities(file, Utc::now()))
+        .transpose()?;
     let knows_clients = authorities.is_some();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let verifier = client_verifier(authorities, &provider);
@@ -136,7 +139,7 @@ fn server_config(files: &TlsConfig) -> Result<ServerConfig, StartRefused> {
 }
 
 fn client_verifier(
-    authorities: Option<RootCertStore>,
+    authorities: Option<Vec<ClientAuthority>>,
     provider: &CryptoProvider,
 ) -> Arc<dyn ClientCertVerifier> {
     match authorities {

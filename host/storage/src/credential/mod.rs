@@ -20,7 +20,7 @@ use keywright_core::{
     },
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialRepository, EXPIRY_MOMENTS,
-        Identifiers, NewVersion, ReadVersions, RepositoryFailure, TransitionalMoved,
+        Identifiers, NewVersion, ReadVersions, RepositoryFailure, SignedName, TransitionalMoved,
         TransitionalVersion, VersionDeleted, VersionSelection,
     },
 };
@@ -45,6 +45,25 @@ impl SqlCredentialRepository {
     pub(crate) fn new(pools: Pools, identifiers: Arc<dyn Identifiers>) -> Self {
         Self { pools, identifiers }
     }
+
+    /// What one of the statements finds that ask for what was signed by so many. Its text holds nothing but the places of
+    /// the parameters, and there are as many texts as there are counts: none is worth a place in the cache of prepared
+    /// statements.
+    async fn signed_by(
+        &self,
+        sql: String,
+        signers: &[LookupName],
+        count_max: u32,
+    ) -> Result<Vec<Row>, RepositoryFailure> {
+        let query = statement(AssertSqlSafe(sql))
+            .not_persistent()
+            .bind(CredentialType::CERTIFICATE)
+            .bind(i64::from(count_max));
+        let query = signers
+            .iter()
+            .fold(query, |query, signer| query.bind(signer.folded()));
+        self.pools.reader.fetch_all(query).await
+    }
 }
 
 #[async_trait]
@@ -53,6 +72,32 @@ impl CredentialRepository for SqlCredentialRepository {
         self.pools
             .reader
             .fetch_optional(statement(statements::NAME_OF_VERSION).bind(id))
+            .await?
+            .as_ref()
+            .map(row::name)
+            .transpose()
+    }
+
+    async fn name_of_certificate(
+        &self,
+        credential_id: Uuid,
+    ) -> Result<Option<CredentialName>, RepositoryFailure> {
+        self.pools
+            .reader
+            .fetch_optional(statement(statements::NAME_OF_CERTIFICATE).bind(credential_id))
+            .await?
+            .as_ref()
+            .map(row::name)
+            .transpose()
+    }
+
+    async fn stored_name(
+        &self,
+        name: &LookupName,
+    ) -> Result<Option<CredentialName>, RepositoryFailure> {
+        self.pools
+            .reader
+            .fetch_optional(statement(statements::STORED_NAME).bind(name.folded()))
             .await?
             .as_ref()
             .map(row::name)
@@ -123,16 +168,21 @@ impl CredentialRepository for SqlCredentialRepository {
         if signers.is_empty() {
             return Ok(Vec::new());
         }
-        // As above: nothing but the places of the parameters.
-        let sql = AssertSqlSafe(statements::newest_signed_by(signers.len()));
-        let query = statement(sql)
-            .not_persistent()
-            .bind(CredentialType::CERTIFICATE)
-            .bind(i64::from(count_max));
-        let query = signers
-            .iter()
-            .fold(query, |query, signer| query.bind(signer.folded()));
-        versions(&self.pools.reader.fetch_all(query).await?)
+        let sql = statements::newest_signed_by(signers.len());
+        versions(&self.signed_by(sql, signers, count_max).await?)
+    }
+
+    async fn names_signed_by(
+        &self,
+        signers: &[LookupName],
+        count_max: u32,
+    ) -> Result<Vec<SignedName>, RepositoryFailure> {
+        if signers.is_empty() {
+            return Ok(Vec::new());
+        }
+        let sql = statements::names_signed_by(signers.len());
+        let rows = self.signed_by(sql, signers, count_max).await?;
+        rows.iter().map(row::signed_name).collect()
     }
 
     async fn find(&self, find: &Find) -> Result<Vec<FoundCredential>, RepositoryFailure> {

@@ -7,7 +7,7 @@ use keywright_core::{
         CredentialName, CredentialType, FoundCredential, IssuerVersion, ListedVersion,
         PluginIdentity, StoredVersion,
     },
-    ports::{Envelope, RepositoryFailure},
+    ports::{Envelope, RepositoryFailure, SignedName},
 };
 
 use crate::row::{Row, column, small};
@@ -46,6 +46,16 @@ pub(super) fn name(row: &Row) -> Result<CredentialName, RepositoryFailure> {
         "credential",
         "name"
     )?))
+}
+
+/// Decodes what a query for names that were signed selects.
+pub(super) fn signed_name(row: &Row) -> Result<SignedName, RepositoryFailure> {
+    let is_authority: Option<bool> =
+        column!(row, "credential_version", "is_certificate_authority")?;
+    Ok(SignedName {
+        name: name(row)?,
+        is_authority: is_authority.unwrap_or_default(),
+    })
 }
 
 /// Decodes what `select_found!` and `select_found_expiring!` select.

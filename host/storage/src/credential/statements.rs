@@ -46,6 +46,12 @@ pub(crate) const VERSION_BY_ID: &str = select_version!(
 pub(crate) const NAME_OF_VERSION: &str = "select c.name
  from credential_version v join credential c on c.sequence = v.credential_sequence where v.id = $1";
 
+/// The type is written out, as in the index of certificates.
+pub(crate) const NAME_OF_CERTIFICATE: &str =
+    "select c.name from credential c where c.id = $1 and c.credential_type = 'certificate'";
+
+pub(crate) const STORED_NAME: &str = "select c.name from credential c where c.name_folded = $1";
+
 pub(crate) const VERSIONS_NEWEST_FIRST: &str = select_version!(
     "from credential c join credential_version v on v.credential_sequence = c.sequence
      where c.name_folded = $1 order by v.sequence desc limit $2"
@@ -81,6 +87,13 @@ pub(crate) fn newest_signed_by(count: usize) -> String {
 pub(crate) fn newest_ids_signed_by(count: usize) -> String {
     let select =
         "select v.id from credential c join credential_version v on v.sequence = c.newest_sequence";
+    signed_by(select, count)
+}
+
+/// As [`newest_signed_by`], the names, and whether they are authorities.
+pub(crate) fn names_signed_by(count: usize) -> String {
+    let select = "select c.name, v.is_certificate_authority
+         from credential c join credential_version v on v.sequence = c.newest_sequence";
     signed_by(select, count)
 }
 

@@ -156,3 +156,32 @@ async fn certificates_are_counted_by_the_expiry_of_their_newest_versions_each_mo
     let counted = fixture.credentials.certificates_by_expiry(moments).await;
     assert_eq!(counted.unwrap(), [1, 2, 2, 1, 2, 2]);
 }
+
+#[tokio::test]
+async fn a_certificate_has_a_name_by_its_id_and_nothing_else_does() {
+    let fixture = Fixture::new().await;
+    for (name, credential_type) in [("/A", "certificate"), ("/p", "password")] {
+        fixture.append(name, credential_type, 1).await;
+    }
+    let id = async |name: &str| fixture.all(name).await.remove(0).credential_id;
+    for (id, name) in [
+        (id("/a").await, Some("/A")),
+        (id("/p").await, None),
+        (Uuid::nil(), None),
+    ] {
+        let found = fixture.credentials.name_of_certificate(id).await.unwrap();
+        assert_eq!(found.as_ref().map(CredentialName::as_str), name);
+    }
+}
+
+#[tokio::test]
+async fn a_name_is_stored_in_the_casing_of_its_first_writer() {
+    let fixture = Fixture::new().await;
+    fixture.append("/Team/Key", "password", 1).await;
+    fixture.append("/TEAM/KEY", "password", 2).await;
+    for (asked, name) in [("/team/key", Some("/Team/Key")), ("/team", None)] {
+        let asked = LookupName::new(asked);
+        let found = fixture.credentials.stored_name(&asked).await.unwrap();
+        assert_eq!(found.as_ref().map(CredentialName::as_str), name);
+    }
+}

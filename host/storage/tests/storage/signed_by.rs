@@ -1,9 +1,10 @@
 //! Finding what an authority signed.
 
-use crate::support::{Fixture, version};
+use crate::support::{Fixture, facts, version};
 use keywright_core::{
+    certificate::CertificateFacts,
     credential::{CredentialName, LookupName, StoredVersion},
-    ports::{CredentialRepository, NewVersion},
+    ports::{CredentialRepository, NewVersion, SignedName},
 };
 
 /// Adds a version that this credential signed.
@@ -79,4 +80,36 @@ async fn no_more_than_asked_for_come_and_no_other_type() {
     }
     let found = newest_signed_by(&fixture, &["/root"], 2).await;
     assert_eq!(names(&found), ["/a", "/b"]);
+}
+
+#[tokio::test]
+async fn the_names_are_those_of_the_newest_versions_and_say_which_are_authorities() {
+    let fixture = Fixture::new().await;
+    for (name, is_certificate_authority) in [("/Nested", true), ("/leaf", false)] {
+        let certificate = CertificateFacts {
+            is_certificate_authority,
+            ..facts(1)
+        };
+        fixture
+            .write(NewVersion {
+                signed_by: Some(CredentialName::parse("/root").unwrap()),
+                certificate: Some(certificate),
+                ..version(&fixture, name, "certificate", 1)
+            })
+            .await;
+    }
+    sign(&fixture, "/absent-facts", "/root").await;
+    let signers = [LookupName::new("/ROOT")];
+    for count_max in [2, 10] {
+        let names = fixture.credentials.names_signed_by(&signers, count_max);
+        let names = names.await.unwrap();
+        let versions = newest_signed_by(&fixture, &["/root"], count_max).await;
+        let expected = versions.into_iter().map(|version| SignedName {
+            is_authority: version.name.as_str() == "/Nested",
+            name: version.name,
+        });
+        assert_eq!(names, expected.collect::<Vec<_>>());
+    }
+    let none = fixture.credentials.names_signed_by(&[], 10).await.unwrap();
+    assert!(none.is_empty());
 }

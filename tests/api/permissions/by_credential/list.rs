@@ -75,24 +75,27 @@ async fn the_name_is_required_once() {
 }
 
 #[tokio::test]
-async fn read_acl_is_needed_on_the_name_as_it_is_stored() {
+async fn read_acl_is_needed_on_the_name_as_it_is_asked_for() {
     let server = Server::start().await;
     set_value(&server, "/Some/name", "x").await;
-    for (path, is_allowed) in [
-        ("/Some/name", true),
-        ("/Some/*", true),
-        ("/*", true),
-        ("/some/name", false),
-        ("/some/*", false),
-        ("/Some/name/*", false),
-        ("/Some", false),
+    for (path, as_stored, in_lower_case) in [
+        ("/Some/name", true, false),
+        ("/Some/*", true, false),
+        ("/*", true, true),
+        ("/some/name", false, true),
+        ("/some/*", false, true),
+        ("/Some/name/*", false, false),
+        ("/Some", false, false),
     ] {
         let reader = client_with(&server, path, &["read_acl"]).await;
-        for asked in ["/Some/name", "/some/name"] {
+        for (asked, is_allowed) in [("/Some/name", as_stored), ("/some/name", in_lower_case)] {
             let address = format!("{BY_CREDENTIAL}?credential_name={asked}");
             let status = if is_allowed { 200 } else { 404 };
             let answer = reader.get(&address).await;
             assert_eq!(answer.status, status, "{path} {asked}: {answer:?}");
+            if is_allowed {
+                assert_eq!(answer.json()["credential_name"], "/Some/name", "{path}");
+            }
         }
         let own = server.get(&super::super::query(path, reader.actor())).await;
         server.revoke(own.json()["uuid"].as_str().unwrap()).await;

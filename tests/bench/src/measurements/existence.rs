@@ -87,6 +87,7 @@ impl Question {
 /// there is, the more there would be to read.
 async fn questions(server: &Server) -> Outcome<Vec<Question>> {
     let mut ids = Vec::new();
+    let mut certificates = Vec::new();
     for name in names("there") {
         for _ in 0..VERSIONS {
             let value = json!({"text": "v".repeat(VALUE_BYTES)});
@@ -98,18 +99,24 @@ async fn questions(server: &Server) -> Outcome<Vec<Question>> {
         let certificate = format!("{name}-certificate");
         let generated = server.generate(&certificate, "certificate", parameters);
         generated.await.expect(200);
+        for _ in 1..VERSIONS {
+            let body = json!({"name": certificate});
+            let regenerated = server.post("/api/v1/regenerate", body);
+            regenerated.await.expect(200);
+        }
+        certificates.push(ids_of_certificate(server, &certificate).await?);
     }
     let data = |name: String| format!("/api/v1/data?name={name}");
     let certificate = |name: String| format!("/api/v1/certificates?name={name}-certificate");
     let by_id = |id: &String| format!("/api/v1/data/{id}");
-    // Every hexadecimal digit another one: such an id is read as any other.
-    let no_ids = ids.iter().map(|id| {
-        let digits = id.chars().map(|digit| match digit.to_digit(16) {
-            Some(value) => char::from_digit(15 - value, 16).unwrap_or(digit),
-            None => digit,
-        });
-        digits.collect::<String>()
-    });
+    let permissions = |name: String| format!("/api/v1/permissions?credential_name={name}");
+    let versions = |[id, _]: &[String; 2]| format!("/api/v1/certificates/{id}/versions");
+    let version =
+        |[id, version]: &[String; 2]| format!("/api/v1/certificates/{id}/versions/{version}");
+    let no_certificates: Vec<_> = certificates
+        .iter()
+        .map(|ids| ids.each_ref().map(|id| no_id(id)))
+        .collect();
     let question = |what, method, target: fn(String) -> String| Question {
         what,
         method,
@@ -123,11 +130,47 @@ async fn questions(server: &Server) -> Outcome<Vec<Question>> {
             what: "GET by id",
             method: Method::GET,
             targets: [
-                no_ids.map(|id| by_id(&id)).collect(),
+                ids.iter().map(|id| by_id(&no_id(id))).collect(),
                 ids.iter().map(by_id).collect(),
             ],
         },
+        question("permissions by credential", Method::GET, permissions),
+        Question {
+            what: "versions of a certificate",
+            method: Method::GET,
+            targets: [&no_certificates, &certificates]
+                .map(|all| all.iter().map(versions).collect()),
+        },
+        Question {
+            what: "DELETE of a version",
+            method: Method::DELETE,
+            targets: [&no_certificates, &certificates].map(|all| all.iter().map(version).collect()),
+        },
     ])
+}
+
+/// The id of a certificate, and that of its newest version.
+async fn ids_of_certificate(server: &Server, name: &str) -> Outcome<[String; 2]> {
+    let target = format!("/api/v1/certificates?name={name}");
+    let found: Value = server.get(&target).await.expect(200).json();
+    let id = |pointer| {
+        let id = found.pointer(pointer).and_then(Value::as_str);
+        id.map(str::to_owned)
+            .ok_or_else(|| format!("{name} has no id"))
+    };
+    Ok([
+        id("/certificates/0/id")?,
+        id("/certificates/0/versions/0/id")?,
+    ])
+}
+
+/// An id that nothing has, every hexadecimal digit another one: such an id is read as any other.
+fn no_id(id: &str) -> String {
+    let digits = id.chars().map(|digit| match digit.to_digit(16) {
+        Some(value) => char::from_digit(15 - value, 16).unwrap_or(digit),
+        None => digit,
+    });
+    digits.collect()
 }
 
 /// Names that are equally long, whatever the folder, when its name is.

@@ -10,10 +10,9 @@ use axum::{
 };
 use keywright_core::authorization::Caller;
 
-use super::{PermissionBody, failed, read_grant, told};
+use super::{PermissionBody, failed, read_grant};
 use crate::{
     Api,
-    request::read_json_body,
     response::{ApiFailure, rendered_with},
 };
 
@@ -23,10 +22,7 @@ pub(crate) async fn handler(
     Extension(caller): Extension<Arc<Caller>>,
     request: Request,
 ) -> Result<Response, ApiFailure> {
-    let body = read_json_body(request, &api.limits).await?;
-    let grant = read_grant(&body)?;
-    let details = told(&grant.actor, grant.operations);
-    caller.trail().tell_details(details);
+    let grant = read_grant(request, &api).await?;
     let added = api.permissions.add(&caller, &grant).await;
     rendered_with(
         StatusCode::CREATED,

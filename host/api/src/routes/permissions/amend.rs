@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use axum::{
     Extension,
-    extract::{Path, Request, State, rejection::PathRejection},
+    extract::{Request, State},
     response::Response,
 };
 use keywright_core::{authorization::Caller, permission::Operations};
 use serde_json::json;
-use uuid::Uuid;
 
 use super::{
-    PermissionBody, failed, id, operation_names, parsed_operations, refused, take_operations,
+    PermissionId, answered, failed, id, operation_names, parsed_operations, refused,
+    take_operations,
 };
 use crate::{
     Api,
     request::{BodyRefused, RequestObject, read_json_body},
-    response::{ApiFailure, rendered},
+    response::ApiFailure,
 };
 
 /// The operations in a body, which holds nothing else.
@@ -36,13 +36,14 @@ fn take_only_operations(mut members: RequestObject<'_>) -> Result<Vec<String>, B
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
-    path: Result<Path<Uuid>, PathRejection>,
+    path: PermissionId,
     request: Request,
 ) -> Result<Response, ApiFailure> {
     let body = read_json_body(request, &api.limits).await?;
     let operations = read_operations(&body)?;
+    // A permission that is not there has no event of its own to tell it.
     let details = json!({"operations": operation_names(operations)});
     caller.trail().tell_details(details);
     let amended = api.permissions.amend(&caller, id(path)?, operations).await;
-    rendered(&PermissionBody::of(&amended.map_err(failed)?))
+    answered(amended)
 }

@@ -2,29 +2,18 @@
 
 use std::sync::Arc;
 
-use axum::{
-    Extension,
-    extract::{Path, State, rejection::PathRejection},
-    response::Response,
-};
+use axum::{Extension, extract::State, response::Response};
 use keywright_core::authorization::Caller;
-use uuid::Uuid;
 
-use super::{PermissionBody, failed, id, told};
-use crate::{
-    Api,
-    response::{ApiFailure, rendered},
-};
+use super::{PermissionId, answered, id};
+use crate::{Api, response::ApiFailure};
 
 /// Deletes a permission and answers with it.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
-    path: Result<Path<Uuid>, PathRejection>,
+    path: PermissionId,
 ) -> Result<Response, ApiFailure> {
     let deleted = api.permissions.delete(&caller, id(path)?).await;
-    let deleted = deleted.map_err(failed)?;
-    let details = told(&deleted.actor, deleted.operations);
-    caller.trail().tell_details(details);
-    rendered(&PermissionBody::of(&deleted))
+    answered(deleted)
 }

@@ -5,12 +5,8 @@ use std::sync::Arc;
 use axum::{Extension, extract::State, http::Uri, response::Response};
 use keywright_core::{authorization::Caller, credential::LookupName, permission::Actor};
 
-use super::{PermissionBody, failed};
-use crate::{
-    Api,
-    request::QueryParameters,
-    response::{ApiFailure, rendered},
-};
+use super::answered;
+use crate::{Api, request::QueryParameters, response::ApiFailure};
 
 /// Reads the one permission that stands on exactly this path.
 pub(crate) async fn handler(
@@ -22,5 +18,5 @@ pub(crate) async fn handler(
     let path = LookupName::new(query.required("path")?);
     let actor = Actor::of_lookup(query.required("actor")?);
     let found = api.permissions.of_actor_on(&caller, &actor, &path).await;
-    rendered(&PermissionBody::of(&found.map_err(failed)?))
+    answered(found)
 }

@@ -2,26 +2,18 @@
 
 use std::sync::Arc;
 
-use axum::{
-    Extension,
-    extract::{Path, State, rejection::PathRejection},
-    response::Response,
-};
+use axum::{Extension, extract::State, response::Response};
 use keywright_core::authorization::Caller;
-use uuid::Uuid;
 
-use super::{PermissionBody, failed, id};
-use crate::{
-    Api,
-    response::{ApiFailure, rendered},
-};
+use super::{PermissionId, answered, id};
+use crate::{Api, response::ApiFailure};
 
 /// Reads a permission and answers with it.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
-    path: Result<Path<Uuid>, PathRejection>,
+    path: PermissionId,
 ) -> Result<Response, ApiFailure> {
     let found = api.permissions.by_id(&caller, id(path)?).await;
-    rendered(&PermissionBody::of(&found.map_err(failed)?))
+    answered(found)
 }

@@ -9,18 +9,21 @@ pub(crate) mod get;
 pub(crate) mod get_by_id;
 pub(crate) mod replace;
 
-use axum::extract::{Path, rejection::PathRejection};
+use axum::{
+    extract::{Path, Request, rejection::PathRejection},
+    response::Response,
+};
 use keywright_core::{
     Failure,
     permission::{Actor, Grant, Operation, Operations, Permission, PermissionPath},
 };
 use serde::Serialize;
-use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::{
-    request::{BodyRefused, RequestObject},
-    response::{ApiFailure, Endpoint},
+    Api,
+    request::{BodyRefused, RequestObject, read_json_body},
+    response::{ApiFailure, Endpoint, rendered},
 };
 
 /// A permission as it stands in responses.
@@ -73,9 +76,13 @@ impl GrantRequest {
     }
 }
 
-/// Reads the body of a request that names a permission whole.
-fn read_grant(body: &[u8]) -> Result<Grant, ApiFailure> {
-    let request = RequestObject::parse(body).and_then(GrantRequest::take);
+/// The last segment of an address of one permission.
+type PermissionId = Result<Path<Uuid>, PathRejection>;
+
+/// Reads a request that names a permission whole.
+async fn read_grant(request: Request, api: &Api) -> Result<Grant, ApiFailure> {
+    let body = read_json_body(request, &api.limits).await?;
+    let request = RequestObject::parse(&body).and_then(GrantRequest::take);
     request
         .map_err(|cause| refused(&cause))?
         .grant()
@@ -102,9 +109,9 @@ fn parsed_operations(names: &[String]) -> Result<Operations, Failure> {
     Operations::of(operations).ok_or(Failure::OperationsMissing)
 }
 
-/// What the audit trail says of a permission besides its path.
-fn told(actor: &Actor, operations: Operations) -> Value {
-    json!({"actor": actor.as_str(), "operations": operation_names(operations)})
+/// Answers with a permission.
+fn answered(permission: Result<Permission, Failure>) -> Result<Response, ApiFailure> {
+    rendered(&PermissionBody::of(&permission.map_err(failed)?))
 }
 
 fn operation_names(operations: Operations) -> Vec<&'static str> {
@@ -112,7 +119,7 @@ fn operation_names(operations: Operations) -> Vec<&'static str> {
 }
 
 /// The id of a path. What is no UUID is an id that nothing has.
-fn id(id: Result<Path<Uuid>, PathRejection>) -> Result<Uuid, ApiFailure> {
+fn id(id: PermissionId) -> Result<Uuid, ApiFailure> {
     let Path(id) = id.map_err(|_| failed(Failure::PermissionNotFound))?;
     Ok(id)
 }

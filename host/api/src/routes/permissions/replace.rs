@@ -4,30 +4,25 @@ use std::sync::Arc;
 
 use axum::{
     Extension,
-    extract::{Path, Request, State, rejection::PathRejection},
+    extract::{Request, State},
     response::Response,
 };
 use keywright_core::authorization::Caller;
-use uuid::Uuid;
 
-use super::{PermissionBody, failed, id, read_grant, told};
-use crate::{
-    Api,
-    request::read_json_body,
-    response::{ApiFailure, rendered},
-};
+use super::{PermissionId, answered, id, read_grant};
+use crate::{Api, audit::granted, response::ApiFailure};
 
 /// Replaces a permission and answers with it.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
-    path: Result<Path<Uuid>, PathRejection>,
+    path: PermissionId,
     request: Request,
 ) -> Result<Response, ApiFailure> {
-    let body = read_json_body(request, &api.limits).await?;
-    let grant = read_grant(&body)?;
-    let details = told(&grant.actor, grant.operations);
+    let grant = read_grant(request, &api).await?;
+    // A permission that is not there has no event of its own to tell it.
+    let details = granted(&grant.actor, Some(grant.operations));
     caller.trail().tell_details(details);
     let replaced = api.permissions.replace(&caller, id(path)?, &grant).await;
-    rendered(&PermissionBody::of(&replaced.map_err(failed)?))
+    answered(replaced)
 }

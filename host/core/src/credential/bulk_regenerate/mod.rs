@@ -1,14 +1,12 @@
 //! Regenerating everything that an authority signed, down to the leaves: all of it, or nothing.
 
+mod levels;
 mod order;
 mod permits;
 mod signers;
 mod under_way;
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::{collections::HashMap, sync::Arc};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use uuid::Uuid;
@@ -18,11 +16,11 @@ use crate::{
     authorization::{Caller, Permit},
     certificate::CertificateFacts,
     credential::{
-        CredentialName, Credentials, LookupName, StoredVersion, service::ATTEMPTS_MAX,
+        CredentialName, Credentials, LookupName, StoredVersion, service::MAKINGS_MAX,
         stored_certificate::StoredCertificate,
     },
     permission::Operation,
-    ports::{Additions, AllAppended, AppendCondition, Generator, NewVersion, ReadSigned},
+    ports::{Additions, AllAppended, AppendCondition, Generator, NewVersion},
 };
 use order::Order;
 use permits::Permits;
@@ -55,12 +53,14 @@ impl Credentials {
     ) -> Result<Vec<CredentialName>, Failure> {
         let rules = self.authorization.rules_of(caller).await?;
         rules.permit(caller, Operation::Read, signed_by)?;
+        // By the names alone at first: who may not regenerate them neither takes a place nor has anything else read.
+        Permits::ask(caller, &rules, &self.names_signed_by(signed_by).await?)?;
         let _under_way = self
             .bulk_regenerations
             .begin()
             .ok_or(Failure::TooManyBulkRegenerations)?;
         let mut made_before = HashMap::new();
-        for _ in 0..ATTEMPTS_MAX {
+        for _ in 0..MAKINGS_MAX {
             let (bases, signed) = self.all_signed_by(signed_by).await?;
             let mut names: Vec<CredentialName> =
                 bases.iter().map(|base| base.name.clone()).collect();
@@ -91,40 +91,6 @@ impl Credentials {
             }
         }
         Err(Failure::Contended)
-    }
-
-    /// The newest version of each certificate below an authority, one query a level, each certificate once; and what the
-    /// queries answered.
-    async fn all_signed_by(
-        &self,
-        signed_by: &LookupName,
-    ) -> Result<(Vec<StoredVersion>, Vec<ReadSigned>), Failure> {
-        let mut seen = HashSet::from([signed_by.folded().to_owned()]);
-        let mut found = Vec::new();
-        let mut read = Vec::new();
-        let mut signers = vec![signed_by.clone()];
-        while !signers.is_empty() {
-            // One past the limit, and the authority itself.
-            let level = self
-                .repository
-                .newest_signed_by(&signers, BULK_CERTIFICATES_MAX + 2)
-                .await?;
-            read.push(ReadSigned::new(signers, &level));
-            let level: Vec<_> = level
-                .into_iter()
-                .filter(|version| seen.insert(version.name.lookup().folded().to_owned()))
-                .collect();
-            signers = level
-                .iter()
-                .filter(|version| is_authority(version.certificate.as_ref()))
-                .map(|version| version.name.lookup())
-                .collect();
-            found.extend(level);
-            if found.len() > BULK_CERTIFICATES_MAX as usize {
-                return Err(too_many_signed());
-            }
-        }
-        Ok((found, read))
     }
 
     /// Makes all of them anew, as many at a time as the generator can, each after the one that signs it.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::is_authority;
+use super::levels::Signed;
 use crate::{
     Failure,
     authorization::{Caller, Permit, Rules},
@@ -26,13 +26,13 @@ impl<'a> Permits<'a> {
     pub(super) fn ask(
         caller: &'a Caller,
         rules: &'a Rules,
-        bases: &[StoredVersion],
+        all: &[impl Signed],
     ) -> Result<Self, Failure> {
         let mut write = HashMap::new();
-        for base in bases {
-            let name = base.name.lookup();
+        for signed in all {
+            let name = signed.name();
             let permit = rules.permit(caller, Operation::Write, &name)?;
-            if is_authority(base.certificate.as_ref()) {
+            if signed.is_authority() {
                 rules.permit(caller, Operation::Read, &name)?;
             }
             write.insert(name.folded().to_owned(), permit);

@@ -5,7 +5,7 @@ use uuid::Uuid;
 use crate::{
     Failure, Secret,
     authorization::Caller,
-    credential::{CredentialVersion, Credentials, service::ATTEMPTS_MAX, set_certificate::Members},
+    credential::{CredentialVersion, Credentials, service::MAKINGS_MAX, set_certificate::Members},
     permission::Operation,
     ports::VersionSelection,
 };
@@ -43,7 +43,7 @@ impl Credentials {
             .await?;
         let newest = newest.into_iter().next().ok_or(Failure::NotFound)?;
         let ca_permit = self.permit_ca_name(caller, &members).await?;
-        for _ in 0..ATTEMPTS_MAX {
+        for _ in 0..MAKINGS_MAX {
             let (name, credential_type) = (newest.name.clone(), newest.credential_type.clone());
             let mut draft = self
                 .draft_of_members(name, credential_type, members.clone(), ca_permit.as_ref())

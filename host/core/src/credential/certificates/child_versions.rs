@@ -14,7 +14,7 @@ use crate::{
         BULK_CERTIFICATES_MAX, CredentialName, Credentials, LookupName, StoredVersion,
         bulk_regenerate::too_many_signed,
         content::Content,
-        service::{ATTEMPTS_MAX, Draft, OpenVersion},
+        service::{Draft, MAKINGS_MAX, OpenVersion},
         stored_certificate::StoredCertificate,
     },
     permission::Operation,
@@ -49,7 +49,7 @@ impl Credentials {
             return self.append(permit, draft, condition).await;
         }
         let version = self.seal(permit, &draft)?;
-        for _ in 0..ATTEMPTS_MAX {
+        for _ in 0..MAKINGS_MAX {
             let mut additions = self
                 .child_versions(permit, certificate_id, RotationStep::Add(&draft))
                 .await?;

@@ -6,7 +6,7 @@ use super::child_versions::RotationStep;
 use crate::{
     Failure,
     authorization::Caller,
-    credential::{CredentialVersion, Credentials, service::ATTEMPTS_MAX},
+    credential::{CredentialVersion, Credentials, service::MAKINGS_MAX},
     permission::Operation,
     ports::VersionDeleted,
 };
@@ -23,20 +23,18 @@ impl Credentials {
         certificate_id: Uuid,
         version_id: Uuid,
     ) -> Result<CredentialVersion, Failure> {
+        let permit = self
+            .permit_certificate(caller, Operation::Delete, certificate_id)
+            .await?
+            .opening_what_it_deletes();
         let version = self
             .repository
             .version_by_id(version_id)
             .await?
             .filter(|version| version.credential_id == certificate_id)
-            .filter(|version| version.credential_type.is_certificate());
-        let name = version.as_ref().map(|version| &version.name);
-        let permit = self
-            .authorization
-            .permit_stored(caller, Operation::Delete, name)
-            .await?;
-        let version = version.ok_or(Failure::NotFound)?;
+            .ok_or(Failure::NotFound)?;
         let version = self.open(&permit, version)?.into_version(&permit);
-        for _ in 0..ATTEMPTS_MAX {
+        for _ in 0..MAKINGS_MAX {
             let additions = self
                 .child_versions(&permit, certificate_id, RotationStep::Delete(version_id))
                 .await?;

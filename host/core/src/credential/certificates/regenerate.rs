@@ -7,16 +7,17 @@ use uuid::Uuid;
 use crate::{
     Failure,
     authorization::Caller,
+    certificate::DURATION_DAYS_MAX,
     credential::{
         Credentials, Metadata, Parameters, TransitionalParent, Written,
         asked::{self, DURATION},
         current::CurrentVersions,
         generate::written_answer,
         make::named_issuer,
-        service::ATTEMPTS_MAX,
+        service::MAKINGS_MAX,
     },
     permission::Operation,
-    ports::{Generator, VersionSelection},
+    ports::{Generator, PluginFailure, VersionSelection, Violation},
 };
 
 /// A request to regenerate a certificate.
@@ -36,6 +37,37 @@ pub struct RegenerateCertificate {
     pub metadata: Option<Metadata>,
 }
 
+impl RegenerateCertificate {
+    /// Checks what the caller changes as far as it can be checked without a look at what is stored. Which lengths a key may
+    /// have depends on its type, which is, and is left to the plugin.
+    fn check_alone(&self) -> Result<(), Failure> {
+        for (member, value, max, rule) in [
+            (
+                KEY_LENGTH,
+                &self.key_length,
+                u64::from(u32::MAX),
+                "must be a number of bits",
+            ),
+            (
+                DURATION,
+                &self.duration,
+                u64::from(DURATION_DAYS_MAX),
+                "must be a number of days from 1 to 3650",
+            ),
+        ] {
+            let is_refused =
+                |value: &Value| whole(value).is_none_or(|number| !(1..=max).contains(&number));
+            if value.as_ref().is_some_and(is_refused) {
+                return Err(Failure::from(PluginFailure::ParametersRefused(Violation {
+                    member: Some(member.to_owned()),
+                    rule: rule.to_owned(),
+                })));
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Credentials {
     /// Regenerates a certificate: adds a version made from the parameters of the newest one that is not transitional.
     ///
@@ -47,7 +79,8 @@ impl Credentials {
         caller: &Caller,
         regenerate: RegenerateCertificate,
     ) -> Result<Written, Failure> {
-        for _ in 0..ATTEMPTS_MAX {
+        regenerate.check_alone()?;
+        for _ in 0..MAKINGS_MAX {
             let written = self
                 .try_to_regenerate_certificate(caller, &regenerate)
                 .await?;
@@ -143,6 +176,14 @@ async fn changed(
         parameters.insert(DURATION, duration);
     }
     Ok(parameters)
+}
+
+/// A whole number, which may also be sent as text.
+fn whole(value: &Value) -> Option<u64> {
+    match value {
+        Value::String(text) => text.parse().ok(),
+        value => value.as_u64(),
+    }
 }
 
 const KEY_LENGTH: &str = "key_length";

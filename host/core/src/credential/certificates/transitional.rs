@@ -6,7 +6,7 @@ use super::child_versions::RotationStep;
 use crate::{
     Failure,
     authorization::{Caller, Permit},
-    credential::{CredentialVersion, Credentials, StoredVersion, service::ATTEMPTS_MAX},
+    credential::{CredentialVersion, Credentials, StoredVersion, service::MAKINGS_MAX},
     permission::Operation,
     ports::{TransitionalMoved, TransitionalVersion, VersionSelection},
 };
@@ -41,7 +41,7 @@ impl Credentials {
         certificate_id: Uuid,
         to: TransitionalVersion,
     ) -> Result<Vec<StoredVersion>, Failure> {
-        for _ in 0..ATTEMPTS_MAX {
+        for _ in 0..MAKINGS_MAX {
             let additions = self
                 .child_versions(permit, certificate_id, RotationStep::Move(to))
                 .await?;

@@ -40,19 +40,27 @@ impl Credentials {
         certificate_id: Uuid,
         selection: VersionSelection,
     ) -> Result<(Permit<'a>, Vec<StoredVersion>), Failure> {
-        let versions = match self
-            .stored_certificate_versions(certificate_id, selection)
-            .await
-        {
-            Err(Failure::NotFound) => Vec::new(),
-            versions => versions?,
-        };
-        let name = versions.first().map(|version| &version.name);
         let permit = self
-            .authorization
-            .permit_stored(caller, operation, name)
+            .permit_certificate(caller, operation, certificate_id)
+            .await?;
+        let versions = self
+            .stored_certificate_versions(certificate_id, selection)
             .await?;
         Ok((permit, versions))
+    }
+
+    /// Lets a caller do one thing with the certificate of this id. Its name alone is read: how long it takes to read what
+    /// the caller may not would tell that it is there.
+    pub(super) async fn permit_certificate<'a>(
+        &self,
+        caller: &'a Caller,
+        operation: Operation,
+        certificate_id: Uuid,
+    ) -> Result<Permit<'a>, Failure> {
+        let name = self.repository.name_of_certificate(certificate_id).await?;
+        self.authorization
+            .permit_stored(caller, operation, name.as_ref())
+            .await
     }
 
     /// Versions of a certificate, still encrypted. There is at least one.

@@ -12,7 +12,7 @@ use keywright_core::{
     permission::{CREDENTIAL_GRANTS_MAX, Grant, PermissionPath},
 };
 
-use super::super::{GrantRequest, failed, refused, told};
+use super::super::{GrantRequest, failed, refused};
 use crate::{
     Api,
     request::{BodyRefused, RequestObject, read_json_body},
@@ -72,10 +72,6 @@ pub(crate) async fn handler(
     let body = read_json_body(request, &api.limits).await?;
     let request = RequestObject::parse(&body).and_then(AddRequest::take);
     let (path, grants) = request.map_err(|cause| refused(&cause))?.grants()?;
-    let details = grants
-        .iter()
-        .map(|grant| told(&grant.actor, grant.operations));
-    caller.trail().tell_details(details.collect());
     let granted = api.permissions.grant_on_credential(&caller, &path, &grants);
     granted.await.map_err(failed)?;
     Ok(StatusCode::CREATED)

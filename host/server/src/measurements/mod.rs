@@ -10,13 +10,16 @@
 mod handshakes;
 mod stored;
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use async_trait::async_trait;
-use keywright_api::Measurements;
+use keywright_api::{Measurements, audit::AuditTrail};
 use keywright_runtime::PluginLanes;
 use keywright_storage::{Database, PoolOccupancy};
-use metrics::{describe_gauge, gauge};
+use metrics::{counter, describe_counter, describe_gauge, gauge};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
 use crate::{config::ManagementConfig, started::StartRefused};
@@ -64,6 +67,7 @@ impl Recorder {
         lanes: PluginLanes,
         database: Database,
         stored: StoredCounts,
+        audit: Option<Arc<AuditTrail>>,
     ) -> MeasurementsPage {
         let handle = self.handle.clone();
         tokio::spawn(async move {
@@ -78,6 +82,7 @@ impl Recorder {
             lanes,
             database,
             stored,
+            audit,
         }
     }
 }
@@ -88,6 +93,7 @@ pub(crate) struct MeasurementsPage {
     lanes: PluginLanes,
     database: Database,
     stored: StoredCounts,
+    audit: Option<Arc<AuditTrail>>,
 }
 
 #[async_trait]
@@ -99,6 +105,9 @@ impl Measurements for MeasurementsPage {
         let database = self.database.occupancy();
         record_pool("reader", &database.readers);
         record_pool("writer", &database.writer);
+        if let Some(audit) = &self.audit {
+            counter!(AUDIT_EVENTS_LOST).absolute(audit.events_lost());
+        }
         self.stored.refresh(Instant::now()).await;
         self.handle.render()
     }
@@ -119,6 +128,10 @@ fn gauge_value(number: impl TryInto<u32>) -> f64 {
 }
 
 fn describe_metrics() {
+    describe_counter!(
+        AUDIT_EVENTS_LOST,
+        "Audit events that were lost, because more could not be written than are kept."
+    );
     describe_gauge!(BUILD_INFO, "Always 1; the label says which version runs.");
     describe_gauge!(
         CONNECTIONS,
@@ -136,6 +149,7 @@ fn describe_metrics() {
     stored::describe_metrics();
 }
 
+const AUDIT_EVENTS_LOST: &str = "keywright_audit_events_lost_total";
 const BUILD_INFO: &str = "keywright_build_info";
 const CONNECTIONS: &str = "keywright_database_connections";
 const CONNECTIONS_MAX: &str = "keywright_database_connections_max";

@@ -1,0 +1,109 @@
+//! What is kept in memory, in the forms in which it is read.
+
+use std::{collections::HashSet, sync::atomic::Ordering};
+
+use keywright_core::{
+    credential::{CredentialName, LookupName, StoredVersion},
+    ports::{NewVersion, RepositoryFailure, SignedName, VersionSelection},
+};
+use uuid::Uuid;
+
+use super::Memory;
+
+impl Memory {
+    /// How often anything but a name was read.
+    pub(crate) fn reads(&self) -> usize {
+        self.reads.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn newest_first(&self) -> Result<Vec<StoredVersion>, RepositoryFailure> {
+        self.reads.fetch_add(1, Ordering::SeqCst);
+        self.answering()
+    }
+
+    /// As [`Memory::newest_first`], for what reads names alone.
+    pub(super) fn answering(&self) -> Result<Vec<StoredVersion>, RepositoryFailure> {
+        if self.is_away.load(Ordering::SeqCst) {
+            return Err(RepositoryFailure::Unavailable("cause-of-the-outage".into()));
+        }
+        let versions = self.versions.lock().unwrap();
+        Ok(versions.iter().rev().cloned().collect())
+    }
+
+    pub(super) fn name_where(
+        &self,
+        is_it: impl Fn(&StoredVersion) -> bool,
+    ) -> Result<Option<CredentialName>, RepositoryFailure> {
+        let mut versions = self.answering()?;
+        versions.retain(is_it);
+        Ok(versions.pop().map(|stored| stored.name))
+    }
+}
+
+/// The newest of these versions of each credential, when one of the signers signed it.
+pub(super) fn signed_by(
+    newest_first: Vec<StoredVersion>,
+    signers: &[LookupName],
+    count_max: u32,
+) -> Vec<StoredVersion> {
+    let signers: HashSet<&str> = signers.iter().map(LookupName::folded).collect();
+    let mut seen = HashSet::new();
+    let is_signed = |stored: &StoredVersion| {
+        let signer = stored.signed_by.as_ref().map(CredentialName::lookup);
+        signer.is_some_and(|signer| signers.contains(signer.folded()))
+    };
+    newest_first
+        .into_iter()
+        .filter(|stored| seen.insert(stored.name.lookup().folded().to_owned()))
+        .filter(is_signed)
+        .take(count_max as usize)
+        .collect()
+}
+
+/// A version as it is read, once it is added.
+pub(super) fn stored(version: NewVersion, sequence: i64, credential_id: Uuid) -> StoredVersion {
+    StoredVersion {
+        id: version.id,
+        sequence,
+        credential_id,
+        name: version.name,
+        credential_type: version.credential_type,
+        created_at: version.created_at,
+        is_transitional: version.is_transitional,
+        is_generated: version.is_generated,
+        certificate: version.certificate,
+        signed_by: version.signed_by,
+        issuer: version.issuer,
+        provenance: version.provenance,
+        envelope: version.envelope,
+    }
+}
+
+/// What a selection leaves of versions, newest first.
+pub(super) fn selected(
+    mut versions: Vec<StoredVersion>,
+    selection: VersionSelection,
+) -> Vec<StoredVersion> {
+    match selection {
+        VersionSelection::All => {}
+        VersionSelection::Current => {
+            let (transitional, mut in_use): (Vec<_>, Vec<_>) = versions
+                .into_iter()
+                .partition(|version| version.is_transitional);
+            in_use.truncate(1);
+            versions = [in_use, transitional].concat();
+        }
+        VersionSelection::Newest(count) => versions.truncate(count as usize),
+    }
+    versions
+}
+
+/// What of a version it takes to ask for permission.
+pub(super) fn signed_name(version: StoredVersion) -> SignedName {
+    SignedName {
+        name: version.name,
+        is_authority: version
+            .certificate
+            .is_some_and(|facts| facts.is_certificate_authority),
+    }
+}
