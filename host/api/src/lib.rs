@@ -1,7 +1,8 @@
 //! The HTTP edge: it parses a request, calls one use case of `keywright-core`, and renders what came of it.
 //!
-//! [`router`] makes the whole service out of an [`Api`], [`management_router`] the one for those who watch it. Each verb is one file, `routes/<noun>/<verb>.rs`, and each reads
-//! in one order: the request, the response, the handler. Where to find the rest:
+//! [`router`] makes the whole service out of an [`Api`], [`management_router`] the one for those who watch it. Each verb is
+//! one file, `routes/<noun>/<verb>.rs`, and each reads in one order: the request, the response, the handler. Where to find
+//! the rest:
 //!
 //! - `request/` reads bodies and queries, so that an unknown field, a missing one and one of the wrong kind each get the
 //!   status that clients know;
@@ -12,8 +13,9 @@
 //!   `admission/` says which requests are taken at all;
 //! - `telemetry.rs` gives each request its id, its span and its line in the access log, `measure.rs` its measurements.
 //!
-//! To add a verb: write its file, put it into the list of routes in `router.rs` with what its caller needs, and, when a
-//! failure has another status there than elsewhere, add a case to `response::Endpoint`. A test asks for a request to each.
+//! To add a verb: write its file, put it into the list of routes in `router.rs` with what its caller needs and into the table
+//! in `audit/action.rs` with what the audit trail calls it, and, when a failure has another status there than elsewhere, add
+//! a case to `response::Endpoint`. Tests ask for a request to each route, and for its action.
 
 mod admission;
 mod api;

@@ -166,14 +166,7 @@ impl Service {
     }
 
     pub(crate) fn with(resolver: Option<()>, limits: Limits) -> Self {
-        let clock = Arc::new(StandingClock(AtomicI64::new(NOW_SECONDS)));
-        let key = StaticKey {
-            public_key_pem: &trusted_key().public_pem,
-            issuer: ISSUER,
-        };
-        let verifier =
-            TokenVerifier::with_static_key(&key, TokenRules::default(), Arc::clone(&clock) as _)
-                .unwrap();
+        let (clock, verifier) = clock_and_verifier();
         Self::build(
             resolver,
             limits,
@@ -195,14 +188,7 @@ impl Service {
         settings: AuditSettings,
         sink: KeptSink,
     ) -> (Self, Arc<AuditTrail>) {
-        let clock = Arc::new(StandingClock(AtomicI64::new(NOW_SECONDS)));
-        let key = StaticKey {
-            public_key_pem: &trusted_key().public_pem,
-            issuer: ISSUER,
-        };
-        let verifier =
-            TokenVerifier::with_static_key(&key, TokenRules::default(), Arc::clone(&clock) as _)
-                .unwrap();
+        let (clock, verifier) = clock_and_verifier();
         let trail = AuditTrail::start(settings, Box::new(sink), Arc::clone(&clock) as _).unwrap();
         let trail = Arc::new(trail);
         let service = Self::build(
@@ -218,14 +204,7 @@ impl Service {
 
     /// A service with settings for all certificates.
     pub(crate) fn with_certificate_settings(settings: CertificateSettings) -> Self {
-        let clock = Arc::new(StandingClock(AtomicI64::new(NOW_SECONDS)));
-        let key = StaticKey {
-            public_key_pem: &trusted_key().public_pem,
-            issuer: ISSUER,
-        };
-        let verifier =
-            TokenVerifier::with_static_key(&key, TokenRules::default(), Arc::clone(&clock) as _)
-                .unwrap();
+        let (clock, verifier) = clock_and_verifier();
         Self::build(None, LIMITS, verifier, clock, settings, None)
     }
 
@@ -355,6 +334,18 @@ impl Service {
             text: String::from_utf8(bytes.to_vec()).unwrap(),
         }
     }
+}
+
+/// A clock that stands where every service begins, and what checks tokens by it and the trusted key.
+fn clock_and_verifier() -> (Arc<StandingClock>, TokenVerifier) {
+    let clock = Arc::new(StandingClock(AtomicI64::new(NOW_SECONDS)));
+    let key = StaticKey {
+        public_key_pem: &trusted_key().public_pem,
+        issuer: ISSUER,
+    };
+    let verifier =
+        TokenVerifier::with_static_key(&key, TokenRules::default(), Arc::clone(&clock) as _);
+    (clock, verifier.unwrap())
 }
 
 fn development_identity(clock: Arc<dyn Clock>) -> DevelopmentIdentity {
