@@ -4,21 +4,17 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Parser, Subcommand};
 
-use crate::{
-    config::Config, development, listener, management::ManagementListener, started::StartRefused,
-    telemetry, wiring,
-};
-
 /// Stores and makes the credentials that other systems run on.
 #[derive(Debug, Parser)]
 #[command(name = "keywright", version, arg_required_else_help = true)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    command: Command,
+    pub(crate) command: Command,
 }
 
+/// What the program can be told to do.
 #[derive(Debug, Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// Run the server.
     Serve {
         /// The configuration, TOML. Settings can be overridden by `KEYWRIGHT_SECTION__NAME` in the environment.
@@ -37,43 +33,4 @@ enum Command {
         #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8844")]
         listen: SocketAddr,
     },
-}
-
-/// Does what the arguments say.
-pub(crate) fn execute(arguments: Arguments) -> Result<(), StartRefused> {
-    match arguments.command {
-        Command::Serve { config } => serve(&Config::load(&config)?),
-        Command::Develop {
-            directory,
-            plugins,
-            listen,
-        } => {
-            let config_file = development::prepare(&directory, &plugins, listen)?;
-            serve(&Config::load(&config_file)?)
-        }
-    }
-}
-
-fn serve(config: &Config) -> Result<(), StartRefused> {
-    telemetry::start(&config.log)?;
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .thread_name("keywright-request")
-        .build()
-        .map_err(|cause| StartRefused::while_doing("starting the request threads", cause))?
-        .block_on(async {
-            let mut served = wiring::assemble(config).await?;
-            let management = match served.management.take() {
-                Some(router) => ManagementListener::bind(&config.management, router).await?,
-                None => None,
-            };
-            let serving = listener::serve(served, config);
-            match management {
-                Some(management) => tokio::select! {
-                    outcome = serving => outcome,
-                    never = management.serve() => match never {},
-                },
-                None => serving.await,
-            }
-        })
 }

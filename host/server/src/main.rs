@@ -1,11 +1,12 @@
 //! `keywright`: the server, and the commands around it.
 //!
 //! Read [`wiring`] first: it is where the crates of the host meet. Everything else here is the edge of the process:
-//! [`config`], [`tls`], [`listener`], [`management`], [`telemetry`], [`measurements`], and [`development`], which makes a
+//! [`commands`], [`config`], [`tls`], [`listener`], [`management`], [`telemetry`], [`measurements`], and [`development`], which makes a
 //! configuration for a newcomer.
 
 mod audit;
 mod cli;
+mod commands;
 mod config;
 mod development;
 mod file_descriptors;
@@ -25,8 +26,8 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     let arguments = cli::Arguments::parse();
-    match cli::execute(arguments) {
-        Ok(()) => ExitCode::SUCCESS,
+    match commands::execute(arguments) {
+        Ok(status) => status,
         Err(refused) => {
             eprintln!("keywright: {}", refused.with_causes());
             ExitCode::FAILURE

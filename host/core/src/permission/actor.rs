@@ -42,16 +42,19 @@ impl Actor {
         Self(format!("{APPLICATION}{application_id}"))
     }
 
-    /// An actor as a permission names it. Any text will do: it need not be one that can log in.
+    /// An actor as a permission names it. Any text will do that every database can hold: it need not be one that can log in.
     ///
     /// # Errors
-    /// When it is empty or longer than [`ACTOR_CHARACTERS_MAX`].
+    /// When it is empty, longer than [`ACTOR_CHARACTERS_MAX`], or holds U+0000.
     pub fn parse(text: &str) -> Result<Self, ActorMalformed> {
         if text.is_empty() {
             return Err(ActorMalformed::Missing);
         }
         if text.chars().count() > ACTOR_CHARACTERS_MAX {
             return Err(ActorMalformed::TooLong);
+        }
+        if text.contains('\0') {
+            return Err(ActorMalformed::Character);
         }
         Ok(Self(text.to_owned()))
     }
@@ -100,6 +103,9 @@ impl fmt::Display for Actor {
 /// Which rule of an actor a text breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ActorMalformed {
+    /// It holds U+0000, which the texts of PostgreSQL can't.
+    #[error("an actor must not hold the character U+0000")]
+    Character,
     /// There is none.
     #[error("an actor is required")]
     Missing,
@@ -120,6 +126,15 @@ mod tests {
             Actor::application(Uuid::nil()).as_str(),
             "mtls-app:00000000-0000-0000-0000-000000000000"
         );
+    }
+
+    #[test]
+    fn an_actor_is_any_text_but_without_the_null_character() {
+        for text in ["a", "uaa-client:app", "\u{1}", "ä b"] {
+            assert_eq!(Actor::parse(text).unwrap().as_str(), text);
+        }
+        assert_eq!(Actor::parse("a\0b"), Err(ActorMalformed::Character));
+        assert_eq!(Actor::client("\0"), Err(ActorMalformed::Character));
     }
 
     #[test]

@@ -1,0 +1,39 @@
+//! What the program does when it is called: one file a command.
+
+mod serve;
+
+use std::{future::Future, process::ExitCode};
+
+use crate::{
+    cli::{Arguments, Command},
+    config::Config,
+    development,
+    started::StartRefused,
+};
+
+/// Does what the arguments say.
+pub(crate) fn execute(arguments: Arguments) -> Result<ExitCode, StartRefused> {
+    match arguments.command {
+        Command::Serve { config } => serve::serve(&Config::load(&config)?),
+        Command::Develop {
+            directory,
+            plugins,
+            listen,
+        } => {
+            let config_file = development::prepare(&directory, &plugins, listen)?;
+            serve::serve(&Config::load(&config_file)?)
+        }
+    }
+}
+
+/// Runs a command's work on the threads of requests.
+fn on_threads(
+    work: impl Future<Output = Result<ExitCode, StartRefused>>,
+) -> Result<ExitCode, StartRefused> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_name("keywright-request")
+        .build()
+        .map_err(|cause| StartRefused::while_doing("starting the request threads", cause))?
+        .block_on(work)
+}
