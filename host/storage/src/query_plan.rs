@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use crate::{
     Database, DatabaseOptions, PostgresOptions, SqliteOptions, connections::Engine,
-    credential::statements as credential, encryption_key, permission::statements as permission,
-    row::column, statement::statement,
+    credential::statements as credential, encryption_key, lease,
+    permission::statements as permission, row::column, statement::statement,
 };
 
 /// Statements that read with an index, however much is stored.
@@ -57,6 +57,9 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
         encryption_key::statements::INSERT_KEY,
         encryption_key::statements::KEYS_IN_USE,
         encryption_key::statements::VERSIONS_BY_KEY,
+        lease::statements::ACQUIRE,
+        lease::statements::RENEW,
+        lease::statements::RELEASE,
         permission::OF_ACTOR,
         &of_actor_on,
         permission::BY_ID,
