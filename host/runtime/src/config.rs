@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, num::NonZeroUsize, path::PathBuf, time::Duration};
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -20,7 +21,7 @@ pub struct RuntimeConfig {
 }
 
 /// What holds for all plugins together.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SandboxConfig {
     /// Where compiled components are kept. Made with mode 0700 when it is absent; it must belong to the server's user, and
@@ -70,7 +71,7 @@ fn default_retry_after_seconds() -> u64 {
 }
 
 /// One plugin.
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PluginConfig {
     /// The component file.
@@ -102,7 +103,7 @@ impl fmt::Debug for PluginConfig {
 }
 
 /// Something of the host's that a plugin may use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grant {
     /// The host's random generator: `wasi:random/random`.
@@ -121,7 +122,7 @@ impl fmt::Display for Grant {
 }
 
 /// The limits of each call of a plugin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// The size to which each linear memory may grow, in bytes: 64 KiB to 4 GiB.

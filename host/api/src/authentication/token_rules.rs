@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// What a token must say, beyond being signed by the trusted issuer and being valid now.
 #[derive(Clone, Debug)]
@@ -15,7 +16,7 @@ pub struct TokenRules {
 }
 
 /// In which claims a token says what is read of it. The defaults are UAA's.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClaimSettings {
     /// The claim with the scopes.
@@ -33,7 +34,7 @@ pub struct ClaimSettings {
 }
 
 /// How scopes are written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ScopeForm {
     /// As an array of texts, as UAA has it.
@@ -44,7 +45,7 @@ pub enum ScopeForm {
 }
 
 /// What tells the tokens of clients, which act for themselves, from those of users.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GrantTypeSettings {
     /// The claim that tells.
@@ -58,7 +59,7 @@ pub struct GrantTypeSettings {
 }
 
 /// Whose a token is that does not say it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WhenAbsent {
     /// Nobody's: it is refused.

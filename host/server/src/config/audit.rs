@@ -2,10 +2,11 @@
 
 use std::{net::IpAddr, path::PathBuf};
 
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// The audit trail.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct AuditConfig {
     /// Where it goes.
@@ -25,7 +26,7 @@ pub(crate) struct AuditConfig {
 }
 
 /// Where the audit trail goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum AuditSinkKind {
     /// To a file.
@@ -39,7 +40,7 @@ pub(crate) enum AuditSinkKind {
 }
 
 /// The form of the audit trail's lines.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum AuditLineFormat {
     /// The Common Event Format.
@@ -50,7 +51,7 @@ pub(crate) enum AuditLineFormat {
 }
 
 /// What becomes of requests whose events can't be written.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum AuditFailurePolicy {
     /// They go on.

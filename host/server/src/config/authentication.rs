@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use keywright_api::authentication::{ClaimSettings, KeyPace, TokenRules, TokenRulesRefused};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::number::Number;
 
 /// Which tokens are accepted. Without `url` and `static_key`, none are.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct AuthenticationConfig {
     /// The identity provider's address, as clients reach it: `/info` shows it.
@@ -33,7 +34,7 @@ pub(crate) struct AuthenticationConfig {
 }
 
 /// A key that verifies all tokens.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StaticKeyConfig {
     /// The public key, RSA or P-256, PEM.

@@ -4,12 +4,13 @@ use keywright_core::permission::{
     Actor, ActorMalformed, Grant, Operation, OperationUnknown, Operations, PathMalformed,
     PermissionPath,
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::started::StartRefused;
 
 /// Who may do what from the start.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct AuthorizationConfig {
     /// Whether permissions are enforced. Where they are not, everybody who is authenticated may do everything.
@@ -19,7 +20,7 @@ pub(crate) struct AuthorizationConfig {
 }
 
 /// Operations that several actors may perform on one path.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct GrantedConfig {
     /// A full name, or a path that ends in `/*`.

@@ -1,12 +1,13 @@
 //! What holds for all certificates that the server makes.
 
 use keywright_core::certificate::{CertificateSettings, DURATION_DAYS_MAX};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::started::StartRefused;
 
 /// What holds for all certificates that the server makes.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct CertificatesConfig {
     /// The shortest duration of an authority's certificate, in days, 0 to 3650; a shorter one is raised to it.

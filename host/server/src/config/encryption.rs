@@ -3,13 +3,14 @@
 use std::{fs, path::PathBuf};
 
 use keywright_core::Secret;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use zeroize::Zeroizing;
 
 use crate::started::StartRefused;
 
 /// The keys that encrypt what is stored.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EncryptionConfig {
     /// The keys; exactly one is active.
@@ -17,7 +18,7 @@ pub(crate) struct EncryptionConfig {
 }
 
 /// One key.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeyConfig {
     /// What the secret is.
@@ -32,7 +33,7 @@ pub(crate) struct KeyConfig {
 }
 
 /// What a key's secret is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum KeyProvider {
     /// A password, from which the key is derived with a salt that is stored.

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
 /// The identity provider for development: it knows its clients and users from here.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DevelopmentConfig {
     /// The RSA key that signs tokens, PEM (PKCS#8).
@@ -22,7 +23,7 @@ pub(crate) struct DevelopmentConfig {
 }
 
 /// A client of the development identity provider.
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DevelopmentClient {
     /// Its id.
@@ -32,7 +33,7 @@ pub(crate) struct DevelopmentClient {
 }
 
 /// A user of the development identity provider.
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DevelopmentUser {
     /// The id that stands in tokens.

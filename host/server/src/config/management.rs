@@ -4,12 +4,13 @@ use std::net::SocketAddr;
 
 use keywright_api::ServerMode;
 use keywright_core::permission::{ACTOR_KINDS, Actor};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::started::StartRefused;
 
 /// The management of the server, and the management address, for those who watch it.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ManagementConfig {
     /// Who may use `/management` from other machines, as permissions name them: `uaa-client:…`, `uaa-user:…`,

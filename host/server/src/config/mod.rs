@@ -24,7 +24,8 @@ use figment::{
     providers::{Env, Format, Toml},
 };
 use keywright_runtime::{PluginConfig, SandboxConfig};
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 pub(crate) use audit::{AuditConfig, AuditFailurePolicy, AuditLineFormat, AuditSinkKind};
 pub(crate) use authentication::{AuthenticationConfig, StaticKeyConfig};
@@ -39,7 +40,7 @@ pub(crate) use storage::StorageConfig;
 use crate::started::StartRefused;
 
 /// Everything that can be configured.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
     /// The listener and its limits.
@@ -81,7 +82,7 @@ pub(crate) struct Config {
 }
 
 /// The server's certificate, and its clients'.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TlsConfig {
     /// The certificate chain, PEM, the server's own certificate first.
@@ -102,7 +103,7 @@ impl TlsConfig {
 }
 
 /// What `/info` and `/version` say.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct InfoConfig {
     /// The name of the service.
@@ -121,7 +122,7 @@ impl Default for InfoConfig {
 }
 
 /// Logs, which go to standard error.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct LogConfig {
     /// What is logged, in `tracing`'s notation: a level, or `target=level` pairs.
@@ -140,7 +141,7 @@ impl Default for LogConfig {
 }
 
 /// The form of log lines.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LogFormat {
     /// For people on a terminal, JSON otherwise.

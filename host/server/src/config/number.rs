@@ -1,12 +1,13 @@
 //! Numbers with bounds.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
-use serde::Deserialize;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
 
 /// A number from `MIN` to `MAX`, both included, and `DEFAULT` where nothing is said. Another one is refused while the
 /// configuration is read, which names the setting.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(try_from = "u64")]
 pub(crate) struct Number<const MIN: u64, const MAX: u64, const DEFAULT: u64>(u64);
 
@@ -40,6 +41,21 @@ impl<const MIN: u64, const MAX: u64, const DEFAULT: u64> Default for Number<MIN,
     fn default() -> Self {
         const { assert!(MIN <= DEFAULT && DEFAULT <= MAX) };
         Self(DEFAULT)
+    }
+}
+
+/// A whole number within the bounds; what it is when nothing is said stands with each setting.
+impl<const MIN: u64, const MAX: u64, const DEFAULT: u64> JsonSchema for Number<MIN, MAX, DEFAULT> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("Number from {MIN} to {MAX}").into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "integer", "minimum": MIN, "maximum": MAX})
     }
 }
 

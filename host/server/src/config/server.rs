@@ -3,13 +3,14 @@
 use std::{net::SocketAddr, num::NonZeroU32};
 
 use keywright_api::{Limits, RequestLimits};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{TlsConfig, number::Number};
 use crate::started::StartRefused;
 
 /// The listener and its limits.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ServerSection {
     /// The address and port to listen on.

@@ -3,13 +3,14 @@
 use std::{path::PathBuf, time::Duration};
 
 use keywright_storage::{DatabaseOptions, PostgresOptions, SqliteOptions};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::encryption::SecretSource;
 use crate::started::StartRefused;
 
 /// Where credentials are kept: in a file of SQLite, or on a server of PostgreSQL.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StorageConfig {
     /// The SQLite file. It is made when it is absent. Either this or `url`.
