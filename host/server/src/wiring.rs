@@ -294,7 +294,7 @@ fn development_clients(
 }
 
 /// The time of the system.
-struct SystemClock;
+pub(crate) struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> DateTime<Utc> {
@@ -303,7 +303,7 @@ impl Clock for SystemClock {
 }
 
 /// Random identifiers.
-struct RandomIdentifiers;
+pub(crate) struct RandomIdentifiers;
 
 impl Identifiers for RandomIdentifiers {
     fn fresh(&self) -> Uuid {
