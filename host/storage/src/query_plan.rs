@@ -7,7 +7,8 @@ use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use crate::{
-    Database, DatabaseOptions, PostgresOptions, SqliteOptions, connections::Engine,
+    Database, DatabaseOptions, PostgresOptions, SqliteOptions, check::statements as check,
+    connections::Engine,
     credential::statements as credential, encryption_key, permission::statements as permission,
     row::column, statement::statement,
 };
@@ -57,6 +58,9 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
         encryption_key::statements::INSERT_KEY,
         encryption_key::statements::KEYS_IN_USE,
         encryption_key::statements::VERSIONS_BY_KEY,
+        check::VERSIONS,
+        check::VERSION_BY_ID,
+        check::PERMISSIONS,
         permission::OF_ACTOR,
         &of_actor_on,
         permission::BY_ID,
@@ -77,11 +81,17 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
 fn statements_of(engine: Engine) -> &'static [&'static str] {
     match engine {
         Engine::Postgres => &[
+            check::POSTGRES_CREDENTIALS,
+            check::POSTGRES_INDEXED_NAMES,
+            check::POSTGRES_ENDS,
             credential::POSTGRES_FIND_CONTAINING,
             credential::POSTGRES_FIND_EXPIRING_CONTAINING,
             credential::POSTGRES_EFFECTIVE_EXPIRIES_CONTAINING,
         ],
         Engine::Sqlite => &[
+            check::SQLITE_CREDENTIALS,
+            check::SQLITE_INDEXED_NAMES,
+            check::SQLITE_ENDS,
             credential::SQLITE_FIND_CONTAINING,
             credential::SQLITE_FIND_EXPIRING_CONTAINING,
             credential::SQLITE_FIND_CONTAINING_SHORT,
