@@ -8,9 +8,8 @@ use uuid::Uuid;
 
 use crate::{
     Database, DatabaseOptions, PostgresOptions, SqliteOptions, check::statements as check,
-    connections::Engine,
-    credential::statements as credential, encryption_key, permission::statements as permission,
-    row::column, statement::statement,
+    connections::Engine, credential::statements as credential, encryption_key, lease,
+    permission::statements as permission, row::column, statement::statement,
 };
 
 /// Statements that read with an index, however much is stored.
@@ -61,6 +60,9 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
         check::VERSIONS,
         check::VERSION_BY_ID,
         check::PERMISSIONS,
+        lease::statements::ACQUIRE,
+        lease::statements::RENEW,
+        lease::statements::RELEASE,
         permission::OF_ACTOR,
         &of_actor_on,
         permission::BY_ID,

@@ -198,7 +198,13 @@ pub(super) async fn fill(server: &Server) {
     let root = given::newest(server, "/root").await;
     given::set(server, "/set/root", "certificate", root["value"].clone()).await;
     let alone = given::newest(server, "/alone").await;
-    given::set(server, "/set/self-signed", "certificate", alone["value"].clone()).await;
+    given::set(
+        server,
+        "/set/self-signed",
+        "certificate",
+        alone["value"].clone(),
+    )
+    .await;
     // An authority that is gone since.
     given::generate_certificate(server, "/gone", json!({"is_ca": true})).await;
     given::generate_certificate(server, "/orphan", json!({"ca": "/gone"})).await;

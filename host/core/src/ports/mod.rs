@@ -3,6 +3,7 @@
 mod certificates;
 mod check;
 mod encryption;
+mod leases;
 mod permissions;
 mod plugins;
 mod storage;
@@ -20,6 +21,7 @@ pub use check::{
 pub use encryption::{
     EncryptionKeyRepository, Envelope, KeyStanding, SealFailure, SealedPlace, Sealer,
 };
+pub use leases::{Lease, Leases};
 pub use permissions::PermissionRepository;
 pub use plugins::{
     Generator, Generators, PluginFailure, PluginFault, Recovered, Reference, Resolver, Violation,

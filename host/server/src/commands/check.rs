@@ -7,7 +7,7 @@ use std::{
 };
 
 use keywright_core::{
-    check::{Check, CheckObserver, CheckProgress, CheckSummary, Finding, Subject},
+    check::{Check, CheckObserver, CheckPart, CheckProgress, CheckSummary, Finding, Subject},
     ports::{Clock, Identifiers},
 };
 use keywright_crypto::X509Certificates;
@@ -18,6 +18,7 @@ use crate::{
     commands,
     config::Config,
     keys,
+    progress::Progress,
     started::StartRefused,
     telemetry,
     wiring::{RandomIdentifiers, SystemClock},
@@ -43,6 +44,7 @@ pub(crate) fn check(config: &Config, as_json: bool) -> Result<ExitCode, StartRef
         let mut report = Report {
             as_json,
             written: Ok(()),
+            progress: None,
         };
         let summary = check.run(&mut report).await;
         let summary =
@@ -75,10 +77,13 @@ struct Report {
     as_json: bool,
     /// What came of writing so far.
     written: io::Result<()>,
+    /// How far the part is that is being looked at.
+    progress: Option<(CheckPart, Progress)>,
 }
 
 impl Report {
     fn summarise(&mut self, summary: &CheckSummary) {
+        self.finish_part();
         let line = if self.as_json {
             json!({
                 "credentials": summary.credentials,
@@ -97,8 +102,19 @@ impl Report {
     }
 
     fn write(&mut self, line: &str) {
-        if self.written.is_ok() {
-            self.written = writeln!(io::stdout(), "{line}");
+        if self.written.is_err() {
+            return;
+        }
+        let write = || writeln!(io::stdout(), "{line}");
+        self.written = match &self.progress {
+            Some((_, progress)) => progress.above(write),
+            None => write(),
+        };
+    }
+
+    fn finish_part(&mut self) {
+        if let Some((_, progress)) = self.progress.take() {
+            progress.finish();
         }
     }
 }
@@ -113,7 +129,28 @@ impl CheckObserver for Report {
         self.write(&line);
     }
 
-    fn progressed(&mut self, _: CheckProgress) {}
+    fn progressed(&mut self, progress: CheckProgress) {
+        match &mut self.progress {
+            Some((part, bar)) if *part == progress.part => bar.set_done(progress.position),
+            _ => {
+                self.finish_part();
+                let mut bar = Progress::begin(part_name(progress.part), progress.end, false);
+                bar.set_done(progress.position);
+                self.progress = Some((progress.part, bar));
+            }
+        }
+    }
+}
+
+/// How far a part is, is told by the sequences of its rows, so there may be fewer rows than that.
+fn part_name(part: CheckPart) -> &'static str {
+    match part {
+        CheckPart::Database => "database",
+        CheckPart::Credentials => "credentials",
+        CheckPart::Versions => "versions",
+        CheckPart::NameIndex => "index of names",
+        CheckPart::Permissions => "permissions",
+    }
 }
 
 /// What names come from a database that may be damaged, so no character of theirs reaches a terminal that is not seen.
