@@ -15,6 +15,18 @@ use crate::{
     started::StartRefused,
 };
 
+/// Recognises the configured keys, and writes nothing: for what only reads.
+pub(crate) async fn unlock_to_read(
+    config: &EncryptionConfig,
+    database: &Database,
+    identifiers: &dyn Identifiers,
+    now: DateTime<Utc>,
+) -> Result<KeyRing, StartRefused> {
+    let in_use = database.encryption_keys().in_use().await.map_err(reading)?;
+    let unlocked = recognise(config, database, &in_use, identifiers, now).await?;
+    Ok(unlocked.ring)
+}
+
 /// Recognises the configured keys, and stores the record of an active one that is new.
 pub(crate) async fn unlock(
     config: &EncryptionConfig,

@@ -73,6 +73,14 @@ impl Progress {
         }
     }
 
+    /// Writes something else, above the bar where there is one.
+    pub(crate) fn above<T>(&self, write: impl FnOnce() -> T) -> T {
+        match &self.form {
+            Form::Bar(bar) => bar.suspend(write),
+            Form::Lines(_) | Form::Silent => write(),
+        }
+    }
+
     /// Nothing more is to be told: the last state stays.
     pub(crate) fn finish(self) {
         match self.form {

@@ -7,8 +7,8 @@ use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use crate::{
-    Database, DatabaseOptions, PostgresOptions, SqliteOptions, connections::Engine,
-    credential::statements as credential, encryption_key, key_rotation, lease,
+    Database, DatabaseOptions, PostgresOptions, SqliteOptions, check::statements as check,
+    connections::Engine, credential::statements as credential, encryption_key, key_rotation, lease,
     permission::statements as permission, row::column, statement::statement,
 };
 
@@ -63,6 +63,9 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
         key_rotation::statements::LAST_ACTIVATED,
         key_rotation::statements::VERSIONS_UNDER_KEY,
         &replace_envelopes,
+        check::VERSIONS,
+        check::VERSION_BY_ID,
+        check::PERMISSIONS,
         lease::statements::ACQUIRE,
         lease::statements::RENEW,
         lease::statements::RELEASE,
@@ -86,11 +89,17 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
 fn statements_of(engine: Engine) -> &'static [&'static str] {
     match engine {
         Engine::Postgres => &[
+            check::POSTGRES_CREDENTIALS,
+            check::POSTGRES_INDEXED_NAMES,
+            check::POSTGRES_ENDS,
             credential::POSTGRES_FIND_CONTAINING,
             credential::POSTGRES_FIND_EXPIRING_CONTAINING,
             credential::POSTGRES_EFFECTIVE_EXPIRIES_CONTAINING,
         ],
         Engine::Sqlite => &[
+            check::SQLITE_CREDENTIALS,
+            check::SQLITE_INDEXED_NAMES,
+            check::SQLITE_ENDS,
             credential::SQLITE_FIND_CONTAINING,
             credential::SQLITE_FIND_EXPIRING_CONTAINING,
             credential::SQLITE_FIND_CONTAINING_SHORT,

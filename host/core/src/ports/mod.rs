@@ -1,6 +1,7 @@
 //! What the domain needs from outside, one trait for each need.
 
 mod certificates;
+mod check;
 mod encryption;
 mod key_rotation;
 mod leases;
@@ -13,6 +14,10 @@ use uuid::Uuid;
 
 pub use certificates::{
     CertificateIssuer, CertificateMembers, CertificateRefused, Certificates, SigningRefused,
+};
+pub use check::{
+    CheckEnds, CheckRepository, CheckedCredential, CheckedIndexEntry, CheckedPermission,
+    CheckedRow, CheckedVersion, PointedVersion, Stretch,
 };
 pub use encryption::{
     EncryptionKeyRepository, Envelope, KeyStanding, SealFailure, SealedPlace, Sealer,

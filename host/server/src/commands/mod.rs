@@ -1,5 +1,6 @@
 //! What the program does when it is called: one file a command.
 
+mod check;
 mod keys;
 mod serve;
 
@@ -15,6 +16,7 @@ use crate::{
 /// Does what the arguments say.
 pub(crate) fn execute(arguments: Arguments) -> Result<ExitCode, StartRefused> {
     match arguments.command {
+        Command::Check { config, json } => check::check(&Config::load(&config)?, json),
         Command::Keys { command } => keys::keys(&command),
         Command::Serve { config } => serve::serve(&Config::load(&config)?),
         Command::Develop {

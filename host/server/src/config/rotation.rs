@@ -1,12 +1,13 @@
 //! The rotation of encryption keys.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::number::Number;
 
 /// The rotation of encryption keys: in the background, what is encrypted with other configured keys is encrypted with the
 /// active one.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RotationConfig {
     /// Whether this server does it. `keywright keys rotate` does it in any case.
