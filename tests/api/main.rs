@@ -23,5 +23,6 @@ mod names;
 mod operations;
 mod permissions;
 mod regenerate;
+mod rotation;
 mod set;
 mod storage;

@@ -60,11 +60,6 @@ impl Progress {
         }
     }
 
-    /// So many more are done.
-    pub(crate) fn advance(&mut self, more: u64) {
-        self.set_done(self.done.saturating_add(more));
-    }
-
     /// There are so many in all, as is known by now.
     pub(crate) fn set_total(&mut self, total: u64) {
         self.total = total;

@@ -196,10 +196,14 @@ impl Reporter for CommandReporter {
 
     fn failed(&mut self, version_id: Uuid) {
         self.failed_count = self.failed_count.saturating_add(1);
-        if !self.is_quiet {
+        let tell = || {
             eprintln!(
                 "the version {version_id} does not decrypt: it was changed, or does not belong where it stands"
             );
+        };
+        match &self.progress {
+            Some(progress) => progress.above(tell),
+            None => tell(),
         }
     }
 
