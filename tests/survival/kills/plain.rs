@@ -27,7 +27,7 @@ fn set(owned: &Owned<'_>, choices: &mut ChaCha12Rng, name: &str, credential_type
     let text = text(choices);
     let value = match credential_type {
         "json" => json!({"text": text, "list": [1, null, {"nested": ["ä", true]}]}),
-        "user" => json!({"username": format!("user of {name}"), "password": text}),
+        "user" => json!({"username": format!("user of {name}"), "password": short(&text)}),
         "rsa" | "ssh" => json!({"private_key": text}),
         _ => Value::String(text),
     };
@@ -72,6 +72,11 @@ fn text(choices: &mut ChaCha12Rng) -> String {
         choices.random_range(0..100)
     };
     format!("{number}{}", "x".repeat(length))
+}
+
+/// The beginning of a text, where the value's members may not be long.
+fn short(text: &str) -> &str {
+    &text[..text.len().min(50)]
 }
 
 /// What a worker has of these, with their types. What is generated is never set, so it can always be regenerated.

@@ -35,7 +35,7 @@ async fn survive(engine: Engine) {
     let begun = Instant::now();
     for round in 1..=count {
         let is_crash = engine == Engine::Postgres && round.is_multiple_of(CRASH_INTERVAL);
-        run.round(is_crash).await;
+        run.round(round, is_crash).await;
         if round.is_multiple_of(CHECK_INTERVAL) || round == count {
             run.store.check();
         }
@@ -72,7 +72,7 @@ impl Run {
 
     /// Looks whether everything is as the last round left it, has all workers write, and kills the server, or the database
     /// before it.
-    async fn round(&mut self, is_crash: bool) {
+    async fn round(&mut self, round: usize, is_crash: bool) {
         let server = self.store.start().await;
         let caller = server.as_client("developer").await;
         self.verify(&caller).await;
@@ -101,7 +101,9 @@ impl Run {
         fate.is_killed.store(true, Ordering::SeqCst);
         self.store.kill(server).await;
         for worker in at_work {
-            self.workers.push(worker.await.unwrap());
+            let worker = worker.await;
+            self.workers
+                .push(worker.unwrap_or_else(|cause| panic!("round {round}: {cause}")));
         }
         self.verify_trail();
     }

@@ -73,9 +73,9 @@ impl Worker {
             records: &self.records,
         };
         let step = match self.choices.random_range(0..10) {
-            0 => {
+            0 if !self.records.is_empty() => {
                 let known = self.records.keys().choose(&mut self.choices);
-                Step::Read(known?.clone())
+                Step::Read(known.unwrap().clone())
             }
             1 => return self.write_shared(caller).await,
             2 => permissions::next(&owned, &mut self.choices),
