@@ -6,6 +6,7 @@ mod authorization;
 mod bulk_regenerate;
 mod certificate_settings;
 mod certificates;
+mod commands;
 mod credentials;
 mod generate;
 mod given;

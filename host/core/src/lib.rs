@@ -11,6 +11,7 @@
 
 pub mod authorization;
 pub mod certificate;
+pub mod check;
 pub mod credential;
 pub mod encryption_key;
 pub mod failure;

@@ -15,6 +15,16 @@ pub(crate) struct Arguments {
 /// What the program can be told to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Verify everything that is stored: that it can be decrypted and read, and that it is complete. Nothing is changed, and
+    /// servers may be running. Ends with 3 when something is wrong.
+    Check {
+        /// The configuration of the server.
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+        /// Write each finding, and the summary, as a JSON object on a line of its own.
+        #[arg(long)]
+        json: bool,
+    },
     /// Run the server.
     Serve {
         /// The configuration, TOML. Settings can be overridden by `KEYWRIGHT_SECTION__NAME` in the environment.

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use keywright_core::ports::Identifiers;
 use keywright_crypto::{
     ConfiguredKey, KeyDerivation, KeyRecord, KeyRing, KeySource, PASSWORD_ITERATIONS_MIN,
-    PasswordDerivation,
+    PasswordDerivation, Unlocked,
 };
 use keywright_storage::{Database, EncryptionKeyRow};
 
@@ -14,6 +14,17 @@ use crate::{
     started::StartRefused,
 };
 
+/// Recognises the configured keys, and writes nothing: for what only reads.
+pub(crate) async fn unlock_to_read(
+    config: &EncryptionConfig,
+    database: &Database,
+    identifiers: &dyn Identifiers,
+    now: DateTime<Utc>,
+) -> Result<KeyRing, StartRefused> {
+    let unlocked = recognise(config, database, identifiers, now).await?;
+    Ok(unlocked.ring)
+}
+
 /// Recognises the configured keys, and stores the record of an active one that is new.
 pub(crate) async fn unlock(
     config: &EncryptionConfig,
@@ -21,6 +32,28 @@ pub(crate) async fn unlock(
     identifiers: &dyn Identifiers,
     now: DateTime<Utc>,
 ) -> Result<KeyRing, StartRefused> {
+    let unlocked = recognise(config, database, identifiers, now).await?;
+    if let Some(record) = unlocked.to_store {
+        let adding = database.encryption_keys().add(&row_of(record)).await;
+        adding.map_err(|cause| {
+            StartRefused::while_doing("storing the record of the new encryption key", cause)
+        })?;
+    }
+    if unlocked.ignored_count > 0 {
+        tracing::warn!(
+            encryption.keys_ignored = unlocked.ignored_count,
+            "encryption keys are ignored that are not active and never were"
+        );
+    }
+    Ok(unlocked.ring)
+}
+
+async fn recognise(
+    config: &EncryptionConfig,
+    database: &Database,
+    identifiers: &dyn Identifiers,
+    now: DateTime<Utc>,
+) -> Result<Unlocked, StartRefused> {
     let configured = config
         .keys
         .iter()
@@ -35,22 +68,8 @@ pub(crate) async fn unlock(
         .map(record_of)
         .collect::<Result<Vec<_>, _>>()?;
     let in_use = repository.in_use().await.map_err(reading)?;
-    let unlocked =
-        KeyRing::unlock(&configured, &records, &in_use, identifiers, now).map_err(|cause| {
-            StartRefused::while_doing("using the configured encryption keys", cause)
-        })?;
-    if let Some(record) = unlocked.to_store {
-        repository.add(&row_of(record)).await.map_err(|cause| {
-            StartRefused::while_doing("storing the record of the new encryption key", cause)
-        })?;
-    }
-    if unlocked.ignored_count > 0 {
-        tracing::warn!(
-            encryption.keys_ignored = unlocked.ignored_count,
-            "encryption keys are ignored that are not active and never were"
-        );
-    }
-    Ok(unlocked.ring)
+    KeyRing::unlock(&configured, &records, &in_use, identifiers, now)
+        .map_err(|cause| StartRefused::while_doing("using the configured encryption keys", cause))
 }
 
 fn read_key(config: &KeyConfig) -> Result<ConfiguredKey, StartRefused> {

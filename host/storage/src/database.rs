@@ -5,7 +5,8 @@ use std::{io, path::PathBuf, sync::Arc};
 use keywright_core::ports::Identifiers;
 
 use crate::{
-    SqlCredentialRepository, SqlEncryptionKeyRepository, SqlPermissionRepository,
+    SqlCheckRepository, SqlCredentialRepository, SqlEncryptionKeyRepository, SqlLeases,
+    SqlPermissionRepository,
     connections::{Connections, PoolOccupancy},
     postgres::{self, PostgresOptions},
     sqlite::{self, SqliteOptions},
@@ -39,6 +40,12 @@ pub struct DatabaseOccupancy {
 /// Why a database can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseUnusable {
+    /// There is no file, and none is made.
+    #[error("there is no database at {}", .path.display())]
+    FileAbsent {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file can't be created.
     #[error("the database file {} can't be created", .path.display())]
     FileNotCreated {
@@ -60,6 +67,42 @@ pub enum DatabaseUnusable {
     /// The URL holds a password, which would end up where URLs do: in process lists, configurations and logs.
     #[error("the database's URL must not hold a password")]
     PasswordInUrl,
+    /// No server has used the database, and it is not changed.
+    #[error("the database {database} has no schema: no server has used it")]
+    SchemaAbsent {
+        /// The file, or the name of the database and its server.
+        database: String,
+    },
+    /// The schema is not the one that this program's migrations make.
+    #[error("the schema of the database {database} is not one of this program, or is not complete")]
+    SchemaDiffers {
+        /// The file, or the name of the database and its server.
+        database: String,
+    },
+    /// The schema is that of a newer program.
+    #[error("the schema of the database {database} is newer than this program")]
+    SchemaNewer {
+        /// The file, or the name of the database and its server.
+        database: String,
+    },
+    /// The schema can't be read.
+    #[error("the schema of the database {database} can't be read")]
+    SchemaNotRead {
+        /// The file, or the name of the database and its server.
+        database: String,
+        /// The cause.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The schema is that of an older program, and it is not changed.
+    #[error(
+        "the schema of the database {database} is older than this program: a server of this version brings it up to date \
+         when it starts"
+    )]
+    SchemaOlder {
+        /// The file, or the name of the database and its server.
+        database: String,
+    },
     /// The schema can't be brought up to date, or is newer than this server.
     #[error("the schema of the database {database} can't be brought up to date")]
     SchemaNotMigrated {
@@ -106,6 +149,33 @@ impl Database {
         Ok(Self { pools, identifiers })
     }
 
+    /// Opens the database as it is, to read it: it is neither made nor brought up to date, and nothing can be written.
+    ///
+    /// `identifiers` are those of [`Database::open`]; none is asked for.
+    ///
+    /// # Errors
+    /// When the database is not there, can't be reached or used, or its schema is not that of this program.
+    pub async fn open_to_read(
+        options: &DatabaseOptions,
+        identifiers: Arc<dyn Identifiers>,
+    ) -> Result<Self, DatabaseUnusable> {
+        let reader = match options {
+            DatabaseOptions::Postgres(options) => postgres::open_to_read(options).await?,
+            DatabaseOptions::Sqlite(options) => sqlite::open_to_read(options).await?,
+        };
+        let pools = Pools {
+            writer: reader.clone(),
+            reader,
+        };
+        Ok(Self { pools, identifiers })
+    }
+
+    /// Everything in it, for a check.
+    #[must_use]
+    pub fn check(&self) -> SqlCheckRepository {
+        SqlCheckRepository::new(self.pools.reader.clone())
+    }
+
     /// The credentials in it.
     #[must_use]
     pub fn credentials(&self) -> SqlCredentialRepository {
@@ -116,6 +186,12 @@ impl Database {
     #[must_use]
     pub fn encryption_keys(&self) -> SqlEncryptionKeyRepository {
         SqlEncryptionKeyRepository::new(self.pools.clone())
+    }
+
+    /// The leases in it, by which servers agree on who does what.
+    #[must_use]
+    pub fn leases(&self) -> SqlLeases {
+        SqlLeases::new(self.pools.clone())
     }
 
     /// The permissions in it.

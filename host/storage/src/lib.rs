@@ -14,23 +14,28 @@
 //! and not for a lock in the file. In PostgreSQL, where many servers write, they are serializable: what can't be is refused by
 //! the database, and `Connections::retry` does it again.
 
+mod check;
 mod connections;
 mod credential;
 mod database;
 mod encryption_key;
 mod failure;
+mod lease;
 mod permission;
 mod postgres;
 #[cfg(test)]
 mod query_plan;
 mod row;
+mod schema;
 mod sqlite;
 mod statement;
 
+pub use check::SqlCheckRepository;
 pub use connections::PoolOccupancy;
 pub use credential::SqlCredentialRepository;
 pub use database::{Database, DatabaseOccupancy, DatabaseOptions, DatabaseUnusable};
 pub use encryption_key::{EncryptionKeyRow, SqlEncryptionKeyRepository};
+pub use lease::SqlLeases;
 pub use permission::SqlPermissionRepository;
 pub use postgres::PostgresOptions;
 pub use sqlite::SqliteOptions;

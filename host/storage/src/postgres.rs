@@ -12,6 +12,7 @@ use sqlx::{
 use crate::{
     connections::{Connections, Doubt, Target},
     database::{DatabaseUnusable, Pools},
+    schema,
 };
 
 /// Where a database is on a server of PostgreSQL, and how it is used.
@@ -59,6 +60,23 @@ pub(crate) async fn open(options: &PostgresOptions) -> Result<Pools, DatabaseUnu
         writer: pool(options.writers_max).await?,
         reader: pool(options.readers_max).await?,
     })
+}
+
+/// Opens a database that is up to date, and changes nothing.
+pub(crate) async fn open_to_read(
+    options: &PostgresOptions,
+) -> Result<Connections, DatabaseUnusable> {
+    let connection = connect_options(options)?;
+    let database = place_of(&connection);
+    let target = Target::Postgres {
+        options: Box::new(connection),
+        wait_max: options.wait_max,
+        doubt: Doubt::default(),
+    };
+    let reader = Connections::open(target, options.readers_max, options.wait_max).await;
+    let reader = reader.map_err(|source| not_reached(&database, source))?;
+    schema::require_current(&database, &reader, &MIGRATIONS).await?;
+    Ok(reader)
 }
 
 fn connect_options(options: &PostgresOptions) -> Result<PgConnectOptions, DatabaseUnusable> {

@@ -7,9 +7,9 @@ use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use crate::{
-    Database, DatabaseOptions, PostgresOptions, SqliteOptions, connections::Engine,
-    credential::statements as credential, encryption_key, permission::statements as permission,
-    row::column, statement::statement,
+    Database, DatabaseOptions, PostgresOptions, SqliteOptions, check::statements as check,
+    connections::Engine, credential::statements as credential, encryption_key, lease,
+    permission::statements as permission, row::column, statement::statement,
 };
 
 /// Statements that read with an index, however much is stored.
@@ -57,6 +57,12 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
         encryption_key::statements::INSERT_KEY,
         encryption_key::statements::KEYS_IN_USE,
         encryption_key::statements::VERSIONS_BY_KEY,
+        check::VERSIONS,
+        check::VERSION_BY_ID,
+        check::PERMISSIONS,
+        lease::statements::ACQUIRE,
+        lease::statements::RENEW,
+        lease::statements::RELEASE,
         permission::OF_ACTOR,
         &of_actor_on,
         permission::BY_ID,
@@ -77,11 +83,17 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
 fn statements_of(engine: Engine) -> &'static [&'static str] {
     match engine {
         Engine::Postgres => &[
+            check::POSTGRES_CREDENTIALS,
+            check::POSTGRES_INDEXED_NAMES,
+            check::POSTGRES_ENDS,
             credential::POSTGRES_FIND_CONTAINING,
             credential::POSTGRES_FIND_EXPIRING_CONTAINING,
             credential::POSTGRES_EFFECTIVE_EXPIRIES_CONTAINING,
         ],
         Engine::Sqlite => &[
+            check::SQLITE_CREDENTIALS,
+            check::SQLITE_INDEXED_NAMES,
+            check::SQLITE_ENDS,
             credential::SQLITE_FIND_CONTAINING,
             credential::SQLITE_FIND_EXPIRING_CONTAINING,
             credential::SQLITE_FIND_CONTAINING_SHORT,

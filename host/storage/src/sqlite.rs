@@ -17,6 +17,7 @@ use sqlx::{
 use crate::{
     connections::{Connections, Target},
     database::{DatabaseUnusable, Pools},
+    schema,
 };
 
 /// Where a SQLite database is, and how it is used.
@@ -41,13 +42,7 @@ pub(crate) async fn open(options: &SqliteOptions) -> Result<Pools, DatabaseUnusa
         path: path.clone(),
         source: Box::new(source),
     };
-    let connection = SqliteConnectOptions::new()
-        .filename(path)
-        .busy_timeout(options.wait_max)
-        .pragma("temp_store", "memory")
-        .disable_statement_logging();
-    let writer = connection
-        .clone()
+    let writer = connect_options(options)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
@@ -61,13 +56,43 @@ pub(crate) async fn open(options: &SqliteOptions) -> Result<Pools, DatabaseUnusa
     };
     Ok(Pools {
         writer: pool(writer, 1, options.wait_max).await?,
-        reader: pool(
-            connection.read_only(true),
-            options.readers_max,
-            options.wait_max,
-        )
-        .await?,
+        reader: pool(read_only(options), options.readers_max, options.wait_max).await?,
     })
+}
+
+/// Opens a database that is there and up to date, and changes nothing.
+pub(crate) async fn open_to_read(options: &SqliteOptions) -> Result<Connections, DatabaseUnusable> {
+    let path = &options.path;
+    let is_there = path.try_exists();
+    let is_there = is_there.map_err(|source| DatabaseUnusable::FileNotOpened {
+        path: path.clone(),
+        source: Box::new(source),
+    })?;
+    if !is_there {
+        return Err(DatabaseUnusable::FileAbsent { path: path.clone() });
+    }
+    let connection = read_only(options);
+    let target = Target::Sqlite(Box::new(connection));
+    let reader = Connections::open(target, options.readers_max, options.wait_max).await;
+    let reader = reader.map_err(|source| DatabaseUnusable::FileNotOpened {
+        path: path.clone(),
+        source: Box::new(source),
+    })?;
+    schema::require_current(&path.display().to_string(), &reader, &MIGRATIONS).await?;
+    Ok(reader)
+}
+
+/// How a file is opened that is only read.
+fn read_only(options: &SqliteOptions) -> SqliteConnectOptions {
+    connect_options(options).read_only(true)
+}
+
+fn connect_options(options: &SqliteOptions) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(&options.path)
+        .busy_timeout(options.wait_max)
+        .pragma("temp_store", "memory")
+        .disable_statement_logging()
 }
 
 async fn migrate(path: &Path, writer: &SqliteConnectOptions) -> Result<(), DatabaseUnusable> {

@@ -209,6 +209,13 @@ impl Certificates for CredulousCertificates {
         Ok(members.certificate.map(|_| facts()))
     }
 
+    fn check_stored(
+        &self,
+        members: CertificateMembers<'_>,
+    ) -> Result<Option<CertificateFacts>, CertificateRefused> {
+        self.check_members(members)
+    }
+
     fn check_generated(
         &self,
         _: CertificateMembers<'_>,

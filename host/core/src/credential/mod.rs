@@ -31,6 +31,7 @@ pub use certificates::{
     EffectiveExpiry, ListedCertificate, ListedVersion, NewCertificateVersion,
     RegenerateCertificate,
 };
+pub(crate) use content::Content;
 pub use find::{Find, FindNames, FoundCredential};
 pub use generate::{Generate, WriteMode};
 pub use metadata::{METADATA_CHARACTERS_MAX, Metadata, MetadataTooLong};
@@ -39,6 +40,7 @@ pub use parameters::Parameters;
 pub use regenerate::Regenerate;
 pub use service::Credentials;
 pub use set::Set;
+pub(crate) use stored_certificate::StoredCertificate;
 pub use r#type::{CredentialType, TypeMalformed};
 pub use value::{LONG_MEMBER_CHARACTERS_MAX, VALUE_BYTES_MAX};
 pub use version::{

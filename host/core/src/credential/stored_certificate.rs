@@ -6,14 +6,14 @@ use crate::{Failure, Secret, ports::CertificateMembers};
 
 /// The members of a stored certificate's value.
 #[derive(Clone)]
-pub(super) struct StoredCertificate {
-    pub(super) ca: Option<String>,
-    pub(super) certificate: Option<String>,
-    pub(super) private_key: Option<Secret>,
+pub(crate) struct StoredCertificate {
+    pub(crate) ca: Option<String>,
+    pub(crate) certificate: Option<String>,
+    pub(crate) private_key: Option<Secret>,
 }
 
 impl StoredCertificate {
-    pub(super) fn parse(value: &Secret) -> Result<Self, Failure> {
+    pub(crate) fn parse(value: &Secret) -> Result<Self, Failure> {
         let Ok(Value::Object(mut members)) = serde_json::from_str(value.expose()) else {
             return Err(Failure::StoredValueMalformed);
         };
@@ -27,7 +27,7 @@ impl StoredCertificate {
     }
 
     /// The members as the checks take them.
-    pub(super) fn members(&self) -> CertificateMembers<'_> {
+    pub(crate) fn members(&self) -> CertificateMembers<'_> {
         CertificateMembers {
             ca: self.ca.as_deref(),
             certificate: self.certificate.as_deref(),

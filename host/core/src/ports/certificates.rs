@@ -31,6 +31,16 @@ pub trait Certificates: Send + Sync {
         members: CertificateMembers<'_>,
     ) -> Result<Option<CertificateFacts>, CertificateRefused>;
 
+    /// Checks a stored value as far as it can be held against itself: what [`Certificates::check_members`] checks but for
+    /// sizes, which hold for what is set alone.
+    ///
+    /// # Errors
+    /// Which member breaks which rule.
+    fn check_stored(
+        &self,
+        members: CertificateMembers<'_>,
+    ) -> Result<Option<CertificateFacts>, CertificateRefused>;
+
     /// Checks a generated certificate: that it parses, that its private key is its own, and that `ca` is the issuer's
     /// certificate, or the certificate itself when there is no issuer.
     ///

@@ -1,7 +1,9 @@
 //! What the domain needs from outside, one trait for each need.
 
 mod certificates;
+mod check;
 mod encryption;
+mod leases;
 mod permissions;
 mod plugins;
 mod storage;
@@ -12,9 +14,14 @@ use uuid::Uuid;
 pub use certificates::{
     CertificateIssuer, CertificateMembers, CertificateRefused, Certificates, SigningRefused,
 };
+pub use check::{
+    CheckEnds, CheckRepository, CheckedCredential, CheckedIndexEntry, CheckedPermission,
+    CheckedRow, CheckedVersion, PointedVersion, Stretch,
+};
 pub use encryption::{
     EncryptionKeyRepository, Envelope, KeyStanding, SealFailure, SealedPlace, Sealer,
 };
+pub use leases::{Lease, Leases};
 pub use permissions::PermissionRepository;
 pub use plugins::{
     Generator, Generators, PluginFailure, PluginFault, Recovered, Reference, Resolver, Violation,

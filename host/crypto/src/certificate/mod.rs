@@ -44,41 +44,22 @@ impl Certificates for X509Certificates {
         if !members.ca_is_stored {
             check_size(CA, members.ca)?;
         }
-        let ca_member = if members.ca_is_stored { CA_NAME } else { CA };
-        let certificate_der = members
-            .certificate
-            .map(|pem| first_der(CERTIFICATE, pem))
-            .transpose()?;
-        let certificate = certificate_der
-            .as_deref()
-            .map(|der| parse(CERTIFICATE, der))
-            .transpose()?;
-        let ca_der = members
-            .ca
-            .map(|pem| first_der(ca_member, pem))
-            .transpose()?;
-        let ca = ca_der
-            .as_deref()
-            .map(|der| parse(ca_member, der))
-            .transpose()?;
-        if let Some(ca) = &ca {
-            let is_itself = !members.ca_is_stored && certificate_der == ca_der;
-            check_authority(ca_member, ca, is_itself)?;
-            check_signed(certificate.as_ref(), ca, members.ca_is_stored)?;
-        }
-        if let Some(private_key) = members.private_key {
-            check_private_key(certificate.as_ref(), private_key)?;
-        }
-        let Some(certificate) = certificate else {
+        let Some(facts) = check_together(members)? else {
             return Ok(None);
         };
-        let facts = read_facts(&certificate)?;
         let is_self_signed =
             facts.is_self_signed && facts.is_certificate_authority && !members.ca_is_stored;
         Ok(Some(CertificateFacts {
             is_self_signed,
             ..facts
         }))
+    }
+
+    fn check_stored(
+        &self,
+        members: CertificateMembers<'_>,
+    ) -> Result<Option<CertificateFacts>, CertificateRefused> {
+        check_together(members)
     }
 
     fn check_generated(
@@ -118,6 +99,38 @@ impl Certificates for X509Certificates {
         let one = facts::first_certificate(one);
         one.is_some() && one == facts::first_certificate(other)
     }
+}
+
+/// Checks members against each other, and reads what the certificate says of itself, if there is one.
+fn check_together(
+    members: CertificateMembers<'_>,
+) -> Result<Option<CertificateFacts>, CertificateRefused> {
+    let ca_member = if members.ca_is_stored { CA_NAME } else { CA };
+    let certificate_der = members
+        .certificate
+        .map(|pem| first_der(CERTIFICATE, pem))
+        .transpose()?;
+    let certificate = certificate_der
+        .as_deref()
+        .map(|der| parse(CERTIFICATE, der))
+        .transpose()?;
+    let ca_der = members
+        .ca
+        .map(|pem| first_der(ca_member, pem))
+        .transpose()?;
+    let ca = ca_der
+        .as_deref()
+        .map(|der| parse(ca_member, der))
+        .transpose()?;
+    if let Some(ca) = &ca {
+        let is_itself = !members.ca_is_stored && certificate_der == ca_der;
+        check_authority(ca_member, ca, is_itself)?;
+        check_signed(certificate.as_ref(), ca, members.ca_is_stored)?;
+    }
+    if let Some(private_key) = members.private_key {
+        check_private_key(certificate.as_ref(), private_key)?;
+    }
+    certificate.as_ref().map(read_facts).transpose()
 }
 
 fn check_size(member: &'static str, pem: Option<&str>) -> Result<(), CertificateRefused> {

@@ -6,7 +6,7 @@ mod certificates;
 mod change_versions;
 mod effective_expiry;
 mod find;
-mod row;
+pub(crate) mod row;
 pub(crate) mod statements;
 
 use std::sync::Arc;

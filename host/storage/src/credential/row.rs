@@ -13,7 +13,7 @@ use keywright_core::{
 use crate::row::{Row, column, small};
 
 /// Decodes what `select_version!` selects.
-pub(super) fn stored_version(row: &Row) -> Result<StoredVersion, RepositoryFailure> {
+pub(crate) fn stored_version(row: &Row) -> Result<StoredVersion, RepositoryFailure> {
     let signed_by: Option<String> = column!(row, "credential_version", "signed_by")?;
     Ok(StoredVersion {
         id: column!(row, "credential_version", "id")?,

@@ -1,0 +1,214 @@
+//! What must hold of a version: it is decrypted, and what it says of itself is compared with what was encrypted.
+
+use serde_json::Value;
+
+use super::{Fault, issuers::Issuers};
+use crate::{
+    Secret,
+    certificate::CertificateFacts,
+    credential::{Content, CredentialName, CredentialType, StoredCertificate, StoredVersion},
+    ports::{
+        CertificateMembers, Certificates, CheckRepository, CheckedRow, CheckedVersion,
+        RepositoryFailure, SealFailure, SealedPlace, Sealer,
+    },
+};
+
+/// What it takes to judge versions.
+pub(super) struct VersionJudge<'a> {
+    pub(super) repository: &'a dyn CheckRepository,
+    pub(super) sealer: &'a dyn Sealer,
+    pub(super) certificates: &'a dyn Certificates,
+}
+
+impl VersionJudge<'_> {
+    /// Everything that is wrong with it.
+    pub(super) async fn faults(
+        &self,
+        version: &CheckedVersion,
+        issuers: &mut Issuers,
+    ) -> Result<Vec<Fault>, RepositoryFailure> {
+        let mut faults = Vec::new();
+        if version.name.is_none() {
+            faults.push(Fault::VersionWithoutCredential);
+        }
+        let stored = match &version.stored {
+            CheckedRow::Read(stored) => stored,
+            CheckedRow::Malformed(column) => {
+                // Where the credential is not there, its columns are not either.
+                if version.name.is_some() {
+                    faults.push(Fault::RowMalformed(column));
+                }
+                return Ok(faults);
+            }
+        };
+        if !version.has_key_record {
+            faults.push(Fault::KeyWithoutRecord(stored.envelope.key_id));
+        }
+        if folded(stored.signed_by.as_ref()) != version.signed_by_folded {
+            faults.push(Fault::SignerDiffers("signed_by_folded"));
+        }
+        match self.opened(stored) {
+            Err(fault) => faults.push(fault),
+            Ok(content) if stored.credential_type.is_certificate() => {
+                self.judge_certificate(stored, &content, issuers, &mut faults)
+                    .await?;
+            }
+            Ok(content) => {
+                judge_value(stored, &content.value, &mut faults);
+                judge_columns(stored, None, &mut faults);
+            }
+        }
+        Ok(faults)
+    }
+
+    /// The certificate of a version, PEM, and what it says of itself; nothing when it can't be read, which is told of that
+    /// version itself.
+    pub(super) fn certificate_of(
+        &self,
+        stored: &StoredVersion,
+    ) -> Option<(String, CertificateFacts)> {
+        let content = self.opened(stored).ok()?;
+        let certificate = StoredCertificate::parse(&content.value).ok()?.certificate?;
+        let facts = self.certificates.facts(&certificate).ok()?;
+        Some((certificate, facts))
+    }
+
+    fn opened(&self, stored: &StoredVersion) -> Result<Content, Fault> {
+        let place = SealedPlace {
+            version_id: stored.id,
+            name: &stored.name.lookup(),
+        };
+        let opened = self.sealer.open(place, &stored.envelope);
+        let plaintext = opened.map_err(|failure| match failure {
+            SealFailure::KeyUnknown(key_id) => Fault::KeyUnknown(key_id),
+            SealFailure::NotAuthentic | SealFailure::SealingFailed => Fault::NotAuthentic,
+        })?;
+        Content::from_plaintext(&plaintext).map_err(|_| Fault::ContentMalformed)
+    }
+
+    async fn judge_certificate(
+        &self,
+        stored: &StoredVersion,
+        content: &Content,
+        issuers: &mut Issuers,
+        faults: &mut Vec<Fault>,
+    ) -> Result<(), RepositoryFailure> {
+        let Ok(value) = StoredCertificate::parse(&content.value) else {
+            faults.push(Fault::ValueMalformed);
+            return Ok(());
+        };
+        match self.certificates.check_stored(value.members()) {
+            Err(refused) => faults.push(refused.into()),
+            Ok(facts) => judge_columns(stored, facts.as_ref(), faults),
+        }
+        if let Some(trusted_ca) = &content.trusted_ca
+            && let Err(refused) = self.certificates.facts(trusted_ca)
+        {
+            faults.push(Fault::CertificateRefused(
+                crate::ports::CertificateRefused {
+                    member: "trusted_ca",
+                    ..refused
+                },
+            ));
+        }
+        self.judge_issuer(stored, &value, issuers, faults).await
+    }
+
+    /// Whether the version of an authority that is said to have signed did, where it is still there.
+    async fn judge_issuer(
+        &self,
+        stored: &StoredVersion,
+        value: &StoredCertificate,
+        issuers: &mut Issuers,
+        faults: &mut Vec<Fault>,
+    ) -> Result<(), RepositoryFailure> {
+        let Some(said) = stored.issuer else {
+            return Ok(());
+        };
+        let Some(issuer_id) = said.version_id else {
+            let ca = value.ca.as_deref().map(|ca| self.certificates.facts(ca));
+            if let Some(Ok(ca)) = ca
+                && ca.expires_at != said.expires_at
+            {
+                faults.push(Fault::CertificateColumnDiffers("issuer_expires_at"));
+            }
+            return Ok(());
+        };
+        let Some(issuer) = issuers.issuer(self, issuer_id).await? else {
+            return Ok(());
+        };
+        if issuer.expires_at != said.expires_at {
+            faults.push(Fault::CertificateColumnDiffers("issuer_expires_at"));
+        }
+        if folded(stored.signed_by.as_ref()) != Some(issuer.name.lookup().folded().to_owned()) {
+            faults.push(Fault::SignerDiffers("signed_by"));
+        }
+        let members = CertificateMembers {
+            ca: Some(&issuer.certificate),
+            certificate: value.certificate.as_deref(),
+            ..CertificateMembers::default()
+        };
+        if let Err(refused) = self.certificates.check_stored(members) {
+            faults.push(Fault::IssuerRefused {
+                issuer_id,
+                rule: refused.rule,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// A value of the types that the host itself knows. What other types hold, their plugins know.
+fn judge_value(stored: &StoredVersion, value: &Secret, faults: &mut Vec<Fault>) {
+    let fits: fn(&Value) -> bool = match stored.credential_type.as_str() {
+        CredentialType::VALUE => Value::is_string,
+        CredentialType::JSON => Value::is_object,
+        _ => |_| true,
+    };
+    let parsed = serde_json::from_str(value.expose());
+    if !parsed.is_ok_and(|value| fits(&value)) {
+        faults.push(Fault::ValueMalformed);
+    }
+}
+
+/// Compares the columns with what the certificate says; without one, they must say nothing.
+fn judge_columns(
+    stored: &StoredVersion,
+    found: Option<&CertificateFacts>,
+    faults: &mut Vec<Fault>,
+) {
+    let (columns, found) = match (&stored.certificate, found) {
+        (None, None) => return,
+        (Some(columns), Some(found)) => (columns, found),
+        (Some(_), None) | (None, Some(_)) => {
+            faults.push(Fault::CertificateColumnDiffers("expires_at"));
+            return;
+        }
+    };
+    // Of what was set, a leaf that signed itself does not count as such, nor does what a stored authority is said to have
+    // signed. What was generated without an authority always does.
+    let must_count = stored.is_generated == Some(true) && stored.issuer.is_none();
+    let is_self_signed_told = if columns.is_self_signed {
+        found.is_self_signed
+    } else {
+        !(found.is_self_signed && must_count)
+    };
+    let columns = [
+        ("expires_at", columns.expires_at == found.expires_at),
+        (
+            "is_certificate_authority",
+            columns.is_certificate_authority == found.is_certificate_authority,
+        ),
+        ("is_self_signed", is_self_signed_told),
+        (
+            "key_length_bits",
+            columns.key_length_bits == found.key_length_bits,
+        ),
+    ];
+    let differing = columns.into_iter().filter(|(_, is_told)| !is_told);
+    faults.extend(differing.map(|(column, _)| Fault::CertificateColumnDiffers(column)));
+}
+
+fn folded(name: Option<&CredentialName>) -> Option<String> {
+    name.map(|name| name.lookup().folded().to_owned())
+}

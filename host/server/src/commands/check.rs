@@ -1,0 +1,188 @@
+//! `keywright check`.
+
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+    sync::Arc,
+};
+
+use keywright_core::{
+    check::{Check, CheckObserver, CheckPart, CheckProgress, CheckSummary, Finding, Subject},
+    ports::{Clock, Identifiers},
+};
+use keywright_crypto::X509Certificates;
+use keywright_storage::Database;
+use serde_json::{Value, json};
+
+use crate::{
+    commands,
+    config::Config,
+    keys,
+    progress::Progress,
+    started::StartRefused,
+    telemetry,
+    wiring::{RandomIdentifiers, SystemClock},
+};
+
+/// Verifies everything that is stored, and tells what is wrong on standard output.
+pub(crate) fn check(config: &Config, as_json: bool) -> Result<ExitCode, StartRefused> {
+    telemetry::start(&config.log)?;
+    commands::on_threads(async {
+        let database = open(config).await?;
+        let key_ring = keys::unlock_to_read(
+            &config.encryption,
+            &database,
+            &RandomIdentifiers,
+            SystemClock.now(),
+        )
+        .await?;
+        let check = Check {
+            repository: Arc::new(database.check()),
+            sealer: Arc::new(key_ring),
+            certificates: Arc::new(X509Certificates),
+        };
+        let mut report = Report {
+            as_json,
+            written: Ok(()),
+            progress: None,
+        };
+        let summary = check.run(&mut report).await;
+        let summary =
+            summary.map_err(|cause| StartRefused::while_doing("checking the database", cause))?;
+        database.close().await;
+        report.summarise(&summary);
+        report
+            .written
+            .map_err(|cause| StartRefused::while_doing("writing the report", cause))?;
+        Ok(if summary.findings == 0 {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::from(FOUND)
+        })
+    })
+}
+
+async fn open(config: &Config) -> Result<Database, StartRefused> {
+    let identifiers: Arc<dyn Identifiers> = Arc::new(RandomIdentifiers);
+    Database::open_to_read(&config.storage.options()?, identifiers)
+        .await
+        .map_err(|cause| StartRefused::while_doing("opening the database", cause))
+}
+
+/// The exit status when something was found.
+const FOUND: u8 = 3;
+
+/// Writes what is found.
+struct Report {
+    as_json: bool,
+    /// What came of writing so far.
+    written: io::Result<()>,
+    /// How far the part is that is being looked at.
+    progress: Option<(CheckPart, Progress)>,
+}
+
+impl Report {
+    fn summarise(&mut self, summary: &CheckSummary) {
+        self.finish_part();
+        let line = if self.as_json {
+            json!({
+                "credentials": summary.credentials,
+                "versions": summary.versions,
+                "permissions": summary.permissions,
+                "findings": summary.findings,
+            })
+            .to_string()
+        } else {
+            format!(
+                "checked {} credentials with {} versions, and {} permissions: {} findings",
+                summary.credentials, summary.versions, summary.permissions, summary.findings
+            )
+        };
+        self.write(&line);
+    }
+
+    fn write(&mut self, line: &str) {
+        if self.written.is_err() {
+            return;
+        }
+        let write = || writeln!(io::stdout(), "{line}");
+        self.written = match &self.progress {
+            Some((_, progress)) => progress.above(write),
+            None => write(),
+        };
+    }
+
+    fn finish_part(&mut self) {
+        if let Some((_, progress)) = self.progress.take() {
+            progress.finish();
+        }
+    }
+}
+
+impl CheckObserver for Report {
+    fn found(&mut self, finding: Finding) {
+        let line = if self.as_json {
+            json_of(&finding).to_string()
+        } else {
+            line_of(&finding)
+        };
+        self.write(&line);
+    }
+
+    fn progressed(&mut self, progress: CheckProgress) {
+        match &mut self.progress {
+            Some((part, bar)) if *part == progress.part => bar.set_done(progress.position),
+            _ => {
+                self.finish_part();
+                let mut bar = Progress::begin(part_name(progress.part), progress.end, false);
+                bar.set_done(progress.position);
+                self.progress = Some((progress.part, bar));
+            }
+        }
+    }
+}
+
+/// How far a part is, is told by the sequences of its rows, so there may be fewer rows than that.
+fn part_name(part: CheckPart) -> &'static str {
+    match part {
+        CheckPart::Database => "database",
+        CheckPart::Credentials => "credentials",
+        CheckPart::Versions => "versions",
+        CheckPart::NameIndex => "index of names",
+        CheckPart::Permissions => "permissions",
+    }
+}
+
+/// What names come from a database that may be damaged, so no character of theirs reaches a terminal that is not seen.
+fn line_of(finding: &Finding) -> String {
+    let kind = finding.fault.kind();
+    let subject = match &finding.subject {
+        Subject::Credential(name) => format!("credential {}", name.escape_debug()),
+        Subject::Database => "database".to_owned(),
+        Subject::Permission(id) => format!("permission {id}"),
+        Subject::Version {
+            name: Some(name),
+            id,
+        } => format!("credential {} version {id}", name.escape_debug()),
+        Subject::Version { name: None, id } => format!("version {id}"),
+    };
+    let detail = finding.fault.to_string();
+    format!("{kind}: {subject}: {}", detail.escape_debug())
+}
+
+fn json_of(finding: &Finding) -> Value {
+    let mut members = json!({
+        "kind": finding.fault.kind(),
+        "detail": finding.fault.to_string(),
+    });
+    match &finding.subject {
+        Subject::Credential(name) => members["credential"] = json!(name),
+        Subject::Database => {}
+        Subject::Permission(id) => members["permission_id"] = json!(id),
+        Subject::Version { name, id } => {
+            members["credential"] = json!(name);
+            members["version_id"] = json!(id);
+        }
+    }
+    members
+}

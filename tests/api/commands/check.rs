@@ -1,0 +1,213 @@
+//! `keywright check` where nothing is wrong, and where it refuses.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
+use keywright_harness::{Options, Server, is_on_postgres, run_command, run_sql};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::{certificates::Certificate, given};
+
+#[tokio::test]
+async fn a_store_with_every_type_set_and_generated_is_clean() {
+    let concatenated = Options::default().extra("\n[certificates]\nconcatenate_cas = true");
+    let server = Server::start_with(&concatenated).await;
+    fill(&server).await;
+    let said = server.run_command(&["check"]).expect(0);
+    assert!(said.output.ends_with(": 0 findings\n"), "{said:?}");
+    let credentials = given::found(&server, "path=").await.len();
+    let versions = given::everything(&server).await.len();
+    assert_eq!(
+        said.output,
+        format!(
+            "checked {credentials} credentials with {versions} versions, and 2 permissions: 0 findings\n"
+        )
+    );
+}
+
+#[tokio::test]
+async fn an_empty_store_is_clean_and_stays_as_it_is() {
+    let server = Server::start().await;
+    let directory = server.stop().await;
+    let count = "select count(*) || '' from encryption_key";
+    let keys = run_sql(directory.path(), count).await;
+    let said = run_command(directory.path(), &["check", "--json"]).expect(0);
+    let summary: Value = serde_json::from_str(&said.output).unwrap();
+    let expected = json!({"credentials": 0, "versions": 0, "permissions": 2, "findings": 0});
+    assert_eq!(summary, expected);
+    assert_eq!(run_sql(directory.path(), count).await, keys);
+}
+
+#[tokio::test]
+async fn what_is_written_deleted_and_moved_meanwhile_is_not_told() {
+    let server = Server::start().await;
+    fill(&server).await;
+    let root = Certificate::generate(&server, "/moving", json!({"is_ca": true})).await;
+    let work = async {
+        for round in 0..30 {
+            let name = format!("/meanwhile/{round}");
+            given::generate_certificate(&server, &name, json!({"ca": "/moving"})).await;
+            given::set_value(&server, "/meanwhile/value", "v").await;
+            let body = json!({"set_as_transitional": true});
+            root.regenerate(body).await.expect(200);
+            root.move_transitional(Value::Null).await.expect(200);
+            server
+                .delete(&format!("/api/v1/data?name={name}"))
+                .await
+                .expect(204);
+        }
+    };
+    let directory = server.directory().to_owned();
+    let checking = tokio::task::spawn_blocking(move || {
+        (0..10)
+            .map(|_| run_command(&directory, &["check"]))
+            .collect::<Vec<_>>()
+    });
+    let ((), said) = tokio::join!(work, checking);
+    for said in said.unwrap() {
+        said.expect(0);
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_is_not_there_is_refused_and_not_made() {
+    if is_on_postgres() {
+        return;
+    }
+    let server = Server::start().await;
+    let directory = server.stop().await;
+    let file = directory.path().join("keywright.db");
+    std::fs::remove_file(&file).unwrap();
+    let said = run_command(directory.path(), &["check"]).expect(1);
+    assert!(said.errors.contains("there is no database at"), "{said:?}");
+    assert!(!file.exists());
+    std::fs::write(&file, "").unwrap();
+    let said = run_command(directory.path(), &["check"]).expect(1);
+    assert!(said.errors.contains("no server has used it"), "{said:?}");
+    assert_eq!(std::fs::read(&file).unwrap(), b"");
+}
+
+#[tokio::test]
+async fn a_schema_of_another_version_is_refused_and_not_changed() {
+    let newest = "(select max(version) from _sqlx_migrations)";
+    let directory = Server::start().await.stop().await;
+    for (sql, reason) in [
+        (
+            format!(
+                "insert into _sqlx_migrations (version, description, success, checksum, execution_time)
+                 select version + 1, description, success, checksum, execution_time from _sqlx_migrations
+                 where version = {newest}"
+            ),
+            "is newer than this program",
+        ),
+        (
+            format!(
+                "delete from _sqlx_migrations where version = {newest};
+                 delete from _sqlx_migrations where version = {newest}"
+            ),
+            "is older than this program",
+        ),
+        (
+            "update _sqlx_migrations set version = version + 1000".to_owned(),
+            "is not one of this program",
+        ),
+        (
+            "delete from _sqlx_migrations".to_owned(),
+            "has no schema",
+        ),
+    ] {
+        run_sql(directory.path(), &sql).await;
+        let applied = "select version || '' from _sqlx_migrations order by version";
+        let before = run_sql(directory.path(), applied).await;
+        let said = run_command(directory.path(), &["check"]).expect(1);
+        assert!(said.errors.contains(reason), "{reason}: {said:?}");
+        assert_eq!(said.output, "");
+        assert_eq!(run_sql(directory.path(), applied).await, before);
+    }
+}
+
+#[tokio::test]
+async fn keys_that_decrypt_nothing_are_refused() {
+    let server = Server::start().await;
+    given::set_value(&server, "/value", "v").await;
+    let directory = server.stop().await;
+    let configuration = directory.path().join("keywright.toml");
+    let text = std::fs::read_to_string(&configuration).unwrap();
+    let other = format!("{}=", "A".repeat(43));
+    std::fs::write(directory.path().join("other.key"), other).unwrap();
+    let own = keywright_harness::key_file("encryption.key");
+    let text = text.replace(own.to_str().unwrap(), "other.key");
+    std::fs::write(&configuration, text).unwrap();
+    let said = run_command(directory.path(), &["check"]).expect(1);
+    let reason = "none of the configured encryption keys is the key of any of them";
+    assert!(said.errors.contains(reason), "{said:?}");
+}
+
+/// Puts in what can be put in: every type, set and generated, chains, an authority while it is replaced, metadata.
+pub(super) async fn fill(server: &Server) {
+    let keys = json!({"public_key": "p", "private_key": "k"});
+    for (credential_type, value) in [
+        ("value", json!("v\u{1}\"ä")),
+        ("json", json!({"a": [1, {"b": null}]})),
+        ("password", json!("p")),
+        ("user", json!({"username": "u", "password": "p"})),
+        ("rsa", keys.clone()),
+        ("ssh", keys),
+    ] {
+        let name = format!("/Set/{credential_type}");
+        for _ in 0..2 {
+            given::set(server, &name, credential_type, value.clone()).await;
+        }
+    }
+    for credential_type in ["password", "user", "ssh"] {
+        let name = format!("/Generated/{credential_type}");
+        given::generate(server, &name, credential_type, json!({})).await;
+    }
+    let longest = format!("/{}", "n".repeat(254));
+    for name in ["/a", "/b/(c)[d].e:f_g-h", &longest] {
+        let body = json!({"name": name, "type": "value", "value": "v", "metadata": {"k": "v"}});
+        server.put("/api/v1/data", body).await.expect(200);
+    }
+    let root = Certificate::generate(server, "/root", json!({"is_ca": true})).await;
+    let parameters = json!({"is_ca": true, "ca": "/root"});
+    given::generate_certificate(server, "/intermediate", parameters).await;
+    let parameters = json!({"ca": "/Intermediate"});
+    given::generate_certificate(server, "/leaf", parameters).await;
+    let parameters = json!({"self_sign": true, "key_type": "ed25519"});
+    given::generate_certificate(server, "/alone", parameters).await;
+    root.regenerate(json!({"set_as_transitional": true}))
+        .await
+        .expect(200);
+    server.bulk_regenerate("/root").await.expect(200);
+    let leaf = given::newest(server, "/leaf").await;
+    let value = &leaf["value"];
+    let members = json!({"certificate": value["certificate"], "private_key": value["private_key"]});
+    given::set(server, "/set/alone", "certificate", members.clone()).await;
+    for (name, member, ca) in [
+        ("/set/with-ca", "ca", value["ca"].clone()),
+        ("/set/with-ca-name", "ca_name", json!("/intermediate")),
+    ] {
+        let mut members = members.clone();
+        members[member] = ca;
+        given::set(server, name, "certificate", members).await;
+    }
+    given::set(server, "/set/ca", "certificate", json!({"ca": value["ca"]})).await;
+    let root = given::newest(server, "/root").await;
+    given::set(server, "/set/root", "certificate", root["value"].clone()).await;
+    let alone = given::newest(server, "/alone").await;
+    given::set(
+        server,
+        "/set/self-signed",
+        "certificate",
+        alone["value"].clone(),
+    )
+    .await;
+    // An authority that is gone since.
+    given::generate_certificate(server, "/gone", json!({"is_ca": true})).await;
+    given::generate_certificate(server, "/orphan", json!({"ca": "/gone"})).await;
+    let gone = server.authorized(Method::DELETE, "/api/v1/data?name=/gone");
+    server.send(gone).await.expect(204);
+}

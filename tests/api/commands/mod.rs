@@ -1,0 +1,4 @@
+//! Commands of the program that work on a server's database.
+
+mod check;
+mod check_damage;
