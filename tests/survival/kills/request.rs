@@ -27,6 +27,8 @@ pub(super) struct Request {
     pub(super) answered: Option<Place>,
     /// Whether the server may find that the newest record will do, and answer that.
     pub(super) may_keep: bool,
+    /// Whether the server may have too many such requests already, and refuse it.
+    pub(super) may_be_refused: bool,
     /// The credential whose id as a certificate stands in the path.
     pub(super) certificate: Option<String>,
 }
@@ -41,6 +43,7 @@ impl Request {
             changes: Records::new(),
             answered: None,
             may_keep: false,
+            may_be_refused: false,
             certificate: None,
         }
     }
@@ -58,6 +61,17 @@ impl Request {
     pub(super) fn answers(mut self, name: &str) -> Self {
         self.answered = Some(Place::Credential(name.to_owned()));
         self
+    }
+
+    /// The beginning of what is asked for.
+    pub(super) fn summary(&self) -> String {
+        let body: String = self
+            .body
+            .to_string()
+            .chars()
+            .take(SUMMARY_CHARACTERS)
+            .collect();
+        format!("{} {} {body}", self.method, self.path)
     }
 
     /// Sends it; none when the server was gone before it had answered.
@@ -119,3 +133,5 @@ impl Owned<'_> {
 
 /// Stands in a path for the id of a certificate.
 pub(super) const CERTIFICATE_ID: &str = "{certificate_id}";
+
+const SUMMARY_CHARACTERS: usize = 300;

@@ -1,7 +1,7 @@
 //! Rounds of writing, killing and looking, on one store.
 
 use std::{
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -94,11 +94,11 @@ impl Run {
         let load_ms = self.choices.random_range(LOAD_MS);
         tokio::time::sleep(Duration::from_millis(load_ms)).await;
         if is_crash {
-            fate.is_without_database.store(true, Ordering::SeqCst);
+            fate.take_database();
             self.store.crash_database();
             self.store.start_database();
         }
-        fate.is_killed.store(true, Ordering::SeqCst);
+        fate.kill();
         self.store.kill(server).await;
         for worker in at_work {
             let worker = worker.await;

@@ -35,10 +35,28 @@ pub(super) struct Worker {
 /// What befalls the server of a round.
 #[derive(Debug, Default)]
 pub(super) struct Fate {
-    /// Whether it is killed by now, so that requests may fail.
-    pub(super) is_killed: AtomicBool,
-    /// Whether its database is gone by now, so that requests may be answered with 503.
-    pub(super) is_without_database: AtomicBool,
+    is_killed: AtomicBool,
+    is_without_database: AtomicBool,
+}
+
+impl Fate {
+    /// From now on requests may fail.
+    pub(super) fn kill(&self) {
+        self.is_killed.store(true, Ordering::SeqCst);
+    }
+
+    /// From now on requests may be answered with 503.
+    pub(super) fn take_database(&self) {
+        self.is_without_database.store(true, Ordering::SeqCst);
+    }
+
+    fn is_killed(&self) -> bool {
+        self.is_killed.load(Ordering::SeqCst)
+    }
+
+    fn is_without_database(&self) -> bool {
+        self.is_without_database.load(Ordering::SeqCst)
+    }
 }
 
 impl Worker {
@@ -57,17 +75,17 @@ impl Worker {
 
     /// Writes and reads until the server is gone.
     pub(super) async fn work(&mut self, caller: &Caller, fate: &Fate) {
-        while self.act(caller).await.is_some() {}
+        while self.act(caller, fate).await.is_some() {}
+        let is_expected = fate.is_killed() || fate.is_without_database();
+        let under_way = self.under_way.as_ref().map(Request::summary);
         assert!(
-            fate.is_killed.load(Ordering::SeqCst)
-                || fate.is_without_database.load(Ordering::SeqCst),
-            "a request failed before anything was killed: {:?}",
-            self.under_way
+            is_expected,
+            "nothing was killed, and this failed: {under_way:?}"
         );
     }
 
     /// Does one thing; none when the server, or its database, is gone.
-    async fn act(&mut self, caller: &Caller) -> Option<()> {
+    async fn act(&mut self, caller: &Caller, fate: &Fate) -> Option<()> {
         let owned = Owned {
             number: self.number,
             records: &self.records,
@@ -84,7 +102,7 @@ impl Worker {
         };
         match step {
             Step::Read(place) => self.look(caller, place).await,
-            Step::Write(request) => self.write(caller, request).await,
+            Step::Write(request) => self.write(caller, fate, request).await,
         }
     }
 
@@ -100,16 +118,18 @@ impl Worker {
         Some(())
     }
 
-    async fn write(&mut self, caller: &Caller, request: Request) -> Option<()> {
+    async fn write(&mut self, caller: &Caller, fate: &Fate, request: Request) -> Option<()> {
         let request = self.under_way.insert(request);
         let answer = request.send(caller).await?;
-        if answer.status == 503 {
+        if answer.status == 503 && fate.is_without_database() {
             return None;
         }
-        assert!(
-            matches!(answer.status, 200..=204),
-            "{request:?}: {answer:?}"
-        );
+        if answer.status == 503 && request.may_be_refused {
+            self.under_way = None;
+            return Some(());
+        }
+        let summary = request.summary();
+        assert!(matches!(answer.status, 200..=204), "{summary}: {answer:?}");
         self.acknowledge(&answer);
         Some(())
     }
@@ -189,7 +209,8 @@ impl Worker {
                 .all(|(place, changed)| are(changed, &actual[place]));
             assert!(
                 is_done || is_undone,
-                "{under_way:#?} was done by half: {actual:#?}"
+                "{} was done by half: {actual:#?}",
+                under_way.unwrap().summary()
             );
         }
         self.records.extend(actual);
