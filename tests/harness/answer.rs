@@ -17,17 +17,25 @@ pub struct Answer {
 impl Answer {
     /// What is answered to a request.
     pub async fn to(request: RequestBuilder) -> Self {
-        let response = request.send().await.unwrap();
+        Self::try_to(request).await.unwrap()
+    }
+
+    /// What is answered to a request by a server that may be gone before it has answered.
+    ///
+    /// # Errors
+    /// When there is no answer, or not all of it.
+    pub async fn try_to(request: RequestBuilder) -> reqwest::Result<Self> {
+        let response = request.send().await?;
         let headers = response
             .headers()
             .iter()
             .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
             .collect();
-        Self {
+        Ok(Self {
             status: response.status().as_u16(),
             headers,
-            body: response.text().await.unwrap(),
-        }
+            body: response.text().await?,
+        })
     }
 
     /// The body as JSON.

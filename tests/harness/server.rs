@@ -83,6 +83,15 @@ impl Server {
         panic!("the server started:\n{}", read_log(directory.path()));
     }
 
+    /// Starts a server, ends it so much later as a crash would, ready or not, and returns the folder.
+    pub fn kill_while_it_starts(directory: TempDir, options: &Options, after: Duration) -> TempDir {
+        let mut child = spawn(directory.path(), options, free_port());
+        std::thread::sleep(after);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        directory
+    }
+
     /// The server's address: scheme, host and port.
     pub fn base_url(&self) -> &str {
         &self.base_url

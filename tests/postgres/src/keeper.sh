@@ -29,6 +29,7 @@ SETTINGS
         echo "hostssl all all 127.0.0.1/32 scram-sha-256" >"$folder/data/pg_hba.conf"
         ;;
     start) "$programs/pg_ctl" start --wait --pgdata="$folder/data" --log="$folder/log" >/dev/null </dev/null ;;
+    crash) "$programs/pg_ctl" stop --wait --mode=immediate --pgdata="$folder/data" >/dev/null ;;
     stop) "$programs/pg_ctl" stop --wait --mode=fast --pgdata="$folder/data" >/dev/null ;;
     esac
     echo done

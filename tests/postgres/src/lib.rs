@@ -88,6 +88,12 @@ impl PostgresServer {
         self.keeper.lock().unwrap().tell("stop");
     }
 
+    /// Ends the server as a crash of its processes would: without a word to its connections, and with its log of writes to
+    /// be read at the next start. What was written is with the operating system; a crash of the machine is another matter.
+    pub fn crash(&self) {
+        self.keeper.lock().unwrap().tell("crash");
+    }
+
     /// Starts the server again, with what it had.
     pub fn start_again(&self) {
         self.keeper.lock().unwrap().tell("start");

@@ -1,0 +1,38 @@
+//! What the audit trail says of a round.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use serde_json::Value;
+
+/// What was read of an audit trail so far.
+#[derive(Debug, Default)]
+pub(super) struct AuditTrail {
+    bytes_read: usize,
+}
+
+impl AuditTrail {
+    /// Asserts that what was added since the last time tells of all these requests. Of its lines, the last may be torn: the
+    /// server was killed while it wrote that.
+    pub(super) fn verify(&mut self, directory: &Path, acknowledged: &[String]) {
+        let trail = fs::read(directory.join("audit.log")).unwrap();
+        let added = &trail[self.bytes_read..];
+        self.bytes_read = trail.len();
+        let lines = added.split(|byte| *byte == b'\n');
+        let lines: Vec<&[u8]> = lines.filter(|line| !line.is_empty()).collect();
+        let mut told = BTreeSet::new();
+        for (place, line) in lines.iter().enumerate() {
+            match serde_json::from_slice::<Value>(line) {
+                Ok(event) => {
+                    told.insert(event["request_id"].as_str().unwrap().to_owned());
+                }
+                Err(cause) => {
+                    let line = String::from_utf8_lossy(line);
+                    assert_eq!(place + 1, lines.len(), "{cause} in {line}");
+                }
+            }
+        }
+        for request_id in acknowledged {
+            assert!(told.contains(request_id), "no event tells of {request_id}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Adding, amending, replacing and deleting permissions.
+
+use rand::{RngExt, rngs::ChaCha12Rng, seq::IndexedRandom};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{
+    records::{Place, at},
+    request::{Owned, Request, Step},
+};
+
+/// The next step.
+pub(super) fn next(owned: &Owned<'_>, choices: &mut ChaCha12Rng) -> Step {
+    let path = owned.name(PATHS.choose(choices).unwrap());
+    let of = |actor: &&str| Place::Permission {
+        path: path.clone(),
+        actor: (*actor).to_owned(),
+    };
+    let operations = *OPERATIONS.choose(choices).unwrap();
+    let is_absent = |actor| at(owned.records, &of(actor)).is_empty();
+    if ACTORS.iter().all(is_absent) {
+        return Step::Write(add_all(&path, operations));
+    }
+    let actor = *ACTORS.choose(choices).unwrap();
+    let place = of(&actor);
+    let Some(permission) = at(owned.records, &place).first() else {
+        return Step::Write(add(place, &path, actor, operations));
+    };
+    match permission["uuid"].as_str() {
+        Some(id) => Step::Write(change(choices, place.clone(), id, operations)),
+        // It was added with others, by an answer that tells no ids.
+        None => Step::Read(place),
+    }
+}
+
+/// All of them by one request.
+fn add_all(path: &str, operations: &[&str]) -> Request {
+    let grants =
+        ACTORS.map(|actor| json!({"actor": actor, "path": path, "operations": operations}));
+    let body = json!({"credential_name": path, "permissions": grants});
+    let mut request = Request::new(Method::POST, "/api/v1/permissions", body);
+    for actor in ACTORS {
+        let place = Place::Permission {
+            path: path.to_owned(),
+            actor: actor.to_owned(),
+        };
+        let permission = json!({"path": path, "actor": actor, "operations": operations});
+        request.changes.insert(place, vec![permission]);
+    }
+    request
+}
+
+fn add(place: Place, path: &str, actor: &str, operations: &[&str]) -> Request {
+    let body = json!({"path": path, "actor": actor, "operations": operations});
+    let mut request = Request::new(Method::POST, "/api/v2/permissions", body.clone());
+    request.changes.insert(place.clone(), vec![body]);
+    request.answered = Some(place);
+    request
+}
+
+/// Replaces a permission, amends it, or deletes it.
+fn change(choices: &mut ChaCha12Rng, place: Place, id: &str, operations: &[&str]) -> Request {
+    let Place::Permission { path, actor } = &place else {
+        panic!("{place:?} is no permission");
+    };
+    let address = format!("/api/v2/permissions/{id}");
+    let changed = json!({"path": path, "actor": actor, "operations": operations});
+    let (method, body) = match choices.random_range(0..3) {
+        0 => (Method::PUT, changed.clone()),
+        1 => (Method::PATCH, json!({"operations": operations})),
+        _ => (Method::DELETE, Value::Null),
+    };
+    let is_deleted = method == Method::DELETE;
+    let mut request = Request::new(method, address, body);
+    if is_deleted {
+        request.changes.insert(place, Vec::new());
+    } else {
+        request.changes.insert(place.clone(), vec![changed]);
+        request.answered = Some(place);
+    }
+    request
+}
+
+/// Who has permissions: nobody who sends requests.
+const ACTORS: [&str; 3] = ["uaa-client:one", "uaa-client:two", "uaa-client:three"];
+
+/// What is permitted, in the order of answers.
+const OPERATIONS: [&[&str]; 3] = [
+    &["read"],
+    &["read", "write"],
+    &["write", "delete", "read_acl"],
+];
+
+/// What they have them on, below a worker's path. None encloses another: what somebody may do already can't be added.
+const PATHS: [&str; 2] = ["value", "json/*"];

@@ -1,0 +1,38 @@
+//! Randomness that can be had again.
+
+use std::{fmt::Display, str::FromStr};
+
+use rand::{Rng, SeedableRng, rngs::ChaCha12Rng};
+
+/// What a run's random choices come from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seed(u64);
+
+impl Seed {
+    /// The one that `KEYWRIGHT_TEST_SEED` names, or a new one. It is printed, and shown when the test fails.
+    pub(super) fn of_this_run() -> Self {
+        let seed = variable("KEYWRIGHT_TEST_SEED").unwrap_or_else(|| rand::rng().next_u64());
+        println!("KEYWRIGHT_TEST_SEED={seed}");
+        Self(seed)
+    }
+
+    /// The choices of one of those that choose.
+    pub(super) fn choices(self, number: usize) -> ChaCha12Rng {
+        let mut choices = ChaCha12Rng::seed_from_u64(self.0);
+        choices.set_stream(number.try_into().unwrap());
+        choices
+    }
+}
+
+/// How many rounds a run has.
+pub(super) fn rounds(default: usize) -> usize {
+    variable("KEYWRIGHT_TEST_ROUNDS").unwrap_or(default)
+}
+
+fn variable<T: FromStr<Err: Display>>(name: &str) -> Option<T> {
+    let text = std::env::var(name).ok()?;
+    let number = text
+        .parse()
+        .map_err(|cause: T::Err| format!("{name}: {cause}"));
+    Some(number.unwrap())
+}

@@ -1,0 +1,145 @@
+//! What all workers write to at once: nobody knows in which order, but nothing is lost and nothing made up.
+
+use std::collections::BTreeMap;
+
+use keywright_harness::{Answer, Caller};
+use rand::{Rng, RngExt, rngs::ChaCha12Rng};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::records::{Place, is};
+
+/// What a worker has written to a credential that is not its own.
+#[derive(Debug)]
+pub(super) struct SharedWrite {
+    worker: usize,
+    method: Method,
+    body: Value,
+    /// The version that was answered; none when the server was gone before.
+    pub(super) answer: Option<Value>,
+}
+
+/// The versions of what all write to, as they were read last.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    versions: BTreeMap<&'static str, Vec<Value>>,
+}
+
+/// The next write.
+pub(super) fn next(worker: usize, choices: &mut ChaCha12Rng) -> SharedWrite {
+    let (method, body) = match choices.random_range(0..3) {
+        0 => (Method::POST, generate_once()),
+        _ => {
+            let value = format!("{} of {worker}", choices.next_u64());
+            (
+                Method::PUT,
+                json!({"name": SET, "type": "value", "value": value}),
+            )
+        }
+    };
+    SharedWrite {
+        worker,
+        method,
+        body,
+        answer: None,
+    }
+}
+
+impl SharedWrite {
+    /// Sends it; none when the server was gone before it had answered.
+    pub(super) async fn send(&self, caller: &Caller) -> Option<Answer> {
+        let request = caller.request(self.method.clone(), "/api/v1/data");
+        Answer::try_to(request.body(self.body.to_string()))
+            .await
+            .ok()
+    }
+
+    fn is_to(&self, name: &str) -> bool {
+        self.body["name"] == name
+    }
+}
+
+impl Shared {
+    /// Asserts that a server that was started anew has what was written since the last time, and nothing else.
+    pub(super) async fn verify(&mut self, caller: &Caller, writes: Vec<SharedWrite>) {
+        for name in [SET, GENERATED] {
+            let place = Place::Credential(name.to_owned());
+            let actual = place.read(caller).await.unwrap();
+            let before = self.versions.remove(name).unwrap_or_default();
+            let writes: Vec<_> = writes.iter().filter(|write| write.is_to(name)).collect();
+            if name == SET {
+                verify_set(&before, &writes, &actual);
+            } else {
+                verify_generated_once(&before, &writes, &actual);
+            }
+            self.versions.insert(name, actual);
+        }
+    }
+
+    /// Deletes all of it.
+    pub(super) async fn delete(&mut self, caller: &Caller) {
+        for (name, versions) in std::mem::take(&mut self.versions) {
+            if !versions.is_empty() {
+                let answer = caller.delete(&format!("/api/v1/data?name={name}")).await;
+                answer.expect(204);
+            }
+        }
+    }
+}
+
+/// Before the versions that were there stands each that was answered, those of one worker in their order, and besides no
+/// others than those that were asked for and not answered.
+fn verify_set(before: &[Value], writes: &[&SharedWrite], actual: &[Value]) {
+    let added = actual.len().checked_sub(before.len());
+    let (added, old) = actual.split_at(added.expect("versions were lost"));
+    assert_eq!(old, before);
+    let mut unexplained: Vec<&Value> = added.iter().collect();
+    let mut last: BTreeMap<usize, usize> = BTreeMap::new();
+    for write in writes {
+        let Some(answer) = &write.answer else {
+            continue;
+        };
+        let place = added.iter().position(|version| version == answer);
+        let place = place.unwrap_or_else(|| panic!("{answer} is lost: {actual:#?}"));
+        let later = last.insert(write.worker, place);
+        assert!(
+            later.is_none_or(|later| place < later),
+            "{answer} is out of order"
+        );
+        unexplained.retain(|version| *version != answer);
+    }
+    for write in writes.iter().filter(|write| write.answer.is_none()) {
+        if let Some(place) = unexplained
+            .iter()
+            .position(|version| is(&write.body, version))
+        {
+            unexplained.remove(place);
+        }
+    }
+    assert!(unexplained.is_empty(), "nobody wrote {unexplained:#?}");
+}
+
+/// Whoever was answered, was answered the one version that there is.
+fn verify_generated_once(before: &[Value], writes: &[&SharedWrite], actual: &[Value]) {
+    let answers: Vec<_> = writes
+        .iter()
+        .filter_map(|write| write.answer.as_ref())
+        .collect();
+    if writes.is_empty() || !before.is_empty() {
+        assert_eq!(actual, before);
+    }
+    assert!(actual.len() <= 1, "{actual:#?}");
+    for answer in answers {
+        assert_eq!(actual.first(), Some(answer));
+    }
+}
+
+fn generate_once() -> Value {
+    json!({"name": GENERATED, "type": "password", "mode": "no-overwrite", "parameters": {}})
+}
+
+/// Is set by all.
+const SET: &str = "/shared/set";
+
+/// Is generated by all, by none over another.
+const GENERATED: &str = "/shared/generated";

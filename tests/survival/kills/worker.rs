@@ -1,0 +1,256 @@
+//! One of several who write at once, and know what must be there afterwards.
+
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use keywright_harness::{Answer, Caller};
+use rand::{RngExt, rngs::ChaCha12Rng, seq::IteratorRandom};
+use serde_json::Value;
+
+use super::{
+    certificates, permissions, plain,
+    records::{Place, Records, are, at, is},
+    request::{Owned, Request, Step},
+    shared::{self, SharedWrite},
+};
+
+/// One of several who write at once. What is below `/{number}/` it owns.
+pub(super) struct Worker {
+    number: usize,
+    choices: ChaCha12Rng,
+    /// What must be there, as far as it is known.
+    records: Records,
+    /// What has changed since it was last read from a server that was started anew.
+    touched: BTreeSet<Place>,
+    /// What was asked for, and is neither acknowledged nor known not to be done.
+    under_way: Option<Request>,
+    /// What it has written to what all write to.
+    pub(super) shared: Vec<SharedWrite>,
+    /// The ids of the requests that wrote and were acknowledged.
+    pub(super) acknowledged: Vec<String>,
+}
+
+/// What befalls the server of a round.
+#[derive(Debug, Default)]
+pub(super) struct Fate {
+    is_killed: AtomicBool,
+    is_without_database: AtomicBool,
+}
+
+impl Fate {
+    /// From now on requests may fail.
+    pub(super) fn kill(&self) {
+        self.is_killed.store(true, Ordering::SeqCst);
+    }
+
+    /// From now on requests may be answered with 503.
+    pub(super) fn take_database(&self) {
+        self.is_without_database.store(true, Ordering::SeqCst);
+    }
+
+    fn is_killed(&self) -> bool {
+        self.is_killed.load(Ordering::SeqCst)
+    }
+
+    fn is_without_database(&self) -> bool {
+        self.is_without_database.load(Ordering::SeqCst)
+    }
+}
+
+impl Worker {
+    /// One who has not written anything yet.
+    pub(super) fn new(number: usize, choices: ChaCha12Rng) -> Self {
+        Self {
+            number,
+            choices,
+            records: Records::new(),
+            touched: BTreeSet::new(),
+            under_way: None,
+            shared: Vec::new(),
+            acknowledged: Vec::new(),
+        }
+    }
+
+    /// Writes and reads until the server is gone.
+    pub(super) async fn work(&mut self, caller: &Caller, fate: &Fate) {
+        while self.act(caller, fate).await.is_some() {}
+        let is_expected = fate.is_killed() || fate.is_without_database();
+        let under_way = self.under_way.as_ref().map(Request::summary);
+        assert!(
+            is_expected,
+            "nothing was killed, and this failed: {under_way:?}"
+        );
+    }
+
+    /// Does one thing; none when the server, or its database, is gone.
+    async fn act(&mut self, caller: &Caller, fate: &Fate) -> Option<()> {
+        let owned = Owned {
+            number: self.number,
+            records: &self.records,
+        };
+        let step = match self.choices.random_range(0..10) {
+            0 if !self.records.is_empty() => {
+                let known = self.records.keys().choose(&mut self.choices);
+                Step::Read(known.unwrap().clone())
+            }
+            1 => return self.write_shared(caller).await,
+            2 => permissions::next(&owned, &mut self.choices),
+            3..7 => Step::Write(plain::next(&owned, &mut self.choices)),
+            _ => certificates::next(&owned, &mut self.choices),
+        };
+        match step {
+            Step::Read(place) => self.look(caller, place).await,
+            Step::Write(request) => self.write(caller, fate, request).await,
+        }
+    }
+
+    /// Looks whether what is known of a place is so, and learns the rest.
+    async fn look(&mut self, caller: &Caller, place: Place) -> Option<()> {
+        let actual = place.read(caller).await?;
+        let expected = at(&self.records, &place);
+        assert!(
+            are(expected, &actual),
+            "{place:?}: {expected:#?} is {actual:#?}"
+        );
+        self.records.insert(place, actual);
+        Some(())
+    }
+
+    async fn write(&mut self, caller: &Caller, fate: &Fate, request: Request) -> Option<()> {
+        let request = self.under_way.insert(request);
+        let answer = request.send(caller).await?;
+        if answer.status == 503 && fate.is_without_database() {
+            return None;
+        }
+        if answer.status == 503 && request.may_be_refused {
+            self.under_way = None;
+            return Some(());
+        }
+        let summary = request.summary();
+        assert!(matches!(answer.status, 200..=204), "{summary}: {answer:?}");
+        self.acknowledge(&answer);
+        Some(())
+    }
+
+    /// From now on it must be there, and be as it was answered.
+    fn acknowledge(&mut self, answer: &Answer) {
+        let request = self.under_way.take().unwrap();
+        self.acknowledged.push(request_id(answer));
+        let mut changes = request.changes;
+        if let Some(place) = request.answered {
+            let told = told(answer);
+            let before = at(&self.records, &place).first();
+            if request.may_keep && before.is_some_and(|before| before["id"] == told["id"]) {
+                let before = before.unwrap();
+                assert!(is(before, &told), "{before:#?} was kept as {told:#?}");
+                return;
+            }
+            let newest = &mut changes.get_mut(&place).unwrap()[0];
+            assert!(is(newest, &told), "{newest:#?} was answered as {told:#?}");
+            *newest = told;
+        }
+        self.touched.extend(changes.keys().cloned());
+        self.records.extend(changes);
+    }
+
+    async fn write_shared(&mut self, caller: &Caller) -> Option<()> {
+        let write = shared::next(self.number, &mut self.choices);
+        self.shared.push(write);
+        let write = self.shared.last_mut().unwrap();
+        let answer = write.send(caller).await?;
+        if answer.status == 503 {
+            return None;
+        }
+        assert_eq!(answer.status, 200, "{write:?}: {answer:?}");
+        self.acknowledged.push(request_id(&answer));
+        write.answer = Some(told(&answer));
+        Some(())
+    }
+
+    /// Asserts that a server that was started anew has all that was acknowledged, and all or nothing of what was under way.
+    pub(super) async fn verify_changed(&mut self, caller: &Caller) {
+        let mut places = std::mem::take(&mut self.touched);
+        if let Some(request) = &self.under_way {
+            places.extend(request.changes.keys().cloned());
+        }
+        self.verify(caller, places).await;
+    }
+
+    /// Asserts that a server has all that there must be.
+    pub(super) async fn verify_everything(&mut self, caller: &Caller) {
+        let places = self.records.keys().cloned().collect();
+        self.verify(caller, places).await;
+    }
+
+    async fn verify(&mut self, caller: &Caller, places: BTreeSet<Place>) {
+        let mut actual = Records::new();
+        for place in places {
+            let read = place.read(caller).await.unwrap();
+            actual.insert(place, read);
+        }
+        let under_way = self.under_way.take();
+        let changes = under_way.as_ref().map(|request| &request.changes);
+        for (place, read) in &actual {
+            let expected = at(&self.records, place);
+            let may_differ = changes.is_some_and(|changes| changes.contains_key(place));
+            assert!(
+                may_differ || are(expected, read),
+                "{place:?}: {expected:#?} is {read:#?}"
+            );
+        }
+        if let Some(changes) = changes {
+            let is_undone = changes
+                .keys()
+                .all(|place| are(at(&self.records, place), &actual[place]));
+            let is_done = changes
+                .iter()
+                .all(|(place, changed)| are(changed, &actual[place]));
+            assert!(
+                is_done || is_undone,
+                "{} was done by half: {actual:#?}",
+                under_way.unwrap().summary()
+            );
+        }
+        self.records.extend(actual);
+        self.verify_found(caller).await;
+    }
+
+    /// Asserts that a search finds its credentials, and no others.
+    async fn verify_found(&self, caller: &Caller) {
+        let answer = caller
+            .get(&format!("/api/v1/data?path=/{}", self.number))
+            .await;
+        let found = answer.expect(200).json();
+        let found: BTreeSet<&str> = found["credentials"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| item["name"].as_str().unwrap())
+            .collect();
+        let expected = self
+            .records
+            .iter()
+            .filter_map(|(place, records)| match place {
+                Place::Credential(name) if !records.is_empty() => Some(name.as_str()),
+                _ => None,
+            });
+        assert_eq!(found, expected.collect());
+    }
+}
+
+/// What an answer tells of what is stored: not how it was made.
+fn told(answer: &Answer) -> Value {
+    let mut told = answer.json();
+    let members = told.as_object_mut().unwrap();
+    members.retain(|name, _| !MAKING.contains(&name.as_str()));
+    told
+}
+
+fn request_id(answer: &Answer) -> String {
+    answer.header("x-request-id").unwrap().to_owned()
+}
+
+/// What stands in the answers of requests that make certificates, and in no others.
+const MAKING: [&str; 3] = ["duration_overridden", "duration_used", "key_length"];
