@@ -8,7 +8,8 @@ use uuid::Uuid;
 
 use crate::{
     Database, DatabaseOptions, PostgresOptions, SqliteOptions, connections::Engine,
-    credential::statements as credential, encryption_key, permission::statements as permission,
+    credential::{retention::statements as retention, statements as credential},
+    encryption_key, permission::statements as permission,
     row::column, statement::statement,
 };
 
@@ -18,6 +19,7 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
     let newest_signed_by = credential::newest_signed_by(3);
     let newest_ids_signed_by = credential::newest_ids_signed_by(3);
     let names_signed_by = credential::names_signed_by(3);
+    let delete_versions = retention::delete_versions(3);
     let of_actor_on = permission::of_actor_on(4);
     [
         credential::VERSION_BY_ID,
@@ -54,6 +56,9 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
         credential::POINT_AT_VERSIONS,
         credential::DELETE_CREDENTIAL,
         credential::PING,
+        retention::PAGE,
+        retention::DELETABLE_VERSIONS,
+        &delete_versions,
         encryption_key::statements::INSERT_KEY,
         encryption_key::statements::KEYS_IN_USE,
         encryption_key::statements::VERSIONS_BY_KEY,

@@ -4,6 +4,7 @@ mod certificates;
 mod encryption;
 mod permissions;
 mod plugins;
+mod retention;
 mod storage;
 
 use chrono::{DateTime, Utc};
@@ -18,6 +19,10 @@ pub use encryption::{
 pub use permissions::PermissionRepository;
 pub use plugins::{
     Generator, Generators, PluginFailure, PluginFault, Recovered, Reference, Resolver, Violation,
+};
+pub use retention::{
+    DeletableVersion, ExceedingCredential, NotDeleted, RetentionDeletion, RetentionPage,
+    RetentionRepository, RetentionTrail, TrailUnwritten,
 };
 pub use storage::{
     Additions, AllAppended, AppendCondition, Appended, CredentialRepository, EXPIRY_MOMENTS,
