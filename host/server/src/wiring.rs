@@ -26,6 +26,7 @@ use uuid::Uuid;
 
 use crate::{
     audit,
+    background::{Background, LeaseHolder},
     config::{AuthorizationConfig, Config, DevelopmentConfig, ServerSection},
     development::{Announcement, IDENTITY_PATH},
     keys,
@@ -47,6 +48,8 @@ pub(crate) struct Served {
     pub(crate) announcement: Option<Announcement>,
     /// The audit trail, where there is one: to be closed at the end.
     pub(crate) audit: Option<Arc<AuditTrail>>,
+    /// What is done beside requests: to be stopped before the audit trail and the database are closed.
+    pub(crate) background: Background,
     /// The database, to be closed at the end.
     pub(crate) database: Database,
 }
@@ -80,6 +83,11 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         repository: Arc::new(database.encryption_keys()),
         sealer: Arc::clone(&sealer),
     };
+    let background = Background::new(LeaseHolder::new(
+        Arc::new(database.leases()),
+        Arc::clone(&clock),
+        Arc::clone(&identifiers),
+    ));
     let authorization = authorization(&config.authorization, &database).await?;
     let credentials = Credentials {
         authorization: authorization.clone(),
@@ -118,6 +126,7 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         management,
         announcement,
         audit,
+        background,
         database,
     })
 }

@@ -19,6 +19,7 @@ mod credential;
 mod database;
 mod encryption_key;
 mod failure;
+mod lease;
 mod permission;
 mod postgres;
 #[cfg(test)]
@@ -31,6 +32,7 @@ pub use connections::PoolOccupancy;
 pub use credential::SqlCredentialRepository;
 pub use database::{Database, DatabaseOccupancy, DatabaseOptions, DatabaseUnusable};
 pub use encryption_key::{EncryptionKeyRow, SqlEncryptionKeyRepository};
+pub use lease::SqlLeases;
 pub use permission::SqlPermissionRepository;
 pub use postgres::PostgresOptions;
 pub use sqlite::SqliteOptions;

@@ -7,10 +7,13 @@ use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use crate::{
-    Database, DatabaseOptions, PostgresOptions, SqliteOptions, connections::Engine,
+    Database, DatabaseOptions, PostgresOptions, SqliteOptions,
+    connections::Engine,
     credential::{retention::statements as retention, statements as credential},
-    encryption_key, permission::statements as permission,
-    row::column, statement::statement,
+    encryption_key, lease,
+    permission::statements as permission,
+    row::column,
+    statement::statement,
 };
 
 /// Statements that read with an index, however much is stored.
@@ -62,6 +65,9 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
         encryption_key::statements::INSERT_KEY,
         encryption_key::statements::KEYS_IN_USE,
         encryption_key::statements::VERSIONS_BY_KEY,
+        lease::statements::ACQUIRE,
+        lease::statements::RENEW,
+        lease::statements::RELEASE,
         permission::OF_ACTOR,
         &of_actor_on,
         permission::BY_ID,

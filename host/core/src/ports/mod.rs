@@ -2,6 +2,7 @@
 
 mod certificates;
 mod encryption;
+mod leases;
 mod permissions;
 mod plugins;
 mod retention;
@@ -16,6 +17,7 @@ pub use certificates::{
 pub use encryption::{
     EncryptionKeyRepository, Envelope, KeyStanding, SealFailure, SealedPlace, Sealer,
 };
+pub use leases::{Lease, Leases};
 pub use permissions::PermissionRepository;
 pub use plugins::{
     Generator, Generators, PluginFailure, PluginFault, Recovered, Reference, Resolver, Violation,
