@@ -22,17 +22,22 @@ use super::{
 impl RetentionTrail for AuditTrail {
     async fn announce(&self, deletion: &RetentionDeletion<'_>) -> Result<(), TrailUnwritten> {
         self.probe().await?;
-        let (lines, count) = self.lines_of(deletion, None);
+        let (lines, count) = self.lines_of(deletion, DELETED);
         let written = self.write(&lines, count).await;
         if written.is_err() {
             // They may be written yet.
-            self.take_back(deletion, NotDeleted::Changed);
+            let (lines, count) = self.lines_of(deletion, WRITTEN_TOO_LATE);
+            self.write_later(&lines, count);
         }
         Ok(written?)
     }
 
     fn take_back(&self, deletion: &RetentionDeletion<'_>, reason: NotDeleted) {
-        let (lines, count) = self.lines_of(deletion, Some(reason));
+        let outcome = match reason {
+            NotDeleted::Changed => CHANGED,
+            NotDeleted::Unconfirmed => UNCONFIRMED,
+        };
+        let (lines, count) = self.lines_of(deletion, outcome);
         self.write_later(&lines, count);
     }
 }
@@ -42,7 +47,7 @@ impl AuditTrail {
     fn lines_of(
         &self,
         deletion: &RetentionDeletion<'_>,
-        not_deleted: Option<NotDeleted>,
+        (status, not_deleted): Outcome,
     ) -> (Vec<u8>, u64) {
         let time = self.clock.now();
         let details = details_of(deletion, not_deleted);
@@ -55,7 +60,7 @@ impl AuditTrail {
             method: None,
             path: None,
             request: None,
-            status: status_of(not_deleted).as_u16(),
+            status: status.as_u16(),
             source: None,
             peer: None,
             destination: &self.settings.host,
@@ -83,7 +88,7 @@ impl From<Unwritten> for TrailUnwritten {
 }
 
 /// Which policy asks for it, and, where it did not happen, why.
-fn details_of(deletion: &RetentionDeletion<'_>, not_deleted: Option<NotDeleted>) -> Value {
+fn details_of(deletion: &RetentionDeletion<'_>, not_deleted: Option<&str>) -> Value {
     let mut details = Map::new();
     details.insert("policy".to_owned(), Value::from(deletion.policy_path));
     let limits = deletion.limits;
@@ -93,21 +98,26 @@ fn details_of(deletion: &RetentionDeletion<'_>, not_deleted: Option<NotDeleted>)
     ] {
         details.extend(limit.map(|limit| (name.to_owned(), Value::from(limit))));
     }
-    let reason = not_deleted.map(|reason| match reason {
-        NotDeleted::Changed => "the version is needed, or was deleted by somebody else",
-        NotDeleted::Unconfirmed => "the database did not confirm it",
-    });
-    details.extend(reason.map(|reason| ("not_deleted".to_owned(), Value::from(reason))));
+    details.extend(not_deleted.map(|reason| ("not_deleted".to_owned(), Value::from(reason))));
     Value::Object(details)
 }
 
-fn status_of(not_deleted: Option<NotDeleted>) -> StatusCode {
-    match not_deleted {
-        None => StatusCode::OK,
-        Some(NotDeleted::Changed) => StatusCode::CONFLICT,
-        Some(NotDeleted::Unconfirmed) => StatusCode::SERVICE_UNAVAILABLE,
-    }
-}
+/// The status of an event, as a request would have it, and why the version is not deleted.
+type Outcome = (StatusCode, Option<&'static str>);
+
+const DELETED: Outcome = (StatusCode::OK, None);
+const CHANGED: Outcome = (
+    StatusCode::CONFLICT,
+    Some("the version is needed, or somebody else has deleted it"),
+);
+const UNCONFIRMED: Outcome = (
+    StatusCode::SERVICE_UNAVAILABLE,
+    Some("the database did not confirm it"),
+);
+const WRITTEN_TOO_LATE: Outcome = (
+    StatusCode::SERVICE_UNAVAILABLE,
+    Some("the audit trail could not be written in time"),
+);
 
 /// Whom the trail names. No caller can be this one: the actors of callers begin with other kinds.
 const ACTOR: &str = "keywright:retention";

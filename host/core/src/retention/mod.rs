@@ -108,7 +108,9 @@ impl Retention {
             self.delete_versions(run, &stretch, &credential).await?;
         } else if let Some(names) = run.rest.clone() {
             let threshold = stretch.limits.at(run.now);
-            let page = self.repository.page(&names, threshold, PAGE_CREDENTIALS_MAX);
+            let page = self
+                .repository
+                .page(&names, threshold, PAGE_CREDENTIALS_MAX);
             let page = page.await?;
             run.exceeding = page.exceeding.into();
             run.rest = page.rest;
@@ -172,9 +174,11 @@ impl Retention {
                 trail.take_back(&deletion, reason);
             }
         };
-        let deleting =
-            self.repository
-                .delete_versions(deletion.credential.id, threshold, deletion.version_ids);
+        let deleting = self.repository.delete_versions(
+            deletion.credential.id,
+            threshold,
+            deletion.version_ids,
+        );
         let deleted = match deleting.await {
             Ok(deleted) => deleted,
             Err(failure) => {

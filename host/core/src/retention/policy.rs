@@ -58,8 +58,7 @@ impl RetentionLimits {
     /// What is beyond the limits at a moment.
     #[must_use]
     pub fn at(&self, now: DateTime<Utc>) -> RetentionThreshold {
-        let first_moment =
-            |days: u32| now.checked_sub_signed(TimeDelta::days(i64::from(days)));
+        let first_moment = |days: u32| now.checked_sub_signed(TimeDelta::days(i64::from(days)));
         RetentionThreshold {
             versions_max: self.versions_max(),
             // Where the calendar does not reach back so far, nothing is as old.
@@ -311,7 +310,11 @@ mod tests {
         let path = PermissionPath::parse("/a/*").unwrap();
         let rest = NameRange::of(&path).after("/a/b");
         assert!(rest.from.as_str() > "/a/b");
-        assert!(["/a/b(", "/a/b/c", "/a/c"].iter().all(|name| rest.from.as_str() < *name));
+        assert!(
+            ["/a/b(", "/a/b/c", "/a/c"]
+                .iter()
+                .all(|name| rest.from.as_str() < *name)
+        );
         assert_eq!(rest.before, "/a0");
     }
 }

@@ -11,6 +11,7 @@ mod encryption;
 mod identity;
 mod management;
 mod number;
+mod retention;
 mod server;
 mod storage;
 
@@ -33,6 +34,7 @@ pub(crate) use certificates::CertificatesConfig;
 pub(crate) use encryption::{EncryptionConfig, KeyConfig, KeyProvider};
 pub(crate) use identity::DevelopmentConfig;
 pub(crate) use management::ManagementConfig;
+pub(crate) use retention::RetentionConfig;
 pub(crate) use server::ServerSection;
 pub(crate) use storage::StorageConfig;
 
@@ -67,6 +69,9 @@ pub(crate) struct Config {
     /// What holds for all certificates that the server makes.
     #[serde(default)]
     pub(crate) certificates: CertificatesConfig,
+    /// How many versions of credentials are kept, and for how long.
+    #[serde(default)]
+    pub(crate) retention: RetentionConfig,
     /// The management of the server, and the management address.
     #[serde(default)]
     pub(crate) management: ManagementConfig,
