@@ -127,10 +127,11 @@ impl Work for RetentionWork {
         if now < self.asking_at {
             return Ok(());
         }
-        if !self.read_only.is_on() && self.run_if_due(&mut stop).await? {
+        self.asking_at = now + self.interval.min(ASKING_INTERVAL_MAX);
+        if self.read_only.is_on() {
+            tracing::debug!("retention waits for the end of read-only mode");
+        } else if self.run_if_due(&mut stop).await? {
             self.asking_at = Instant::now() + self.interval;
-        } else {
-            self.asking_at = now + self.interval.min(ASKING_INTERVAL_MAX);
         }
         Ok(())
     }

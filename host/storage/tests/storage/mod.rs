@@ -15,5 +15,6 @@ mod encryption_keys;
 mod find;
 mod leases;
 mod permissions;
+mod retention;
 mod signed_by;
 pub(crate) mod support;
