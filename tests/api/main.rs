@@ -23,6 +23,7 @@ mod names;
 mod operations;
 mod permissions;
 mod regenerate;
+mod retention;
 mod rotation;
 mod set;
 mod storage;

@@ -43,4 +43,4 @@ pub use measure::{REQUEST_DURATION, describe_metrics};
 pub use response::{FRAME_BYTES_MAX, Held, HeldBody};
 pub use route::{Access, Route};
 pub use router::{router, routes};
-pub use server_mode::ServerMode;
+pub use server_mode::{ReadOnlyMode, ServerMode};

@@ -36,7 +36,7 @@ impl ServerMode {
     }
 
     /// Read-only mode.
-    pub(crate) fn read_only(&self) -> &ReadOnlyMode {
+    pub fn read_only(&self) -> &ReadOnlyMode {
         &self.read_only
     }
 
@@ -50,13 +50,14 @@ impl ServerMode {
     }
 }
 
-/// Whether the server refuses whatever could write. It is a matter of this process alone, and off when it starts.
-#[derive(Debug, Default)]
-pub(crate) struct ReadOnlyMode(AtomicBool);
+/// Whether the server refuses whatever could write. It is a matter of this process alone, and off when it starts. Clones are
+/// one mode.
+#[derive(Clone, Debug, Default)]
+pub struct ReadOnlyMode(Arc<AtomicBool>);
 
 impl ReadOnlyMode {
     /// Whether it is on.
-    pub(crate) fn is_on(&self) -> bool {
+    pub fn is_on(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
 

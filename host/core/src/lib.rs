@@ -4,7 +4,7 @@
 //! trait in [`ports`]; the other crates of the host implement those traits and meet in the server's wiring.
 //!
 //! Read [`credential`] first (names, types, versions, and one file for each use case), then [`authorization`], which every
-//! use case asks, and [`interpolation`].
+//! use case asks, and [`interpolation`]. [`retention`] is what the server does by itself.
 //!
 //! To add a use case: write it as a method in a file of its own beside the others, against the ports that are there; add a
 //! method to a port only when the use case can't be said without it; then give it a route in `keywright-api`.
@@ -18,6 +18,7 @@ pub mod failure;
 pub mod interpolation;
 pub mod permission;
 pub mod ports;
+pub mod retention;
 pub mod secret;
 
 pub use failure::Failure;

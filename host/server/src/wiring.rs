@@ -4,7 +4,7 @@ use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 use keywright_api::{
-    Api, Information, Management, Router,
+    Api, Information, Management, ReadOnlyMode, Router,
     audit::AuditTrail,
     development_identity::{
         DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser, Grant,
@@ -17,7 +17,10 @@ use keywright_core::{
     encryption_key::{EncryptionKeys, RotateKeys},
     interpolation::Interpolation,
     permission::Permissions,
-    ports::{Clock, Identifiers, KeyRotationRepository, PermissionRepository, Sealer},
+    ports::{
+        Clock, Identifiers, KeyRotationRepository, PermissionRepository, RetentionTrail, Sealer,
+    },
+    retention::Retention,
 };
 use keywright_crypto::{KeyRing, X509Certificates};
 use keywright_runtime::{Runtime, RuntimeConfig, SystemRandom};
@@ -27,7 +30,7 @@ use uuid::Uuid;
 use crate::{
     audit,
     background::{
-        Background, LeaseHolder,
+        Background, LeaseHolder, RetentionWork,
         rotation::{LogReporter, Rotation},
     },
     config::{AuthorizationConfig, Config, DevelopmentConfig, ServerSection},
@@ -87,6 +90,7 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         repository: Arc::new(database.encryption_keys()),
         sealer: Arc::clone(&sealer),
     };
+    let server_mode = config.management.server_mode()?;
     let mut background = Background::new(LeaseHolder::new(
         Arc::new(database.leases()),
         Arc::clone(&clock),
@@ -108,6 +112,10 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         clock,
         identifiers,
     };
+    let retention = retention(config, &database, &credentials, audit.as_ref())?;
+    if let Some(work) = retention_work(config, &database, retention, server_mode.read_only()) {
+        background.begin(work);
+    }
     let interpolation = interpolation(&runtime, &credentials);
     let management = recorder.map(|recorder| {
         let stored = StoredCounts::new(&credentials, encryption_keys.clone());
@@ -125,7 +133,7 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         information: information(config),
         limits: config.server.body_limits(),
         request_limits: config.server.request_limits(),
-        server_mode: config.management.server_mode()?,
+        server_mode,
         development_identity,
     });
     Ok(Served {
@@ -197,6 +205,37 @@ pub(crate) async fn open_database(
     Database::open(&config.storage.options()?, identifiers)
         .await
         .map_err(|cause| StartRefused::while_doing("opening the database", cause))
+}
+
+/// What deletes versions by the configured policies.
+fn retention(
+    config: &Config,
+    database: &Database,
+    credentials: &Credentials,
+    audit: Option<&Arc<AuditTrail>>,
+) -> Result<Retention, StartRefused> {
+    Ok(Retention {
+        policies: config.retention.policies()?,
+        repository: Arc::new(database.credentials()),
+        trail: audit.map(|audit| Arc::clone(audit) as Arc<dyn RetentionTrail>),
+        clock: Arc::clone(&credentials.clock),
+        identifiers: Arc::clone(&credentials.identifiers),
+    })
+}
+
+/// None where no policy has a limit.
+fn retention_work(
+    config: &Config,
+    database: &Database,
+    retention: Retention,
+    read_only: &ReadOnlyMode,
+) -> Option<RetentionWork> {
+    let has_limits = !retention.policies.stretches().is_empty();
+    has_limits.then(|| {
+        let leases = Arc::new(database.leases());
+        let interval = config.retention.interval_seconds.seconds();
+        RetentionWork::new(retention, leases, interval, read_only.clone())
+    })
 }
 
 /// Adds the configured permissions to those that are stored, and makes of them what decides.

@@ -7,9 +7,14 @@ use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use crate::{
-    Database, DatabaseOptions, PostgresOptions, SqliteOptions, check::statements as check,
-    connections::Engine, credential::statements as credential, encryption_key, key_rotation, lease,
-    permission::statements as permission, row::column, statement::statement,
+    Database, DatabaseOptions, PostgresOptions, SqliteOptions,
+    check::statements as check,
+    connections::Engine,
+    credential::{retention::statements as retention, statements as credential},
+    encryption_key, key_rotation, lease,
+    permission::statements as permission,
+    row::column,
+    statement::statement,
 };
 
 /// Statements that read with an index, however much is stored.
@@ -19,6 +24,7 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
     let newest_ids_signed_by = credential::newest_ids_signed_by(3);
     let names_signed_by = credential::names_signed_by(3);
     let replace_envelopes = key_rotation::statements::replace_envelopes(2);
+    let delete_versions = retention::delete_versions(3);
     let of_actor_on = permission::of_actor_on(4);
     [
         credential::VERSION_BY_ID,
@@ -55,6 +61,9 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
         credential::POINT_AT_VERSIONS,
         credential::DELETE_CREDENTIAL,
         credential::PING,
+        retention::PAGE,
+        retention::DELETABLE_VERSIONS,
+        &delete_versions,
         encryption_key::statements::INSERT_KEY,
         encryption_key::statements::KEYS_IN_USE,
         encryption_key::statements::VERSIONS_BY_KEY,

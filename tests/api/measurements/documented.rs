@@ -21,7 +21,7 @@ use crate::given;
 
 /// A scrape of a server that has something to tell of everything.
 async fn full_scrape() -> Scrape {
-    let server = Server::start_with(&Options::default().watched()).await;
+    let server = Server::start_with(&Options::default().watched().extra(RETENTION)).await;
     given::generate(&server, "/p", "password", json!({})).await;
     server
         .send(server.request(Method::GET, "/version"))
@@ -33,10 +33,18 @@ async fn full_scrape() -> Scrape {
     server
         .scrape_until(|scrape| {
             let failures = scrape.sum("keywright_tls_handshake_failures_total", &[]);
-            failures.is_some()
+            let run = scrape.sum("keywright_retention_last_run_timestamp_seconds", &[]);
+            failures.is_some() && run.is_some()
         })
         .await
 }
+
+/// A policy, without which there is nothing to tell of retention.
+const RETENTION: &str = r#"
+[retention]
+interval_seconds = 1
+policies = [{ path = "/nothing/*", versions_max = 1 }]
+"#;
 
 /// The measurements in the table of the host's README: type and labels by name.
 fn documented() -> BTreeMap<String, (String, BTreeSet<String>)> {

@@ -10,7 +10,10 @@ use super::event::{Event, is_control};
 
 /// An event as one line, without its break.
 pub(super) fn line(event: &Event<'_>) -> String {
-    let what = format!("{} {}", event.method, event.path);
+    let what = match (event.method, event.path) {
+        (Some(method), Some(path)) => format!("{method} {path}"),
+        _ => event.action.to_owned(),
+    };
     let mut line = String::from("CEF:0|Keywright|keywright|");
     for field in [env!("CARGO_PKG_VERSION"), what.as_str(), what.as_str()] {
         push_header(&mut line, field);
@@ -28,8 +31,8 @@ pub(super) fn line(event: &Event<'_>) -> String {
         "userAuthenticationMechanism",
         Some(event.authentication),
     );
-    pairs.push("request", Some(event.request));
-    pairs.push("requestMethod", Some(event.method));
+    pairs.push("request", event.request);
+    pairs.push("requestMethod", event.method);
     pairs.push_labelled("cs3", "versionUuid", event.version_id);
     pairs.push_labelled("cs4", "httpStatusCode", Some(event.status));
     pairs.push("src", event.source);
@@ -97,7 +100,7 @@ const SEVERITY: &str = "0";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::event::example;
+    use crate::audit::event::{example, example_without_a_request};
 
     #[test]
     fn an_event_has_a_header_and_labelled_pairs() {
@@ -146,10 +149,20 @@ mod tests {
     }
 
     #[test]
+    fn without_a_request_the_action_says_what_it_is() {
+        let line = line(&example_without_a_request());
+        let what = "|DELETE_BY_RETENTION|DELETE_BY_RETENTION|0|rt=";
+        assert!(line.contains(what), "{line}");
+        for key in [" request=", "requestMethod", " src=", "flexString2"] {
+            assert!(!line.contains(key), "{key}: {line}");
+        }
+    }
+
+    #[test]
     fn each_part_of_a_line_has_its_own_escapes() {
         let odd = "a|b\\c=d\ne\rf\u{85}g\u{2028}h\u{7}i";
         let event = Event {
-            path: odd,
+            path: Some(odd),
             actor: odd,
             ..example()
         };

@@ -24,7 +24,7 @@ pub enum AuditFormat {
     Cef,
 }
 
-/// One resource that a request touched, or a request that touched none.
+/// One resource that a request touched, or a request that touched none; or what the server does to one by itself.
 pub(super) struct Event<'a> {
     /// When the request arrived.
     pub(super) time: DateTime<Utc>,
@@ -32,12 +32,13 @@ pub(super) struct Event<'a> {
     pub(super) actor: &'a str,
     /// The part of the token or of the certificate that names the caller.
     pub(super) subject: &'a str,
-    /// `uaa` for a token, `mutual_tls` for a certificate.
+    /// `uaa` for a token, `mutual_tls` for a certificate, `server` for the server itself.
     pub(super) authentication: &'static str,
-    pub(super) method: &'a str,
-    pub(super) path: &'a str,
+    /// None where there is no request.
+    pub(super) method: Option<&'a str>,
+    pub(super) path: Option<&'a str>,
     /// Path and query.
-    pub(super) request: &'a str,
+    pub(super) request: Option<&'a str>,
     pub(super) status: u16,
     pub(super) source: Option<IpAddr>,
     pub(super) peer: Option<SocketAddr>,
@@ -90,9 +91,9 @@ pub(super) fn lines(
             actor: caller.actor().as_str(),
             subject: &subject,
             authentication,
-            method: &observed.method,
-            path: &path,
-            request: &request,
+            method: Some(&observed.method),
+            path: Some(&path),
+            request: Some(&request),
             status,
             source: observed.source,
             peer: observed.peer,
@@ -104,10 +105,7 @@ pub(super) fn lines(
             version_id: touched.and_then(|touched| touched.version_id),
             details: details_of(touched).or_else(|| details.clone()),
         };
-        match format {
-            AuditFormat::Json => json_line(&event),
-            AuditFormat::Cef => cef::line(&event),
-        }
+        line_of(&event, format)
     };
     let touched = caller.trail().touched();
     let mut text = String::new();
@@ -122,6 +120,14 @@ pub(super) fn lines(
     }
     let count = touched.len().max(1);
     (text.into_bytes(), u64::try_from(count).unwrap_or(u64::MAX))
+}
+
+/// An event as one line, without its break.
+pub(super) fn line_of(event: &Event<'_>, format: AuditFormat) -> String {
+    match format {
+        AuditFormat::Json => json_line(event),
+        AuditFormat::Cef => cef::line(event),
+    }
 }
 
 /// What is told of a permission besides its path. Each permission has this in an event of its own, so that it is always
@@ -191,6 +197,21 @@ const TEXT_BYTES_MAX: usize = 1_024;
 /// The longest details, in bytes of JSON.
 const DETAILS_BYTES_MAX: usize = 4_096;
 
+/// An event without a request, for the tests of the encoders.
+#[cfg(test)]
+pub(super) fn example_without_a_request() -> Event<'static> {
+    Event {
+        authentication: "server",
+        method: None,
+        path: None,
+        request: None,
+        source: None,
+        peer: None,
+        action: "DELETE_BY_RETENTION",
+        ..example()
+    }
+}
+
 /// An event with all members, for the tests of the encoders.
 #[cfg(test)]
 pub(super) fn example() -> Event<'static> {
@@ -200,9 +221,9 @@ pub(super) fn example() -> Event<'static> {
         actor: "uaa-client:app",
         subject: "app",
         authentication: "uaa",
-        method: "GET",
-        path: "/api/v1/data",
-        request: "/api/v1/data?name=/a",
+        method: Some("GET"),
+        path: Some("/api/v1/data"),
+        request: Some("/api/v1/data?name=/a"),
         status: 200,
         source: Some(IpAddr::from([10, 0, 0, 1])),
         peer: Some(SocketAddr::from(([127, 0, 0, 1], 4_321))),

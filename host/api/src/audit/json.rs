@@ -21,8 +21,8 @@ struct EventBody<'a> {
     actor: &'a str,
     subject: &'a str,
     authentication: &'a str,
-    method: &'a str,
-    request: &'a str,
+    method: Option<&'a str>,
+    request: Option<&'a str>,
     status: u16,
     source: Option<IpAddr>,
     peer: Option<SocketAddr>,
@@ -80,7 +80,7 @@ fn escaped(json: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::event::example;
+    use crate::audit::event::{example, example_without_a_request};
 
     #[test]
     fn an_event_has_all_members_in_one_order() {
@@ -95,6 +95,15 @@ mod tests {
                 r#""version_id":"00000000-0000-0000-0000-000000000003","request_details":{"a":"b=c"}}"#,
             )
         );
+    }
+
+    #[test]
+    fn without_a_request_nothing_is_told_of_one() {
+        let event: Value = serde_json::from_str(&json_line(&example_without_a_request())).unwrap();
+        for member in ["method", "request", "source", "peer"] {
+            assert_eq!(event.get(member), Some(&Value::Null), "{member}");
+        }
+        assert_eq!(event["action"], "DELETE_BY_RETENTION");
     }
 
     #[test]

@@ -10,6 +10,8 @@
 //! works again, requests are refused before they touch anything (or go on, by [`OnAuditFailure::Continue`]). A request that
 //! is given up in the middle, because its client has gone, leaves its events all the same.
 //!
+//! What the server does to credentials by itself stands there too: `retention.rs`.
+//!
 //! To add an endpoint: add it to the table in `action.rs`. To add a form: a file beside `cef.rs`, and a case in
 //! [`AuditFormat`]. To add a sink: implement [`AuditSink`] in the server.
 
@@ -18,6 +20,7 @@ mod cef;
 mod event;
 mod json;
 mod request;
+mod retention;
 mod sink;
 mod source;
 mod trail;

@@ -126,7 +126,15 @@ impl AuditTrail {
     /// Sees whether a request may begin: where events must not be lost and the sink is known not to work, it is tried
     /// again first.
     pub(super) async fn ready(&self) -> Result<(), Unwritten> {
-        if !self.is_failing() || self.settings.on_failure == OnAuditFailure::Continue {
+        if self.settings.on_failure == OnAuditFailure::Continue {
+            return Ok(());
+        }
+        self.probe().await
+    }
+
+    /// Tries again whether the sink works, where it is known not to.
+    pub(super) async fn probe(&self) -> Result<(), Unwritten> {
+        if !self.is_failing() {
             return Ok(());
         }
         let time_max = self.settings.write_time_max.min(PROBE_TIME_MAX);

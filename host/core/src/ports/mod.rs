@@ -7,6 +7,7 @@ mod key_rotation;
 mod leases;
 mod permissions;
 mod plugins;
+mod retention;
 mod storage;
 
 use chrono::{DateTime, Utc};
@@ -27,6 +28,10 @@ pub use leases::{Lease, Leases};
 pub use permissions::PermissionRepository;
 pub use plugins::{
     Generator, Generators, PluginFailure, PluginFault, Recovered, Reference, Resolver, Violation,
+};
+pub use retention::{
+    DeletableVersion, ExceedingCredential, NotDeleted, RetentionDeletion, RetentionPage,
+    RetentionRepository, RetentionTrail, TrailUnwritten,
 };
 pub use storage::{
     Additions, AllAppended, AppendCondition, Appended, CredentialRepository, EXPIRY_MOMENTS,

@@ -11,6 +11,7 @@ mod encryption;
 mod identity;
 mod management;
 mod number;
+mod retention;
 mod rotation;
 mod server;
 mod storage;
@@ -35,6 +36,7 @@ pub(crate) use certificates::CertificatesConfig;
 pub(crate) use encryption::{EncryptionConfig, KeyConfig, KeyProvider};
 pub(crate) use identity::DevelopmentConfig;
 pub(crate) use management::ManagementConfig;
+pub(crate) use retention::RetentionConfig;
 pub(crate) use rotation::RotationConfig;
 pub(crate) use server::ServerSection;
 pub(crate) use storage::StorageConfig;
@@ -70,6 +72,9 @@ pub(crate) struct Config {
     /// What holds for all certificates that the server makes.
     #[serde(default)]
     pub(crate) certificates: CertificatesConfig,
+    /// How many versions of credentials are kept, and for how long.
+    #[serde(default)]
+    pub(crate) retention: RetentionConfig,
     /// The management of the server, and the management address.
     #[serde(default)]
     pub(crate) management: ManagementConfig,

@@ -8,6 +8,7 @@
 //! the table of `host/README.md`. A label may hold nothing that a caller chooses.
 
 mod handshakes;
+mod retention;
 mod stored;
 
 use std::{
@@ -24,6 +25,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
 use crate::{background::rotation, config::ManagementConfig, started::StartRefused};
 pub(crate) use handshakes::handshake_failed;
+pub(crate) use retention::{RetentionOutcome, retention_run, versions_deleted};
 pub(crate) use stored::StoredCounts;
 
 /// What records measurements for the whole process.
@@ -146,6 +148,7 @@ fn describe_metrics() {
         "Requests that wait for a connection to the database, by pool."
     );
     handshakes::describe_metrics();
+    retention::describe_metrics();
     rotation::describe_metrics();
     stored::describe_metrics();
 }

@@ -6,6 +6,7 @@ mod certificates;
 mod change_versions;
 mod effective_expiry;
 mod find;
+pub(crate) mod retention;
 pub(crate) mod row;
 pub(crate) mod statements;
 

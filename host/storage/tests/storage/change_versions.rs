@@ -162,7 +162,7 @@ impl Fixture {
     }
 
     /// Asserts that no credential's repeated columns differ from what its versions say.
-    async fn assert_rows_are_true(&self) {
+    pub(crate) async fn assert_rows_are_true(&self) {
         let untrue = "
             select count(*) from credential c
             left join credential_version n on n.sequence = (

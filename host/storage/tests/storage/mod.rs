@@ -16,5 +16,6 @@ mod find;
 mod key_rotation;
 mod leases;
 mod permissions;
+mod retention;
 mod signed_by;
 pub(crate) mod support;

@@ -1,0 +1,140 @@
+//! What the server deletes by itself, in the trail.
+//!
+//! Such an event has no request: no method, address, source or peer. What stands in the place of the request's id is the id
+//! of the run. It is written before its version is deleted, so that nothing is ever missing; where the version then stays
+//! after all, a second event says so, with another status.
+
+use async_trait::async_trait;
+use axum::http::StatusCode;
+use keywright_core::{
+    permission::Operation,
+    ports::{NotDeleted, RetentionDeletion, RetentionTrail, TrailUnwritten},
+};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::{
+    event::{Event, line_of},
+    trail::{AuditTrail, Unwritten},
+};
+
+#[async_trait]
+impl RetentionTrail for AuditTrail {
+    async fn announce(&self, deletion: &RetentionDeletion<'_>) -> Result<(), TrailUnwritten> {
+        self.probe().await?;
+        let (lines, count) = self.lines_of(deletion, DELETED);
+        let written = self.write(&lines, count).await;
+        if written.is_err() {
+            // They may be written yet.
+            let (lines, count) = self.lines_of(deletion, WRITTEN_TOO_LATE);
+            self.write_later(&lines, count);
+        }
+        Ok(written?)
+    }
+
+    fn take_back(&self, deletion: &RetentionDeletion<'_>, reason: NotDeleted) {
+        let outcome = match reason {
+            NotDeleted::Changed => CHANGED,
+            NotDeleted::Unconfirmed => UNCONFIRMED,
+        };
+        let (lines, count) = self.lines_of(deletion, outcome);
+        self.write_later(&lines, count);
+    }
+}
+
+impl AuditTrail {
+    /// One line for each version, and how many they are.
+    fn lines_of(
+        &self,
+        deletion: &RetentionDeletion<'_>,
+        (status, not_deleted): Outcome,
+    ) -> (Vec<u8>, u64) {
+        let time = self.clock.now();
+        let details = details_of(deletion, not_deleted);
+        let event = |version_id: &Uuid| Event {
+            time,
+            request_id: Some(deletion.run_id),
+            actor: ACTOR,
+            subject: SUBJECT,
+            authentication: AUTHENTICATION,
+            method: None,
+            path: None,
+            request: None,
+            status: status.as_u16(),
+            source: None,
+            peer: None,
+            destination: &self.settings.host,
+            action: ACTION,
+            operation: Some(Operation::Delete),
+            resource_name: Some(deletion.credential.name.as_str()),
+            resource_id: Some(deletion.credential.id),
+            version_id: Some(*version_id),
+            details: Some(details.clone()),
+        };
+        let mut text = String::new();
+        for version_id in deletion.version_ids {
+            text.push_str(&line_of(&event(version_id), self.settings.format));
+            text.push('\n');
+        }
+        let count = u64::try_from(deletion.version_ids.len()).unwrap_or(u64::MAX);
+        (text.into_bytes(), count)
+    }
+}
+
+impl From<Unwritten> for TrailUnwritten {
+    fn from(_: Unwritten) -> Self {
+        Self
+    }
+}
+
+/// Which policy asks for it, and, where it did not happen, why.
+fn details_of(deletion: &RetentionDeletion<'_>, not_deleted: Option<&str>) -> Value {
+    let mut details = Map::new();
+    details.insert("policy".to_owned(), Value::from(deletion.policy_path));
+    let limits = deletion.limits;
+    for (name, limit) in [
+        ("versions_max", limits.versions_max()),
+        ("age_days_max", limits.age_days_max()),
+    ] {
+        details.extend(limit.map(|limit| (name.to_owned(), Value::from(limit))));
+    }
+    details.extend(not_deleted.map(|reason| ("not_deleted".to_owned(), Value::from(reason))));
+    Value::Object(details)
+}
+
+/// The status of an event, as a request would have it, and why the version is not deleted.
+type Outcome = (StatusCode, Option<&'static str>);
+
+const DELETED: Outcome = (StatusCode::OK, None);
+const CHANGED: Outcome = (
+    StatusCode::CONFLICT,
+    Some("the version is needed, or somebody else has deleted it"),
+);
+const UNCONFIRMED: Outcome = (
+    StatusCode::SERVICE_UNAVAILABLE,
+    Some("the database did not confirm it"),
+);
+const WRITTEN_TOO_LATE: Outcome = (
+    StatusCode::SERVICE_UNAVAILABLE,
+    Some("the audit trail could not be written in time"),
+);
+
+/// Whom the trail names. No caller can be this one: the actors of callers begin with other kinds.
+const ACTOR: &str = "keywright:retention";
+const SUBJECT: &str = "retention";
+
+/// What stands in the place of a token or a certificate.
+const AUTHENTICATION: &str = "server";
+
+const ACTION: &str = "DELETE_BY_RETENTION";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_caller_can_be_the_actor() {
+        let actor = keywright_core::permission::Actor::parse(ACTOR);
+        assert!(!actor.is_ok_and(|actor| actor.can_log_in()));
+    }
+}

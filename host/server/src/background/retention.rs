@@ -1,0 +1,153 @@
+//! Retention, from time to time.
+//!
+//! When the next run is due, all servers learn from a lease that nobody renews: whoever completes a run holds it until then.
+//! So there is one run in each interval, however many servers there are and however often they are started anew.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use chrono::TimeDelta;
+use keywright_api::ReadOnlyMode;
+use keywright_core::{
+    Failure,
+    ports::{Lease, Leases, RepositoryFailure},
+    retention::{Retention, RetentionFailure, RetentionProgress},
+};
+use tokio::time::Instant;
+
+use super::{LEASE_TIME, Stop, Work};
+use crate::measurements::{RetentionOutcome, retention_run, versions_deleted};
+
+/// Retention, from time to time.
+pub(crate) struct RetentionWork {
+    retention: Retention,
+    leases: Arc<dyn Leases>,
+    interval: Duration,
+    read_only: ReadOnlyMode,
+    /// Before that it is not even asked whether a run is due.
+    asking_at: Instant,
+}
+
+impl RetentionWork {
+    /// The first run begins a while after the server.
+    pub(crate) fn new(
+        retention: Retention,
+        leases: Arc<dyn Leases>,
+        interval: Duration,
+        read_only: ReadOnlyMode,
+    ) -> Self {
+        Self {
+            retention,
+            leases,
+            interval,
+            read_only,
+            asking_at: Instant::now() + interval.min(ASKING_INTERVAL_MAX),
+        }
+    }
+
+    /// Does a run, if one is due. Whether it came to its end.
+    async fn run_if_due(&self, stop: &mut Stop) -> Result<bool, RepositoryFailure> {
+        let pause = Lease {
+            name: PAUSE_LEASE,
+            holder: self.retention.identifiers.fresh(),
+        };
+        let now = self.retention.clock.now();
+        // Whoever is killed in a run is followed by another one soon.
+        if !self
+            .leases
+            .acquire(&pause, now, now + delta(LEASE_TIME))
+            .await?
+        {
+            return Ok(false);
+        }
+        let ended = self.walk(stop).await;
+        retention_run(match &ended {
+            Ok(outcome) => *outcome,
+            Err(_) => RetentionOutcome::Failed,
+        });
+        if matches!(ended, Ok(RetentionOutcome::Completed)) {
+            let next = self.retention.clock.now() + delta(self.interval);
+            return self.leases.renew(&pause, next).await;
+        }
+        self.leases.release(&pause).await?;
+        ended.map(|_| false)
+    }
+
+    /// Walks over all names for which there are limits.
+    async fn walk(&self, stop: &mut Stop) -> Result<RetentionOutcome, RepositoryFailure> {
+        let mut run = self.retention.begin();
+        let begun_at = Instant::now();
+        let outcome = loop {
+            if self.read_only.is_on() {
+                break RetentionOutcome::Stopped;
+            }
+            let deleted_before = run.versions_deleted();
+            let step = self.retention.proceed(&mut run).await;
+            versions_deleted(run.versions_deleted().saturating_sub(deleted_before));
+            match step {
+                Ok(RetentionProgress::Done) => break RetentionOutcome::Completed,
+                Ok(RetentionProgress::Further) => {}
+                Err(RetentionFailure::Repository(failure)) => return Err(failure),
+                Err(RetentionFailure::Trail(unwritten)) => {
+                    tracing::warn!(error = %unwritten, "retention can't go on");
+                    break RetentionOutcome::Failed;
+                }
+            }
+            if !stop.pause(STEP_PAUSE).await {
+                break RetentionOutcome::Stopped;
+            }
+        };
+        if run.versions_deleted() > 0 {
+            tracing::info!(
+                retention.versions_deleted = run.versions_deleted(),
+                retention.outcome = ?outcome,
+                duration_ms = u64::try_from(begun_at.elapsed().as_millis()).unwrap_or(u64::MAX),
+                "versions were deleted that no policy keeps"
+            );
+        }
+        Ok(outcome)
+    }
+}
+
+#[async_trait]
+impl Work for RetentionWork {
+    fn name(&self) -> &'static str {
+        "retention"
+    }
+
+    /// Until it is to be asked again whether a run is due.
+    fn interval(&self) -> Duration {
+        let pause = self.asking_at.saturating_duration_since(Instant::now());
+        pause.max(ASKING_INTERVAL_MIN)
+    }
+
+    /// In read-only mode it leaves the work to other servers, which may not be in it.
+    async fn run(&mut self, mut stop: Stop) -> Result<(), Failure> {
+        let now = Instant::now();
+        if now < self.asking_at {
+            return Ok(());
+        }
+        self.asking_at = now + self.interval.min(ASKING_INTERVAL_MAX);
+        if self.read_only.is_on() {
+            tracing::debug!("retention waits for the end of read-only mode");
+        } else if self.run_if_due(&mut stop).await? {
+            self.asking_at = Instant::now() + self.interval;
+        }
+        Ok(())
+    }
+}
+
+fn delta(time: Duration) -> TimeDelta {
+    TimeDelta::from_std(time).unwrap_or(TimeDelta::MAX)
+}
+
+/// Lasts from the end of a run until the next one is due.
+const PAUSE_LEASE: &str = "retention pause";
+
+/// The longest and the shortest time until it is asked again whether a run is due that somebody else may have done. The
+/// longest is also how long after the start of a server it is asked first.
+const ASKING_INTERVAL_MAX: Duration = Duration::from_mins(1);
+const ASKING_INTERVAL_MIN: Duration = Duration::from_secs(1);
+
+/// How long those who wait to write are let pass after each step.
+const STEP_PAUSE: Duration = Duration::from_millis(10);

@@ -1,0 +1,61 @@
+//! What retention deletes.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
+
+/// What became of a run of retention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RetentionOutcome {
+    /// It came to its end.
+    Completed,
+    /// The database or the audit trail failed.
+    Failed,
+    /// The server ends, another one has taken over, or read-only mode is on.
+    Stopped,
+}
+
+impl RetentionOutcome {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// So many more versions were deleted.
+pub(crate) fn versions_deleted(count: u64) {
+    counter!(VERSIONS_DELETED).increment(count);
+}
+
+/// A run has come to an end.
+pub(crate) fn retention_run(outcome: RetentionOutcome) {
+    counter!(RUNS, "outcome" => outcome.as_str()).increment(1);
+    if outcome == RetentionOutcome::Completed {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
+        gauge!(LAST_RUN).set(since_epoch.unwrap_or_default());
+    }
+}
+
+/// Tells the process's recorder what each of these measurements means.
+pub(super) fn describe_metrics() {
+    describe_counter!(
+        VERSIONS_DELETED,
+        "Versions of credentials that this server has deleted by the policies of retention."
+    );
+    describe_counter!(
+        RUNS,
+        "Runs of retention on this server, by what became of them."
+    );
+    describe_gauge!(
+        LAST_RUN,
+        Unit::Seconds,
+        "When the last run of retention on this server came to its end, in seconds since 1970."
+    );
+}
+
+const VERSIONS_DELETED: &str = "keywright_retention_versions_deleted_total";
+const RUNS: &str = "keywright_retention_runs_total";
+const LAST_RUN: &str = "keywright_retention_last_run_timestamp_seconds";

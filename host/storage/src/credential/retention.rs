@@ -1,0 +1,213 @@
+//! Versions beyond the limits of a policy: finding them, and deleting those that nothing needs.
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use keywright_core::{
+    ports::{
+        DeletableVersion, ExceedingCredential, RepositoryFailure, RetentionPage,
+        RetentionRepository,
+    },
+    retention::{NameRange, RetentionThreshold},
+};
+use sqlx::AssertSqlSafe;
+use uuid::Uuid;
+
+use super::{SqlCredentialRepository, row};
+use crate::{
+    connections::Connections,
+    row::{Row, column},
+    statement::{Statement, statement},
+};
+
+#[async_trait]
+impl RetentionRepository for SqlCredentialRepository {
+    async fn page(
+        &self,
+        names: &NameRange,
+        threshold: RetentionThreshold,
+        count_max: u32,
+    ) -> Result<RetentionPage, RepositoryFailure> {
+        let query = statement(statements::PAGE)
+            .bind(names.from.as_str())
+            .bind(names.before.as_str())
+            .bind(i64::from(count_max));
+        let rows = self.pools.reader.fetch_all(bound(query, threshold)).await?;
+        let mut exceeding = Vec::new();
+        for row in &rows {
+            if column!(row, "credential", "exceeds")? {
+                exceeding.push(ExceedingCredential {
+                    id: column!(row, "credential", "id")?,
+                    name: row::name(row)?,
+                });
+            }
+        }
+        let is_full = rows.len() >= count_max as usize;
+        let last = rows.last().filter(|_| is_full);
+        let last_name: Option<String> = last
+            .map(|row| column!(row, "credential", "name_folded"))
+            .transpose()?;
+        Ok(RetentionPage {
+            exceeding,
+            rest: last_name.map(|name| names.after(&name)),
+        })
+    }
+
+    async fn deletable_versions(
+        &self,
+        credential_id: Uuid,
+        threshold: RetentionThreshold,
+        after_sequence: i64,
+        count_max: u32,
+    ) -> Result<Vec<DeletableVersion>, RepositoryFailure> {
+        let query = statement(statements::DELETABLE_VERSIONS)
+            .bind(credential_id)
+            .bind(after_sequence)
+            .bind(i64::from(count_max));
+        let query = bound(query, threshold);
+        let rows = self.pools.reader.fetch_all(query).await?;
+        rows.iter().map(deletable_version).collect()
+    }
+
+    async fn delete_versions(
+        &self,
+        credential_id: Uuid,
+        threshold: RetentionThreshold,
+        version_ids: &[Uuid],
+    ) -> Result<Vec<Uuid>, RepositoryFailure> {
+        if version_ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let writer = &self.pools.writer;
+        writer
+            .retry(|| delete_once(writer, credential_id, threshold, version_ids))
+            .await
+    }
+}
+
+/// What stays is looked at by the statement that deletes. It is neither the newest version nor the newest that is not
+/// transitional, so what the credential's row repeats of its versions stays true.
+async fn delete_once(
+    writer: &Connections,
+    credential_id: Uuid,
+    threshold: RetentionThreshold,
+    version_ids: &[Uuid],
+) -> Result<Vec<Uuid>, RepositoryFailure> {
+    // The text holds nothing but the places of the parameters, and there are as many texts as there are counts.
+    let sql = AssertSqlSafe(statements::delete_versions(version_ids.len()));
+    let query = statement(sql)
+        .not_persistent()
+        .bind(credential_id)
+        .bind(EVERY_SEQUENCE)
+        .bind(i64::MAX);
+    let query = version_ids
+        .iter()
+        .fold(bound(query, threshold), |query, id| query.bind(*id));
+    let mut connection = writer.lend().await?;
+    let mut transaction = connection.begin().await?;
+    let rows = transaction.fetch_all(query).await?;
+    transaction.commit().await?;
+    rows.iter()
+        .map(|row| column!(row, "credential_version", "id"))
+        .collect()
+}
+
+/// Binds the threshold as the statements have it: how many versions to skip, how many then to look at (none, where their
+/// number has no limit), and the moment before which a version is too old.
+fn bound(query: Statement, threshold: RetentionThreshold) -> Statement {
+    let created_before = threshold.created_before.as_ref();
+    query
+        .bind(i64::from(threshold.versions_max.unwrap_or_default()))
+        .bind(i64::from(threshold.versions_max.is_some()))
+        .bind(created_before.map_or(i64::MIN, DateTime::<Utc>::timestamp_millis))
+}
+
+fn deletable_version(row: &Row) -> Result<DeletableVersion, RepositoryFailure> {
+    Ok(DeletableVersion {
+        id: column!(row, "credential_version", "id")?,
+        sequence: column!(row, "credential_version", "sequence")?,
+    })
+}
+
+/// All sequences come after it.
+const EVERY_SEQUENCE: i64 = 0;
+
+pub(crate) mod statements {
+    //! The SQL. Where one version alone is asked for, it is not by `exists`, which PostgreSQL may turn into a join that
+    //! reads an index to its end.
+
+    /// The first `$3` credentials with names from `$1` on and before `$2`, and whether any of their versions is beyond the
+    /// threshold: whether there is one after `$4` others (looked at only where `$5` is 1), or the oldest that is not the
+    /// newest was made before `$6`.
+    pub(crate) const PAGE: &str = "
+        select c.id, c.name, c.name_folded,
+            (
+                select v.sequence from credential_version v where v.credential_sequence = c.sequence
+                order by v.sequence desc limit $5 offset $4
+            ) is not null or coalesce((
+                select v.created_at from credential_version v
+                where v.credential_sequence = c.sequence and v.sequence < c.newest_sequence
+                order by v.sequence limit 1
+            ) < $6, false) as exceeds
+        from credential c where c.name_folded >= $1 and c.name_folded < $2
+        order by c.name_folded limit $3";
+
+    /// What holds of a version that may be deleted, of the credential with the id `$1` and with a sequence after `$2`: it is
+    /// beyond the threshold, as in [`PAGE`]; it is not transitional, and there is a newer one of which that is true, too; it
+    /// has signed no version that is there; and it is not the newest that has a certificate, nor the newest that a certain
+    /// authority has signed, without which an answer would change that is no list of versions. (The coalesce keeps the
+    /// index of all that an authority has signed from being asked.)
+    macro_rules! deletable {
+        () => {
+            "v.credential_sequence = (select c.sequence from credential c where c.id = $1)
+             and v.sequence > $2
+             and not v.is_transitional
+             and (v.created_at < $6 or v.sequence <= coalesce((
+                 select o.sequence from credential_version o
+                 where o.credential_sequence = (select c.sequence from credential c where c.id = $1)
+                 order by o.sequence desc limit $5 offset $4
+             ), 0))
+             and (
+                 select n.sequence from credential_version n
+                 where n.credential_sequence = v.credential_sequence and n.sequence > v.sequence
+                     and not n.is_transitional
+                 order by n.sequence limit 1
+             ) is not null
+             and (
+                 select s.sequence from credential_version s where s.issuer_version_id = v.id limit 1
+             ) is null
+             and (v.expires_at is null or (
+                 select n.sequence from credential_version n
+                 where n.credential_sequence = v.credential_sequence and n.sequence > v.sequence
+                     and n.expires_at is not null
+                 order by n.sequence limit 1
+             ) is not null)
+             and (v.signed_by_folded is null or (
+                 select n.sequence from credential_version n
+                 where n.credential_sequence = v.credential_sequence and n.sequence > v.sequence
+                     and coalesce(n.signed_by_folded, '') = v.signed_by_folded
+                 order by n.sequence limit 1
+             ) is not null)"
+        };
+    }
+
+    /// The first `$3`.
+    pub(crate) const DELETABLE_VERSIONS: &str = concat!(
+        "select v.id, v.sequence from credential_version v where ",
+        deletable!(),
+        " order by v.sequence limit $3"
+    );
+
+    /// Those of `count` versions, which are the last parameters.
+    pub(crate) fn delete_versions(count: usize) -> String {
+        let places: Vec<String> = (7..count + 7)
+            .map(|position| format!("${position}"))
+            .collect();
+        format!(
+            "delete from credential_version where sequence in (
+                 select v.sequence from credential_version v where {} and v.id in ({}) limit $3
+             ) returning id",
+            deletable!(),
+            places.join(", ")
+        )
+    }
+}

@@ -1,0 +1,308 @@
+//! Which versions are beyond limits, and which of them stay all the same.
+
+use keywright_core::{
+    credential::{CredentialName, IssuerVersion, LookupName, StoredVersion},
+    ports::{
+        Additions, CredentialRepository, NewVersion, RetentionRepository, TransitionalVersion,
+    },
+    retention::{NameRange, RetentionThreshold},
+};
+use uuid::Uuid;
+
+use crate::support::{Fixture, at, facts, version};
+
+const NEWEST_ALONE: RetentionThreshold = newest(1);
+
+const fn newest(versions_max: u32) -> RetentionThreshold {
+    RetentionThreshold {
+        versions_max: Some(versions_max),
+        created_before: None,
+    }
+}
+
+fn made_before(milliseconds: i64) -> RetentionThreshold {
+    RetentionThreshold {
+        versions_max: None,
+        created_before: Some(at(milliseconds)),
+    }
+}
+
+fn everything() -> NameRange {
+    NameRange {
+        from: "/".to_owned(),
+        before: "0".to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn what_is_beyond_the_number_of_versions_may_go_and_nothing_else() {
+    let fixture = Fixture::new().await;
+    let ids = fixture.append_many("/a", 4).await;
+    for (versions_max, deletable) in [(1, 3), (2, 2), (3, 1), (4, 0), (5, 0), (10_000, 0)] {
+        let found = fixture.deletable("/a", newest(versions_max)).await;
+        assert_eq!(found, ids[..deletable], "{versions_max}");
+        assert_eq!(
+            fixture.exceeding(newest(versions_max)).await.is_empty(),
+            deletable == 0,
+            "{versions_max}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_older_than_the_age_may_go_but_not_the_newest() {
+    let fixture = Fixture::new().await;
+    let ids = fixture.append_many("/a", 3).await;
+    for (before, deletable) in [(0, 0), (1, 0), (2, 1), (3, 2), (4, 2), (1_000, 2)] {
+        let threshold = made_before(before);
+        let found = fixture.deletable("/a", threshold).await;
+        assert_eq!(found, ids[..deletable], "{before}");
+        assert_eq!(
+            fixture.exceeding(threshold).await.is_empty(),
+            deletable == 0,
+            "{before}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn either_limit_is_enough() {
+    let fixture = Fixture::new().await;
+    let ids = fixture.append_many("/a", 5).await;
+    for (versions_max, before, deletable) in [(4, 3, 2), (2, 2, 3), (5, 1, 0)] {
+        let threshold = RetentionThreshold {
+            versions_max: Some(versions_max),
+            created_before: Some(at(before)),
+        };
+        let found = fixture.deletable("/a", threshold).await;
+        assert_eq!(found, ids[..deletable], "{versions_max} {before}");
+    }
+}
+
+#[tokio::test]
+async fn the_transitional_version_and_the_one_in_use_stay() {
+    let fixture = Fixture::new().await;
+    let one = fixture.append_certificate("/c", false, 1, 100).await;
+    let two = fixture.append_certificate("/c", false, 2, 100).await;
+    let three = fixture.append_certificate("/c", false, 3, 100).await;
+    let id = fixture.all("/c").await[0].credential_id;
+    for (transitional, deletable) in [
+        (None, vec![one, two]),
+        (Some(one), vec![two]),
+        (Some(two), vec![one]),
+        // The second is in use then.
+        (Some(three), vec![one]),
+    ] {
+        let to = transitional.map_or(TransitionalVersion::None, TransitionalVersion::Id);
+        let moving = fixture
+            .credentials
+            .move_transitional(id, to, Additions::default());
+        moving.await.unwrap();
+        let found = fixture.deletable("/c", NEWEST_ALONE).await;
+        assert_eq!(found, deletable, "{transitional:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_version_that_signed_one_that_is_there_stays_until_that_is_gone() {
+    let fixture = Fixture::new().await;
+    let old = fixture.append_certificate("/ca", false, 1, 100).await;
+    fixture.append_certificate("/ca", false, 2, 100).await;
+    fixture.append_signed("/leaf", "/ca", Some(old), 3).await;
+    assert!(fixture.deletable("/ca", NEWEST_ALONE).await.is_empty());
+    fixture.append_signed("/leaf", "/ca", None, 4).await;
+    assert!(fixture.deletable("/ca", NEWEST_ALONE).await.is_empty());
+    let leaf = fixture.deletable("/leaf", NEWEST_ALONE).await;
+    assert_eq!(fixture.delete("/leaf", NEWEST_ALONE, &leaf).await, leaf);
+    assert_eq!(fixture.deletable("/ca", NEWEST_ALONE).await, [old]);
+}
+
+#[tokio::test]
+async fn of_each_authority_that_signed_a_certificate_the_newest_version_stays() {
+    let fixture = Fixture::new().await;
+    let mut ids = Vec::new();
+    for (number, signer) in (1..).zip(["/one", "/two", "/ONE", "/two", "/three", "/three"]) {
+        let id = fixture.append_signed("/leaf", signer, None, number).await;
+        ids.push(id);
+    }
+    let found = fixture.deletable("/leaf", NEWEST_ALONE).await;
+    assert_eq!(found, [ids[0], ids[1], ids[4]]);
+    let signer = LookupName::new("/one");
+    let before = fixture.credentials.certificates_signed_by(&signer).await;
+    fixture.delete("/leaf", NEWEST_ALONE, &found).await;
+    let after = fixture.credentials.certificates_signed_by(&signer).await;
+    assert_eq!(before.unwrap(), after.unwrap());
+}
+
+#[tokio::test]
+async fn the_newest_version_that_has_a_certificate_stays() {
+    let fixture = Fixture::new().await;
+    let one = fixture.append_certificate("/c", false, 1, 100).await;
+    let two = fixture.append_certificate("/c", false, 2, 100).await;
+    let three = fixture.append("/c", "certificate", 3).await;
+    fixture.append("/c", "certificate", 4).await;
+    let found = fixture.deletable("/c", NEWEST_ALONE).await;
+    assert_eq!(found, [one, three]);
+    assert!(!found.contains(&two));
+}
+
+#[tokio::test]
+async fn what_is_needed_when_it_is_deleted_stays_and_the_rest_goes() {
+    let fixture = Fixture::new().await;
+    let ids = fixture.append_many_certificates("/c", 4).await;
+    let id = fixture.all("/c").await[0].credential_id;
+    let found = fixture.deletable("/c", NEWEST_ALONE).await;
+    assert_eq!(found, ids[..3]);
+    let to = TransitionalVersion::Id(ids[1]);
+    let moved = fixture
+        .credentials
+        .move_transitional(id, to, Additions::default());
+    moved.await.unwrap();
+    // The one that is in use is not asked for, but would not go either.
+    assert_eq!(
+        fixture.delete("/c", NEWEST_ALONE, &ids).await,
+        [ids[0], ids[2]]
+    );
+    assert!(fixture.delete("/c", NEWEST_ALONE, &found).await.is_empty());
+    let left: Vec<Uuid> = fixture.all("/c").await.iter().map(|v| v.id).collect();
+    assert_eq!(left, [ids[3], ids[1]]);
+}
+
+#[tokio::test]
+async fn versions_of_other_credentials_stay_whatever_is_asked() {
+    let fixture = Fixture::new().await;
+    let ids = fixture.append_many("/a", 3).await;
+    fixture.append_many("/b", 3).await;
+    assert!(fixture.delete("/b", NEWEST_ALONE, &ids).await.is_empty());
+    assert_eq!(fixture.all("/a").await.len(), 3);
+}
+
+#[tokio::test]
+async fn after_it_the_row_of_the_credential_says_what_its_versions_say() {
+    let fixture = Fixture::new().await;
+    fixture.append_many_certificates("/c", 5).await;
+    fixture.append_transitional("/c", 6).await;
+    let found = fixture.deletable("/c", NEWEST_ALONE).await;
+    assert_eq!(found.len(), 4);
+    fixture.delete("/c", NEWEST_ALONE, &found).await;
+    assert_eq!(fixture.all("/c").await.len(), 2);
+    fixture.assert_rows_are_true().await;
+}
+
+#[tokio::test]
+async fn versions_come_oldest_first_and_so_many_at_a_time() {
+    let fixture = Fixture::new().await;
+    let ids = fixture.append_many("/a", 6).await;
+    let id = fixture.all("/a").await[0].credential_id;
+    let mut after = 0;
+    for expected in [&ids[..2], &ids[2..4], &ids[4..5], &[]] {
+        let found = fixture
+            .credentials
+            .deletable_versions(id, NEWEST_ALONE, after, 2)
+            .await
+            .unwrap();
+        after = found.last().map_or(after, |version| version.sequence);
+        let found: Vec<Uuid> = found.iter().map(|version| version.id).collect();
+        assert_eq!(found, expected);
+    }
+}
+
+#[tokio::test]
+async fn the_pages_of_a_range_have_each_credential_once_and_no_others() {
+    let fixture = Fixture::new().await;
+    for name in ["/A/a", "/a/b", "/a/b(", "/a/b/c", "/a/z", "/a", "/ab", "/b"] {
+        fixture.append_many(name, 2).await;
+    }
+    fixture.append("/a/single", "value", 9).await;
+    let range = NameRange {
+        from: "/a/".to_owned(),
+        before: "/a0".to_owned(),
+    };
+    for count_max in [1, 2, 4, 5, 6, 100] {
+        let mut rest = Some(range.clone());
+        let mut names = Vec::new();
+        let mut pages = 0;
+        while let Some(names_of_page) = rest {
+            let page = fixture
+                .credentials
+                .page(&names_of_page, NEWEST_ALONE, count_max)
+                .await
+                .unwrap();
+            names.extend(
+                page.exceeding
+                    .into_iter()
+                    .map(|found| found.name.to_string()),
+            );
+            rest = page.rest;
+            pages += 1;
+        }
+        assert_eq!(names, ["/A/a", "/a/b", "/a/b(", "/a/b/c", "/a/z"]);
+        assert_eq!(pages, 6 / count_max + 1, "{count_max}");
+    }
+}
+
+impl Fixture {
+    /// The ids, oldest first; the first is made a millisecond after the epoch, and so on.
+    async fn append_many(&self, name: &str, count: i64) -> Vec<Uuid> {
+        let mut ids = Vec::new();
+        for number in 1..=count {
+            ids.push(self.append(name, "value", number).await);
+        }
+        ids
+    }
+
+    async fn append_many_certificates(&self, name: &str, count: i64) -> Vec<Uuid> {
+        let mut ids = Vec::new();
+        for number in 1..=count {
+            ids.push(self.append_certificate(name, false, number, 100).await);
+        }
+        ids
+    }
+
+    async fn append_signed(
+        &self,
+        name: &str,
+        signer: &str,
+        issuer: Option<Uuid>,
+        milliseconds: i64,
+    ) -> Uuid {
+        let new = version(self, name, "certificate", milliseconds);
+        self.write(NewVersion {
+            certificate: Some(facts(100)),
+            signed_by: Some(CredentialName::parse(signer).unwrap()),
+            issuer: issuer.map(|version_id| IssuerVersion {
+                version_id: Some(version_id),
+                expires_at: at(100),
+            }),
+            ..new
+        })
+        .await
+    }
+
+    async fn exceeding(&self, threshold: RetentionThreshold) -> Vec<String> {
+        let page = self.credentials.page(&everything(), threshold, 100).await;
+        let exceeding = page.unwrap().exceeding.into_iter();
+        exceeding.map(|found| found.name.to_string()).collect()
+    }
+
+    async fn deletable(&self, name: &str, threshold: RetentionThreshold) -> Vec<Uuid> {
+        let versions: Vec<StoredVersion> = self.all(name).await;
+        let found = self
+            .credentials
+            .deletable_versions(versions[0].credential_id, threshold, 0, 100)
+            .await;
+        found.unwrap().iter().map(|version| version.id).collect()
+    }
+
+    /// Deletes those of these that may be, and returns them, oldest first.
+    async fn delete(&self, name: &str, threshold: RetentionThreshold, ids: &[Uuid]) -> Vec<Uuid> {
+        let credential_id = self.all(name).await[0].credential_id;
+        let mut deleted = self
+            .credentials
+            .delete_versions(credential_id, threshold, ids)
+            .await
+            .unwrap();
+        deleted.sort();
+        deleted
+    }
+}

@@ -1,0 +1,73 @@
+//! The section `retention`: what a server does not start with, and what it says of it.
+
+use keywright_harness::{Options, Server};
+
+#[test]
+fn policies_that_make_no_sense_keep_the_server_from_starting() {
+    let policy = |lines: &str| format!("[[retention.policies]]\n{lines}");
+    for (section, words) in [
+        (policy("versions_max = 1"), "missing field `path`"),
+        (
+            policy("path = \"/a\""),
+            "it must have versions_max or age_days_max, or keep_all = true",
+        ),
+        (
+            policy("path = \"/a\"\nkeep_all = false"),
+            "it must have versions_max or age_days_max, or keep_all = true",
+        ),
+        (
+            policy("path = \"/a\"\nkeep_all = true\nversions_max = 1"),
+            "there can be neither versions_max nor age_days_max",
+        ),
+        (policy("path = \"/a*\"\nversions_max = 1"), "asterisk"),
+        (
+            policy("path = \"\"\nversions_max = 1"),
+            "a path is required",
+        ),
+        (
+            policy("path = \"/a\"\nversions_max = 0"),
+            "it must be from 1 to 10000, and not 0",
+        ),
+        (
+            policy("path = \"/a\"\nversions_max = 10001"),
+            "it must be from 1 to 10000, and not 10001",
+        ),
+        (
+            policy("path = \"/a\"\nage_days_max = 0"),
+            "it must be from 1 to 36500, and not 0",
+        ),
+        (
+            policy("path = \"/a\"\nage_days_max = 36501"),
+            "it must be from 1 to 36500, and not 36501",
+        ),
+        (
+            policy("path = \"/a\"\nage_days_max = \"30d\""),
+            "age_days_max",
+        ),
+        (policy("path = \"/a\"\nversions_max = -1"), "versions_max"),
+        (
+            policy("path = \"/a\"\nversions = 1"),
+            "unknown field: found `versions`",
+        ),
+        (
+            format!(
+                "{}\n{}",
+                policy("path = \"/a/*\"\nversions_max = 1"),
+                policy("path = \"/A/*\"\nkeep_all = true")
+            ),
+            "there are two policies for /A/*",
+        ),
+        (
+            "[retention]\ninterval_seconds = 0".to_owned(),
+            "it must be from 1 to 86400, and not 0",
+        ),
+        (
+            "[retention]\ninterval_seconds = 86401".to_owned(),
+            "it must be from 1 to 86400, and not 86401",
+        ),
+    ] {
+        let said = Server::refusal(&Options::default().extra(&section));
+        assert!(said.contains(words), "{section}: {said}");
+        assert!(said.contains("retention"), "{section}: {said}");
+    }
+}

@@ -1,0 +1,86 @@
+//! How many versions are kept, and for how long.
+
+use keywright_harness::Server;
+
+use super::{after_a_run, ids, options, set_times, values};
+
+#[tokio::test]
+async fn no_more_versions_are_kept_than_the_policy_says_and_the_newest_are() {
+    let server = Server::start_with(&options(&[("/a/*", "versions_max = 3")])).await;
+    for count in [1, 3, 4, 6] {
+        set_times(&server, &format!("/a/{count}"), count).await;
+    }
+    set_times(&server, "/other", 5).await;
+    after_a_run(&[&server]).await;
+    for (name, kept) in [
+        ("/a/1", &["0"][..]),
+        ("/a/3", &["2", "1", "0"]),
+        ("/a/4", &["3", "2", "1"]),
+        ("/a/6", &["5", "4", "3"]),
+        ("/other", &["4", "3", "2", "1", "0"]),
+    ] {
+        assert_eq!(values(&server, name).await, kept, "{name}");
+    }
+    let scrape = server.scrape().await;
+    let deleted = scrape.sum("keywright_retention_versions_deleted_total", &[]);
+    assert_eq!(deleted, Some(4.0));
+    let log = server.log();
+    assert!(log.contains("versions were deleted that no policy keeps"));
+}
+
+#[tokio::test]
+async fn versions_older_than_the_policy_says_go_and_the_one_in_use_stays() {
+    let server = Server::start_with(&options(&[("/a", "age_days_max = 30")])).await;
+    set_times(&server, "/a", 5).await;
+    set_times(&server, "/b", 2).await;
+    let all = ids(&server, "/a").await;
+    after_a_run(&[&server]).await;
+    assert_eq!(ids(&server, "/a").await, all);
+    // Ages in seconds, oldest first. A version is not younger than 30 days only when 30 days have passed.
+    let days = |days: i64| days * 86_400;
+    let ages = [days(31), days(30) + 1, days(30) - 600, days(1), 0];
+    for (place, seconds) in ages.into_iter().enumerate() {
+        make_older(&server, place, seconds).await;
+    }
+    after_a_run(&[&server]).await;
+    assert_eq!(values(&server, "/a").await, ["4", "3", "2"]);
+    for place in 0..5 {
+        make_older(&server, place, days(1_000)).await;
+    }
+    after_a_run(&[&server]).await;
+    assert_eq!(values(&server, "/a").await, ["4"]);
+    assert_eq!(values(&server, "/b").await, ["1", "0"]);
+}
+
+#[tokio::test]
+async fn more_versions_go_than_are_deleted_at_once() {
+    let server = Server::start_with(&options(&[("/*", "versions_max = 1")])).await;
+    set_times(&server, "/a", 202).await;
+    after_a_run(&[&server]).await;
+    assert_eq!(values(&server, "/a").await, ["201"]);
+}
+
+#[tokio::test]
+async fn a_server_without_a_policy_does_nothing_of_the_kind() {
+    for server in [
+        Server::start_with(&options(&[])).await,
+        Server::start_with(&options(&[("/*", "keep_all = true")])).await,
+    ] {
+        set_times(&server, "/a", 3).await;
+        let leases = server.run_sql("select count(*) from lease").await;
+        assert_eq!(leases, "0");
+        let scrape = server.scrape().await;
+        assert!(!scrape.text().contains("keywright_retention"));
+        assert_eq!(values(&server, "/a").await.len(), 3);
+    }
+}
+
+/// Has the version at a place in the order of all versions be made earlier.
+async fn make_older(server: &Server, place: usize, seconds: i64) {
+    let sql = format!(
+        "update credential_version set created_at = created_at - {seconds} * 1000 where sequence = (
+             select sequence from credential_version order by sequence limit 1 offset {place}
+         )"
+    );
+    server.run_sql(&sql).await;
+}

@@ -1,0 +1,93 @@
+//! Retention: which versions of credentials go by themselves, and which stay.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
+mod audited;
+mod configuration;
+mod limits;
+mod needed;
+mod paths;
+mod read_only;
+mod several_servers;
+mod writers;
+
+use std::time::Duration;
+
+use keywright_harness::{Options, Server};
+use serde_json::Value;
+
+use crate::{audit, given};
+
+/// A server that looks each second for what is beyond these policies, each of which is a path and the lines below it.
+fn options(policies: &[(&str, &str)]) -> Options {
+    let mut section = "[retention]\ninterval_seconds = 1\n".to_owned();
+    for (path, lines) in policies {
+        section.push_str("[[retention.policies]]\n");
+        section.push_str(&format!("path = \"{path}\"\n{lines}\n"));
+    }
+    Options::default().watched().extra(&section)
+}
+
+/// Waits until one of these servers, which have one database, has done a run from its beginning to its end.
+async fn after_a_run(servers: &[&Server]) {
+    let runs = runs(servers).await;
+    // The next one to end may have begun before.
+    poll(async || self::runs(servers).await >= runs + 2.0).await;
+}
+
+/// How many runs these servers have brought to their end.
+async fn runs(servers: &[&Server]) -> f64 {
+    let mut runs = 0.0;
+    for server in servers {
+        let labels = [("outcome", "completed")];
+        let scrape = server.scrape().await;
+        runs += scrape.sum(RUNS, &labels).unwrap_or_default();
+    }
+    runs
+}
+
+/// Asks again and again until it is so.
+async fn poll(mut is_so: impl AsyncFnMut() -> bool) {
+    for _ in 0..POLLS_MAX {
+        if is_so().await {
+            return;
+        }
+        tokio::time::sleep(POLL).await;
+    }
+    panic!("it did not come to be");
+}
+
+/// Sets a credential so many times, to numbers from zero on.
+async fn set_times(server: &Server, name: &str, count: usize) {
+    for number in 0..count {
+        given::set_value(server, name, &number.to_string()).await;
+    }
+}
+
+/// The values of all versions, newest first.
+async fn values(server: &Server, name: &str) -> Vec<String> {
+    let versions = server.versions(name).await.into_iter();
+    let values = versions.map(|version| version["value"].as_str().unwrap().to_owned());
+    values.collect()
+}
+
+/// The ids of all versions, newest first.
+async fn ids(server: &Server, name: &str) -> Vec<String> {
+    let versions = server.versions(name).await;
+    versions.iter().map(given::id).collect()
+}
+
+/// What the trail tells of retention.
+fn events(server: &Server) -> Vec<Value> {
+    let mut events = audit::events(server);
+    events.retain(|event| event["actor"] == "keywright:retention");
+    events
+}
+
+const RUNS: &str = "keywright_retention_runs_total";
+const POLL: Duration = Duration::from_millis(5);
+const POLLS_MAX: usize = 12_000;
