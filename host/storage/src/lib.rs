@@ -19,6 +19,7 @@ mod credential;
 mod database;
 mod encryption_key;
 mod failure;
+mod migrations;
 mod permission;
 mod postgres;
 #[cfg(test)]

@@ -4,7 +4,8 @@ use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 
 use keywright_core::Secret;
 use sqlx::{
-    ConnectOptions, Connection,
+    ConnectOptions, Connection, PgConnection,
+    error::BoxDynError,
     migrate::Migrator,
     postgres::{PgConnectOptions, PgSslMode},
 };
@@ -12,6 +13,7 @@ use sqlx::{
 use crate::{
     connections::{Connections, Doubt, Target},
     database::{DatabaseUnusable, Pools},
+    migrations::{APPLIED_MIGRATIONS, SchemaRefused, judge, within_transaction},
 };
 
 /// Where a database is on a server of PostgreSQL, and how it is used.
@@ -115,13 +117,27 @@ async fn migrate(
     let connecting = tokio::time::timeout(wait_max, options.connect());
     let connecting = connecting.await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
     let mut connection = connecting.map_err(|source| not_reached(database, source))?;
-    let migrated = MIGRATIONS.run(&mut connection).await;
+    let migrated = migrate_in_turn(&mut connection).await;
     migrated.map_err(|source| DatabaseUnusable::SchemaNotMigrated {
         database: database.to_owned(),
-        source: Box::new(source),
+        source,
     })?;
     let closed = connection.close().await;
     closed.map_err(|source| not_reached(database, source))
+}
+
+/// In one transaction, so that it is done as a whole, and so that the lock ends with it whatever becomes of the server, also
+/// where connections are pooled by transactions.
+async fn migrate_in_turn(connection: &mut PgConnection) -> Result<(), BoxDynError> {
+    let migrations = migrations();
+    let mut transaction = connection.begin_with(BEGIN_MIGRATING).await?;
+    let locking = sqlx::query(LOCK_SCHEMA).execute(&mut *transaction);
+    let locked = tokio::time::timeout(LOCK_WAIT_MAX, locking).await;
+    locked.map_err(|_| SchemaRefused::ChangedByOther(LOCK_WAIT_MAX.as_secs()))??;
+    migrations.run(&mut *transaction).await?;
+    let applied = sqlx::query_as(APPLIED_MIGRATIONS).fetch_all(&mut *transaction);
+    judge(&migrations, &applied.await?)?;
+    Ok(transaction.commit().await?)
 }
 
 fn not_reached(database: &str, source: sqlx::Error) -> DatabaseUnusable {
@@ -143,8 +159,18 @@ fn place_of(options: &PgConnectOptions) -> String {
     format!("{name} on {server}")
 }
 
-/// Takes an advisory lock while it runs.
-static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations/postgres");
+pub(crate) fn migrations() -> Migrator {
+    within_transaction(sqlx::migrate!("../../migrations/postgres"))
+}
+
+/// What is done after the lock was taken sees what was done before.
+const BEGIN_MIGRATING: &str = "begin isolation level read committed";
+
+/// The number has no meaning but that all servers have the same, and nobody else.
+const LOCK_SCHEMA: &str = "select pg_advisory_xact_lock(4920571836402817)";
+
+/// How long to wait while another server changes the schema.
+const LOCK_WAIT_MAX: Duration = Duration::from_secs(300);
 
 /// By this name the database's administrator sees the connections.
 const APPLICATION_NAME: &str = "keywright";

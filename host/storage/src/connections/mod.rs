@@ -16,7 +16,7 @@ use std::{
     hash::BuildHasher,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -26,6 +26,7 @@ use deadpool::{
     managed::{Manager, Metrics, Object, Pool, PoolError, RecycleResult},
 };
 use keywright_core::ports::RepositoryFailure;
+use tokio::time::timeout;
 
 pub(crate) use doubt::Doubt;
 use engine::{Connection, Transaction};
@@ -43,6 +44,7 @@ pub(crate) struct Connections {
     pool: Pool<Opener>,
     wait_max: Duration,
     is_closed: Arc<AtomicBool>,
+    retries: Arc<AtomicU64>,
 }
 
 /// How many connections of one kind there are at a moment, and how many wait for one.
@@ -61,6 +63,8 @@ pub struct PoolOccupancy {
 /// A connection that nobody else uses until this is dropped.
 pub(crate) struct LentConnection {
     pooled: Object<Opener>,
+    /// Until when it is waited for the beginning of a transaction.
+    wait_ends: Instant,
 }
 
 /// A transaction that writes. It is rolled back when this is dropped.
@@ -91,6 +95,7 @@ impl Connections {
             pool,
             wait_max,
             is_closed: Arc::new(AtomicBool::new(false)),
+            retries: Arc::default(),
         })
     }
 
@@ -104,9 +109,12 @@ impl Connections {
         &self,
         statement: Statement,
     ) -> Result<Vec<Row>, RepositoryFailure> {
-        let mut lent = self.lend().await?;
-        let rows = lent.unsettled().executor().fetch_all(statement).await;
-        lent.settled(rows)
+        self.in_time(async {
+            let mut lent = self.lend().await?;
+            let rows = lent.unsettled().executor().fetch_all(statement).await;
+            lent.settled(rows)
+        })
+        .await
     }
 
     /// Runs a statement for its first row, if there is one.
@@ -114,16 +122,22 @@ impl Connections {
         &self,
         statement: Statement,
     ) -> Result<Option<Row>, RepositoryFailure> {
-        let mut lent = self.lend().await?;
-        let row = lent.unsettled().executor().fetch_optional(statement).await;
-        lent.settled(row)
+        self.in_time(async {
+            let mut lent = self.lend().await?;
+            let row = lent.unsettled().executor().fetch_optional(statement).await;
+            lent.settled(row)
+        })
+        .await
     }
 
     /// Runs a statement, and returns how many rows it changed.
     pub(crate) async fn execute(&self, statement: Statement) -> Result<u64, RepositoryFailure> {
-        let mut lent = self.lend().await?;
-        let done = lent.unsettled().executor().execute(statement).await;
-        lent.settled(done)
+        self.in_time(async {
+            let mut lent = self.lend().await?;
+            let done = lent.unsettled().executor().execute(statement).await;
+            lent.settled(done)
+        })
+        .await
     }
 
     /// Does the work of a transaction, from its beginning to its commit, and does it again while the database says that
@@ -140,6 +154,7 @@ impl Connections {
         loop {
             match work().await {
                 Err(failure) if is_conflict(&failure) && begun.elapsed() < self.wait_max => {
+                    self.retries.fetch_add(1, Ordering::Relaxed);
                     tokio::time::sleep(random_part_of(pause_max)).await;
                     pause_max = (2 * pause_max).min(RETRY_PAUSE_MAX);
                 }
@@ -157,10 +172,19 @@ impl Connections {
         if self.is_closed.load(Ordering::Acquire) {
             return Err(repository_failure(sqlx::Error::PoolClosed));
         }
-        match self.pool.get().await {
-            Ok(pooled) => Ok(LentConnection { pooled }),
-            Err(error) => Err(repository_failure(into_sqlx(error))),
-        }
+        let wait_ends = Instant::now() + self.wait_max;
+        self.in_time(async {
+            match self.pool.get().await {
+                Ok(pooled) => Ok(LentConnection { pooled, wait_ends }),
+                Err(error) => Err(repository_failure(into_sqlx(error))),
+            }
+        })
+        .await
+    }
+
+    /// How many transactions were done again because others stood in their way, each as often as it was.
+    pub(crate) fn retries(&self) -> u64 {
+        self.retries.load(Ordering::Relaxed)
     }
 
     /// How many connections there are, and how many wait for one.
@@ -194,6 +218,20 @@ impl Connections {
         }
         self.pool.close();
     }
+
+    /// Waits no longer than a borrower waits at most, however many steps it takes and in whichever of them a server stops
+    /// answering. A file answers by itself, however long it takes.
+    async fn in_time<T>(
+        &self,
+        work: impl Future<Output = Result<T, RepositoryFailure>>,
+    ) -> Result<T, RepositoryFailure> {
+        match self.engine() {
+            Engine::Postgres => timeout(self.wait_max, work)
+                .await
+                .unwrap_or_else(|_| Err(repository_failure(sqlx::Error::PoolTimedOut))),
+            Engine::Sqlite => work.await,
+        }
+    }
 }
 
 impl LentConnection {
@@ -204,7 +242,7 @@ impl LentConnection {
             is_settled,
         } = &mut *self.pooled;
         *is_settled = false;
-        let begun = connection.begin().await;
+        let begun = connection.begin(self.wait_ends).await;
         Ok(LentTransaction {
             transaction: begun.map_err(repository_failure)?,
             is_settled,

@@ -13,6 +13,7 @@ mod credentials;
 mod effective_expiry;
 mod encryption_keys;
 mod find;
+mod migrations;
 mod permissions;
 mod signed_by;
 pub(crate) mod support;
