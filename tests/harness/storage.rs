@@ -25,7 +25,10 @@ pub(crate) fn settings(directory: &Path) -> String {
 pub(crate) fn shared_settings(directory: &Path, configured: Option<&str>) -> String {
     let own = configured.map_or_else(|| settings(directory), str::to_owned);
     let folder = directory.display();
-    own.replace("file = \"keywright.db\"", &format!("file = \"{folder}/keywright.db\""))
+    own.replace(
+        "file = \"keywright.db\"",
+        &format!("file = \"{folder}/keywright.db\""),
+    )
 }
 
 /// Says which engine the servers of all tests have. It is for the harness alone: a server would take it for a setting.

@@ -82,7 +82,8 @@ pub(crate) fn judge(known: &Migrator, applied: &[AppliedMigration]) -> Result<()
 fn needed_migration(description: &str) -> Option<i64> {
     let (before, number) = description.rsplit_once(' ')?;
     let (_, word) = before.rsplit_once(' ')?;
-    let is_number = number.len() == NUMBER_DIGITS && number.bytes().all(|byte| byte.is_ascii_digit());
+    let is_number =
+        number.len() == NUMBER_DIGITS && number.bytes().all(|byte| byte.is_ascii_digit());
     (word == NEEDS && is_number).then(|| number.parse().ok())?
 }
 
@@ -174,8 +175,14 @@ mod tests {
             }
         }
         for (sql, contracts) in [
-            ("-- drop table is not done\ncreate table a (b integer);", false),
-            ("create trigger t after delete on a begin delete from b; end", false),
+            (
+                "-- drop table is not done\ncreate table a (b integer);",
+                false,
+            ),
+            (
+                "create trigger t after delete on a begin delete from b; end",
+                false,
+            ),
             ("alter table a drop column b", true),
             ("ALTER TABLE a\n rename b to c", true),
             ("drop  table a", true),

@@ -71,7 +71,9 @@ async fn a_credential_that_is_changed_or_deleted_at_one_server_is_so_at_the_othe
 async fn read_only_mode_is_that_of_one_process() {
     for servers in each_engine().await {
         let body = json!({"read_only_mode": true}).to_string();
-        let request = servers[0].authorized(Method::POST, "/management").body(body);
+        let request = servers[0]
+            .authorized(Method::POST, "/management")
+            .body(body);
         servers[0].send(request).await.expect(200);
         servers[0].set("/a", "value", "v".into()).await.expect(503);
         servers[1].set("/a", "value", "v".into()).await.expect(200);

@@ -77,7 +77,8 @@ impl Recorder {
             Mode::NoOverwrite => "no-overwrite",
             Mode::Overwrite => "overwrite",
         };
-        let body = json!({"name": name, "type": credential_type, "mode": word, "parameters": asked});
+        let body =
+            json!({"name": name, "type": credential_type, "mode": word, "parameters": asked});
         let action = Action::Generate { mode, parameters };
         let outcome = |answer: &Answer| Outcome::Version(seen(&answer.json()));
         self.ask(name, action, Method::POST, DATA, Some(body), outcome)
@@ -137,9 +138,7 @@ impl Recorder {
             .ask(name, action, Method::GET, &path, None, outcome)
             .await
         {
-            Outcome::Certificate(id, seen) => {
-                Some((id, seen.iter().map(|seen| seen.id).collect()))
-            }
+            Outcome::Certificate(id, seen) => Some((id, seen.iter().map(|seen| seen.id).collect())),
             _ => None,
         }
     }
@@ -183,6 +182,9 @@ impl Recorder {
             .send(Method::POST, "/api/v1/bulk-regenerate", Some(body))
             .await;
         let ended = self.start.elapsed();
+        if answer.as_ref().is_some_and(is_not_done) {
+            return;
+        }
         for leaf in leaves {
             let outcome = match &answer {
                 Some(answer) if answer.status == 200 => {
@@ -217,6 +219,7 @@ impl Recorder {
         let answer = self.send(method, path, body).await;
         let ended = self.start.elapsed();
         let outcome = match &answer {
+            Some(answer) if is_not_done(answer) => return Outcome::Unknown,
             Some(answer) => match answer.status {
                 200 | 204 => outcome(answer),
                 404 => Outcome::Absent,
@@ -256,6 +259,12 @@ impl Recorder {
             body,
         })
     }
+}
+
+/// Whether a server says that it did nothing because others came first too often, or had begun: there is nothing to explain.
+fn is_not_done(answer: &Answer) -> bool {
+    let reasons = ["changed by others at the same moment", "too many bulk"];
+    answer.status == 503 && reasons.iter().any(|reason| answer.body.contains(reason))
 }
 
 fn seen(version: &Value) -> Seen {

@@ -32,10 +32,10 @@ async fn assert_all_come_up(options: &Options) {
     let start = || Server::start_with(options);
     let servers: [Server; SERVERS] =
         tokio::join!(start(), start(), start(), start(), start()).into();
-    let made = servers[0].set("/a", "value", "v".into()).await.expect(200);
-    for server in &servers {
-        let versions = server.versions("/a").await;
-        assert_eq!(versions, [made.json()]);
+    for (number, server) in servers.iter().enumerate() {
+        let name = format!("/{number}");
+        let set = server.set(&name, "value", "v".into()).await.expect(200);
+        assert_eq!(server.versions(&name).await, [set.json()]);
         assert!(!server.log().contains("\"ERROR\""), "{}", server.log());
     }
 }

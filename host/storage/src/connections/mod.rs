@@ -23,7 +23,7 @@ use std::{
 
 use deadpool::{
     Runtime,
-    managed::{Manager, Metrics, Object, Pool, PoolError, RecycleResult},
+    managed::{Manager, Metrics, Object, Pool, PoolError, RecycleError, RecycleResult},
 };
 use keywright_core::ports::RepositoryFailure;
 use tokio::time::timeout;
@@ -33,7 +33,7 @@ use engine::{Connection, Transaction};
 pub(crate) use engine::{Engine, Target};
 
 use crate::{
-    failure::{is_conflict, is_unavailable, repository_failure},
+    failure::{is_conflict, is_read_only, is_unavailable, repository_failure},
     row::Row,
     statement::Statement,
 };
@@ -70,7 +70,7 @@ pub(crate) struct LentConnection {
 /// A transaction that writes. It is rolled back when this is dropped.
 pub(crate) struct LentTransaction<'c> {
     transaction: Transaction<'c>,
-    is_settled: &'c mut bool,
+    condition: &'c mut Condition,
 }
 
 impl Connections {
@@ -239,25 +239,28 @@ impl LentConnection {
     pub(crate) async fn begin(&mut self) -> Result<LentTransaction<'_>, RepositoryFailure> {
         let Opened {
             connection,
-            is_settled,
+            condition,
         } = &mut *self.pooled;
-        *is_settled = false;
+        *condition = Condition::Unsettled;
         let begun = connection.begin(self.wait_ends).await;
         Ok(LentTransaction {
             transaction: begun.map_err(repository_failure)?,
-            is_settled,
+            condition,
         })
     }
 
     /// The connection, for a use of which [`Self::settled`] tells the end.
     fn unsettled(&mut self) -> &mut Connection {
-        self.pooled.is_settled = false;
+        self.pooled.condition = Condition::Unsettled;
         &mut self.pooled.connection
     }
 
     /// What a use of the connection has come to.
     fn settled<T>(&mut self, outcome: Result<T, sqlx::Error>) -> Result<T, RepositoryFailure> {
-        self.pooled.is_settled = !outcome.as_ref().is_err_and(is_unavailable);
+        self.pooled.condition = match &outcome {
+            Err(error) => Condition::after(error),
+            Ok(_) => Condition::Settled,
+        };
         outcome.map_err(repository_failure)
     }
 }
@@ -269,7 +272,7 @@ impl LentTransaction<'_> {
         statement: Statement,
     ) -> Result<Vec<Row>, RepositoryFailure> {
         let rows = self.transaction.executor().fetch_all(statement).await;
-        rows.map_err(repository_failure)
+        self.judged(rows)
     }
 
     /// Runs a statement for its first row, if there is one.
@@ -278,7 +281,7 @@ impl LentTransaction<'_> {
         statement: Statement,
     ) -> Result<Option<Row>, RepositoryFailure> {
         let row = self.transaction.executor().fetch_optional(statement).await;
-        row.map_err(repository_failure)
+        self.judged(row)
     }
 
     /// Runs a statement for its first row, of which there is one.
@@ -293,7 +296,7 @@ impl LentTransaction<'_> {
     /// Runs a statement, and returns how many rows it changed.
     pub(crate) async fn execute(&mut self, statement: Statement) -> Result<u64, RepositoryFailure> {
         let done = self.transaction.executor().execute(statement).await;
-        done.map_err(repository_failure)
+        self.judged(done)
     }
 
     /// Commits it; when this returns, it is on disk.
@@ -302,8 +305,15 @@ impl LentTransaction<'_> {
             .commit()
             .await
             .map_err(repository_failure)?;
-        *self.is_settled = true;
+        *self.condition = Condition::Settled;
         Ok(())
+    }
+
+    fn judged<T>(&mut self, outcome: Result<T, sqlx::Error>) -> Result<T, RepositoryFailure> {
+        if outcome.as_ref().is_err_and(is_read_only) {
+            *self.condition = Condition::Spent;
+        }
+        outcome.map_err(repository_failure)
     }
 }
 
@@ -313,10 +323,31 @@ struct Opener {
 
 struct Opened {
     connection: Connection,
-    /// Whether the last user saw the end of what it began. One that went away may have left a query that is still running,
-    /// or a transaction whose rollback did not succeed: SQLite itself rolls one back when the disk is full, and sqlx then
-    /// believes that it still stands.
-    is_settled: bool,
+    condition: Condition,
+}
+
+/// How the last user has left a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Condition {
+    /// It saw the end of what it began.
+    Settled,
+    /// It went away: there may be a query that is still running, or a transaction whose rollback did not succeed. SQLite
+    /// itself rolls one back when the disk is full, and sqlx then believes that it still stands.
+    Unsettled,
+    /// It was not allowed to write: what once led to the primary leads to a standby now. Another connection may not.
+    Spent,
+}
+
+impl Condition {
+    fn after(error: &sqlx::Error) -> Self {
+        if is_read_only(error) {
+            Self::Spent
+        } else if is_unavailable(error) {
+            Self::Unsettled
+        } else {
+            Self::Settled
+        }
+    }
 }
 
 impl Manager for Opener {
@@ -327,18 +358,27 @@ impl Manager for Opener {
         let connected = self.target.connect().await;
         Ok(Opened {
             connection: connected.inspect_err(|_| self.target.doubt())?,
-            is_settled: true,
+            condition: Condition::Settled,
         })
     }
 
     async fn recycle(&self, opened: &mut Opened, metrics: &Metrics) -> RecycleResult<sqlx::Error> {
-        if !opened.is_settled {
-            let settled = opened.connection.settle().await;
-            settled.inspect_err(|_| self.target.doubt())?;
-            opened.is_settled = true;
-        } else if self.target.is_doubted(metrics.last_used()) {
-            let answered = opened.connection.ping().await;
-            answered.inspect_err(|_| self.target.doubt())?;
+        match opened.condition {
+            Condition::Settled if self.target.is_doubted(metrics.last_used()) => {
+                let answered = opened.connection.ping().await;
+                answered.inspect_err(|_| self.target.doubt())?;
+            }
+            Condition::Settled => {}
+            Condition::Unsettled => {
+                let settled = opened.connection.settle().await;
+                settled.inspect_err(|_| self.target.doubt())?;
+                opened.condition = Condition::Settled;
+            }
+            Condition::Spent => {
+                return Err(RecycleError::message(
+                    "it leads to a database that is read-only",
+                ));
+            }
         }
         Ok(())
     }

@@ -42,7 +42,10 @@ async fn a_server_refuses_a_database_from_which_a_newer_one_has_taken_what_it_ne
     let Err(refused) = reopened(&fixture).await else {
         panic!("opened")
     };
-    assert!(matches!(refused, DatabaseUnusable::SchemaNotMigrated { .. }));
+    assert!(matches!(
+        refused,
+        DatabaseUnusable::SchemaNotMigrated { .. }
+    ));
     let mut said = refused.to_string();
     let mut cause = refused.source();
     while let Some(error) = cause {
@@ -80,6 +83,8 @@ async fn processes_that_open_a_new_database_at_once_bring_its_schema_up_to_date_
     }
     let fixture = Fixture::open(place).await;
     let applied = fixture.count("select count(*) from _sqlx_migrations").await;
-    let last = fixture.count("select max(version) from _sqlx_migrations").await;
+    let last = fixture
+        .count("select max(version) from _sqlx_migrations")
+        .await;
     assert_eq!(applied, last);
 }

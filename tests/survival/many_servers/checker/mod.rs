@@ -128,7 +128,8 @@ fn ids_that_change(history: &[Call]) -> Vec<Violation> {
     for call in history {
         for seen in call.outcome.seen() {
             let (name, value) = known.entry(seen.id).or_insert((&call.name, seen.value));
-            let is_other_value = matches!((*value, seen.value), (Some(one), Some(other)) if one != other);
+            let is_other_value =
+                matches!((*value, seen.value), (Some(one), Some(other)) if one != other);
             if *name != call.name || is_other_value {
                 changed.insert(seen.id);
             }

@@ -76,7 +76,10 @@ fn generated(
     if let (Some(credential), Outcome::Version(seen)) = (credential, outcome)
         && let Some(kept) = credential.with_in_use(seen, added)
     {
-        let same = kept.in_use()?.parameters.is_none_or(|its| its == parameters);
+        let same = kept
+            .in_use()?
+            .parameters
+            .is_none_or(|its| its == parameters);
         let may_keep = match mode {
             Mode::Overwrite => false,
             Mode::NoOverwrite => true,
@@ -98,18 +101,17 @@ fn generated(
 
 /// Adding a version like the one in use, or, where another came between, like the one that was: a value is made outside of
 /// the transaction that adds it.
-fn regenerated(
-    credential: &Credential,
-    outcome: &Outcome,
-    is_transitional: bool,
-) -> Option<State> {
+fn regenerated(credential: &Credential, outcome: &Outcome, is_transitional: bool) -> Option<State> {
     let is_set = credential.in_use()?.parameters.is_none();
     let stands_in_the_way = is_transitional && credential.has_transitional();
     match outcome {
         Outcome::Refused => (is_set || stands_in_the_way).then(|| Some(credential.clone())),
-        Outcome::Version(seen) if !stands_in_the_way => {
-            with_added(Some(credential), outcome, Some(seen.parameters), is_transitional)
-        }
+        Outcome::Version(seen) if !stands_in_the_way => with_added(
+            Some(credential),
+            outcome,
+            Some(seen.parameters),
+            is_transitional,
+        ),
         Outcome::Unknown if !stands_in_the_way => {
             let parameters = credential.in_use()?.parameters;
             with_added(Some(credential), outcome, parameters, is_transitional)
@@ -147,11 +149,12 @@ fn by_id(
             }
         }
         Action::DeleteVersion { version, .. } => match outcome {
-            Outcome::Refused => {
-                (credential.versions.len() == 1 && credential.has(*version)).then_some(Some(credential))
-            }
+            Outcome::Refused => (credential.versions.len() == 1 && credential.has(*version))
+                .then_some(Some(credential)),
             _ if credential.versions.len() > 1 && credential.has(*version) => {
-                credential.versions.retain(|other| other.id != Some(*version));
+                credential
+                    .versions
+                    .retain(|other| other.id != Some(*version));
                 Some(Some(credential))
             }
             _ => None,
@@ -243,13 +246,19 @@ impl Credential {
 
     /// The newest version that is not transitional, or the transitional one where there is no other.
     fn in_use(&self) -> Option<&Version> {
-        let mut in_use = self.versions.iter().filter(|version| !version.is_transitional);
+        let mut in_use = self
+            .versions
+            .iter()
+            .filter(|version| !version.is_transitional);
         in_use.next().or_else(|| self.versions.first())
     }
 
     /// The same, with its version in use as it was told; none where it is another one.
     fn with_in_use(&self, seen: &Seen, added: &HashSet<Id>) -> Option<Self> {
-        let position = self.versions.iter().position(|version| !version.is_transitional);
+        let position = self
+            .versions
+            .iter()
+            .position(|version| !version.is_transitional);
         let mut told = self.clone();
         let version = told.versions.get_mut(position.unwrap_or_default())?;
         if !version.is_told_as(seen, added) {

@@ -100,11 +100,17 @@ fn candidates(calls: &[&Call], step: &Step) -> Vec<usize> {
     open.retain(|&position| calls[position].begun <= first_end);
     open.sort_by_key(|&position| calls[position].ended);
     let begun = calls.iter().enumerate();
-    let unknown = begun.take_while(|(_, call)| call.begun <= first_end);
-    let unknown = unknown.filter(|(position, call)| {
-        is_unknown(call) && !step.unknown.contains(position)
-    });
-    open.extend(unknown.map(|(position, _)| position));
+    let begun = begun.take_while(|(_, call)| call.begun <= first_end);
+    let unknown =
+        begun.filter(|(position, call)| is_unknown(call) && !step.unknown.contains(position));
+    // Of several that ask for the same, the first stands for all.
+    let mut asked: Vec<&Action> = Vec::new();
+    for (position, call) in unknown {
+        if !asked.contains(&&call.action) {
+            asked.push(&call.action);
+            open.push(position);
+        }
+    }
     open
 }
 
@@ -147,13 +153,13 @@ fn described(calls: &[&Call], step: &Step) -> String {
     let open: Vec<String> = candidates(calls, step)
         .into_iter()
         .take(CALLS_SHOWN_MAX)
-        .map(|position| format!("  {:?}", calls[position]))
+        .map(|position| told(calls[position]))
         .collect();
     let before: Vec<String> = calls[..step.reached]
         .iter()
         .rev()
         .take(CALLS_SHOWN_MAX)
-        .map(|call| format!("  {call:?}"))
+        .map(|call| told(call))
         .collect();
     format!(
         "{} of {} calls are explained, and none of\n{}\nwith {:?}, after (latest first)\n{}",
@@ -163,6 +169,18 @@ fn described(calls: &[&Call], step: &Step) -> String {
         step.state,
         before.join("\n")
     )
+}
+
+fn told(call: &Call) -> String {
+    let Call {
+        begun,
+        ended,
+        action,
+        outcome,
+        by,
+        ..
+    } = call;
+    format!("  {begun:?} to {ended:?}, client {by}: {action:?}, {outcome:?}")
 }
 
 /// More than a history takes that can be explained.

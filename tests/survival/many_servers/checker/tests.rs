@@ -232,7 +232,12 @@ fn one_version_is_transitional_at_the_most() {
         first(),
         call(2, 3, add(), Outcome::Version(transitional(2))),
         call(4, 5, moved.clone(), Outcome::Done),
-        call(6, 7, Action::ReadCertificate, Outcome::Certificate(OWN, flagged)),
+        call(
+            6,
+            7,
+            Action::ReadCertificate,
+            Outcome::Certificate(OWN, flagged),
+        ),
     ];
     assert_broken("the flag is on two versions", &both);
     let refused = [first(), call(2, 3, add(), Outcome::Refused)];
@@ -243,7 +248,12 @@ fn one_version_is_transitional_at_the_most() {
         call(2, 5, add(), Outcome::Version(transitional(2))),
         call(3, 6, add(), Outcome::Refused),
         call(7, 8, moved, Outcome::Done),
-        call(9, 10, Action::ReadCertificate, Outcome::Certificate(OWN, flagged)),
+        call(
+            9,
+            10,
+            Action::ReadCertificate,
+            Outcome::Certificate(OWN, flagged),
+        ),
     ];
     assert_explained(&in_turn);
 }
