@@ -23,7 +23,8 @@ pub(crate) fn repository_failure(error: sqlx::Error) -> RepositoryFailure {
 /// Whether the database may answer later.
 pub(crate) fn is_unavailable(error: &sqlx::Error) -> bool {
     match error {
-        sqlx::Error::Io(_)
+        sqlx::Error::BeginFailed
+        | sqlx::Error::Io(_)
         | sqlx::Error::PoolClosed
         | sqlx::Error::PoolTimedOut
         | sqlx::Error::Protocol(_)

@@ -5,7 +5,7 @@ use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 use keywright_core::Secret;
 use sqlx::{
     ConnectOptions, Connection, PgConnection,
-    error::BoxDynError,
+    error::{BoxDynError, DatabaseError},
     migrate::Migrator,
     postgres::{PgConnectOptions, PgSslMode},
 };
@@ -74,6 +74,8 @@ fn connect_options(options: &PostgresOptions) -> Result<PgConnectOptions, Databa
     })?;
     let mut connection = connection
         .application_name(APPLICATION_NAME)
+        // Poolers refuse it unless they are told not to, and no number here has a fraction.
+        .extra_float_digits(None)
         .disable_statement_logging();
     if parameter(&options.url, &["sslmode", "ssl-mode"]).is_none() {
         let is_local = connection.get_socket().is_some() || connection.get_host().starts_with('/');
@@ -133,11 +135,25 @@ async fn migrate_in_turn(connection: &mut PgConnection) -> Result<(), BoxDynErro
     let mut transaction = connection.begin_with(BEGIN_MIGRATING).await?;
     let locking = sqlx::query(LOCK_SCHEMA).execute(&mut *transaction);
     let locked = tokio::time::timeout(LOCK_WAIT_MAX, locking).await;
-    locked.map_err(|_| SchemaRefused::ChangedByOther(LOCK_WAIT_MAX.as_secs()))??;
+    match locked.map_err(|_| SchemaRefused::ChangedByOther(LOCK_WAIT_MAX.as_secs()))? {
+        Ok(_) => {}
+        Err(error) if knows_no_locks(&error) => {
+            tracing::warn!("the database has no advisory locks: start one server at a time");
+            transaction.rollback().await?;
+            transaction = connection.begin_with(BEGIN_MIGRATING).await?;
+        }
+        Err(error) => return Err(error.into()),
+    }
     migrations.run(&mut *transaction).await?;
     let applied = sqlx::query_as(APPLIED_MIGRATIONS).fetch_all(&mut *transaction);
     judge(&migrations, &applied.await?)?;
     Ok(transaction.commit().await?)
+}
+
+/// CockroachDB never had such locks, and YugabyteDB not always.
+fn knows_no_locks(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(DatabaseError::code);
+    code.is_some_and(|code| NO_SUCH_FUNCTION.contains(&code.as_ref()))
 }
 
 fn not_reached(database: &str, source: sqlx::Error) -> DatabaseUnusable {
@@ -168,6 +184,9 @@ const BEGIN_MIGRATING: &str = "begin isolation level read committed";
 
 /// The number has no meaning but that all servers have the same, and nobody else.
 const LOCK_SCHEMA: &str = "select pg_advisory_xact_lock(4920571836402817)";
+
+/// Undefined function, feature not supported.
+const NO_SUCH_FUNCTION: [&str; 2] = ["42883", "0A000"];
 
 /// How long to wait while another server changes the schema.
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(300);

@@ -83,6 +83,21 @@ impl Target {
         }
     }
 
+    /// After a connection was found to lead where nobody may write.
+    pub(super) fn outdate(&self) {
+        if let Self::Postgres { doubt, .. } = self {
+            doubt.outdate();
+        }
+    }
+
+    /// Whether a connection must not be used again that was opened so long ago. A file does not move.
+    pub(super) fn is_outdated(&self, age: Duration) -> bool {
+        match self {
+            Self::Postgres { doubt, .. } => doubt.outdates(age),
+            Self::Sqlite(_) => false,
+        }
+    }
+
     pub(super) async fn connect(&self) -> Result<Connection, sqlx::Error> {
         Ok(match self {
             Self::Postgres {

@@ -3,8 +3,10 @@
 //! This stands in for sqlx's own pool, which asks each connection for a sign of life when it comes back: as a connection to
 //! SQLite is a thread, that is a second hand-over between threads for each query, and the larger part of what a short read
 //! costs. Here only those are asked whose last user did not see the end of what it began, and, of those to a server, those
-//! that nobody has used for a while, or since another one was found dead.
+//! that nobody has used for a while, or since another one was found dead. A connection to a server is not used for ever, and no
+//! longer than until one like it was not allowed to write: the primary may be another server by then.
 
+mod condition;
 mod doubt;
 mod engine;
 #[cfg(test)]
@@ -28,12 +30,13 @@ use deadpool::{
 use keywright_core::ports::RepositoryFailure;
 use tokio::time::timeout;
 
+use condition::Condition;
 pub(crate) use doubt::Doubt;
 use engine::{Connection, Transaction};
 pub(crate) use engine::{Engine, Target};
 
 use crate::{
-    failure::{is_conflict, is_read_only, is_unavailable, repository_failure},
+    failure::{is_conflict, is_read_only, repository_failure},
     row::Row,
     statement::Statement,
 };
@@ -326,30 +329,6 @@ struct Opened {
     condition: Condition,
 }
 
-/// How the last user has left a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Condition {
-    /// It saw the end of what it began.
-    Settled,
-    /// It went away: there may be a query that is still running, or a transaction whose rollback did not succeed. SQLite
-    /// itself rolls one back when the disk is full, and sqlx then believes that it still stands.
-    Unsettled,
-    /// It was not allowed to write: what once led to the primary leads to a standby now. Another connection may not.
-    Spent,
-}
-
-impl Condition {
-    fn after(error: &sqlx::Error) -> Self {
-        if is_read_only(error) {
-            Self::Spent
-        } else if is_unavailable(error) {
-            Self::Unsettled
-        } else {
-            Self::Settled
-        }
-    }
-}
-
 impl Manager for Opener {
     type Type = Opened;
     type Error = sqlx::Error;
@@ -363,22 +342,19 @@ impl Manager for Opener {
     }
 
     async fn recycle(&self, opened: &mut Opened, metrics: &Metrics) -> RecycleResult<sqlx::Error> {
-        match opened.condition {
-            Condition::Settled if self.target.is_doubted(metrics.last_used()) => {
-                let answered = opened.connection.ping().await;
-                answered.inspect_err(|_| self.target.doubt())?;
-            }
-            Condition::Settled => {}
-            Condition::Unsettled => {
-                let settled = opened.connection.settle().await;
-                settled.inspect_err(|_| self.target.doubt())?;
-                opened.condition = Condition::Settled;
-            }
-            Condition::Spent => {
-                return Err(RecycleError::message(
-                    "it leads to a database that is read-only",
-                ));
-            }
+        if opened.condition == Condition::Spent {
+            self.target.outdate();
+        }
+        if opened.condition == Condition::Spent || self.target.is_outdated(metrics.age()) {
+            return Err(RecycleError::message("it may lead to a former primary"));
+        }
+        if opened.condition == Condition::Unsettled {
+            let settled = opened.connection.settle().await;
+            settled.inspect_err(|_| self.target.doubt())?;
+            opened.condition = Condition::Settled;
+        } else if self.target.is_doubted(metrics.last_used()) {
+            let answered = opened.connection.ping().await;
+            answered.inspect_err(|_| self.target.doubt())?;
         }
         Ok(())
     }
