@@ -3,7 +3,7 @@
 use reqwest::{Client, Method, RequestBuilder, header};
 use serde_json::Value;
 
-use crate::Answer;
+use crate::{Answer, Server};
 
 /// One of many who call a server, with a token or a client certificate of its own. What [`crate::Server`] itself sends, it sends as the client
 /// `developer`, who may do everything.
@@ -33,6 +33,14 @@ impl Caller {
     /// Who it is, as permissions name it.
     pub fn actor(&self) -> &str {
         &self.actor
+    }
+
+    /// The same caller of another server that trusts the same identity provider.
+    pub fn at(&self, server: &Server) -> Self {
+        Self {
+            base_url: server.base_url().to_owned(),
+            ..self.clone()
+        }
     }
 
     /// Its bearer token, which it must have.

@@ -118,6 +118,11 @@ impl Options {
         self
     }
 
+    /// The section `storage` of a server beside one that has these options and this folder.
+    pub(crate) fn shared_storage(&self, directory: &Path) -> String {
+        storage::shared_settings(directory, self.storage.as_deref())
+    }
+
     pub(crate) fn has_own_identity_provider(&self) -> bool {
         self.identity_provider.is_none() && !self.without_tokens
     }

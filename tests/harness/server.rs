@@ -23,6 +23,7 @@ pub struct Server {
     client: Client,
     token: String,
     started_in: Duration,
+    options: Options,
 }
 
 impl Server {
@@ -53,6 +54,7 @@ impl Server {
                     client,
                     token: String::new(),
                     started_in: begun.elapsed(),
+                    options: options.clone(),
                 };
                 if options.has_own_identity_provider() {
                     server.token = server.log_in().await;
@@ -66,6 +68,19 @@ impl Server {
             );
         }
         panic!("no free port was found");
+    }
+
+    /// Starts another server on the same database, which trusts the identity provider of this one: its tokens are good for
+    /// both. It is configured alike in all else.
+    pub async fn start_beside(&self) -> Self {
+        let options = self
+            .options
+            .clone()
+            .storage(&self.options.shared_storage(self.directory()))
+            .identity_provider(&format!("{}/identity", self.base_url));
+        let mut other = Self::start_with(&options).await;
+        other.token.clone_from(&self.token);
+        other
     }
 
     /// Starts a server that must refuse to start, and returns what it says.

@@ -80,5 +80,15 @@ const DATABASE_URL: &str = "database-url";
 /// How long a lock of the server is waited for.
 const BUSY_MAX: Duration = Duration::from_secs(10);
 
+/// The lines of the section `storage` for another server on the database of the one in this folder.
+pub(crate) fn shared_settings(directory: &Path, configured: Option<&str>) -> String {
+    let own = configured.map_or_else(|| settings(directory), str::to_owned);
+    let folder = directory.display();
+    own.replace(
+        "file = \"keywright.db\"",
+        &format!("file = \"{folder}/keywright.db\""),
+    )
+}
+
 /// Says which engine the servers of all tests have. It is for the harness alone: a server would take it for a setting.
 pub(crate) const VARIABLE: &str = "KEYWRIGHT_TEST_STORAGE";

@@ -215,6 +215,13 @@ impl Database {
         }
     }
 
+    /// How many transactions of this server were done again so far because others stood in their way, each as often as it
+    /// was. SQLite has one writer at a time, of which none stands in another's way.
+    #[must_use]
+    pub fn transactions_retried(&self) -> u64 {
+        self.pools.writer.retries()
+    }
+
     #[cfg(test)]
     pub(crate) fn pools(&self) -> &Pools {
         &self.pools

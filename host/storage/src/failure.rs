@@ -23,7 +23,8 @@ pub(crate) fn repository_failure(error: sqlx::Error) -> RepositoryFailure {
 /// Whether the database may answer later.
 pub(crate) fn is_unavailable(error: &sqlx::Error) -> bool {
     match error {
-        sqlx::Error::Io(_)
+        sqlx::Error::BeginFailed
+        | sqlx::Error::Io(_)
         | sqlx::Error::PoolClosed
         | sqlx::Error::PoolTimedOut
         | sqlx::Error::Protocol(_)
@@ -39,6 +40,12 @@ pub(crate) fn is_unavailable(error: &sqlx::Error) -> bool {
         },
         _ => false,
     }
+}
+
+/// Whether a server does not let anybody write, or not over this connection.
+pub(crate) fn is_read_only(error: &sqlx::Error) -> bool {
+    let error = error.as_database_error();
+    error.is_some_and(|error| postgres_code(error) == Some(POSTGRES_READ_ONLY))
 }
 
 /// Whether a transaction came to nothing because of another one, so that it is to be done again from its beginning.
@@ -63,7 +70,18 @@ const CREDENTIAL_NAME: UniqueIndex = UniqueIndex {
 /// The codes of PostgreSQL, or the classes of codes, after which it may answer later: connection exception, read-only
 /// transaction (a server that became a standby), invalid authorization (a password that is being changed), transaction
 /// rollback, insufficient resources, lock not available, shutting down or starting, system error.
-const POSTGRES_UNAVAILABLE: [&str; 8] = ["08", "25006", "28", "40", "53", "55P03", "57", "58"];
+const POSTGRES_UNAVAILABLE: [&str; 8] = [
+    "08",
+    POSTGRES_READ_ONLY,
+    "28",
+    "40",
+    "53",
+    "55P03",
+    "57",
+    "58",
+];
+
+const POSTGRES_READ_ONLY: &str = "25006";
 
 /// Serialization failure, deadlock.
 const POSTGRES_CONFLICTS: [&str; 2] = ["40001", "40P01"];

@@ -22,6 +22,7 @@ mod encryption_key;
 mod failure;
 mod key_rotation;
 mod lease;
+mod migrations;
 mod permission;
 mod postgres;
 #[cfg(test)]

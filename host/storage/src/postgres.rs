@@ -4,7 +4,8 @@ use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 
 use keywright_core::Secret;
 use sqlx::{
-    ConnectOptions, Connection,
+    ConnectOptions, Connection, PgConnection,
+    error::{BoxDynError, DatabaseError},
     migrate::Migrator,
     postgres::{PgConnectOptions, PgSslMode},
 };
@@ -12,6 +13,7 @@ use sqlx::{
 use crate::{
     connections::{Connections, Doubt, Target},
     database::{DatabaseUnusable, Pools},
+    migrations::{APPLIED_MIGRATIONS, SchemaRefused, judge, within_transaction},
     schema,
 };
 
@@ -75,7 +77,7 @@ pub(crate) async fn open_to_read(
     };
     let reader = Connections::open(target, options.readers_max, options.wait_max).await;
     let reader = reader.map_err(|source| not_reached(&database, source))?;
-    schema::require_current(&database, &reader, &MIGRATIONS).await?;
+    schema::require_current(&database, &reader, &migrations()).await?;
     Ok(reader)
 }
 
@@ -90,6 +92,8 @@ fn connect_options(options: &PostgresOptions) -> Result<PgConnectOptions, Databa
     })?;
     let mut connection = connection
         .application_name(APPLICATION_NAME)
+        // Poolers refuse it unless they are told not to, and no number here has a fraction.
+        .extra_float_digits(None)
         .disable_statement_logging();
     if parameter(&options.url, &["sslmode", "ssl-mode"]).is_none() {
         let is_local = connection.get_socket().is_some() || connection.get_host().starts_with('/');
@@ -133,13 +137,41 @@ async fn migrate(
     let connecting = tokio::time::timeout(wait_max, options.connect());
     let connecting = connecting.await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
     let mut connection = connecting.map_err(|source| not_reached(database, source))?;
-    let migrated = MIGRATIONS.run(&mut connection).await;
+    let migrated = migrate_in_turn(&mut connection).await;
     migrated.map_err(|source| DatabaseUnusable::SchemaNotMigrated {
         database: database.to_owned(),
-        source: Box::new(source),
+        source,
     })?;
     let closed = connection.close().await;
     closed.map_err(|source| not_reached(database, source))
+}
+
+/// In one transaction, so that it is done as a whole, and so that the lock ends with it whatever becomes of the server, also
+/// where connections are pooled by transactions.
+async fn migrate_in_turn(connection: &mut PgConnection) -> Result<(), BoxDynError> {
+    let migrations = migrations();
+    let mut transaction = connection.begin_with(BEGIN_MIGRATING).await?;
+    let locking = sqlx::query(LOCK_SCHEMA).execute(&mut *transaction);
+    let locked = tokio::time::timeout(LOCK_WAIT_MAX, locking).await;
+    match locked.map_err(|_| SchemaRefused::ChangedByOther(LOCK_WAIT_MAX.as_secs()))? {
+        Ok(_) => {}
+        Err(error) if knows_no_locks(&error) => {
+            tracing::warn!("the database has no advisory locks: start one server at a time");
+            transaction.rollback().await?;
+            transaction = connection.begin_with(BEGIN_MIGRATING).await?;
+        }
+        Err(error) => return Err(error.into()),
+    }
+    migrations.run(&mut *transaction).await?;
+    let applied = sqlx::query_as(APPLIED_MIGRATIONS).fetch_all(&mut *transaction);
+    judge(&migrations, &applied.await?)?;
+    Ok(transaction.commit().await?)
+}
+
+/// CockroachDB never had such locks, and YugabyteDB not always.
+fn knows_no_locks(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(DatabaseError::code);
+    code.is_some_and(|code| NO_SUCH_FUNCTION.contains(&code.as_ref()))
 }
 
 fn not_reached(database: &str, source: sqlx::Error) -> DatabaseUnusable {
@@ -161,8 +193,21 @@ fn place_of(options: &PgConnectOptions) -> String {
     format!("{name} on {server}")
 }
 
-/// Takes an advisory lock while it runs.
-static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations/postgres");
+pub(crate) fn migrations() -> Migrator {
+    within_transaction(sqlx::migrate!("../../migrations/postgres"))
+}
+
+/// What is done after the lock was taken sees what was done before.
+const BEGIN_MIGRATING: &str = "begin isolation level read committed";
+
+/// The number has no meaning but that all servers have the same, and nobody else.
+const LOCK_SCHEMA: &str = "select pg_advisory_xact_lock(4920571836402817)";
+
+/// Undefined function, feature not supported.
+const NO_SUCH_FUNCTION: [&str; 2] = ["42883", "0A000"];
+
+/// How long to wait while another server changes the schema.
+const LOCK_WAIT_MAX: Duration = Duration::from_secs(300);
 
 /// By this name the database's administrator sees the connections.
 const APPLICATION_NAME: &str = "keywright";

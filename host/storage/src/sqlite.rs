@@ -9,7 +9,8 @@ use std::{
 };
 
 use sqlx::{
-    ConnectOptions, Connection,
+    ConnectOptions, Connection, SqliteConnection,
+    error::BoxDynError,
     migrate::Migrator,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
 };
@@ -17,6 +18,7 @@ use sqlx::{
 use crate::{
     connections::{Connections, Target},
     database::{DatabaseUnusable, Pools},
+    migrations::{APPLIED_MIGRATIONS, judge, within_transaction},
     schema,
 };
 
@@ -78,7 +80,7 @@ pub(crate) async fn open_to_read(options: &SqliteOptions) -> Result<Connections,
         path: path.clone(),
         source: Box::new(source),
     })?;
-    schema::require_current(&path.display().to_string(), &reader, &MIGRATIONS).await?;
+    schema::require_current(&path.display().to_string(), &reader, &migrations()).await?;
     Ok(reader)
 }
 
@@ -101,12 +103,22 @@ async fn migrate(path: &Path, writer: &SqliteConnectOptions) -> Result<(), Datab
         source: Box::new(source),
     };
     let mut connection = writer.connect().await.map_err(not_opened)?;
-    let migrated = MIGRATIONS.run(&mut connection).await;
+    let migrated = migrate_in_turn(&mut connection).await;
     migrated.map_err(|source| DatabaseUnusable::SchemaNotMigrated {
         database: path.display().to_string(),
-        source: Box::new(source),
+        source,
     })?;
     connection.close().await.map_err(not_opened)
+}
+
+/// In one transaction, which waits for other processes that write.
+async fn migrate_in_turn(connection: &mut SqliteConnection) -> Result<(), BoxDynError> {
+    let migrations = migrations();
+    let mut transaction = connection.begin_with(BEGIN_MIGRATING).await?;
+    migrations.run(&mut *transaction).await?;
+    let applied = sqlx::query_as(APPLIED_MIGRATIONS).fetch_all(&mut *transaction);
+    judge(&migrations, &applied.await?)?;
+    Ok(transaction.commit().await?)
 }
 
 /// Creates the file, if it is absent, with access for its owner alone. SQLite gives its journals the same mode.
@@ -122,7 +134,11 @@ fn create_private(path: &Path) -> io::Result<()> {
     }
 }
 
-static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations/sqlite");
+pub(crate) fn migrations() -> Migrator {
+    within_transaction(sqlx::migrate!("../../migrations/sqlite"))
+}
+
+const BEGIN_MIGRATING: &str = "begin immediate";
 
 const MODE_PRIVATE: u32 = 0o600;
 

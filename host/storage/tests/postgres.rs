@@ -43,6 +43,20 @@ async fn servers_that_start_at_once_bring_the_schema_up_to_date_once() {
     assert_eq!(applied, migrations.to_string());
 }
 
+#[tokio::test]
+async fn a_database_without_advisory_locks_is_brought_up_to_date_too() {
+    let Some(server) = keywright_test_postgres::shared() else {
+        return;
+    };
+    let url = server.new_database();
+    server.run_at(
+        &url,
+        "alter function pg_catalog.pg_advisory_xact_lock(bigint) rename to no_lock",
+    );
+    let database = open(postgres_options(&url)).await.unwrap();
+    database.credentials().ping().await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_many_writers_of_a_new_name_on_several_servers_one_writes() {
     let fixture = Fixture::new().await;
@@ -170,9 +184,7 @@ async fn connections_that_the_server_cut_are_replaced() {
     let fixture = Fixture::new().await;
     let url = url(&fixture);
     fixture.append("/a", "value", 1).await;
-    let cut = "select pg_terminate_backend(pid) from pg_stat_activity
-        where application_name = 'keywright' and datname = current_database()";
-    server().run_at(&url, cut);
+    server().run_at(&url, CUT);
     // One request may meet each connection that was cut.
     let mut failures = 0;
     while fixture.credentials.ping().await.is_err() {
@@ -189,6 +201,30 @@ async fn connections_that_the_server_cut_are_replaced() {
         failures += 1;
     }
     assert!(failures <= 4, "{failures}");
+}
+
+#[tokio::test]
+async fn when_a_connection_may_not_write_all_that_were_opened_before_are_replaced() {
+    let fixture = Fixture::new().await;
+    let url = url(&fixture);
+    let delete = || async { fixture.credentials.delete(&LookupName::new("/a")).await };
+    let name = server().run_at(&url, "select current_database()");
+    let set = |rest: &str| server().run_at(&url, &format!("alter database {name} {rest}"));
+    // As where the connections lead to a server that has become a standby.
+    set("set default_transaction_read_only = on");
+    server().run_at(&url, CUT);
+    while fixture.credentials.ping().await.is_err() {}
+    let refused = delete().await;
+    assert!(matches!(refused, Err(RepositoryFailure::Unavailable(_))));
+    let before = server().run_at(&url, PROCESSES);
+    set("reset default_transaction_read_only");
+    while delete().await.is_err() {}
+    fixture.credentials.ping().await.unwrap();
+    let after = server().run_at(&url, PROCESSES);
+    assert!(!before.is_empty());
+    for process in before.lines() {
+        assert!(after.lines().all(|other| other != process), "{after}");
+    }
 }
 
 #[tokio::test]
@@ -333,3 +369,11 @@ fn url(fixture: &Fixture) -> String {
         Place::Server { url } => url.clone(),
     }
 }
+
+/// The connections to a database.
+const PROCESSES: &str = "select pid from pg_stat_activity
+    where application_name = 'keywright' and datname = current_database()";
+
+/// Ends them.
+const CUT: &str = "select pg_terminate_backend(pid) from pg_stat_activity
+    where application_name = 'keywright' and datname = current_database()";

@@ -94,6 +94,16 @@ impl PostgresServer {
         self.keeper.lock().unwrap().tell("crash");
     }
 
+    /// Has the server do nothing any more, without a word and with all connections open, as when its machine hangs.
+    pub fn freeze(&self) {
+        self.keeper.lock().unwrap().tell("freeze");
+    }
+
+    /// Has a frozen server go on.
+    pub fn thaw(&self) {
+        self.keeper.lock().unwrap().tell("thaw");
+    }
+
     /// Starts the server again, with what it had.
     pub fn start_again(&self) {
         self.keeper.lock().unwrap().tell("start");

@@ -107,6 +107,7 @@ impl Measurements for MeasurementsPage {
         let database = self.database.occupancy();
         record_pool("reader", &database.readers);
         record_pool("writer", &database.writer);
+        counter!(TRANSACTIONS_RETRIED).absolute(self.database.transactions_retried());
         if let Some(audit) = &self.audit {
             counter!(AUDIT_EVENTS_LOST).absolute(audit.events_lost());
         }
@@ -147,6 +148,10 @@ fn describe_metrics() {
         CONNECTION_WAITERS,
         "Requests that wait for a connection to the database, by pool."
     );
+    describe_counter!(
+        TRANSACTIONS_RETRIED,
+        "How often a transaction was done again because another one stood in its way."
+    );
     handshakes::describe_metrics();
     retention::describe_metrics();
     rotation::describe_metrics();
@@ -158,6 +163,7 @@ const BUILD_INFO: &str = "keywright_build_info";
 const CONNECTIONS: &str = "keywright_database_connections";
 const CONNECTIONS_MAX: &str = "keywright_database_connections_max";
 const CONNECTION_WAITERS: &str = "keywright_database_connection_waiters";
+const TRANSACTIONS_RETRIED: &str = "keywright_database_transactions_retried_total";
 
 /// The upper bounds of the buckets into which durations are counted, in seconds: from a read that takes a millisecond to
 /// the making of a large key.

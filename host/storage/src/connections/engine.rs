@@ -1,6 +1,10 @@
 //! What differs between the engines when a statement is run: the types of sqlx, and how a transaction begins.
 
-use std::{future::Future, io, time::Duration};
+use std::{
+    future::Future,
+    io,
+    time::{Duration, Instant},
+};
 
 use sqlx::{
     ConnectOptions, Connection as _, PgConnection, Postgres, Sqlite, SqliteConnection,
@@ -79,6 +83,21 @@ impl Target {
         }
     }
 
+    /// After a connection was found to lead where nobody may write.
+    pub(super) fn outdate(&self) {
+        if let Self::Postgres { doubt, .. } = self {
+            doubt.outdate();
+        }
+    }
+
+    /// Whether a connection must not be used again that was opened so long ago. A file does not move.
+    pub(super) fn is_outdated(&self, age: Duration) -> bool {
+        match self {
+            Self::Postgres { doubt, .. } => doubt.outdates(age),
+            Self::Sqlite(_) => false,
+        }
+    }
+
     pub(super) async fn connect(&self) -> Result<Connection, sqlx::Error> {
         Ok(match self {
             Self::Postgres {
@@ -106,14 +125,22 @@ impl Connection {
         }
     }
 
-    /// Begins a transaction that writes. Nothing that it reads changes before it ends, whatever other servers do.
-    pub(super) async fn begin(&mut self) -> Result<Transaction<'_>, sqlx::Error> {
+    /// Begins a transaction that writes. Nothing that it reads changes before it ends, whatever other servers do. A server is
+    /// waited for until the given moment.
+    pub(super) async fn begin(
+        &mut self,
+        wait_ends: Instant,
+    ) -> Result<Transaction<'_>, sqlx::Error> {
         Ok(match self {
             Self::Postgres {
                 connection,
                 wait_max,
             } => Transaction::Postgres {
-                transaction: within(*wait_max, connection.begin_with(POSTGRES_BEGIN)).await?,
+                transaction: within(
+                    wait_ends.saturating_duration_since(Instant::now()),
+                    connection.begin_with(POSTGRES_BEGIN),
+                )
+                .await?,
                 wait_max: *wait_max,
             },
             Self::Sqlite(connection) => {

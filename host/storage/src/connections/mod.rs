@@ -3,8 +3,10 @@
 //! This stands in for sqlx's own pool, which asks each connection for a sign of life when it comes back: as a connection to
 //! SQLite is a thread, that is a second hand-over between threads for each query, and the larger part of what a short read
 //! costs. Here only those are asked whose last user did not see the end of what it began, and, of those to a server, those
-//! that nobody has used for a while, or since another one was found dead.
+//! that nobody has used for a while, or since another one was found dead. A connection to a server is not used for ever, and no
+//! longer than until one like it was not allowed to write: the primary may be another server by then.
 
+mod condition;
 mod doubt;
 mod engine;
 #[cfg(test)]
@@ -16,23 +18,25 @@ use std::{
     hash::BuildHasher,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use deadpool::{
     Runtime,
-    managed::{Manager, Metrics, Object, Pool, PoolError, RecycleResult},
+    managed::{Manager, Metrics, Object, Pool, PoolError, RecycleError, RecycleResult},
 };
 use keywright_core::ports::RepositoryFailure;
+use tokio::time::timeout;
 
+use condition::Condition;
 pub(crate) use doubt::Doubt;
 use engine::{Connection, Transaction};
 pub(crate) use engine::{Engine, Target};
 
 use crate::{
-    failure::{is_conflict, is_unavailable, repository_failure},
+    failure::{is_conflict, is_read_only, repository_failure},
     row::Row,
     statement::Statement,
 };
@@ -43,6 +47,7 @@ pub(crate) struct Connections {
     pool: Pool<Opener>,
     wait_max: Duration,
     is_closed: Arc<AtomicBool>,
+    retries: Arc<AtomicU64>,
 }
 
 /// How many connections of one kind there are at a moment, and how many wait for one.
@@ -61,12 +66,14 @@ pub struct PoolOccupancy {
 /// A connection that nobody else uses until this is dropped.
 pub(crate) struct LentConnection {
     pooled: Object<Opener>,
+    /// Until when it is waited for the beginning of a transaction.
+    wait_ends: Instant,
 }
 
 /// A transaction that writes. It is rolled back when this is dropped.
 pub(crate) struct LentTransaction<'c> {
     transaction: Transaction<'c>,
-    is_settled: &'c mut bool,
+    condition: &'c mut Condition,
 }
 
 impl Connections {
@@ -91,6 +98,7 @@ impl Connections {
             pool,
             wait_max,
             is_closed: Arc::new(AtomicBool::new(false)),
+            retries: Arc::default(),
         })
     }
 
@@ -104,9 +112,12 @@ impl Connections {
         &self,
         statement: Statement,
     ) -> Result<Vec<Row>, RepositoryFailure> {
-        let mut lent = self.lend().await?;
-        let rows = lent.unsettled().executor().fetch_all(statement).await;
-        lent.settled(rows)
+        self.in_time(async {
+            let mut lent = self.lend().await?;
+            let rows = lent.unsettled().executor().fetch_all(statement).await;
+            lent.settled(rows)
+        })
+        .await
     }
 
     /// Runs a statement for its first row, if there is one.
@@ -114,16 +125,22 @@ impl Connections {
         &self,
         statement: Statement,
     ) -> Result<Option<Row>, RepositoryFailure> {
-        let mut lent = self.lend().await?;
-        let row = lent.unsettled().executor().fetch_optional(statement).await;
-        lent.settled(row)
+        self.in_time(async {
+            let mut lent = self.lend().await?;
+            let row = lent.unsettled().executor().fetch_optional(statement).await;
+            lent.settled(row)
+        })
+        .await
     }
 
     /// Runs a statement, and returns how many rows it changed.
     pub(crate) async fn execute(&self, statement: Statement) -> Result<u64, RepositoryFailure> {
-        let mut lent = self.lend().await?;
-        let done = lent.unsettled().executor().execute(statement).await;
-        lent.settled(done)
+        self.in_time(async {
+            let mut lent = self.lend().await?;
+            let done = lent.unsettled().executor().execute(statement).await;
+            lent.settled(done)
+        })
+        .await
     }
 
     /// Does the work of a transaction, from its beginning to its commit, and does it again while the database says that
@@ -140,6 +157,7 @@ impl Connections {
         loop {
             match work().await {
                 Err(failure) if is_conflict(&failure) && begun.elapsed() < self.wait_max => {
+                    self.retries.fetch_add(1, Ordering::Relaxed);
                     tokio::time::sleep(random_part_of(pause_max)).await;
                     pause_max = (2 * pause_max).min(RETRY_PAUSE_MAX);
                 }
@@ -157,10 +175,19 @@ impl Connections {
         if self.is_closed.load(Ordering::Acquire) {
             return Err(repository_failure(sqlx::Error::PoolClosed));
         }
-        match self.pool.get().await {
-            Ok(pooled) => Ok(LentConnection { pooled }),
-            Err(error) => Err(repository_failure(into_sqlx(error))),
-        }
+        let wait_ends = Instant::now() + self.wait_max;
+        self.in_time(async {
+            match self.pool.get().await {
+                Ok(pooled) => Ok(LentConnection { pooled, wait_ends }),
+                Err(error) => Err(repository_failure(into_sqlx(error))),
+            }
+        })
+        .await
+    }
+
+    /// How many transactions were done again because others stood in their way, each as often as it was.
+    pub(crate) fn retries(&self) -> u64 {
+        self.retries.load(Ordering::Relaxed)
     }
 
     /// How many connections there are, and how many wait for one.
@@ -194,6 +221,20 @@ impl Connections {
         }
         self.pool.close();
     }
+
+    /// Waits no longer than a borrower waits at most, however many steps it takes and in whichever of them a server stops
+    /// answering. A file answers by itself, however long it takes.
+    async fn in_time<T>(
+        &self,
+        work: impl Future<Output = Result<T, RepositoryFailure>>,
+    ) -> Result<T, RepositoryFailure> {
+        match self.engine() {
+            Engine::Postgres => timeout(self.wait_max, work)
+                .await
+                .unwrap_or_else(|_| Err(repository_failure(sqlx::Error::PoolTimedOut))),
+            Engine::Sqlite => work.await,
+        }
+    }
 }
 
 impl LentConnection {
@@ -201,25 +242,28 @@ impl LentConnection {
     pub(crate) async fn begin(&mut self) -> Result<LentTransaction<'_>, RepositoryFailure> {
         let Opened {
             connection,
-            is_settled,
+            condition,
         } = &mut *self.pooled;
-        *is_settled = false;
-        let begun = connection.begin().await;
+        *condition = Condition::Unsettled;
+        let begun = connection.begin(self.wait_ends).await;
         Ok(LentTransaction {
             transaction: begun.map_err(repository_failure)?,
-            is_settled,
+            condition,
         })
     }
 
     /// The connection, for a use of which [`Self::settled`] tells the end.
     fn unsettled(&mut self) -> &mut Connection {
-        self.pooled.is_settled = false;
+        self.pooled.condition = Condition::Unsettled;
         &mut self.pooled.connection
     }
 
     /// What a use of the connection has come to.
     fn settled<T>(&mut self, outcome: Result<T, sqlx::Error>) -> Result<T, RepositoryFailure> {
-        self.pooled.is_settled = !outcome.as_ref().is_err_and(is_unavailable);
+        self.pooled.condition = match &outcome {
+            Err(error) => Condition::after(error),
+            Ok(_) => Condition::Settled,
+        };
         outcome.map_err(repository_failure)
     }
 }
@@ -231,7 +275,7 @@ impl LentTransaction<'_> {
         statement: Statement,
     ) -> Result<Vec<Row>, RepositoryFailure> {
         let rows = self.transaction.executor().fetch_all(statement).await;
-        rows.map_err(repository_failure)
+        self.judged(rows)
     }
 
     /// Runs a statement for its first row, if there is one.
@@ -240,7 +284,7 @@ impl LentTransaction<'_> {
         statement: Statement,
     ) -> Result<Option<Row>, RepositoryFailure> {
         let row = self.transaction.executor().fetch_optional(statement).await;
-        row.map_err(repository_failure)
+        self.judged(row)
     }
 
     /// Runs a statement for its first row, of which there is one.
@@ -255,7 +299,7 @@ impl LentTransaction<'_> {
     /// Runs a statement, and returns how many rows it changed.
     pub(crate) async fn execute(&mut self, statement: Statement) -> Result<u64, RepositoryFailure> {
         let done = self.transaction.executor().execute(statement).await;
-        done.map_err(repository_failure)
+        self.judged(done)
     }
 
     /// Commits it; when this returns, it is on disk.
@@ -264,8 +308,15 @@ impl LentTransaction<'_> {
             .commit()
             .await
             .map_err(repository_failure)?;
-        *self.is_settled = true;
+        *self.condition = Condition::Settled;
         Ok(())
+    }
+
+    fn judged<T>(&mut self, outcome: Result<T, sqlx::Error>) -> Result<T, RepositoryFailure> {
+        if outcome.as_ref().is_err_and(is_read_only) {
+            *self.condition = Condition::Spent;
+        }
+        outcome.map_err(repository_failure)
     }
 }
 
@@ -275,10 +326,7 @@ struct Opener {
 
 struct Opened {
     connection: Connection,
-    /// Whether the last user saw the end of what it began. One that went away may have left a query that is still running,
-    /// or a transaction whose rollback did not succeed: SQLite itself rolls one back when the disk is full, and sqlx then
-    /// believes that it still stands.
-    is_settled: bool,
+    condition: Condition,
 }
 
 impl Manager for Opener {
@@ -289,15 +337,21 @@ impl Manager for Opener {
         let connected = self.target.connect().await;
         Ok(Opened {
             connection: connected.inspect_err(|_| self.target.doubt())?,
-            is_settled: true,
+            condition: Condition::Settled,
         })
     }
 
     async fn recycle(&self, opened: &mut Opened, metrics: &Metrics) -> RecycleResult<sqlx::Error> {
-        if !opened.is_settled {
+        if opened.condition == Condition::Spent {
+            self.target.outdate();
+        }
+        if opened.condition == Condition::Spent || self.target.is_outdated(metrics.age()) {
+            return Err(RecycleError::message("it may lead to a former primary"));
+        }
+        if opened.condition == Condition::Unsettled {
             let settled = opened.connection.settle().await;
             settled.inspect_err(|_| self.target.doubt())?;
-            opened.is_settled = true;
+            opened.condition = Condition::Settled;
         } else if self.target.is_doubted(metrics.last_used()) {
             let answered = opened.connection.ping().await;
             answered.inspect_err(|_| self.target.doubt())?;

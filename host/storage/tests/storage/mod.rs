@@ -15,6 +15,7 @@ mod encryption_keys;
 mod find;
 mod key_rotation;
 mod leases;
+mod migrations;
 mod permissions;
 mod retention;
 mod signed_by;

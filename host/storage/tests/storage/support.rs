@@ -41,7 +41,7 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         if !is_on_postgres() {
             return Self::File(tempfile::tempdir().unwrap());
         }
@@ -79,7 +79,7 @@ pub(crate) fn postgres_options(url: &str) -> PostgresOptions {
 
 /// Ids that count from one.
 #[derive(Default)]
-struct CountingIdentifiers(AtomicU64);
+pub(crate) struct CountingIdentifiers(AtomicU64);
 
 impl Identifiers for CountingIdentifiers {
     fn fresh(&self) -> Uuid {

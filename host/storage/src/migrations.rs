@@ -1,0 +1,207 @@
+//! Which schemas a server can work with, so that old and new servers run side by side.
+//!
+//! A migration may only add what servers do not mind that do not know it. One that takes something away says in its name which
+//! migration a server must know to do without: `0012_drop_salt_needs_0010` is for servers that know at least 0010, which were
+//! the first not to use the salt. As the name stands in the table of migrations, an older server reads there whether it can
+//! still work with what a newer one has made.
+
+use sqlx::migrate::Migrator;
+
+/// Why a server does not work with a schema.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SchemaRefused {
+    /// A server that began to change the schema has not ended.
+    #[error("another server has been changing the schema for {0} seconds and has not ended")]
+    ChangedByOther(u64),
+    /// Something was taken away that this server needs.
+    #[error(
+        "migration {migration} of the database ({description}) is for servers that know migration {needed}, and this one knows \
+         none beyond {known}: a newer version of the server is needed"
+    )]
+    TooNew {
+        /// What took it away.
+        migration: i64,
+        /// The name of that migration.
+        description: String,
+        /// The least migration that a server must know.
+        needed: i64,
+        /// The last one that this server knows.
+        known: i64,
+    },
+    /// A migration of the database is none of this server's, though it should be.
+    #[error(
+        "the database has a migration {0} that this server does not know, though it knows later ones"
+    )]
+    Unknown(i64),
+}
+
+/// A migration that a database has.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub(crate) struct AppliedMigration {
+    version: i64,
+    description: String,
+}
+
+/// Reads them.
+pub(crate) const APPLIED_MIGRATIONS: &str =
+    "select version, description from _sqlx_migrations order by version";
+
+/// How migrations are run: within a transaction of the caller's, which keeps others out, and whatever else the database has.
+pub(crate) fn within_transaction(mut migrations: Migrator) -> Migrator {
+    migrations.set_locking(false).set_ignore_missing(true);
+    migrations
+}
+
+/// Whether a server that knows some migrations can work with a database that has others.
+pub(crate) fn judge(known: &Migrator, applied: &[AppliedMigration]) -> Result<(), SchemaRefused> {
+    let last_known = known.iter().map(|migration| migration.version).max();
+    let last_known = last_known.unwrap_or_default();
+    let others = applied
+        .iter()
+        .filter(|applied| !known.version_exists(applied.version));
+    for other in others {
+        if other.version <= last_known {
+            return Err(SchemaRefused::Unknown(other.version));
+        }
+        match needed_migration(&other.description) {
+            Some(needed) if needed > last_known => {
+                return Err(SchemaRefused::TooNew {
+                    migration: other.version,
+                    description: other.description.clone(),
+                    needed,
+                    known: last_known,
+                });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The migration that a server must know to work with this one; none where any server can.
+fn needed_migration(description: &str) -> Option<i64> {
+    let (before, number) = description.rsplit_once(' ')?;
+    let (_, word) = before.rsplit_once(' ')?;
+    let is_number =
+        number.len() == NUMBER_DIGITS && number.bytes().all(|byte| byte.is_ascii_digit());
+    (word == NEEDS && is_number).then(|| number.parse().ok())?
+}
+
+/// What stands in a migration's name before the number of the one that servers must know.
+const NEEDS: &str = "needs";
+
+/// How many digits a migration's number has in the names of files.
+const NUMBER_DIGITS: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{postgres, sqlite};
+
+    fn applied(migrations: &[(i64, &str)]) -> Vec<AppliedMigration> {
+        let migrations = migrations.iter();
+        migrations
+            .map(|&(version, description)| AppliedMigration {
+                version,
+                description: description.to_owned(),
+            })
+            .collect()
+    }
+
+    /// A server that knows three migrations.
+    fn judged(later: &[(i64, &str)]) -> Result<(), SchemaRefused> {
+        let mut known = sqlite::migrations();
+        known.migrations.to_mut().truncate(3);
+        let mut all = applied(&[(1, "one"), (2, "two"), (3, "three")]);
+        all.extend(applied(later));
+        judge(&known, &all)
+    }
+
+    #[test]
+    fn what_was_added_later_is_no_hindrance_and_what_was_taken_away_is() {
+        for (later, is_fit) in [
+            (&[][..], true),
+            (&[(4, "leases")], true),
+            (&[(4, "leases"), (5, "drop salt needs 0003")], true),
+            (&[(4, "leases"), (5, "drop salt needs 0004")], false),
+            (&[(4, "drop salt needs 0004"), (5, "leases")], false),
+            (&[(4, "what needs 4")], true),
+            (&[(4, "needs 0004")], true),
+        ] {
+            assert_eq!(judged(later).is_ok(), is_fit, "{later:?}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_what_is_missing() {
+        let refused = judged(&[(9, "drop salt needs 0007")]).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "migration 9 of the database (drop salt needs 0007) is for servers that know migration 7, and this one knows none \
+             beyond 3: a newer version of the server is needed"
+        );
+    }
+
+    #[test]
+    fn a_database_of_another_line_is_refused() {
+        let known = sqlite::migrations();
+        let refused = judge(&known, &applied(&[(0, "other")])).unwrap_err();
+        assert!(matches!(refused, SchemaRefused::Unknown(0)));
+    }
+
+    #[test]
+    fn a_number_means_the_same_on_each_engine() {
+        let names = |migrations: Migrator| -> Vec<(i64, String)> {
+            let migrations = migrations.iter();
+            migrations
+                .map(|migration| (migration.version, migration.description.to_string()))
+                .collect()
+        };
+        assert_eq!(names(sqlite::migrations()), names(postgres::migrations()));
+    }
+
+    #[test]
+    fn whatever_takes_something_away_says_whom_it_is_for() {
+        for migrations in [sqlite::migrations(), postgres::migrations()] {
+            for migration in migrations.iter() {
+                let needed = needed_migration(&migration.description);
+                assert!(needed.is_none_or(|needed| needed <= migration.version));
+                let is_contracting = is_contracting(migration.sql.as_str());
+                assert!(
+                    !is_contracting || needed.is_some(),
+                    "{}: name it …_needs_NNNN",
+                    migration.description
+                );
+            }
+        }
+        for (sql, contracts) in [
+            (
+                "-- drop table is not done\ncreate table a (b integer);",
+                false,
+            ),
+            (
+                "create trigger t after delete on a begin delete from b; end",
+                false,
+            ),
+            ("alter table a drop column b", true),
+            ("ALTER TABLE a\n rename b to c", true),
+            ("drop  table a", true),
+            ("alter table a alter b set not null", true),
+        ] {
+            assert_eq!(is_contracting(sql), contracts, "{sql}");
+        }
+    }
+
+    /// Whether SQL takes away what older servers may use. What it finds is no proof, but nobody forgets by accident.
+    fn is_contracting(sql: &str) -> bool {
+        let lines = sql.lines();
+        let code: Vec<&str> = lines
+            .map(|line| line.split("--").next().unwrap_or_default())
+            .collect();
+        let code = code.join(" ").to_lowercase();
+        let words: Vec<&str> = code.split_whitespace().collect();
+        let code = words.join(" ");
+        let marks = ["drop table", "drop column", " rename ", "set not null"];
+        marks.iter().any(|mark| code.contains(mark))
+    }
+}

@@ -1,0 +1,283 @@
+//! What a single server does that is asked one thing after the other.
+
+use std::collections::HashSet;
+
+use super::{Action, Call, Id, Mode, Outcome, Seen};
+
+/// What there is under a name.
+pub(super) type State = Option<Credential>;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Credential {
+    /// None: nobody has told it yet.
+    id: Option<Id>,
+    /// Newest first.
+    versions: Vec<Version>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Version {
+    /// None: nobody has told it yet.
+    id: Option<Id>,
+    /// None: it was set.
+    parameters: Option<u32>,
+    is_transitional: bool,
+}
+
+/// What is there after a call, if the call can have had its outcome with what was there before. `added` are the versions of
+/// which it is known which call added them.
+pub(super) fn after(state: &State, call: &Call, added: &HashSet<Id>) -> Option<State> {
+    let credential = state.as_ref();
+    match (&call.action, &call.outcome) {
+        (Action::Read, Outcome::Absent) => credential.is_none().then_some(None),
+        (Action::Read, Outcome::Versions(seen)) => told(credential?, None, seen, added),
+        (Action::ReadCertificate, Outcome::Absent) => credential.is_none().then_some(None),
+        (Action::ReadCertificate, Outcome::Certificate(id, seen)) => {
+            told(credential?, Some(*id), seen, added)
+        }
+        (Action::ReadVersion(id), Outcome::Version(_)) => {
+            let has_it = credential?.has(*id);
+            (has_it || credential?.may_have(*id, added)).then(|| state.clone())
+        }
+        (Action::ReadVersion(id), Outcome::Absent) => {
+            let has_it = credential.is_some_and(|credential| credential.has(*id));
+            (!has_it).then(|| state.clone())
+        }
+        (Action::Delete, Outcome::Done | Outcome::Unknown) => credential.map(|_| None),
+        (Action::Delete, Outcome::Absent) => credential.is_none().then_some(None),
+        (Action::Set, outcome) => with_added(credential, outcome, None, false),
+        (Action::Generate { mode, parameters }, outcome) => {
+            generated(credential, *mode, *parameters, outcome, added)
+        }
+        (Action::Regenerate, Outcome::Absent) => credential.is_none().then_some(None),
+        (Action::Regenerate, outcome) => regenerated(credential?, outcome, false),
+        (Action::RegenerateInBulk, outcome) => {
+            let parameters = credential?.in_use()?.parameters;
+            with_added(credential, outcome, parameters, false)
+        }
+        (
+            Action::RegenerateAsTransitional { credential: id }
+            | Action::MoveTransitional { credential: id, .. }
+            | Action::DeleteVersion { credential: id, .. },
+            outcome,
+        ) => by_id(credential, *id, &call.action, outcome),
+        _ => None,
+    }
+}
+
+/// Generating in a mode: a version is added, or the one in use is kept.
+fn generated(
+    credential: Option<&Credential>,
+    mode: Mode,
+    parameters: u32,
+    outcome: &Outcome,
+    added: &HashSet<Id>,
+) -> Option<State> {
+    if let (Some(credential), Outcome::Version(seen)) = (credential, outcome)
+        && let Some(kept) = credential.with_in_use(seen, added)
+    {
+        let same = kept
+            .in_use()?
+            .parameters
+            .is_none_or(|its| its == parameters);
+        let may_keep = match mode {
+            Mode::Overwrite => false,
+            Mode::NoOverwrite => true,
+            Mode::Converge => same,
+        };
+        return may_keep.then_some(Some(kept));
+    }
+    let in_use = credential.and_then(Credential::in_use);
+    let must_keep = match mode {
+        Mode::Overwrite => false,
+        Mode::NoOverwrite => in_use.is_some(),
+        Mode::Converge => in_use.is_some_and(|version| version.parameters == Some(parameters)),
+    };
+    if must_keep {
+        return None;
+    }
+    with_added(credential, outcome, Some(parameters), false)
+}
+
+/// Adding a version like the one in use, or, where another came between, like the one that was: a value is made outside of
+/// the transaction that adds it.
+fn regenerated(credential: &Credential, outcome: &Outcome, is_transitional: bool) -> Option<State> {
+    let is_set = credential.in_use()?.parameters.is_none();
+    let stands_in_the_way = is_transitional && credential.has_transitional();
+    match outcome {
+        Outcome::Refused => (is_set || stands_in_the_way).then(|| Some(credential.clone())),
+        Outcome::Version(seen) if !stands_in_the_way => with_added(
+            Some(credential),
+            outcome,
+            Some(seen.parameters),
+            is_transitional,
+        ),
+        Outcome::Unknown if !stands_in_the_way => {
+            let parameters = credential.in_use()?.parameters;
+            with_added(Some(credential), outcome, parameters, is_transitional)
+        }
+        _ => None,
+    }
+}
+
+/// What is asked of a certificate by the id of its credential.
+fn by_id(
+    credential: Option<&Credential>,
+    id: Id,
+    action: &Action,
+    outcome: &Outcome,
+) -> Option<State> {
+    let is_there = credential.filter(|credential| credential.id.is_none_or(|its| its == id));
+    let (Some(credential), false) = (is_there, *outcome == Outcome::Absent) else {
+        return absent(credential, id, action, outcome);
+    };
+    let mut credential = credential.clone();
+    credential.id = Some(id);
+    match action {
+        Action::RegenerateAsTransitional { .. } => regenerated(&credential, outcome, true),
+        Action::MoveTransitional { to, .. } => {
+            let has_it = to.is_none_or(|to| credential.has(to));
+            match outcome {
+                Outcome::Refused => (!has_it).then_some(Some(credential)),
+                _ if has_it => {
+                    for version in &mut credential.versions {
+                        version.is_transitional = to.is_some() && version.id == *to;
+                    }
+                    Some(Some(credential))
+                }
+                _ => None,
+            }
+        }
+        Action::DeleteVersion { version, .. } => match outcome {
+            Outcome::Refused => (credential.versions.len() == 1 && credential.has(*version))
+                .then_some(Some(credential)),
+            _ if credential.versions.len() > 1 && credential.has(*version) => {
+                credential
+                    .versions
+                    .retain(|other| other.id != Some(*version));
+                Some(Some(credential))
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// What is asked for by an id is not there: the credential, or its version.
+fn absent(
+    credential: Option<&Credential>,
+    id: Id,
+    action: &Action,
+    outcome: &Outcome,
+) -> Option<State> {
+    let has_it = match action {
+        Action::DeleteVersion { version, .. } => {
+            credential.is_some_and(|credential| credential.has(*version))
+        }
+        _ => credential.is_some_and(|credential| credential.id == Some(id)),
+    };
+    (*outcome == Outcome::Absent && !has_it).then(|| credential.cloned())
+}
+
+/// A version is added, as an outcome tells it or without a word of it.
+fn with_added(
+    credential: Option<&Credential>,
+    outcome: &Outcome,
+    parameters: Option<u32>,
+    is_transitional: bool,
+) -> Option<State> {
+    let id = match outcome {
+        Outcome::Version(seen) => {
+            let is_as_asked = parameters.is_none_or(|asked| asked == seen.parameters)
+                && seen.is_transitional == is_transitional
+                && !credential.is_some_and(|credential| credential.has(seen.id));
+            is_as_asked.then_some(Some(seen.id))?
+        }
+        Outcome::Done | Outcome::Unknown => None,
+        _ => return None,
+    };
+    let mut credential = credential.cloned().unwrap_or(Credential {
+        id: None,
+        versions: Vec::new(),
+    });
+    let version = Version {
+        id,
+        parameters,
+        is_transitional,
+    };
+    credential.versions.insert(0, version);
+    Some(Some(credential))
+}
+
+/// What is listed is what there is, in its order.
+fn told(
+    credential: &Credential,
+    id: Option<Id>,
+    seen: &[Seen],
+    added: &HashSet<Id>,
+) -> Option<State> {
+    let is_same = id.is_none() || credential.id.is_none() || credential.id == id;
+    if !is_same || seen.len() != credential.versions.len() {
+        return None;
+    }
+    let mut credential = credential.clone();
+    credential.id = credential.id.or(id);
+    for (version, seen) in credential.versions.iter_mut().zip(seen) {
+        if !version.is_told_as(seen, added) {
+            return None;
+        }
+        version.id = Some(seen.id);
+    }
+    Some(Some(credential))
+}
+
+impl Credential {
+    fn has(&self, id: Id) -> bool {
+        self.versions.iter().any(|version| version.id == Some(id))
+    }
+
+    fn may_have(&self, id: Id, added: &HashSet<Id>) -> bool {
+        !added.contains(&id) && self.versions.iter().any(|version| version.id.is_none())
+    }
+
+    fn has_transitional(&self) -> bool {
+        self.versions.iter().any(|version| version.is_transitional)
+    }
+
+    /// The newest version that is not transitional, or the transitional one where there is no other.
+    fn in_use(&self) -> Option<&Version> {
+        let mut in_use = self
+            .versions
+            .iter()
+            .filter(|version| !version.is_transitional);
+        in_use.next().or_else(|| self.versions.first())
+    }
+
+    /// The same, with its version in use as it was told; none where it is another one.
+    fn with_in_use(&self, seen: &Seen, added: &HashSet<Id>) -> Option<Self> {
+        let position = self
+            .versions
+            .iter()
+            .position(|version| !version.is_transitional);
+        let mut told = self.clone();
+        let version = told.versions.get_mut(position.unwrap_or_default())?;
+        if !version.is_told_as(seen, added) {
+            return None;
+        }
+        version.id = Some(seen.id);
+        Some(told)
+    }
+}
+
+impl Version {
+    /// Whether it can be the one that was told, which `added` says to be another call's than that of an unknown one.
+    fn is_told_as(&self, seen: &Seen, added: &HashSet<Id>) -> bool {
+        let is_it = match self.id {
+            Some(id) => id == seen.id,
+            None => !added.contains(&seen.id),
+        };
+        is_it
+            && self.is_transitional == seen.is_transitional
+            && self.parameters.is_none_or(|its| its == seen.parameters)
+    }
+}

@@ -1,0 +1,189 @@
+//! Looks for an order of the calls about one name that explains their outcomes: the search of Wing and Gong ("Testing and
+//! Verifying Concurrent Objects", 1993), which remembers where it has been, as Lowe does ("Testing for Linearizability", 2017).
+
+use std::{collections::HashSet, time::Duration};
+
+use super::{
+    Action, Call, Id, Mode, Outcome,
+    model::{State, after},
+};
+
+/// Calls of which some have had their effect.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Step {
+    /// All calls before this one have had their effect, but for those whose outcome is unknown.
+    reached: usize,
+    /// Of the others, those that have had it.
+    ahead: Vec<usize>,
+    /// Of those whose outcome is unknown, those that have had an effect.
+    unknown: Vec<usize>,
+    state: State,
+}
+
+/// Finds an order that explains all outcomes.
+///
+/// # Errors
+/// How far the best of all orders goes, and what none can explain there.
+pub(super) fn explain(calls: &[&Call]) -> Result<(), String> {
+    let mut calls = calls.to_vec();
+    calls.sort_by_key(|call| call.begun);
+    let added = added(&calls);
+    let mut steps = vec![Step {
+        reached: skipped_unknown(&calls, 0, &[]),
+        ahead: Vec::new(),
+        unknown: Vec::new(),
+        state: None,
+    }];
+    let mut seen: HashSet<Step> = HashSet::new();
+    let mut farthest = steps[0].clone();
+    while let Some(step) = steps.pop() {
+        if step.reached == calls.len() {
+            return Ok(());
+        }
+        if progress(&step) > progress(&farthest) {
+            farthest = step.clone();
+        }
+        let mut next: Vec<Step> = candidates(&calls, &step)
+            .into_iter()
+            .filter_map(|call| taken(&calls, &step, call, &added))
+            .filter(|next| !seen.contains(next))
+            .collect();
+        // The last is tried first.
+        next.reverse();
+        seen.extend(next.iter().cloned());
+        steps.extend(next);
+        if seen.len() > STEPS_MAX {
+            return Err(format!(
+                "no order was found among {STEPS_MAX}; {}",
+                described(&calls, &farthest)
+            ));
+        }
+    }
+    Err(described(&calls, &farthest))
+}
+
+/// The versions of which it is known which call has added them: no other can have.
+fn added(calls: &[&Call]) -> HashSet<Id> {
+    let adds = calls.iter().filter(|call| {
+        matches!(
+            call.action,
+            Action::Set
+                | Action::Regenerate
+                | Action::RegenerateAsTransitional { .. }
+                | Action::Generate {
+                    mode: Mode::Overwrite,
+                    ..
+                }
+        )
+    });
+    adds.filter_map(|call| match &call.outcome {
+        Outcome::Version(seen) => Some(seen.id),
+        _ => None,
+    })
+    .collect()
+}
+
+/// The calls that can have been the next to have their effect: those that began before any other of them ended. First those
+/// that ended first, and last those of which nobody knows.
+fn candidates(calls: &[&Call], step: &Step) -> Vec<usize> {
+    let mut first_end = Duration::MAX;
+    let mut open = Vec::new();
+    for (position, call) in calls.iter().enumerate().skip(step.reached) {
+        if call.begun > first_end {
+            break;
+        }
+        if !is_unknown(call) && !step.ahead.contains(&position) {
+            first_end = first_end.min(call.ended);
+            open.push(position);
+        }
+    }
+    open.retain(|&position| calls[position].begun <= first_end);
+    open.sort_by_key(|&position| calls[position].ended);
+    let begun = calls.iter().enumerate();
+    let begun = begun.take_while(|(_, call)| call.begun <= first_end);
+    let unknown =
+        begun.filter(|(position, call)| is_unknown(call) && !step.unknown.contains(position));
+    // Of several that ask for the same, the first stands for all.
+    let mut asked: Vec<&Action> = Vec::new();
+    for (position, call) in unknown {
+        if !asked.contains(&&call.action) {
+            asked.push(&call.action);
+            open.push(position);
+        }
+    }
+    open
+}
+
+/// The step after a call has had its effect, if it can have its outcome here.
+fn taken(calls: &[&Call], step: &Step, position: usize, added: &HashSet<Id>) -> Option<Step> {
+    let state = after(&step.state, calls[position], added)?;
+    let mut next = Step {
+        state,
+        ..step.clone()
+    };
+    if is_unknown(calls[position]) {
+        next.unknown.push(position);
+        next.unknown.sort_unstable();
+        return Some(next);
+    }
+    next.ahead.push(position);
+    next.ahead.sort_unstable();
+    next.reached = skipped_unknown(calls, next.reached, &next.ahead);
+    next.ahead.retain(|&ahead| ahead > next.reached);
+    Some(next)
+}
+
+/// The first call from here on that has not had its effect and has a known outcome.
+fn skipped_unknown(calls: &[&Call], from: usize, ahead: &[usize]) -> usize {
+    let mut rest = calls.iter().enumerate().skip(from);
+    let first = rest.find(|(position, call)| !is_unknown(call) && !ahead.contains(position));
+    first.map_or(calls.len(), |(position, _)| position)
+}
+
+fn is_unknown(call: &Call) -> bool {
+    call.outcome == Outcome::Unknown
+}
+
+fn progress(step: &Step) -> usize {
+    step.reached + step.ahead.len()
+}
+
+/// What can't be explained, for people.
+fn described(calls: &[&Call], step: &Step) -> String {
+    let open: Vec<String> = candidates(calls, step)
+        .into_iter()
+        .take(CALLS_SHOWN_MAX)
+        .map(|position| told(calls[position]))
+        .collect();
+    let before: Vec<String> = calls[..step.reached]
+        .iter()
+        .rev()
+        .take(CALLS_SHOWN_MAX)
+        .map(|call| told(call))
+        .collect();
+    format!(
+        "{} of {} calls are explained, and none of\n{}\nwith {:?}, after (latest first)\n{}",
+        progress(step),
+        calls.len(),
+        open.join("\n"),
+        step.state,
+        before.join("\n")
+    )
+}
+
+fn told(call: &Call) -> String {
+    let Call {
+        begun,
+        ended,
+        action,
+        outcome,
+        by,
+        ..
+    } = call;
+    format!("  {begun:?} to {ended:?}, client {by}: {action:?}, {outcome:?}")
+}
+
+/// More than a history takes that can be explained.
+const STEPS_MAX: usize = 400_000;
+
+const CALLS_SHOWN_MAX: usize = 12;

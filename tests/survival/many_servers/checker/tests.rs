@@ -1,0 +1,326 @@
+//! Histories that break a rule, one for each, and some that look as if they did.
+
+use std::time::Duration;
+
+use super::{Action, Call, Id, Mode, Outcome, Seen, violations};
+
+/// A call about `/a` that takes place between two moments.
+fn call(begun: u64, ended: u64, action: Action, outcome: Outcome) -> Call {
+    Call {
+        name: "/a".to_owned(),
+        by: "test".to_owned(),
+        begun: Duration::from_millis(begun),
+        ended: Duration::from_millis(ended),
+        action,
+        outcome,
+    }
+}
+
+fn seen(id: Id) -> Seen {
+    Seen {
+        id,
+        parameters: 20,
+        is_transitional: false,
+        value: None,
+    }
+}
+
+fn transitional(id: Id) -> Seen {
+    Seen {
+        is_transitional: true,
+        ..seen(id)
+    }
+}
+
+fn version(id: Id) -> Outcome {
+    Outcome::Version(seen(id))
+}
+
+/// Newest first.
+fn versions(ids: &[Id]) -> Outcome {
+    Outcome::Versions(ids.iter().copied().map(seen).collect())
+}
+
+fn generate(mode: Mode) -> Action {
+    Action::Generate {
+        mode,
+        parameters: 20,
+    }
+}
+
+const CONVERGE: fn() -> Action = || generate(Mode::Converge);
+const KEEP: fn() -> Action = || generate(Mode::NoOverwrite);
+const OVERWRITE: fn() -> Action = || generate(Mode::Overwrite);
+/// The id of the credential.
+const OWN: Id = 100;
+
+#[track_caller]
+fn assert_broken(rule: &str, history: &[Call]) {
+    assert!(!violations(history).is_empty(), "not found: {rule}");
+}
+
+#[track_caller]
+fn assert_explained(history: &[Call]) {
+    assert_eq!(violations(history), Vec::<String>::new());
+}
+
+#[test]
+fn a_name_has_one_value_for_all_who_do_not_overwrite_in_one_life_of_it() {
+    let two_values = [
+        call(0, 9, KEEP(), version(1)),
+        call(1, 8, KEEP(), version(2)),
+    ];
+    assert_broken("no-overwrite yields one value", &two_values);
+    let one_value = [
+        call(0, 9, KEEP(), version(1)),
+        call(1, 8, KEEP(), version(1)),
+    ];
+    assert_explained(&one_value);
+    let two_lives = [
+        call(0, 3, KEEP(), version(1)),
+        call(2, 5, Action::Delete, Outcome::Done),
+        call(4, 8, KEEP(), version(2)),
+    ];
+    assert_explained(&two_lives);
+}
+
+#[test]
+fn equal_parameters_converge_to_one_version_and_others_to_another() {
+    let second = [
+        call(0, 1, CONVERGE(), version(1)),
+        call(2, 3, CONVERGE(), version(2)),
+    ];
+    assert_broken("converge with equal parameters", &second);
+    let other = Action::Generate {
+        mode: Mode::Converge,
+        parameters: 30,
+    };
+    let kept = [
+        call(0, 1, CONVERGE(), version(1)),
+        call(2, 3, other.clone(), version(1)),
+    ];
+    assert_broken("converge with other parameters", &kept);
+    let made = Outcome::Version(Seen {
+        parameters: 30,
+        ..seen(2)
+    });
+    let between = [
+        call(0, 1, CONVERGE(), version(1)),
+        call(2, 5, other, made),
+        call(3, 6, CONVERGE(), version(3)),
+    ];
+    assert_explained(&between);
+}
+
+#[test]
+fn what_was_acknowledged_is_read_from_then_on() {
+    let stale = [
+        call(0, 1, OVERWRITE(), version(1)),
+        call(2, 3, OVERWRITE(), version(2)),
+        call(4, 5, Action::Read, versions(&[1])),
+    ];
+    assert_broken("a read sees what ended before it began", &stale);
+    let concurrent = [
+        call(0, 1, OVERWRITE(), version(1)),
+        call(2, 5, OVERWRITE(), version(2)),
+        call(3, 4, Action::Read, versions(&[1])),
+    ];
+    assert_explained(&concurrent);
+    let back_again = [
+        call(0, 1, OVERWRITE(), version(1)),
+        call(2, 9, OVERWRITE(), version(2)),
+        call(3, 4, Action::Read, versions(&[2, 1])),
+        call(5, 6, Action::Read, versions(&[1])),
+    ];
+    assert_broken("reads do not go back", &back_again);
+    let gone = [
+        call(0, 1, OVERWRITE(), version(1)),
+        call(2, 3, Action::ReadVersion(1), Outcome::Absent),
+    ];
+    assert_broken("a version is found by its id", &gone);
+}
+
+#[test]
+fn no_acknowledged_version_is_lost_and_none_comes_from_nowhere() {
+    let lost = [
+        call(0, 5, OVERWRITE(), version(1)),
+        call(1, 4, OVERWRITE(), version(2)),
+        call(6, 7, Action::Read, versions(&[2])),
+    ];
+    assert_broken("an acknowledged version is there", &lost);
+    let unknown = [
+        call(0, 1, OVERWRITE(), version(1)),
+        call(2, 3, Action::Read, versions(&[9, 1])),
+    ];
+    assert_broken("a version that nobody was told of", &unknown);
+}
+
+#[test]
+fn versions_are_in_the_order_in_which_they_were_written() {
+    let turned = [
+        call(0, 1, OVERWRITE(), version(1)),
+        call(2, 3, OVERWRITE(), version(2)),
+        call(4, 5, Action::Read, versions(&[1, 2])),
+    ];
+    assert_broken("newest first", &turned);
+    let either = [
+        call(0, 3, OVERWRITE(), version(1)),
+        call(1, 2, OVERWRITE(), version(2)),
+        call(4, 5, Action::Read, versions(&[1, 2])),
+    ];
+    assert_explained(&either);
+}
+
+#[test]
+fn what_is_deleted_stays_deleted() {
+    let back = [
+        call(0, 1, Action::Set, version(1)),
+        call(2, 3, Action::Delete, Outcome::Done),
+        call(4, 5, Action::Read, versions(&[1])),
+    ];
+    assert_broken("a deleted name comes back", &back);
+    let kept = [
+        call(0, 1, Action::Set, version(1)),
+        call(2, 3, Action::Delete, Outcome::Done),
+        call(4, 5, Action::Set, version(2)),
+        call(6, 7, Action::Read, versions(&[2, 1])),
+    ];
+    assert_broken("a deleted name comes back with its old versions", &kept);
+    let twice = [
+        call(0, 1, Action::Set, version(1)),
+        call(2, 5, Action::Delete, Outcome::Done),
+        call(3, 6, Action::Delete, Outcome::Done),
+    ];
+    assert_broken("one life is deleted once", &twice);
+}
+
+#[test]
+fn a_version_has_one_value_and_one_name() {
+    let with_value = |value| {
+        Outcome::Version(Seen {
+            value: Some(value),
+            ..seen(1)
+        })
+    };
+    let changed = [
+        call(0, 1, OVERWRITE(), with_value(7)),
+        call(2, 3, Action::ReadVersion(1), with_value(8)),
+    ];
+    assert_broken("an id changes its value", &changed);
+    let mut other = call(2, 3, OVERWRITE(), version(1));
+    other.name = "/b".to_owned();
+    let shared = [call(0, 1, OVERWRITE(), version(1)), other];
+    assert_broken("two names share an id", &shared);
+}
+
+#[test]
+fn one_version_is_transitional_at_the_most() {
+    let add = || Action::RegenerateAsTransitional { credential: OWN };
+    let first = || call(0, 1, OVERWRITE(), version(1));
+    let two = [
+        first(),
+        call(2, 5, add(), Outcome::Version(transitional(2))),
+        call(3, 6, add(), Outcome::Version(transitional(3))),
+    ];
+    assert_broken("two transitional versions are added", &two);
+    let flagged = vec![transitional(2), transitional(1)];
+    let moved = Action::MoveTransitional {
+        credential: OWN,
+        to: Some(1),
+    };
+    let both = [
+        first(),
+        call(2, 3, add(), Outcome::Version(transitional(2))),
+        call(4, 5, moved.clone(), Outcome::Done),
+        call(
+            6,
+            7,
+            Action::ReadCertificate,
+            Outcome::Certificate(OWN, flagged),
+        ),
+    ];
+    assert_broken("the flag is on two versions", &both);
+    let refused = [first(), call(2, 3, add(), Outcome::Refused)];
+    assert_broken("refused without a transitional version", &refused);
+    let flagged = vec![seen(2), transitional(1)];
+    let in_turn = [
+        first(),
+        call(2, 5, add(), Outcome::Version(transitional(2))),
+        call(3, 6, add(), Outcome::Refused),
+        call(7, 8, moved, Outcome::Done),
+        call(
+            9,
+            10,
+            Action::ReadCertificate,
+            Outcome::Certificate(OWN, flagged),
+        ),
+    ];
+    assert_explained(&in_turn);
+}
+
+#[test]
+fn the_last_version_is_not_deleted_and_a_deleted_one_does_not_come_back() {
+    let delete = |version| Action::DeleteVersion {
+        credential: OWN,
+        version,
+    };
+    let none_left = [
+        call(0, 1, OVERWRITE(), version(1)),
+        call(2, 3, OVERWRITE(), version(2)),
+        call(4, 7, delete(1), Outcome::Done),
+        call(5, 8, delete(2), Outcome::Done),
+    ];
+    assert_broken("the last version is deleted", &none_left);
+    let back = [
+        call(0, 1, OVERWRITE(), version(1)),
+        call(2, 3, OVERWRITE(), version(2)),
+        call(4, 5, delete(1), Outcome::Done),
+        call(6, 7, Action::Read, versions(&[2, 1])),
+    ];
+    assert_broken("a deleted version comes back", &back);
+}
+
+#[test]
+fn a_call_without_an_answer_has_had_its_effect_at_any_time_or_not_at_all() {
+    let first = || call(0, 1, OVERWRITE(), version(1));
+    let lost = || call(2, 3, OVERWRITE(), Outcome::Unknown);
+    let never = [first(), lost(), call(4, 5, Action::Read, versions(&[1]))];
+    assert_explained(&never);
+    let late = [
+        first(),
+        lost(),
+        call(4, 5, Action::Read, versions(&[1])),
+        call(6, 7, Action::Read, versions(&[9, 1])),
+    ];
+    assert_explained(&late);
+    let twice = [
+        first(),
+        lost(),
+        call(4, 5, Action::Read, versions(&[9, 8, 1])),
+    ];
+    assert_broken("one call adds two versions", &twice);
+    let undone = [
+        first(),
+        lost(),
+        call(4, 5, Action::Read, versions(&[9, 1])),
+        call(6, 7, Action::Read, versions(&[1])),
+    ];
+    assert_broken("an effect is undone", &undone);
+    let foreign = [
+        first(),
+        lost(),
+        call(4, 5, Action::Read, versions(&[2, 1])),
+        call(6, 7, OVERWRITE(), version(2)),
+    ];
+    assert_broken("a version is read before its call began", &foreign);
+}
+
+#[test]
+fn what_a_bulk_regeneration_adds_is_told_by_those_who_read() {
+    let bulk = || call(2, 3, Action::RegenerateInBulk, Outcome::Done);
+    let first = || call(0, 1, OVERWRITE(), version(1));
+    let added = [first(), bulk(), call(4, 5, Action::Read, versions(&[2, 1]))];
+    assert_explained(&added);
+    let missing = [first(), bulk(), call(4, 5, Action::Read, versions(&[1]))];
+    assert_broken("a bulk regeneration adds nothing", &missing);
+}

@@ -1,0 +1,172 @@
+//! Clients that all change the same few names, each at random.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use keywright_harness::Server;
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+use super::{
+    checker::{Call, Id, Mode},
+    recorder::Recorder,
+};
+
+const PASSWORDS: [&str; 4] = ["/password/a", "/password/b", "/password/c", "/password/d"];
+/// Certificates that sign themselves and come and go.
+const CERTIFICATES: [&str; 2] = ["/certificate/a", "/certificate/b"];
+/// Signs the leaves and is never deleted.
+const AUTHORITY: &str = "/authority";
+const LEAVES: [&str; 2] = ["/leaf/a", "/leaf/b"];
+const CLIENTS_PER_SERVER: usize = 4;
+
+/// Lets clients of all servers work for a while, then reads everything once more, and returns all that was recorded.
+pub(super) async fn run_clients(servers: &[Arc<Server>], duration: Duration) -> Vec<Call> {
+    let start = Instant::now();
+    let mut history = prepared(&servers[0], start).await;
+    let ends = start + duration;
+    let mut clients = JoinSet::new();
+    for (number, server) in servers.iter().enumerate() {
+        for client in 0..CLIENTS_PER_SERVER {
+            let recorder = Recorder::new(server, format!("{client} at {number}"), start);
+            clients.spawn(work(recorder, ends));
+        }
+    }
+    for calls in clients.join_all().await {
+        history.extend(calls);
+    }
+    for (number, server) in servers.iter().enumerate() {
+        let mut last = Recorder::new(server, format!("the last at {number}"), start);
+        for name in PASSWORDS.iter().chain(&LEAVES).chain(&CERTIFICATES) {
+            last.read(name).await;
+        }
+        for name in CERTIFICATES {
+            last.read_certificate(name).await;
+        }
+        history.extend(last.into_calls());
+    }
+    history
+}
+
+/// What is there before anybody else begins.
+async fn prepared(server: &Arc<Server>, start: Instant) -> Vec<Call> {
+    let mut first = Recorder::new(server, "the first".to_owned(), start);
+    first
+        .generate_certificate(AUTHORITY, Mode::NoOverwrite, None)
+        .await;
+    for leaf in LEAVES {
+        first
+            .generate_certificate(leaf, Mode::NoOverwrite, Some(AUTHORITY))
+            .await;
+    }
+    first.into_calls()
+}
+
+async fn work(mut recorder: Recorder, ends: Instant) -> Vec<Call> {
+    let mut seen: Option<(&str, Id)> = None;
+    while Instant::now() < ends {
+        match random(10) {
+            0..7 => change_password(&mut recorder, &mut seen).await,
+            7 => change_leaf(&mut recorder).await,
+            _ => change_certificate(&mut recorder).await,
+        }
+    }
+    recorder.into_calls()
+}
+
+async fn change_password(recorder: &mut Recorder, seen: &mut Option<(&'static str, Id)>) {
+    let name = PASSWORDS[random(PASSWORDS.len())];
+    let length = if random(4) == 0 { 24 } else { 20 };
+    match random(20) {
+        0..4 => {
+            recorder
+                .generate_password(name, Mode::NoOverwrite, length)
+                .await;
+        }
+        4..9 => {
+            recorder
+                .generate_password(name, Mode::Converge, length)
+                .await;
+        }
+        9..11 => {
+            recorder
+                .generate_password(name, Mode::Overwrite, length)
+                .await;
+        }
+        11 => {
+            let value = Uuid::new_v4().to_string();
+            recorder.set_password(name, &value).await;
+        }
+        12 => recorder.regenerate(name).await,
+        13..15 => recorder.delete(name).await,
+        15..18 => {
+            if let Some(&newest) = recorder.read(name).await.first() {
+                *seen = Some((name, newest));
+            }
+        }
+        _ => {
+            if let Some((name, id)) = *seen {
+                recorder.read_version(name, id).await;
+            }
+        }
+    }
+}
+
+async fn change_certificate(recorder: &mut Recorder) {
+    let name = CERTIFICATES[random(CERTIFICATES.len())];
+    if random(12) == 0 {
+        return recorder.delete(name).await;
+    }
+    let Some((credential, versions)) = recorder.read_certificate(name).await else {
+        return recorder
+            .generate_certificate(name, Mode::NoOverwrite, None)
+            .await;
+    };
+    let any = versions[random(versions.len())];
+    match random(8) {
+        0..2 => recorder.regenerate_as_transitional(name, credential).await,
+        2..4 => {
+            recorder
+                .move_transitional(name, credential, Some(any))
+                .await;
+        }
+        4 => recorder.move_transitional(name, credential, None).await,
+        5 => {
+            recorder
+                .generate_certificate(name, Mode::Overwrite, None)
+                .await;
+        }
+        6 => recorder.delete_version(name, credential, any).await,
+        _ => {
+            recorder
+                .generate_certificate(name, Mode::Converge, None)
+                .await;
+        }
+    }
+}
+
+async fn change_leaf(recorder: &mut Recorder) {
+    let name = LEAVES[random(LEAVES.len())];
+    match random(6) {
+        0..2 => recorder.regenerate_in_bulk(AUTHORITY, &LEAVES).await,
+        2 => {
+            recorder
+                .generate_certificate(name, Mode::Overwrite, Some(AUTHORITY))
+                .await;
+        }
+        3 => {
+            recorder
+                .generate_certificate(name, Mode::Converge, Some(AUTHORITY))
+                .await;
+        }
+        _ => drop(recorder.read(name).await),
+    }
+}
+
+/// A number below a bound. A history can't be repeated anyway: how calls meet is up to the machine.
+fn random(bound: usize) -> usize {
+    let number = Uuid::new_v4().as_u128() % u128::try_from(bound).unwrap();
+    usize::try_from(number).unwrap()
+}

@@ -1,0 +1,56 @@
+//! Many writers of the same names at many servers: the database refuses some of their transactions, and nobody sees that.
+
+use std::{io::Write, sync::Arc};
+
+use keywright_harness::{Options, Server};
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use super::{three_servers, transactions_retried};
+
+const WRITERS_PER_SERVER: usize = 16;
+const WRITES: usize = 8;
+const NAMES: usize = 2;
+/// Of a hundred writes, those that may be refused with 503 because others came first for all of ten seconds.
+const REFUSED_PERCENT_MAX: usize = 5;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writers_that_stand_in_each_others_way_see_nothing_of_it() {
+    let Some(postgres) = keywright_test_postgres::shared() else {
+        return;
+    };
+    let storage = format!("url = \"{}\"", postgres.new_database());
+    let servers = three_servers(&Options::default().storage(&storage).watched()).await;
+    let mut writers = JoinSet::new();
+    for number in 0..WRITERS_PER_SERVER * servers.len() {
+        let server = Arc::clone(&servers[number % servers.len()]);
+        writers.spawn(async move { write(&server, number).await });
+    }
+    let statuses: Vec<u16> = writers.join_all().await.into_iter().flatten().collect();
+    let refused = statuses.iter().filter(|&&status| status == 503).count();
+    let done = statuses.iter().filter(|&&status| status == 200).count();
+    let retried = transactions_retried(&servers).await;
+    let _ = writeln!(
+        std::io::stderr(),
+        "{} writes, {refused} of them refused; {retried} transactions done again",
+        statuses.len()
+    );
+    assert_eq!(done + refused, statuses.len(), "{statuses:?}");
+    assert!(refused * 100 <= statuses.len() * REFUSED_PERCENT_MAX);
+    assert!(retried > 0.0, "nobody stood in another's way");
+    let mut stored = 0;
+    for name in 0..NAMES {
+        stored += servers[0].versions(&format!("/{name}")).await.len();
+    }
+    assert!(stored >= done, "{stored} of {done}");
+}
+
+async fn write(server: &Server, number: usize) -> Vec<u16> {
+    let mut statuses = Vec::new();
+    for round in 0..WRITES {
+        let name = format!("/{}", (number + round) % NAMES);
+        let body = json!({"name": name, "type": "value", "value": format!("{number} {round}")});
+        statuses.push(server.put("/api/v1/data", body).await.status);
+    }
+    statuses
+}
