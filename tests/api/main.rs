@@ -7,6 +7,7 @@ mod bulk_regenerate;
 mod certificate_settings;
 mod certificates;
 mod credentials;
+mod encryption_keys;
 mod generate;
 mod given;
 mod http;

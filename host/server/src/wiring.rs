@@ -19,7 +19,7 @@ use keywright_core::{
     permission::Permissions,
     ports::{Clock, Identifiers, PermissionRepository, Sealer},
 };
-use keywright_crypto::{KeyRing, X509Certificates};
+use keywright_crypto::X509Certificates;
 use keywright_runtime::{Runtime, RuntimeConfig, SystemRandom};
 use keywright_storage::Database;
 use uuid::Uuid;
@@ -28,7 +28,7 @@ use crate::{
     audit,
     config::{AuthorizationConfig, Config, DevelopmentConfig, ServerSection},
     development::{Announcement, IDENTITY_PATH},
-    keys,
+    keys::{self, SharedKeyRing},
     measurements::{MeasurementsPage, Recorder, StoredCounts},
     started::StartRefused,
     tls::Tls,
@@ -75,7 +75,9 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
     .await?;
     let runtime = load_plugins(config, &key_ring).await?;
 
-    let sealer: Arc<dyn Sealer> = Arc::new(key_ring);
+    let key_ring = Arc::new(key_ring);
+    Arc::clone(&key_ring).watch();
+    let sealer: Arc<dyn Sealer> = key_ring;
     let encryption_keys = EncryptionKeys {
         repository: Arc::new(database.encryption_keys()),
         sealer: Arc::clone(&sealer),
@@ -195,7 +197,7 @@ fn permissions(database: &Database, authorization: Authorization) -> Permissions
 }
 
 /// Loads the plugins on a thread where compiling them holds nobody up.
-async fn load_plugins(config: &Config, key_ring: &KeyRing) -> Result<Runtime, StartRefused> {
+async fn load_plugins(config: &Config, key_ring: &SharedKeyRing) -> Result<Runtime, StartRefused> {
     let cache_key = key_ring
         .derive(PLUGIN_CACHE_LABEL)
         .map_err(|cause| StartRefused::while_doing("deriving the plugin cache's key", cause))?;

@@ -55,6 +55,7 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
         credential::DELETE_CREDENTIAL,
         credential::PING,
         encryption_key::statements::INSERT_KEY,
+        encryption_key::statements::KEY_IDS,
         encryption_key::statements::KEYS_IN_USE,
         encryption_key::statements::VERSIONS_BY_KEY,
         permission::OF_ACTOR,

@@ -2,6 +2,7 @@
 
 mod certificates;
 mod encryption;
+mod key_management;
 mod permissions;
 mod plugins;
 mod storage;
@@ -13,8 +14,10 @@ pub use certificates::{
     CertificateIssuer, CertificateMembers, CertificateRefused, Certificates, SigningRefused,
 };
 pub use encryption::{
-    EncryptionKeyRepository, Envelope, KeyStanding, SealFailure, SealedPlace, Sealer,
+    EncryptionKeyRepository, Envelope, KeyStanding, RecognitionFailure, SealFailure, SealedPlace,
+    Sealer,
 };
+pub use key_management::{KeyManagement, KeyManagementFailure};
 pub use permissions::PermissionRepository;
 pub use plugins::{
     Generator, Generators, PluginFailure, PluginFault, Recovered, Reference, Resolver, Violation,
