@@ -3,7 +3,9 @@
 use crate::{
     credential::{CredentialName, CredentialType, MetadataTooLong, NameMalformed},
     permission::{ActorMalformed, OperationUnknown, PathMalformed},
-    ports::{CertificateRefused, PluginFailure, RepositoryFailure, SealFailure},
+    ports::{
+        CertificateRefused, PluginFailure, RecognitionFailure, RepositoryFailure, SealFailure,
+    },
 };
 
 /// Why a use case did not do what it was asked. `Display` is fit for the caller: it never holds a value, and never an
@@ -149,4 +151,13 @@ pub enum Failure {
     /// The caller may not write the credential, whether it exists or not.
     #[error("the caller may not write this credential")]
     WriteNotPermitted,
+}
+
+impl From<RecognitionFailure> for Failure {
+    fn from(failure: RecognitionFailure) -> Self {
+        match failure {
+            RecognitionFailure::Repository(failure) => failure.into(),
+            RecognitionFailure::Seal(failure) => failure.into(),
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Envelope encryption, X.509 parsing and checks, and the issuer that signs certificates.
 //!
-//! [`KeyRing`] implements the domain's `Sealer`: what is stored is encrypted, and bound to the place where it stands.
+//! [`KeyRing`] encrypts what is stored, bound to the place where it stands. It is what [`Recognition`] makes of the keys of the
+//! configuration and the records of those that were ever active.
 //! [`X509Certificates`] implements `Certificates`: it reads certificates, holds what callers set and guests make against the
 //! rules, and lends issuers. An issuer signs a certificate body only when it keeps every rule in `certificate/issuer_rules.rs`.
 //!
@@ -8,7 +9,8 @@
 //! the test that breaks each rule once. To add an algorithm of keys: add a variant to `SigningKey`, with its way to parse, to
 //! sign and to be named in DER.
 //!
-//! Nothing here does I/O but ask the operating system for randomness. The server stores what has to be stored.
+//! Nothing here does I/O but ask the operating system for randomness. The server stores what has to be stored, and brings the
+//! `KeyManagement` that unwraps keys.
 
 mod certificate;
 mod key_ring;
@@ -18,6 +20,8 @@ pub use certificate::{
     may_issue_for_clients,
 };
 pub use key_ring::{
-    ConfiguredKey, DerivationFailed, KeyDerivation, KeyRecord, KeyRing, KeySource,
-    PASSWORD_ITERATIONS_MIN, PasswordDerivation, RawKey, RawKeyMalformed, UnlockFailure, Unlocked,
+    ComparisonFailed, ConfiguredKey, ConfiguredKeys, DerivationFailed, KeyDerivation, KeyRecord,
+    KeyRing, KeySource, KeysRefused, NoStoredValueOpens, PASSWORD_ITERATIONS_MIN,
+    PasswordDerivation, RawKey, RawKeyMalformed, Recognition, RecordNotMade, WRAPPED_KEY_BYTES_MAX,
+    WrappingKey,
 };

@@ -22,7 +22,7 @@ use keywright_core::{
     },
     retention::Retention,
 };
-use keywright_crypto::{KeyRing, X509Certificates};
+use keywright_crypto::X509Certificates;
 use keywright_runtime::{Runtime, RuntimeConfig, SystemRandom};
 use keywright_storage::Database;
 use uuid::Uuid;
@@ -35,7 +35,7 @@ use crate::{
     },
     config::{AuthorizationConfig, Config, DevelopmentConfig, ServerSection},
     development::{Announcement, IDENTITY_PATH},
-    keys,
+    keys::{self, SharedKeyRing},
     measurements::{MeasurementsPage, Recorder, StoredCounts},
     started::StartRefused,
     tls::Tls,
@@ -85,7 +85,9 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
     let runtime = load_plugins(config, &key_ring).await?;
     let active_key_id = key_ring.active_key_id();
 
-    let sealer: Arc<dyn Sealer> = Arc::new(key_ring);
+    let key_ring = Arc::new(key_ring);
+    Arc::clone(&key_ring).watch();
+    let sealer: Arc<dyn Sealer> = key_ring;
     let encryption_keys = EncryptionKeys {
         repository: Arc::new(database.encryption_keys()),
         sealer: Arc::clone(&sealer),
@@ -273,7 +275,7 @@ fn permissions(database: &Database, authorization: Authorization) -> Permissions
 }
 
 /// Loads the plugins on a thread where compiling them holds nobody up.
-async fn load_plugins(config: &Config, key_ring: &KeyRing) -> Result<Runtime, StartRefused> {
+async fn load_plugins(config: &Config, key_ring: &SharedKeyRing) -> Result<Runtime, StartRefused> {
     let cache_key = key_ring
         .derive(PLUGIN_CACHE_LABEL)
         .map_err(|cause| StartRefused::while_doing("deriving the plugin cache's key", cause))?;

@@ -1,11 +1,14 @@
 //! The records by which configured encryption keys are recognised.
 
+use std::collections::HashSet;
+
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use keywright_core::ports::{EncryptionKeyRepository, RepositoryFailure};
 use uuid::Uuid;
 
 use crate::{
+    connections::Connections,
     database::Pools,
     row::{Row, column, count, small},
     statement::statement,
@@ -22,10 +25,12 @@ pub struct SqlEncryptionKeyRepository {
 pub struct EncryptionKeyRow {
     /// What is encrypted names its key by this id.
     pub id: Uuid,
-    /// How the key comes about: `password` or `raw`.
+    /// How the key comes about: `password`, `raw` or `kms`.
     pub provider: String,
     /// The salt and the number of iterations of its derivation, where it is derived.
     pub derivation: Option<(Vec<u8>, u32)>,
+    /// The key as a key management service has encrypted it, where one has.
+    pub wrapped_key: Option<Vec<u8>>,
     /// The nonce of the canary.
     pub canary_nonce: Vec<u8>,
     /// The canary, encrypted with the key.
@@ -53,21 +58,19 @@ impl SqlEncryptionKeyRepository {
             .collect()
     }
 
-    /// Adds a record. It must be on disk before anything is encrypted with its key, and is when this returns.
+    /// Adds a record, if the keys with these ids are still all that have one; says whether it did. So of several servers
+    /// that find their common key without a record, one adds it. It must be on disk before anything is encrypted with its
+    /// key, and is when this returns.
     ///
     /// # Errors
     /// When the database can't answer; then nothing was written.
-    pub async fn add(&self, key: &EncryptionKeyRow) -> Result<(), RepositoryFailure> {
-        let (salt, iterations) = key.derivation.clone().unzip();
-        let query = statement(statements::INSERT_KEY)
-            .bind(key.id)
-            .bind(key.provider.as_str())
-            .bind(salt)
-            .bind(iterations.map(i64::from))
-            .bind(key.canary_nonce.as_slice())
-            .bind(key.canary_ciphertext.as_slice())
-            .bind(key.created_at.timestamp_millis());
-        self.pools.writer.execute(query).await.map(drop)
+    pub async fn add(
+        &self,
+        key: &EncryptionKeyRow,
+        known: &HashSet<Uuid>,
+    ) -> Result<bool, RepositoryFailure> {
+        let writer = &self.pools.writer;
+        writer.retry(|| add_once(writer, key, known)).await
     }
 
     /// The ids of those keys under which at least one version is encrypted.
@@ -83,6 +86,37 @@ impl SqlEncryptionKeyRepository {
             .map(|row| column!(row, "encryption_key", "id"))
             .collect()
     }
+}
+
+async fn add_once(
+    writer: &Connections,
+    key: &EncryptionKeyRow,
+    known: &HashSet<Uuid>,
+) -> Result<bool, RepositoryFailure> {
+    let mut connection = writer.lend().await?;
+    let mut transaction = connection.begin().await?;
+    let present: HashSet<Uuid> = transaction
+        .fetch_all(statement(statements::KEY_IDS))
+        .await?
+        .iter()
+        .map(|row| column!(row, "encryption_key", "id"))
+        .collect::<Result<_, _>>()?;
+    if present != *known {
+        return Ok(false);
+    }
+    let (salt, iterations) = key.derivation.clone().unzip();
+    let query = statement(statements::INSERT_KEY)
+        .bind(key.id)
+        .bind(key.provider.as_str())
+        .bind(salt)
+        .bind(iterations.map(i64::from))
+        .bind(key.canary_nonce.as_slice())
+        .bind(key.canary_ciphertext.as_slice())
+        .bind(key.created_at.timestamp_millis())
+        .bind(key.wrapped_key.clone());
+    transaction.execute(query).await?;
+    transaction.commit().await?;
+    Ok(true)
 }
 
 #[async_trait]
@@ -111,6 +145,7 @@ fn key_of(row: &Row) -> Result<EncryptionKeyRow, RepositoryFailure> {
     Ok(EncryptionKeyRow {
         id: column!(row, "encryption_key", "id")?,
         provider: column!(row, "encryption_key", "provider")?,
+        wrapped_key: column!(row, "encryption_key", "wrapped_key")?,
         derivation: salt.zip(iterations),
         canary_nonce: column!(row, "encryption_key", "canary_nonce")?,
         canary_ciphertext: column!(row, "encryption_key", "canary_ciphertext")?,
@@ -123,13 +158,15 @@ pub(crate) mod statements {
     //! The SQL. There is one row for each key that was ever active: reading them all is meant.
 
     pub(crate) const ALL_KEYS: &str = "
-        select id, provider, salt, iterations, canary_nonce, canary_ciphertext, created_at
+        select id, provider, salt, iterations, canary_nonce, canary_ciphertext, created_at, wrapped_key
         from encryption_key order by created_at, id";
 
     pub(crate) const INSERT_KEY: &str = "
         insert into encryption_key
-            (id, provider, salt, iterations, canary_nonce, canary_ciphertext, created_at)
-        values ($1, $2, $3, $4, $5, $6, $7)";
+            (id, provider, salt, iterations, canary_nonce, canary_ciphertext, created_at, wrapped_key)
+        values ($1, $2, $3, $4, $5, $6, $7, $8)";
+
+    pub(crate) const KEY_IDS: &str = "select k.id from encryption_key k";
 
     /// Not with `exists`, which PostgreSQL may turn into a join that reads the index of all versions.
     pub(crate) const KEYS_IN_USE: &str = "

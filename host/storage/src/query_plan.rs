@@ -65,6 +65,7 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
         retention::DELETABLE_VERSIONS,
         &delete_versions,
         encryption_key::statements::INSERT_KEY,
+        encryption_key::statements::KEY_IDS,
         encryption_key::statements::KEYS_IN_USE,
         encryption_key::statements::VERSIONS_BY_KEY,
         key_rotation::statements::ACTIVATE,

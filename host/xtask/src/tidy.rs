@@ -12,21 +12,26 @@ mod tests {
     use crate::step;
 
     /// Which crates of the host each crate of the host may depend on.
-    const ARROWS: [(&str, &[&str]); 7] = [
+    const ARROWS: [(&str, &[&str]); 8] = [
         ("api", &["core"]),
         ("core", &[]),
         ("crypto", &["core"]),
+        ("kms", &["core"]),
         ("runtime", &["core"]),
-        ("server", &["api", "core", "crypto", "runtime", "storage"]),
+        (
+            "server",
+            &["api", "core", "crypto", "kms", "runtime", "storage"],
+        ),
         ("storage", &["core"]),
         ("xtask", &[]),
     ];
 
     /// Heavy dependencies, each with the one crate of the host that may have it.
-    const OWNED_DEPENDENCIES: [(&str, &str); 6] = [
+    const OWNED_DEPENDENCIES: [(&str, &str); 7] = [
         ("axum", "api"),
         ("metrics-exporter-prometheus", "server"),
         ("sqlx", "storage"),
+        ("tonic", "kms"),
         ("wasmtime", "runtime"),
         ("x509-parser", "crypto"),
         ("wit-component", "xtask"),

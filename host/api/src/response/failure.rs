@@ -11,7 +11,7 @@ use axum::{
 };
 use keywright_core::{
     Failure,
-    ports::{PluginFailure, PluginFault, RepositoryFailure},
+    ports::{PluginFailure, PluginFault, RepositoryFailure, SealFailure},
 };
 use serde::Serialize;
 
@@ -281,6 +281,7 @@ fn status(failure: &Failure, endpoint: Endpoint) -> StatusCode {
         | Failure::ValueTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         Failure::Contended
         | Failure::Repository(RepositoryFailure::Unavailable(_))
+        | Failure::Seal(SealFailure::KeyManagementUnavailable(_))
         | Failure::TooManyBulkRegenerations => StatusCode::SERVICE_UNAVAILABLE,
         Failure::GeneratedCertificateRefused(_)
         | Failure::Repository(RepositoryFailure::Inconsistent(_) | RepositoryFailure::Query(_))
@@ -338,7 +339,7 @@ mod tests {
     use keywright_core::{
         credential::{CredentialName, MetadataTooLong, NameMalformed},
         permission::OperationUnknown,
-        ports::{SealFailure, Violation},
+        ports::Violation,
     };
     use uuid::Uuid;
 
@@ -424,6 +425,10 @@ mod tests {
             (RepositoryFailure::Unavailable(driver()).into(), 503),
             (RepositoryFailure::Query(driver()).into(), 500),
             (SealFailure::KeyUnknown(Uuid::nil()).into(), 500),
+            (
+                SealFailure::KeyManagementUnavailable(Uuid::nil()).into(),
+                503,
+            ),
         ] {
             assert_eq!(refused(Endpoint::Other, failure), status);
         }

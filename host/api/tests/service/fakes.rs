@@ -16,8 +16,9 @@ use keywright_core::{
     credential::{CredentialType, Parameters, PluginIdentity},
     ports::{
         CertificateIssuer, CertificateMembers, CertificateRefused, Certificates, Clock, Envelope,
-        Generator, Generators, Identifiers, KeyStanding, PluginFailure, PluginFault, Recovered,
-        Reference, Resolver, SealFailure, SealedPlace, Sealer, SigningRefused, Violation,
+        Generator, Generators, Identifiers, KeyStanding, PluginFailure, PluginFault,
+        RecognitionFailure, Recovered, Reference, Resolver, SealFailure, SealedPlace, Sealer,
+        SigningRefused, Violation,
     },
 };
 use serde_json::{Map, Value, json};
@@ -43,6 +44,7 @@ impl Identifiers for RandomIdentifiers {
 /// Seals nothing.
 pub(crate) struct OpenSealer;
 
+#[async_trait]
 impl Sealer for OpenSealer {
     fn seal(&self, _: SealedPlace<'_>, plaintext: &Secret) -> Result<Envelope, SealFailure> {
         Ok(Envelope {
@@ -64,6 +66,10 @@ impl Sealer for OpenSealer {
             1..10 => KeyStanding::Inactive,
             _ => KeyStanding::Unknown,
         }
+    }
+
+    async fn recognise(&self, _: Uuid) -> Result<(), RecognitionFailure> {
+        Ok(())
     }
 }
 

@@ -85,10 +85,11 @@ impl Credentials {
     ) -> Result<Authority, Failure> {
         let current = self.current_versions(permit.name()).await?;
         self.authority_of(permit, current, transitional_parent)
+            .await
     }
 
     /// As [`Credentials::authority_in_use`], out of its versions.
-    pub(super) fn authority_of(
+    pub(super) async fn authority_of(
         &self,
         permit: &Permit<'_>,
         current: CurrentVersions,
@@ -111,21 +112,22 @@ impl Credentials {
         permit.touched_version(signing.credential_id, signing.id);
         let name = signing.name.clone();
         let issuer = signing.as_issuer();
-        let trusted = trusted
-            .map(|version| self.certificate_of(permit, version))
-            .transpose()?
-            .and_then(|trusted| trusted.certificate);
-        let signing = self.certificate_of(permit, signing)?;
+        let trusted = match trusted {
+            Some(version) => self.certificate_of(permit, version).await?.certificate,
+            None => None,
+        };
+        let signing = self.certificate_of(permit, signing).await?;
         Authority::new(name, issuer, signing, trusted, read)
     }
 
     /// The members of a stored certificate, decrypted.
-    pub(super) fn certificate_of(
+    pub(super) async fn certificate_of(
         &self,
         permit: &Permit<'_>,
         version: StoredVersion,
     ) -> Result<StoredCertificate, Failure> {
-        StoredCertificate::parse(&self.open(permit, version)?.content.value)
+        let version = self.open(permit, version).await?;
+        StoredCertificate::parse(&version.content.value)
     }
 }
 

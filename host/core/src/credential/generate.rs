@@ -199,7 +199,7 @@ impl Credentials {
         if mode == WriteMode::Overwrite {
             return Ok(None);
         }
-        let in_use = self.open(permit, in_use)?;
+        let in_use = self.open(permit, in_use).await?;
         let keep = match mode {
             WriteMode::Converge => {
                 !self.has_new_issuer(permit, &in_use).await?
@@ -228,7 +228,7 @@ impl Credentials {
         };
         // That the authority has changed is all that the caller learns.
         let permit = permit.extended_to(Operation::Read, &signer);
-        let issuer = self.certificate_of(&permit, issuer)?;
+        let issuer = self.certificate_of(&permit, issuer).await?;
         let ca = StoredCertificate::parse(&version.content.value)?.ca;
         Ok(match (ca, issuer.certificate) {
             (Some(ca), Some(certificate)) => {

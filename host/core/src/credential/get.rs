@@ -24,7 +24,8 @@ impl Credentials {
             .await?;
         let stored = self.repository.version_by_id(id).await?;
         let stored = stored.ok_or(Failure::NotFound)?;
-        self.presented(&permit, self.open(&permit, stored)?)
+        let version = self.open(&permit, stored).await?;
+        self.presented(&permit, version)
     }
 
     /// Versions of one credential, in the order of the selection.
@@ -46,9 +47,11 @@ impl Credentials {
         if stored.is_empty() {
             return Err(Failure::NotFound);
         }
-        stored
-            .into_iter()
-            .map(|version| self.presented(&permit, self.open(&permit, version)?))
-            .collect()
+        let mut presented = Vec::with_capacity(stored.len());
+        for version in stored {
+            let version = self.open(&permit, version).await?;
+            presented.push(self.presented(&permit, version)?);
+        }
+        Ok(presented)
     }
 }

@@ -71,7 +71,7 @@ impl Credentials {
             return Err(Failure::NotRegeneratable(reason));
         }
         let generator = self.generator(&newest.credential_type)?;
-        let base = self.open(permit, newest)?;
+        let base = self.open(permit, newest).await?;
         let effective = self
             .effective_parameters_of(&base, generator.as_ref())
             .await?;

@@ -14,7 +14,7 @@ use crate::{
     },
     ports::{
         AppendCondition, Appended, Certificates, Clock, CredentialRepository, Generator,
-        Generators, Identifiers, NewVersion, ReadVersions, SealedPlace, Sealer,
+        Generators, Identifiers, KeyStanding, NewVersion, ReadVersions, SealedPlace, Sealer,
     },
 };
 
@@ -120,7 +120,7 @@ impl Credentials {
     }
 
     /// Decrypts a version of the credential that the permit lets be opened; any other is refused as if it were not there.
-    pub(crate) fn open(
+    pub(crate) async fn open(
         &self,
         permit: &Permit<'_>,
         stored: StoredVersion,
@@ -132,6 +132,10 @@ impl Credentials {
             version_id: stored.id,
             name: &stored.name.lookup(),
         };
+        let key_id = stored.envelope.key_id;
+        if self.sealer.standing(key_id) == KeyStanding::Unknown {
+            self.sealer.recognise(key_id).await?;
+        }
         let plaintext = self.sealer.open(place, &stored.envelope)?;
         Ok(OpenVersion {
             content: Content::from_plaintext(&plaintext)?,

@@ -152,18 +152,19 @@ impl Credentials {
             .in_use
             .filter(|version| version.credential_type.is_certificate())
             .ok_or(Failure::IssuerNotFound)?;
-        let trusted = current
-            .transitional
-            .map(|version| self.certificate_of(permit, version))
-            .transpose()?;
+        let trusted = match current.transitional {
+            Some(version) => self.certificate_of(permit, version).await?.certificate,
+            None => None,
+        };
         Ok(StoredAuthority {
             name: in_use.name.clone(),
             issuer: in_use.as_issuer(),
             certificate: self
-                .certificate_of(permit, in_use)?
+                .certificate_of(permit, in_use)
+                .await?
                 .certificate
                 .ok_or(member_absent("certificate"))?,
-            trusted_certificate: trusted.and_then(|trusted| trusted.certificate),
+            trusted_certificate: trusted,
             read,
         })
     }

@@ -121,7 +121,7 @@ mod tests {
     use crate::{
         Secret,
         credential::CredentialName,
-        ports::{Envelope, RepositoryFailure},
+        ports::{Envelope, RecognitionFailure, RepositoryFailure},
     };
 
     const ACTIVE: Uuid = Uuid::from_u128(1);
@@ -140,6 +140,7 @@ mod tests {
         }
     }
 
+    #[async_trait]
     impl Sealer for Sealing {
         fn seal(
             &self,
@@ -167,6 +168,10 @@ mod tests {
                 INACTIVE => KeyStanding::Inactive,
                 _ => KeyStanding::Unknown,
             }
+        }
+
+        async fn recognise(&self, _key_id: Uuid) -> Result<(), RecognitionFailure> {
+            Ok(())
         }
     }
 

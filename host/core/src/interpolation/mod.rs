@@ -88,12 +88,13 @@ impl Interpolation {
             size.add(version)?;
             permits.insert(name.folded(), permit);
         }
-        let opened = permits.into_iter().map(|(folded, permit)| {
+        let mut opened = HashMap::with_capacity(permits.len());
+        for (folded, permit) in permits {
             let version = by_name.remove(folded).ok_or(Failure::NotFound)?;
-            let value = credentials.open(&permit, version)?.content.value;
-            Ok((folded.to_owned(), value))
-        });
-        opened.collect()
+            let value = credentials.open(&permit, version).await?.content.value;
+            opened.insert(folded.to_owned(), value);
+        }
+        Ok(opened)
     }
 
     /// The newest version of each of these credentials that exists, some at a time, so that no more is ever held than may

@@ -6,6 +6,7 @@ use uuid::Uuid;
 use crate::{Secret, credential::LookupName, ports::RepositoryFailure};
 
 /// Encryption of what is stored, bound to its place.
+#[async_trait]
 pub trait Sealer: Send + Sync {
     /// Encrypts with the active key. The result opens only at the same place.
     ///
@@ -21,6 +22,14 @@ pub trait Sealer: Send + Sync {
 
     /// What the key with this id is to the server.
     fn standing(&self, key_id: Uuid) -> KeyStanding;
+
+    /// Looks whether a key whose standing is unknown is one of those that are configured: another server may have made it
+    /// active since this one started. Ask it before [`Sealer::open`], which does not look. It costs next to nothing for a
+    /// key that was looked at before.
+    ///
+    /// # Errors
+    /// When it can't be told at present.
+    async fn recognise(&self, key_id: Uuid) -> Result<(), RecognitionFailure>;
 }
 
 /// What an encryption key is to the server.
@@ -75,7 +84,23 @@ pub enum SealFailure {
     /// No configured key has this id.
     #[error("the encryption key {0} is not configured")]
     KeyUnknown(Uuid),
+    /// Whose key it is could not be asked.
+    #[error(
+        "it can't be told at present whether the encryption key {0} is configured: a key management plugin does not answer"
+    )]
+    KeyManagementUnavailable(Uuid),
     /// Encryption failed.
     #[error("the value could not be encrypted")]
     SealingFailed,
+}
+
+/// Why it can't be told at present whether a key is configured.
+#[derive(Debug, thiserror::Error)]
+pub enum RecognitionFailure {
+    /// Its record could not be read.
+    #[error(transparent)]
+    Repository(#[from] RepositoryFailure),
+    /// It could not be compared with the configured keys.
+    #[error(transparent)]
+    Seal(#[from] SealFailure),
 }

@@ -3,6 +3,7 @@
 mod certificates;
 mod check;
 mod encryption;
+mod key_management;
 mod key_rotation;
 mod leases;
 mod permissions;
@@ -21,8 +22,10 @@ pub use check::{
     CheckedRow, CheckedVersion, PointedVersion, Stretch,
 };
 pub use encryption::{
-    EncryptionKeyRepository, Envelope, KeyStanding, SealFailure, SealedPlace, Sealer,
+    EncryptionKeyRepository, Envelope, KeyStanding, RecognitionFailure, SealFailure, SealedPlace,
+    Sealer,
 };
+pub use key_management::{KeyManagement, KeyManagementFailure};
 pub use key_rotation::{KeyRotationRepository, ResealedVersion, SealedVersion};
 pub use leases::{Lease, Leases};
 pub use permissions::PermissionRepository;

@@ -1,29 +1,34 @@
 //! The keys that encrypt what is stored.
 
+mod configured;
 mod data_key;
-mod unlock;
+mod recognition;
+mod record;
 
-use std::{collections::HashMap, fmt};
+use std::{collections::HashMap, fmt, sync::Arc};
 
 use keywright_core::{
     Secret,
-    ports::{Envelope, KeyStanding, SealFailure, SealedPlace, Sealer},
+    ports::{Envelope, KeyStanding, SealFailure, SealedPlace},
 };
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-use data_key::DataKey;
-pub use unlock::{
-    ConfiguredKey, KeyDerivation, KeyRecord, KeySource, PASSWORD_ITERATIONS_MIN,
-    PasswordDerivation, RawKey, RawKeyMalformed, UnlockFailure, Unlocked,
+pub use configured::{
+    ConfiguredKey, ConfiguredKeys, KeySource, KeysRefused, PASSWORD_ITERATIONS_MIN, RawKey,
+    RawKeyMalformed, RecordNotMade, WRAPPED_KEY_BYTES_MAX, WrappingKey,
 };
+use data_key::DataKey;
+pub use recognition::{ComparisonFailed, NoStoredValueOpens, Recognition};
+pub use record::{KeyDerivation, KeyRecord, PasswordDerivation};
 
 /// The configured encryption keys that were recognised: several that decrypt, one of them active, which encrypts.
+/// [`Recognition`] makes it of [`ConfiguredKeys`] and the [`KeyRecord`]s that are stored.
 ///
 /// A key encrypts with AES-256-GCM under random nonces of 96 bits, which is sound for 2³² values.
 pub struct KeyRing {
     active: Uuid,
-    keys: HashMap<Uuid, DataKey>,
+    keys: HashMap<Uuid, Arc<DataKey>>,
 }
 
 /// A key could not be derived.
@@ -54,10 +59,16 @@ impl KeyRing {
             .ok_or(DerivationFailed)?
             .derive(label)
     }
-}
 
-impl Sealer for KeyRing {
-    fn seal(&self, place: SealedPlace<'_>, plaintext: &Secret) -> Result<Envelope, SealFailure> {
+    /// Encrypts with the active key. The result opens only at the same place.
+    ///
+    /// # Errors
+    /// When the cipher fails.
+    pub fn seal(
+        &self,
+        place: SealedPlace<'_>,
+        plaintext: &Secret,
+    ) -> Result<Envelope, SealFailure> {
         let key = self
             .keys
             .get(&self.active)
@@ -72,7 +83,11 @@ impl Sealer for KeyRing {
         })
     }
 
-    fn open(&self, place: SealedPlace<'_>, envelope: &Envelope) -> Result<Secret, SealFailure> {
+    /// Decrypts.
+    ///
+    /// # Errors
+    /// When the key is not one of these, or the envelope was not sealed for this place, or was changed.
+    pub fn open(&self, place: SealedPlace<'_>, envelope: &Envelope) -> Result<Secret, SealFailure> {
         let key = self
             .keys
             .get(&envelope.key_id)
@@ -92,7 +107,9 @@ impl Sealer for KeyRing {
             })
     }
 
-    fn standing(&self, key_id: Uuid) -> KeyStanding {
+    /// What the key with this id is to the server.
+    #[must_use]
+    pub fn standing(&self, key_id: Uuid) -> KeyStanding {
         if key_id == self.active {
             KeyStanding::Active
         } else if self.keys.contains_key(&key_id) {

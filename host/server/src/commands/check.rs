@@ -8,20 +8,15 @@ use std::{
 
 use keywright_core::{
     check::{Check, CheckObserver, CheckPart, CheckProgress, CheckSummary, Finding, Subject},
-    ports::{Clock, Identifiers},
+    ports::Identifiers,
 };
 use keywright_crypto::X509Certificates;
 use keywright_storage::Database;
 use serde_json::{Value, json};
 
 use crate::{
-    commands,
-    config::Config,
-    keys,
-    progress::Progress,
-    started::StartRefused,
-    telemetry,
-    wiring::{RandomIdentifiers, SystemClock},
+    commands, config::Config, keys, progress::Progress, started::StartRefused, telemetry,
+    wiring::RandomIdentifiers,
 };
 
 /// Verifies everything that is stored, and tells what is wrong on standard output.
@@ -29,13 +24,7 @@ pub(crate) fn check(config: &Config, as_json: bool) -> Result<ExitCode, StartRef
     telemetry::start(&config.log)?;
     commands::on_threads(async {
         let database = open(config).await?;
-        let key_ring = keys::unlock_to_read(
-            &config.encryption,
-            &database,
-            &RandomIdentifiers,
-            SystemClock.now(),
-        )
-        .await?;
+        let key_ring = keys::unlock_to_read(&config.encryption, &database).await?;
         let check = Check {
             repository: Arc::new(database.check()),
             sealer: Arc::new(key_ring),

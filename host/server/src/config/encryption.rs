@@ -1,6 +1,9 @@
 //! The keys that encrypt what is stored.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use keywright_core::Secret;
 use schemars::JsonSchema;
@@ -14,8 +17,15 @@ use crate::started::StartRefused;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EncryptionConfig {
-    /// The keys; exactly one is active.
+    /// The keys; exactly one is active. The others decrypt what was encrypted while they were.
     pub(crate) keys: Vec<KeyConfig>,
+    /// Whether this server makes the record of an active key that was never active before. Otherwise it waits until another
+    /// server has made it.
+    #[serde(default = "key_creation_enabled")]
+    pub(crate) key_creation_enabled: bool,
+    /// How long it waits for that, in seconds, before it refuses to start.
+    #[serde(default = "key_wait_seconds_max")]
+    pub(crate) key_wait_seconds_max: u32,
     /// How what other keys encrypt comes under the active one.
     #[serde(default)]
     pub(crate) rotation: RotationConfig,
@@ -27,10 +37,17 @@ pub(crate) struct EncryptionConfig {
 pub(crate) struct KeyConfig {
     /// What the secret is.
     pub(crate) provider: KeyProvider,
-    /// The file that holds the secret; either this or `environment`.
+    /// The file that holds the password or the raw key; either this or `environment`.
     file: Option<PathBuf>,
-    /// The variable of the environment that holds the secret; either this or `file`.
+    /// The variable of the environment that holds the password or the raw key; either this or `file`.
     environment: Option<String>,
+    /// The Unix socket of the key management plugin, for the provider `kms`.
+    socket: Option<PathBuf>,
+    /// The host that the plugin is asked for and that its certificate must name; `localhost` where nothing is said.
+    host: Option<String>,
+    /// The certificates of the authorities that are trusted to sign the plugin's, PEM. Without them, the socket is used
+    /// without TLS.
+    trusted_authorities: Option<PathBuf>,
     /// Whether new values are encrypted with this key.
     #[serde(default)]
     pub(crate) active: bool,
@@ -44,6 +61,28 @@ pub(crate) enum KeyProvider {
     Password,
     /// The key itself: 32 bytes in base64.
     Raw,
+    /// A key that a key management plugin has encrypted, and decrypts at every start. It is made by the server.
+    Kms,
+}
+
+/// Where a key comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum KeyOrigin<'a> {
+    /// A key management plugin unwraps it.
+    Plugin(PluginAddress<'a>),
+    /// It is made of a secret.
+    Secret(SecretSource<'a>),
+}
+
+/// Where a key management plugin is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PluginAddress<'a> {
+    /// Its Unix socket.
+    pub(crate) socket: &'a Path,
+    /// The host that it is asked for.
+    pub(crate) host: &'a str,
+    /// The file with the authorities that its certificate must come from; without it, there is no TLS.
+    pub(crate) trusted_authorities: Option<&'a Path>,
 }
 
 /// Where a secret is.
@@ -58,20 +97,47 @@ pub(crate) enum SecretSource<'a> {
 impl EncryptionConfig {
     /// The files that are named.
     pub(super) fn files_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
-        self.keys.iter_mut().filter_map(|key| key.file.as_mut())
+        self.keys.iter_mut().flat_map(|key| {
+            let files = [&mut key.file, &mut key.socket, &mut key.trusted_authorities];
+            files.into_iter().flatten()
+        })
     }
 }
 
 impl KeyConfig {
-    /// Where the key's secret is.
-    pub(crate) fn source(&self) -> Result<SecretSource<'_>, StartRefused> {
+    /// Where the key comes from.
+    pub(crate) fn origin(&self) -> Result<KeyOrigin<'_>, StartRefused> {
+        if self.provider == KeyProvider::Kms {
+            return self.plugin().map(KeyOrigin::Plugin);
+        }
+        if self.socket.is_some() || self.host.is_some() || self.trusted_authorities.is_some() {
+            return Err(StartRefused::new(
+                "socket, host and trusted_authorities belong to the provider kms alone",
+            ));
+        }
         match (&self.file, &self.environment) {
-            (Some(file), None) => Ok(SecretSource::File(file)),
-            (None, Some(name)) => Ok(SecretSource::Environment(name)),
+            (Some(file), None) => Ok(KeyOrigin::Secret(SecretSource::File(file))),
+            (None, Some(name)) => Ok(KeyOrigin::Secret(SecretSource::Environment(name))),
             _ => Err(StartRefused::new(
                 "an encryption key must name either a file or a variable of the environment",
             )),
         }
+    }
+
+    fn plugin(&self) -> Result<PluginAddress<'_>, StartRefused> {
+        if self.file.is_some() || self.environment.is_some() {
+            return Err(StartRefused::new(
+                "the provider kms has no secret, so file and environment do not belong to it",
+            ));
+        }
+        let socket = self.socket.as_deref().ok_or_else(|| {
+            StartRefused::new("the provider kms needs the socket of a key management plugin")
+        })?;
+        Ok(PluginAddress {
+            socket,
+            host: self.host.as_deref().unwrap_or("localhost"),
+            trusted_authorities: self.trusted_authorities.as_deref(),
+        })
     }
 }
 
@@ -90,4 +156,12 @@ impl SecretSource<'_> {
             }
         }
     }
+}
+
+fn key_creation_enabled() -> bool {
+    true
+}
+
+fn key_wait_seconds_max() -> u32 {
+    600
 }

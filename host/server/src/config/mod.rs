@@ -33,7 +33,7 @@ pub(crate) use audit::{AuditConfig, AuditFailurePolicy, AuditLineFormat, AuditSi
 pub(crate) use authentication::{AuthenticationConfig, StaticKeyConfig};
 pub(crate) use authorization::AuthorizationConfig;
 pub(crate) use certificates::CertificatesConfig;
-pub(crate) use encryption::{EncryptionConfig, KeyConfig, KeyProvider};
+pub(crate) use encryption::{EncryptionConfig, KeyConfig, KeyOrigin, KeyProvider, PluginAddress};
 pub(crate) use identity::DevelopmentConfig;
 pub(crate) use management::ManagementConfig;
 pub(crate) use retention::RetentionConfig;

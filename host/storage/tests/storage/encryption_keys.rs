@@ -1,5 +1,7 @@
 //! The records of encryption keys.
 
+use std::collections::HashSet;
+
 use crate::support::{Fixture, KEY_ID, at, key, version};
 use keywright_core::ports::{AppendCondition, CredentialRepository, EncryptionKeyRepository};
 use keywright_storage::EncryptionKeyRow;
@@ -13,17 +15,26 @@ async fn records_come_back_as_they_were_oldest_first() {
         derivation: None,
         ..key(Uuid::from_u128(2), 0)
     };
-    fixture.encryption_keys.add(&raw).await.unwrap();
+    let wrapped = EncryptionKeyRow {
+        provider: "kms".to_owned(),
+        derivation: None,
+        wrapped_key: Some(vec![4; 16_384]),
+        ..key(Uuid::from_u128(3), 2)
+    };
+    fixture.add_key(&wrapped).await;
+    fixture.add_key(&raw).await;
     assert_eq!(
         fixture.encryption_keys.all().await.unwrap(),
-        [raw, key(KEY_ID, 1)]
+        [raw, key(KEY_ID, 1), wrapped]
     );
 }
 
 #[tokio::test]
 async fn a_record_is_added_once() {
     let fixture = Fixture::new().await;
-    assert!(fixture.encryption_keys.add(&key(KEY_ID, 2)).await.is_err());
+    let known = HashSet::from([KEY_ID]);
+    let again = fixture.encryption_keys.add(&key(KEY_ID, 2), &known).await;
+    assert!(again.is_err());
     assert_eq!(
         fixture.encryption_keys.all().await.unwrap()[0].created_at,
         at(1)
@@ -31,13 +42,51 @@ async fn a_record_is_added_once() {
 }
 
 #[tokio::test]
+async fn a_record_is_added_only_while_those_that_are_known_are_all() {
+    let fixture = Fixture::new().await;
+    let other = key(Uuid::from_u128(2), 2);
+    for known in [HashSet::new(), HashSet::from([KEY_ID, other.id])] {
+        assert!(!fixture.encryption_keys.add(&other, &known).await.unwrap());
+    }
+    assert_eq!(fixture.encryption_keys.all().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn of_servers_that_add_a_record_at_once_one_does() {
+    let fixture = Fixture::new().await;
+    let known = HashSet::from([KEY_ID]);
+    let adding = (0..8).map(|number| {
+        let (keys, known) = (fixture.encryption_keys.clone(), known.clone());
+        tokio::spawn(async move { keys.add(&key(Uuid::from_u128(number), 2), &known).await })
+    });
+    let adding: Vec<_> = adding.collect();
+    let mut added = 0;
+    for one in adding {
+        added += usize::from(one.await.unwrap().unwrap());
+    }
+    assert_eq!(
+        (added, fixture.encryption_keys.all().await.unwrap().len()),
+        (1, 2)
+    );
+}
+
+#[tokio::test]
+async fn a_wrapped_key_that_is_empty_or_too_long_is_refused() {
+    let fixture = Fixture::new().await;
+    for bytes in [0, 16_385] {
+        let key = EncryptionKeyRow {
+            wrapped_key: Some(vec![4; bytes]),
+            ..key(Uuid::from_u128(2), 2)
+        };
+        let known = HashSet::from([KEY_ID]);
+        assert!(fixture.encryption_keys.add(&key, &known).await.is_err());
+    }
+}
+
+#[tokio::test]
 async fn a_key_is_in_use_when_a_version_is_sealed_with_it() {
     let fixture = Fixture::new().await;
-    fixture
-        .encryption_keys
-        .add(&key(Uuid::from_u128(2), 2))
-        .await
-        .unwrap();
+    fixture.add_key(&key(Uuid::from_u128(2), 2)).await;
     assert!(fixture.encryption_keys.in_use().await.unwrap().is_empty());
     let sealed = version(&fixture, "/a", "value", 1);
     fixture
@@ -53,11 +102,7 @@ async fn a_key_is_in_use_when_a_version_is_sealed_with_it() {
 async fn versions_are_counted_by_their_keys_and_a_key_without_any_has_none() {
     let fixture = Fixture::new().await;
     let other_key = Uuid::from_u128(2);
-    fixture
-        .encryption_keys
-        .add(&key(other_key, 2))
-        .await
-        .unwrap();
+    fixture.add_key(&key(other_key, 2)).await;
     for name in ["/a", "/a", "/b"] {
         fixture.append(name, "value", 1).await;
     }

@@ -14,11 +14,7 @@ const OTHER_KEY: Uuid = Uuid::from_u128(0xfffe);
 
 async fn with_another_key() -> Fixture {
     let fixture = Fixture::new().await;
-    fixture
-        .encryption_keys
-        .add(&key(OTHER_KEY, 2))
-        .await
-        .unwrap();
+    fixture.add_key(&key(OTHER_KEY, 2)).await;
     fixture
 }
 

@@ -90,8 +90,15 @@ impl Identifiers for CountingIdentifiers {
 impl Fixture {
     pub(crate) async fn new() -> Self {
         let fixture = Self::open(Place::new()).await;
-        fixture.encryption_keys.add(&key(KEY_ID, 1)).await.unwrap();
+        fixture.add_key(&key(KEY_ID, 1)).await;
         fixture
+    }
+
+    /// Adds the record of a key, whatever other records there are.
+    pub(crate) async fn add_key(&self, key: &EncryptionKeyRow) {
+        let records = self.encryption_keys.all().await.unwrap();
+        let known = records.iter().map(|record| record.id).collect();
+        assert!(self.encryption_keys.add(key, &known).await.unwrap());
     }
 
     pub(crate) async fn open(place: Place) -> Self {
@@ -242,6 +249,7 @@ pub(crate) fn key(id: Uuid, milliseconds: i64) -> EncryptionKeyRow {
         id,
         provider: "password".to_owned(),
         derivation: Some((vec![1; 64], 210_000)),
+        wrapped_key: None,
         canary_nonce: vec![2; 12],
         canary_ciphertext: vec![3; 48],
         created_at: at(milliseconds),

@@ -165,7 +165,7 @@ impl Credentials {
         signer: Option<&Signer>,
         generator: &dyn Generator,
     ) -> Result<(NewVersion, Option<Arc<StoredCertificate>>), Failure> {
-        let base = self.open(permit, base)?;
+        let base = self.open(permit, base).await?;
         let effective = self.effective_parameters_of(&base, generator).await?;
         let draft = self
             .make_draft_signed_by(

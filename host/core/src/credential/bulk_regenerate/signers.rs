@@ -105,22 +105,23 @@ impl<'a> Signers<'a> {
         let Some(remade) = self.remade.get(name.folded()) else {
             let in_use = current.in_use.as_ref();
             let signing_id = in_use.ok_or(Failure::IssuerNotFound)?.id;
+            let authority = self
+                .credentials
+                .authority_of(&permit, current, TransitionalParent::MayNotSign)
+                .await?;
             return Ok(Signer {
                 versions: SignerVersions {
                     signing_id,
                     transitional_id,
                 },
-                authority: self.credentials.authority_of(
-                    &permit,
-                    current,
-                    TransitionalParent::MayNotSign,
-                )?,
+                authority,
             });
         };
         let trusted = match current.transitional {
             Some(version) => {
                 self.credentials
-                    .certificate_of(&permit, version)?
+                    .certificate_of(&permit, version)
+                    .await?
                     .certificate
             }
             None => None,

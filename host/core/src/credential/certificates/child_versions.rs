@@ -89,7 +89,7 @@ impl Credentials {
             selection: VersionSelection::All,
             ids: versions.iter().map(|version| version.id).collect(),
         });
-        let Some(after) = self.after(permit, versions, step)? else {
+        let Some(after) = self.after(permit, versions, step).await? else {
             return Ok(additions);
         };
         for child in self.children_of(&name.lookup(), &mut additions).await? {
@@ -97,7 +97,7 @@ impl Credentials {
             let Some(in_use) = self.child_in_use(child, &name, &mut additions).await? else {
                 continue;
             };
-            let version = self.child_version(permit, in_use, &after)?;
+            let version = self.child_version(permit, in_use, &after).await?;
             additions.versions.push((version, condition));
         }
         Ok(additions)
@@ -112,7 +112,7 @@ impl Credentials {
     }
 
     /// The certificates of the authority after the step; none when the step changes nothing for those it signed.
-    fn after(
+    async fn after(
         &self,
         permit: &Permit<'_>,
         versions: Vec<StoredVersion>,
@@ -140,9 +140,9 @@ impl Credentials {
         for version in versions {
             let is_deleted = matches!(step, RotationStep::Delete(id) if id == version.id);
             if transitional_id == Some(version.id) {
-                transitional = self.certificate_of(permit, version)?.certificate;
+                transitional = self.certificate_of(permit, version).await?.certificate;
             } else if in_use.is_none() && !is_deleted {
-                in_use = Some(self.certificate_of(permit, version)?.certificate);
+                in_use = Some(self.certificate_of(permit, version).await?.certificate);
             }
         }
         Ok(Some(CurrentCertificates {
@@ -192,7 +192,7 @@ impl Credentials {
         }))
     }
 
-    fn child_version(
+    async fn child_version(
         &self,
         permit: &Permit<'_>,
         in_use: StoredVersion,
@@ -200,7 +200,7 @@ impl Credentials {
     ) -> Result<NewVersion, Failure> {
         // Its `ca` alone changes, as it must with every step of its authority's rotation.
         let permit = permit.extended_to(Operation::Write, &in_use.name.lookup());
-        let OpenVersion { stored, content } = self.open(&permit, in_use)?;
+        let OpenVersion { stored, content } = self.open(&permit, in_use).await?;
         permit.touched(stored.credential_id);
         let ca = StoredCertificate::parse(&content.value)?.ca;
         let trusted_ca = ca.and_then(|ca| self.trusted_beside(&ca, after));

@@ -33,7 +33,8 @@ impl Credentials {
             .await?
             .filter(|version| version.credential_id == certificate_id)
             .ok_or(Failure::NotFound)?;
-        let version = self.open(&permit, version)?.into_version(&permit);
+        let version = self.open(&permit, version).await?;
+        let version = version.into_version(&permit);
         for _ in 0..MAKINGS_MAX {
             let additions = self
                 .child_versions(&permit, certificate_id, RotationStep::Delete(version_id))

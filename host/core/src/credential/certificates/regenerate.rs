@@ -111,7 +111,7 @@ impl Credentials {
             return Err(Failure::TransitionalExists);
         }
         let generator = self.generator(&base.credential_type)?;
-        let base = self.open(&permit, base)?;
+        let base = self.open(&permit, base).await?;
         let parameters = self.parameters_of(&base, generator.as_ref()).await?;
         let parameters = changed(parameters, regenerate, generator.as_ref()).await?;
         let effective = self

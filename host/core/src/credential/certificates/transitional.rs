@@ -28,11 +28,13 @@ impl Credentials {
         let (permit, _) = self
             .permitted_certificate_versions(caller, Operation::Write, certificate_id, newest)
             .await?;
-        self.move_with_children(&permit, certificate_id, to)
-            .await?
-            .into_iter()
-            .map(|version| Ok(self.open(&permit, version)?.into_version(&permit)))
-            .collect()
+        let moved = self.move_with_children(&permit, certificate_id, to).await?;
+        let mut versions = Vec::with_capacity(moved.len());
+        for version in moved {
+            let version = self.open(&permit, version).await?;
+            versions.push(version.into_version(&permit));
+        }
+        Ok(versions)
     }
 
     async fn move_with_children(

@@ -25,10 +25,12 @@ impl Credentials {
         let (permit, versions) = self
             .permitted_certificate_versions(caller, Operation::Read, certificate_id, selection)
             .await?;
-        versions
-            .into_iter()
-            .map(|version| self.presented(&permit, self.open(&permit, version)?))
-            .collect()
+        let mut presented = Vec::with_capacity(versions.len());
+        for version in versions {
+            let version = self.open(&permit, version).await?;
+            presented.push(self.presented(&permit, version)?);
+        }
+        Ok(presented)
     }
 
     /// Lets a caller do one thing with the certificate of this id, and chooses versions of it, still encrypted. There is

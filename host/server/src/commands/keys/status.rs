@@ -3,36 +3,26 @@
 use std::{collections::HashMap, process::ExitCode};
 
 use chrono::SecondsFormat;
-use keywright_core::ports::{
-    Clock, EncryptionKeyRepository, KeyStanding, RepositoryFailure, Sealer,
-};
+use keywright_core::ports::{EncryptionKeyRepository, KeyStanding, RepositoryFailure};
 use keywright_storage::{Database, EncryptionKeyRow};
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::{config::Config, keys, started::StartRefused, wiring::SystemClock};
+use crate::{config::Config, keys::RecognisedKeys, started::StartRefused};
 
 /// Shows each key that has a record, oldest first. It changes nothing, also where the active key has none yet.
 pub(super) async fn status(config: &Config, as_json: bool) -> Result<ExitCode, StartRefused> {
-    let (database, identifiers) = super::open(config).await?;
-    let now = SystemClock.now();
-    let unlocked = keys::recognise(
-        &config.encryption,
-        &database,
-        &[],
-        identifiers.as_ref(),
-        now,
-    )
-    .await?;
+    let (database, _) = super::open(config).await?;
+    let recognised = RecognisedKeys::read(&config.encryption, &database).await?;
     let read = read(&database).await;
     let (records, versions) = read.map_err(|cause| {
         StartRefused::while_doing("reading the records of encryption keys", cause)
     })?;
     database.close().await;
-    let is_new = unlocked.to_store.is_some();
+    let is_new = !recognised.is_active_known();
     let keys = records
         .into_iter()
-        .map(|record| KeyStatus::of(record, &versions, &unlocked.ring));
+        .map(|record| KeyStatus::of(record, &versions, &recognised));
     let keys: Vec<KeyStatus> = keys.collect();
     if as_json {
         let status = serde_json::json!({"keys": keys, "active_key_is_new": is_new});
@@ -66,12 +56,16 @@ struct KeyStatus {
 }
 
 impl KeyStatus {
-    fn of(record: EncryptionKeyRow, versions: &HashMap<Uuid, u64>, sealer: &dyn Sealer) -> Self {
+    fn of(
+        record: EncryptionKeyRow,
+        versions: &HashMap<Uuid, u64>,
+        recognised: &RecognisedKeys,
+    ) -> Self {
         Self {
             id: record.id,
             provider: record.provider,
             created_at: record.created_at.to_rfc3339_opts(SecondsFormat::Secs, true),
-            state: match sealer.standing(record.id) {
+            state: match recognised.standing(record.id) {
                 KeyStanding::Active => "active",
                 KeyStanding::Inactive => "inactive",
                 KeyStanding::Unknown => "unknown",

@@ -4,23 +4,24 @@
     reason = "these are tests; helper functions outside of #[test] count as production code for the lints"
 )]
 
-use std::sync::atomic::{AtomicU64, Ordering};
+mod support;
+mod wrapped;
 
-use chrono::{DateTime, Utc};
 use keywright_core::{
-    Secret,
     credential::LookupName,
-    ports::{Envelope, Identifiers, KeyStanding, SealFailure, SealedPlace, Sealer},
+    ports::{Envelope, KeyStanding, SealFailure, SealedPlace},
 };
 use keywright_crypto::{
-    ConfiguredKey, KeyDerivation, KeyRecord, KeyRing, KeySource, PASSWORD_ITERATIONS_MIN,
-    RawKeyMalformed, UnlockFailure, Unlocked,
+    ComparisonFailed, ConfiguredKey, ConfiguredKeys, KeyDerivation, KeyRecord, KeySource,
+    KeysRefused, NoStoredValueOpens, PASSWORD_ITERATIONS_MIN, RawKeyMalformed, Recognition,
 };
 use uuid::Uuid;
 
+use support::{at, now, password, raw, ring, secret, unlock};
+
 #[test]
 fn what_was_sealed_opens_at_its_place_alone() {
-    let ring = ring(&[raw(1, true)]);
+    let ring = ring(vec![raw(1, true)]);
     let name = LookupName::new("/Team/Key");
     let place = SealedPlace {
         version_id: Uuid::from_u128(7),
@@ -60,7 +61,7 @@ fn what_was_sealed_opens_at_its_place_alone() {
 
 #[test]
 fn every_changed_byte_is_noticed() {
-    let ring = ring(&[raw(1, true)]);
+    let ring = ring(vec![raw(1, true)]);
     let name = LookupName::new("/a");
     let place = SealedPlace {
         version_id: Uuid::nil(),
@@ -97,7 +98,7 @@ fn every_changed_byte_is_noticed() {
 
 #[test]
 fn the_same_value_is_never_sealed_to_the_same_bytes() {
-    let ring = ring(&[raw(1, true)]);
+    let ring = ring(vec![raw(1, true)]);
     let name = LookupName::new("/a");
     let place = SealedPlace {
         version_id: Uuid::nil(),
@@ -120,34 +121,30 @@ fn an_unknown_key_is_named() {
         version_id: Uuid::nil(),
         name: &name,
     };
-    let envelope = ring(&[raw(1, true)]).seal(place, &secret("a")).unwrap();
+    let envelope = ring(vec![raw(1, true)]).seal(place, &secret("a")).unwrap();
     let stranger = Uuid::from_u128(99);
     let foreign = Envelope {
         key_id: stranger,
         ..envelope
     };
-    let outcome = ring(&[raw(1, true)]).open(place, &foreign);
+    let outcome = ring(vec![raw(1, true)]).open(place, &foreign);
     assert_eq!(outcome, Err(SealFailure::KeyUnknown(stranger)));
 }
 
 #[test]
 fn a_new_active_key_gets_a_record_by_which_it_is_recognised() {
-    for key in [raw(1, true), password("correct horse", true)] {
-        let first = unlock(&[key], &[], &[]).unwrap();
-        let record = first.to_store.unwrap();
+    for key in [|| raw(1, true), || password("correct horse", true)] {
+        let first = unlock(vec![key()], &[]);
+        let record = first.added.unwrap();
         assert_eq!(record.id, first.ring.active_key_id());
-        let same = match &record.derivation {
-            KeyDerivation::Raw => raw(1, true),
-            KeyDerivation::Password(parameters) => {
-                assert_eq!(
-                    (parameters.salt.len(), parameters.iterations),
-                    (64, PASSWORD_ITERATIONS_MIN)
-                );
-                password("correct horse", true)
-            }
-        };
-        let again = unlock(&[same], std::slice::from_ref(&record), &[record.id]).unwrap();
-        assert!(again.to_store.is_none());
+        if let KeyDerivation::Password(parameters) = &record.derivation {
+            assert_eq!(
+                (parameters.salt.len(), parameters.iterations),
+                (64, PASSWORD_ITERATIONS_MIN)
+            );
+        }
+        let again = unlock(vec![key()], std::slice::from_ref(&record));
+        assert!(again.added.is_none());
         assert_eq!(again.ring.active_key_id(), record.id);
         assert_eq!(
             *again.ring.derive("cache").unwrap(),
@@ -158,8 +155,8 @@ fn a_new_active_key_gets_a_record_by_which_it_is_recognised() {
 
 #[test]
 fn an_inactive_key_still_decrypts_and_one_that_was_never_active_is_ignored() {
-    let old = unlock(&[raw(1, true)], &[], &[]).unwrap();
-    let record = old.to_store.unwrap();
+    let old = unlock(vec![raw(1, true)], &[]);
+    let record = old.added.unwrap();
     let name = LookupName::new("/a");
     let place = SealedPlace {
         version_id: Uuid::nil(),
@@ -167,14 +164,14 @@ fn an_inactive_key_still_decrypts_and_one_that_was_never_active_is_ignored() {
     };
     let envelope = old.ring.seal(place, &secret("old")).unwrap();
 
-    let configured = [raw(1, false), raw(2, true), raw(3, false)];
-    let new = unlock(&configured, std::slice::from_ref(&record), &[record.id]).unwrap();
-    assert_eq!(new.ignored_count, 1);
+    let configured = vec![raw(1, false), raw(2, true), raw(3, false)];
+    let new = unlock(configured, std::slice::from_ref(&record));
+    assert_eq!(new.unrecognised, [2]);
     assert_ne!(new.ring.active_key_id(), record.id);
     assert_eq!(new.ring.key_ids().count(), 2);
     assert_eq!(new.ring.open(place, &envelope).unwrap().expose(), "old");
     let sealed = new.ring.seal(place, &secret("new")).unwrap();
-    let new_id = new.to_store.unwrap().id;
+    let new_id = new.added.unwrap().id;
     assert_eq!(sealed.key_id, new_id);
     for (id, standing) in [
         (new_id, KeyStanding::Active),
@@ -186,37 +183,60 @@ fn an_inactive_key_still_decrypts_and_one_that_was_never_active_is_ignored() {
 }
 
 #[test]
+fn a_key_is_recognised_by_a_record_that_comes_later() {
+    let configured = ConfiguredKeys::new(vec![raw(1, true), raw(2, false)]).unwrap();
+    let first = unlock(vec![raw(1, true)], &[]).added.unwrap();
+    let mut recognition = Recognition::default();
+    now(recognition.compare(&configured, std::slice::from_ref(&first))).unwrap();
+    assert_eq!(recognition.unrecognised(&configured), [1]);
+
+    let later = ConfiguredKeys::new(vec![raw(2, true)]).unwrap();
+    let record = now(later.new_record(Uuid::from_u128(60), at(5))).unwrap();
+    assert!(!recognition.was_compared(record.id));
+    now(recognition.compare(&configured, &[record.clone(), first.clone()])).unwrap();
+    assert!(recognition.was_compared(record.id));
+    assert!(recognition.unrecognised(&configured).is_empty());
+    let ring = recognition.key_ring().unwrap();
+    assert_eq!(ring.active_key_id(), first.id);
+    assert_eq!(ring.standing(record.id), KeyStanding::Inactive);
+}
+
+#[test]
 fn of_two_records_of_one_key_the_older_encrypts_and_both_decrypt() {
-    let one = unlock(&[raw(1, true)], &[], &[]).unwrap().to_store.unwrap();
-    let later = at(5);
-    let other = KeyRing::unlock(
-        &[raw(1, true)],
-        &[],
-        &[],
-        &Counting(AtomicU64::new(50)),
-        later,
-    )
-    .unwrap()
-    .to_store
-    .unwrap();
-    let unlocked = unlock(&[raw(1, true)], &[other, one.clone()], &[]).unwrap();
+    let one = unlock(vec![raw(1, true)], &[]).added.unwrap();
+    let configured = ConfiguredKeys::new(vec![raw(1, true)]).unwrap();
+    let other = now(configured.new_record(Uuid::from_u128(50), at(5))).unwrap();
+    let unlocked = unlock(vec![raw(1, true)], &[other, one.clone()]);
     assert_eq!(unlocked.ring.active_key_id(), one.id);
     assert_eq!(unlocked.ring.key_ids().count(), 2);
 }
 
 #[test]
 fn keys_that_open_nothing_of_what_is_stored_are_refused() {
-    let record = unlock(&[raw(1, true)], &[], &[]).unwrap().to_store.unwrap();
-    let records = std::slice::from_ref(&record);
-    let outcome = unlock(&[raw(2, true)], records, &[record.id]);
-    assert_eq!(outcome.unwrap_err(), UnlockFailure::NoStoredValueOpens);
-    assert!(unlock(&[raw(2, true)], records, &[]).is_ok());
+    let record = unlock(vec![raw(1, true)], &[]).added.unwrap();
     let moved = KeyRecord {
         id: Uuid::from_u128(77),
-        ..record
+        ..record.clone()
     };
-    let outcome = unlock(&[raw(1, true)], std::slice::from_ref(&moved), &[moved.id]);
-    assert_eq!(outcome.unwrap_err(), UnlockFailure::NoStoredValueOpens);
+    for (key, record) in [(2, record), (1, moved)] {
+        let configured = ConfiguredKeys::new(vec![raw(key, true)]).unwrap();
+        let mut recognition = Recognition::default();
+        now(recognition.compare(&configured, std::slice::from_ref(&record))).unwrap();
+        assert!(recognition.key_ring().is_none());
+        assert_eq!(recognition.check(&[]), Ok(()));
+        let in_use = [Uuid::from_u128(5), record.id];
+        let refused = NoStoredValueOpens(in_use.to_vec());
+        assert!(
+            in_use
+                .iter()
+                .all(|id| refused.to_string().contains(&id.to_string()))
+        );
+        assert_eq!(recognition.check(&in_use), Err(refused));
+    }
+    let unlocked = unlock(vec![raw(1, true)], &[]);
+    let known = unlocked.ring.active_key_id();
+    let in_use = [Uuid::from_u128(5), known];
+    assert_eq!(unlocked.recognition.check(&in_use), Ok(()));
 }
 
 #[test]
@@ -229,55 +249,65 @@ fn each_mistake_in_the_configuration_is_told() {
         is_active: true,
     };
     for (configured, failure) in [
-        (vec![], UnlockFailure::NoActiveKey),
-        (vec![raw(1, false)], UnlockFailure::NoActiveKey),
+        (vec![], KeysRefused::NoActiveKey),
+        (vec![raw(1, false)], KeysRefused::NoActiveKey),
         (
             vec![raw(1, true), raw(2, true)],
-            UnlockFailure::SeveralActiveKeys,
+            KeysRefused::SeveralActiveKeys,
         ),
-        (vec![password("", true)], UnlockFailure::PasswordEmpty),
-        (vec![few], UnlockFailure::IterationsOutOfRange),
+        (vec![password("", true)], KeysRefused::PasswordEmpty),
+        (vec![few], KeysRefused::IterationsOutOfRange),
+        (
+            vec![raw(2, true), raw(1, false), raw(1, false)],
+            KeysRefused::SameKeyTwice(2, 3),
+        ),
+        (
+            vec![password("a", true), password("a", true)],
+            KeysRefused::SameKeyTwice(1, 2),
+        ),
     ] {
-        assert_eq!(unlock(&configured, &[], &[]).unwrap_err(), failure);
+        assert_eq!(ConfiguredKeys::new(configured).unwrap_err(), failure);
     }
 }
 
 #[test]
 fn a_record_with_impossible_parameters_is_refused() {
-    let record = unlock(&[password("a", true)], &[], &[])
-        .unwrap()
-        .to_store
-        .unwrap();
+    let record = unlock(vec![password("a", true)], &[]).added.unwrap();
     let KeyDerivation::Password(parameters) = record.derivation.clone() else {
         unreachable!("the key is a password")
     };
-    for (salt_bytes, iterations) in [(63, 210_000), (64, 0), (64, u32::MAX)] {
+    let derived = [(63, 210_000), (64, 0), (64, u32::MAX)].map(|(salt_bytes, iterations)| {
         let mut changed = parameters.clone();
         changed.salt.truncate(salt_bytes);
         changed.iterations = iterations;
+        KeyDerivation::Password(changed)
+    });
+    let wrapped = [0, 16_385].map(|bytes| KeyDerivation::Wrapped(vec![1; bytes]));
+    for derivation in derived.into_iter().chain(wrapped) {
         let changed = KeyRecord {
-            derivation: KeyDerivation::Password(changed),
+            derivation,
             ..record.clone()
         };
-        let outcome = unlock(&[password("a", true)], &[changed], &[]);
-        assert_eq!(
+        let configured = ConfiguredKeys::new(vec![password("a", true)]).unwrap();
+        let outcome = now(Recognition::default().compare(&configured, &[changed]));
+        assert!(matches!(
             outcome.unwrap_err(),
-            UnlockFailure::RecordMalformed(record.id)
-        );
+            ComparisonFailed::RecordMalformed(id) if id == record.id
+        ));
     }
 }
 
 #[test]
 fn derived_keys_differ_by_label_and_by_key() {
-    let one = ring(&[raw(1, true)]);
+    let one = ring(vec![raw(1, true)]);
     assert_eq!(
         *one.derive("a").unwrap(),
-        *ring(&[raw(1, true)]).derive("a").unwrap()
+        *ring(vec![raw(1, true)]).derive("a").unwrap()
     );
     assert_ne!(*one.derive("a").unwrap(), *one.derive("b").unwrap());
     assert_ne!(
         *one.derive("a").unwrap(),
-        *ring(&[raw(2, true)]).derive("a").unwrap()
+        *ring(vec![raw(2, true)]).derive("a").unwrap()
     );
     assert_ne!(*one.derive("").unwrap(), [1; 32]);
 }
@@ -297,65 +327,10 @@ fn a_raw_key_is_32_bytes_in_base64() {
 
 #[test]
 fn debug_shows_no_key() {
-    let configured = [raw(1, true), password("hunter2", false)];
-    let shown = format!(
-        "{configured:?} {:?}",
-        unlock(&configured, &[], &[]).unwrap()
-    );
+    let configured = ConfiguredKeys::new(vec![raw(1, true), password("hunter2", false)]).unwrap();
+    let shown = format!("{configured:?} {:?}", ring(vec![raw(1, true)]));
     assert!(
         !shown.contains("hunter2") && !shown.contains("1, 1, 1"),
         "{shown}"
     );
-}
-
-/// Ids that count up.
-struct Counting(AtomicU64);
-
-impl Identifiers for Counting {
-    fn fresh(&self) -> Uuid {
-        Uuid::from_u128(u128::from(self.0.fetch_add(1, Ordering::Relaxed)))
-    }
-}
-
-fn unlock(
-    configured: &[ConfiguredKey],
-    records: &[KeyRecord],
-    in_use: &[Uuid],
-) -> Result<Unlocked, UnlockFailure> {
-    let first_id = 10 + records.len() as u64;
-    let identifiers = Counting(AtomicU64::new(first_id));
-    KeyRing::unlock(configured, records, in_use, &identifiers, at(1))
-}
-
-fn ring(configured: &[ConfiguredKey]) -> KeyRing {
-    unlock(configured, &[], &[]).unwrap().ring
-}
-
-/// A raw key of 32 times the same byte.
-fn raw(byte: u8, is_active: bool) -> ConfiguredKey {
-    let text = match byte {
-        1 => "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=",
-        2 => "AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=",
-        _ => "AwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwM=",
-    };
-    ConfiguredKey {
-        source: KeySource::raw_from_base64(&secret(text)).unwrap(),
-        is_active,
-    }
-}
-
-fn password(text: &str, is_active: bool) -> ConfiguredKey {
-    let source = KeySource::Password {
-        password: secret(text),
-        iterations: PASSWORD_ITERATIONS_MIN,
-    };
-    ConfiguredKey { source, is_active }
-}
-
-fn secret(text: &str) -> Secret {
-    Secret::new(text.to_owned())
-}
-
-fn at(seconds: i64) -> DateTime<Utc> {
-    DateTime::from_timestamp(seconds, 0).unwrap()
 }

@@ -1,0 +1,61 @@
+//! The messages of `host/kms/key_management.proto`.
+
+/// Asks for the version of the protocol.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct VersionRequest {
+    /// The version that is asked for.
+    #[prost(string, tag = "1")]
+    pub version: String,
+}
+
+/// What the plugin is.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct VersionResponse {
+    /// The version that the plugin speaks.
+    #[prost(string, tag = "1")]
+    pub version: String,
+    /// The plugin's name.
+    #[prost(string, tag = "2")]
+    pub runtime_name: String,
+    /// The plugin's own version.
+    #[prost(string, tag = "3")]
+    pub runtime_version: String,
+}
+
+/// Bytes to encrypt.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct EncryptRequest {
+    /// The version of the protocol.
+    #[prost(string, tag = "1")]
+    pub version: String,
+    /// The bytes.
+    #[prost(bytes = "vec", tag = "2")]
+    pub plain: Vec<u8>,
+}
+
+/// Bytes that were encrypted.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct EncryptResponse {
+    /// The bytes.
+    #[prost(bytes = "vec", tag = "1")]
+    pub cipher: Vec<u8>,
+}
+
+/// Bytes to decrypt.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct DecryptRequest {
+    /// The version of the protocol.
+    #[prost(string, tag = "1")]
+    pub version: String,
+    /// The bytes.
+    #[prost(bytes = "vec", tag = "2")]
+    pub cipher: Vec<u8>,
+}
+
+/// Bytes that were decrypted.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct DecryptResponse {
+    /// The bytes.
+    #[prost(bytes = "vec", tag = "1")]
+    pub plain: Vec<u8>,
+}

@@ -1,0 +1,157 @@
+//! Keys that a key management service has encrypted.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use keywright_core::{
+    credential::LookupName,
+    ports::{KeyManagement, KeyManagementFailure, KeyStanding, SealedPlace},
+};
+use keywright_crypto::{
+    ComparisonFailed, ConfiguredKey, ConfiguredKeys, KeyDerivation, KeySource, KeysRefused,
+    Recognition, RecordNotMade, WRAPPED_KEY_BYTES_MAX, WrappingKey,
+};
+use uuid::Uuid;
+use zeroize::Zeroizing;
+
+use crate::support::{at, now, raw, secret, unlock};
+
+/// Puts a byte before what it wraps, and takes it away.
+enum Service {
+    Marks(u8),
+    DoesNotAnswer,
+    ForgetsKeys,
+    MakesMuch(usize),
+}
+
+#[async_trait]
+impl KeyManagement for Service {
+    async fn wrap_key(&self, key: &[u8]) -> Result<Vec<u8>, KeyManagementFailure> {
+        match self {
+            Self::Marks(mark) => Ok([&[*mark], key].concat()),
+            Self::DoesNotAnswer => Err(away()),
+            Self::ForgetsKeys => Ok(vec![0; 40]),
+            Self::MakesMuch(bytes) => Ok(vec![0; *bytes]),
+        }
+    }
+
+    async fn unwrap_key(
+        &self,
+        wrapped_key: &[u8],
+    ) -> Result<Option<Zeroizing<Vec<u8>>>, KeyManagementFailure> {
+        match (self, wrapped_key) {
+            (Self::Marks(mark), [first, key @ ..]) if first == mark => {
+                Ok(Some(Zeroizing::new(key.to_vec())))
+            }
+            (Self::DoesNotAnswer, _) => Err(away()),
+            (Self::ForgetsKeys, _) => Ok(Some(Zeroizing::new(vec![0; 32]))),
+            _ => Ok(None),
+        }
+    }
+}
+
+#[test]
+fn a_wrapped_key_is_recognised_by_the_service_that_unwraps_it() {
+    let first = unlock(vec![wrapped(Service::Marks(1), "one", true)], &[]);
+    let record = first.added.unwrap();
+    let KeyDerivation::Wrapped(wrapped_key) = &record.derivation else {
+        unreachable!("the key is wrapped")
+    };
+    assert_eq!((wrapped_key[0], wrapped_key.len()), (1, 33));
+    let name = LookupName::new("/a");
+    let place = SealedPlace {
+        version_id: Uuid::nil(),
+        name: &name,
+    };
+    let sealed = first.ring.seal(place, &secret("hunter2")).unwrap();
+
+    let configured = vec![
+        raw(1, true),
+        wrapped(Service::Marks(2), "two", false),
+        wrapped(Service::Marks(1), "one", false),
+    ];
+    let again = unlock(configured, std::slice::from_ref(&record));
+    assert_eq!(again.unrecognised, [1]);
+    assert_eq!(again.ring.standing(record.id), KeyStanding::Inactive);
+    assert_eq!(again.ring.open(place, &sealed).unwrap().expose(), "hunter2");
+}
+
+#[test]
+fn no_two_wrapped_keys_are_the_same() {
+    let made = |_| unlock(vec![wrapped(Service::Marks(1), "one", true)], &[]).added;
+    let [one, two] = [0, 1].map(made).map(Option::unwrap);
+    assert_ne!(one.derivation, two.derivation);
+}
+
+#[test]
+fn a_service_that_does_not_answer_does_not_keep_other_keys_from_being_recognised() {
+    let of_service = unlock(vec![wrapped(Service::Marks(1), "one", true)], &[]);
+    let of_service = of_service.added.unwrap();
+    let configured = ConfiguredKeys::new(vec![raw(1, true)]).unwrap();
+    let of_raw = now(configured.new_record(Uuid::from_u128(70), at(9))).unwrap();
+
+    let away = wrapped(Service::DoesNotAnswer, "one", false);
+    let configured = ConfiguredKeys::new(vec![raw(1, true), away]).unwrap();
+    let mut recognition = Recognition::default();
+    let outcome = now(recognition.compare(&configured, &[of_service.clone(), of_raw.clone()]));
+    assert!(matches!(outcome, Err(ComparisonFailed::KeyManagement(_))));
+    assert!(recognition.was_compared(of_raw.id) && !recognition.was_compared(of_service.id));
+    assert_eq!(recognition.key_ring().unwrap().active_key_id(), of_raw.id);
+}
+
+#[test]
+fn what_a_service_can_not_unwrap_again_is_no_record() {
+    for service in [
+        Service::ForgetsKeys,
+        Service::MakesMuch(WRAPPED_KEY_BYTES_MAX),
+    ] {
+        let refused = refusal(service);
+        assert!(
+            matches!(refused, RecordNotMade::NotUnwrapped(_)),
+            "{refused:?}"
+        );
+        assert!(refused.to_string().contains("the service"), "{refused}");
+    }
+    let refused = refusal(Service::MakesMuch(WRAPPED_KEY_BYTES_MAX + 1));
+    assert!(
+        matches!(refused, RecordNotMade::WrappedKeyTooLong(_)),
+        "{refused:?}"
+    );
+    let refused = refusal(Service::DoesNotAnswer);
+    assert!(
+        matches!(refused, RecordNotMade::KeyManagement(_)),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn two_keys_of_one_service_are_the_same() {
+    let keys = vec![
+        wrapped(Service::Marks(1), "one", true),
+        wrapped(Service::Marks(1), "one", false),
+    ];
+    let refused = ConfiguredKeys::new(keys).unwrap_err();
+    assert_eq!(refused, KeysRefused::SameKeyTwice(1, 2));
+}
+
+fn refusal(service: Service) -> RecordNotMade {
+    let key = wrapped(service, "the service", true);
+    let configured = ConfiguredKeys::new(vec![key]).unwrap();
+    now(configured.new_record(Uuid::nil(), at(1))).unwrap_err()
+}
+
+fn wrapped(service: Service, place: &str, is_active: bool) -> ConfiguredKey {
+    let wrapping = WrappingKey {
+        place: place.to_owned(),
+        service: Arc::new(service),
+    };
+    ConfiguredKey {
+        source: KeySource::Wrapped(wrapping),
+        is_active,
+    }
+}
+
+fn away() -> KeyManagementFailure {
+    let reason: Box<dyn std::error::Error + Send + Sync> = "it is away".into();
+    reason.into()
+}

@@ -1,0 +1,66 @@
+//! The records of keys as the database keeps them.
+
+use keywright_crypto::{KeyDerivation, KeyRecord, PasswordDerivation};
+use keywright_storage::EncryptionKeyRow;
+use uuid::Uuid;
+
+use crate::started::StartRefused;
+
+/// A row that can't be what was stored.
+#[derive(Debug, thiserror::Error)]
+#[error("the stored record of the encryption key {0} is malformed, or one of a newer server")]
+pub(super) struct RowMalformed(Uuid);
+
+/// The records in these rows.
+pub(super) fn records_of(rows: Vec<EncryptionKeyRow>) -> Result<Vec<KeyRecord>, RowMalformed> {
+    rows.into_iter().map(record_of).collect()
+}
+
+/// A record as it is stored.
+pub(super) fn row_of(record: KeyRecord) -> EncryptionKeyRow {
+    let (provider, derivation, wrapped_key) = match record.derivation {
+        KeyDerivation::Password(PasswordDerivation { salt, iterations }) => {
+            (PASSWORD, Some((salt, iterations)), None)
+        }
+        KeyDerivation::Raw => (RAW, None, None),
+        KeyDerivation::Wrapped(wrapped_key) => (KMS, None, Some(wrapped_key)),
+    };
+    EncryptionKeyRow {
+        id: record.id,
+        provider: provider.to_owned(),
+        derivation,
+        wrapped_key,
+        canary_nonce: record.canary_nonce,
+        canary_ciphertext: record.canary_ciphertext,
+        created_at: record.created_at,
+    }
+}
+
+fn record_of(row: EncryptionKeyRow) -> Result<KeyRecord, RowMalformed> {
+    let derivation = match (row.provider.as_str(), row.derivation, row.wrapped_key) {
+        (PASSWORD, Some((salt, iterations)), None) => {
+            KeyDerivation::Password(PasswordDerivation { salt, iterations })
+        }
+        (RAW, None, None) => KeyDerivation::Raw,
+        (KMS, None, Some(wrapped_key)) => KeyDerivation::Wrapped(wrapped_key),
+        _ => return Err(RowMalformed(row.id)),
+    };
+    Ok(KeyRecord {
+        id: row.id,
+        derivation,
+        canary_nonce: row.canary_nonce,
+        canary_ciphertext: row.canary_ciphertext,
+        created_at: row.created_at,
+    })
+}
+
+impl From<RowMalformed> for StartRefused {
+    fn from(malformed: RowMalformed) -> Self {
+        Self::new(malformed.to_string())
+    }
+}
+
+/// How the stored records name the providers.
+const KMS: &str = "kms";
+const PASSWORD: &str = "password";
+const RAW: &str = "raw";

@@ -1,0 +1,183 @@
+//! The key ring of a running server, which learns of keys that other servers make active.
+//!
+//! While an operator changes the key of several servers, some of them encrypt with a key that others know from their
+//! configuration alone: when these started, it had no record yet by which they could have recognised it. They look for the
+//! record when they first meet a value that needs the key, and every few seconds as long as there is a configured key without
+//! one. What they read is never stale: records are only added, and no record is compared twice.
+
+use std::{
+    sync::{Arc, PoisonError, RwLock},
+    time::{Duration, Instant},
+};
+
+use async_trait::async_trait;
+use keywright_core::{
+    Secret,
+    ports::{
+        Envelope, KeyStanding, RecognitionFailure, RepositoryFailure, SealFailure, SealedPlace,
+        Sealer,
+    },
+};
+use keywright_crypto::{ComparisonFailed, ConfiguredKeys, DerivationFailed, KeyRing, Recognition};
+use keywright_storage::SqlEncryptionKeyRepository;
+use tokio::{runtime::Handle, sync::Mutex, task};
+use uuid::Uuid;
+use zeroize::Zeroizing;
+
+use super::records::records_of;
+
+/// The key ring of a running server.
+pub(crate) struct SharedKeyRing {
+    configured: Arc<ConfiguredKeys>,
+    repository: SqlEncryptionKeyRepository,
+    current: RwLock<Arc<Current>>,
+    /// Held by the one who looks, with the time at which looking failed last.
+    looking: Mutex<Option<Instant>>,
+}
+
+/// What is known at a moment.
+struct Current {
+    recognition: Recognition,
+    key_ring: KeyRing,
+}
+
+impl SharedKeyRing {
+    pub(super) fn new(
+        configured: Arc<ConfiguredKeys>,
+        repository: SqlEncryptionKeyRepository,
+        recognition: Recognition,
+        key_ring: KeyRing,
+    ) -> Self {
+        Self {
+            configured,
+            repository,
+            current: RwLock::new(Arc::new(Current {
+                recognition,
+                key_ring,
+            })),
+            looking: Mutex::new(None),
+        }
+    }
+
+    /// Derives a key for a purpose of its own from the active key.
+    pub(crate) fn derive(&self, label: &str) -> Result<Zeroizing<[u8; 32]>, DerivationFailed> {
+        self.current().key_ring.derive(label)
+    }
+
+    /// The id of the key that encrypts. It never changes.
+    pub(crate) fn active_key_id(&self) -> Uuid {
+        self.current().key_ring.active_key_id()
+    }
+
+    /// Looks for new records every few seconds, until each configured key has one, or the process ends.
+    pub(crate) fn watch(self: Arc<Self>) {
+        tokio::spawn(async move {
+            while !self.is_complete() {
+                tokio::time::sleep(LOOK_INTERVAL).await;
+                let mut failed_at = self.looking.lock().await;
+                if let Err(failure) = self.look(&mut failed_at).await {
+                    tracing::debug!(
+                        error = &failure as &dyn std::error::Error,
+                        "the records of encryption keys could not be read"
+                    );
+                }
+            }
+        });
+    }
+
+    fn is_complete(&self) -> bool {
+        let current = self.current();
+        current
+            .recognition
+            .unrecognised(&self.configured)
+            .is_empty()
+    }
+
+    fn current(&self) -> Arc<Current> {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&current)
+    }
+
+    /// Reads the records, and compares those that are new on a thread where it holds nobody up.
+    async fn look(&self, failed_at: &mut Option<Instant>) -> Result<(), RepositoryFailure> {
+        let records = records_of(self.repository.all().await?)
+            .map_err(|_| RepositoryFailure::Inconsistent("encryption_key.provider"))?;
+        let configured = Arc::clone(&self.configured);
+        let mut recognition = self.current().recognition.clone();
+        let handle = Handle::current();
+        let comparing = task::spawn_blocking(move || {
+            let outcome = handle.block_on(recognition.compare(&configured, &records));
+            (recognition, outcome)
+        });
+        let (recognition, outcome) = comparing
+            .await
+            .map_err(|cause| RepositoryFailure::Unavailable(cause.into()))?;
+        *failed_at = outcome.as_ref().is_err().then(Instant::now);
+        tell(&outcome);
+        if let Some(key_ring) = recognition.key_ring() {
+            self.replace(Current {
+                recognition,
+                key_ring,
+            });
+        }
+        Ok(())
+    }
+
+    fn replace(&self, current: Current) {
+        let known = self.current();
+        let is_new = |id: &Uuid| known.key_ring.standing(*id) == KeyStanding::Unknown;
+        for id in current.key_ring.key_ids().filter(is_new) {
+            tracing::info!(
+                encryption.key = %id,
+                "an encryption key is recognised that another server has made active"
+            );
+        }
+        let mut slot = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        *slot = Arc::new(current);
+    }
+}
+
+#[async_trait]
+impl Sealer for SharedKeyRing {
+    fn seal(&self, place: SealedPlace<'_>, plaintext: &Secret) -> Result<Envelope, SealFailure> {
+        self.current().key_ring.seal(place, plaintext)
+    }
+
+    fn open(&self, place: SealedPlace<'_>, envelope: &Envelope) -> Result<Secret, SealFailure> {
+        self.current().key_ring.open(place, envelope)
+    }
+
+    fn standing(&self, key_id: Uuid) -> KeyStanding {
+        self.current().key_ring.standing(key_id)
+    }
+
+    async fn recognise(&self, key_id: Uuid) -> Result<(), RecognitionFailure> {
+        if self.current().recognition.was_compared(key_id) {
+            return Ok(());
+        }
+        let mut failed_at = self.looking.lock().await;
+        let has_just_failed = failed_at.is_some_and(|at| at.elapsed() < FAILURE_PAUSE);
+        if !self.current().recognition.was_compared(key_id) && !has_just_failed {
+            self.look(&mut failed_at).await?;
+        }
+        if self.current().recognition.was_compared(key_id) || failed_at.is_none() {
+            return Ok(());
+        }
+        Err(SealFailure::KeyManagementUnavailable(key_id).into())
+    }
+}
+
+fn tell(outcome: &Result<(), ComparisonFailed>) {
+    if let Err(failure) = outcome {
+        tracing::warn!(
+            error = failure as &dyn std::error::Error,
+            "the record of an encryption key could not be compared with the configured keys"
+        );
+    }
+}
+
+/// How often records are looked for that nobody has needed yet.
+const LOOK_INTERVAL: Duration = Duration::from_secs(5);
+
+/// For how long nobody looks again after a key management plugin did not answer.
+const FAILURE_PAUSE: Duration = Duration::from_secs(1);

@@ -1,0 +1,125 @@
+//! The provider `kms`: a key management plugin on a Unix socket.
+
+use keywright_harness::{KeyManagementPlugin, Options, Server, key_file};
+use tempfile::TempDir;
+
+use super::{active_key_id, shared_storage, usage, used, with_keys, with_secrets};
+use crate::given;
+
+#[tokio::test]
+async fn a_plugin_is_needed_to_start_and_for_nothing_else() {
+    let folder = TempDir::new().unwrap();
+    let storage = shared_storage(folder.path());
+    let plugin = KeyManagementPlugin::start(folder.path(), "key");
+    let socket = plugin.socket().display().to_string();
+    let options = with_keys(&[&socket]).storage(&storage);
+    let server = Server::start_with(&options).await;
+    given::set_value(&server, "/a", "1").await;
+    drop(plugin);
+    assert_eq!(given::newest(&server, "/a").await["value"], "1");
+    given::set_value(&server, "/a", "2").await;
+    server.stop().await;
+
+    let said = Server::refusal(&options);
+    assert!(said.contains("asking a key management plugin"), "{said}");
+    assert!(said.contains(&socket), "{said}");
+    let _plugin = KeyManagementPlugin::start(folder.path(), "key");
+    let server = Server::start_with(&options).await;
+    assert_eq!(given::newest(&server, "/a").await["value"], "2");
+}
+
+#[tokio::test]
+async fn a_plugin_with_another_key_opens_nothing() {
+    let folder = TempDir::new().unwrap();
+    let storage = shared_storage(folder.path());
+    let plugin = KeyManagementPlugin::start(folder.path(), "key");
+    let other = KeyManagementPlugin::start(folder.path(), "other");
+    let [socket, other_socket] =
+        [&plugin, &other].map(|plugin| plugin.socket().display().to_string());
+    let server = Server::start_with(&with_keys(&[&socket]).storage(&storage)).await;
+    given::set_value(&server, "/a", "1").await;
+    let key_id = active_key_id(&server);
+    server.stop().await;
+    let said = Server::refusal(&with_keys(&[&other_socket]).storage(&storage));
+    assert!(said.contains(&key_id), "{said}");
+
+    // Beside the right one, it becomes the active key, and both are known by their own records.
+    let both = with_keys(&[&other_socket, &socket]).storage(&storage);
+    let server = Server::start_with(&both).await;
+    given::set_value(&server, "/b", "2").await;
+    assert_eq!(usage(&server).await, used(1, 1, 0));
+    assert_eq!(given::newest(&server, "/a").await["value"], "1");
+    assert_ne!(active_key_id(&server), key_id);
+}
+
+#[tokio::test]
+async fn with_authorities_the_plugin_must_prove_that_it_is_the_host() {
+    let folder = TempDir::new().unwrap();
+    let (certificate, private_key) = (key_file("server.pem"), key_file("server-key.pem"));
+    let plugin =
+        KeyManagementPlugin::start_with_tls(folder.path(), "key", &certificate, &private_key);
+    let options = |host: &str| {
+        let section = format!(
+            "[[encryption.keys]]\nprovider = \"kms\"\nactive = true\nsocket = \"{}\"\nhost = \"{host}\"\n\
+             trusted_authorities = \"{}\"\n",
+            plugin.socket().display(),
+            key_file("ca.pem").display()
+        );
+        with_secrets(Options::default().encryption(&section))
+    };
+    let server = Server::start_with(&options("localhost")).await;
+    given::set_value(&server, "/a", "1").await;
+    let server = Server::start_in(server.stop().await, &options("localhost")).await;
+    assert_eq!(given::newest(&server, "/a").await["value"], "1");
+
+    let said = Server::refusal(&options("elsewhere.example"));
+    assert!(said.contains("failed to tell its version"), "{said}");
+    let without_tls = with_keys(&[&plugin.socket().display().to_string()]);
+    let said = Server::refusal(&without_tls);
+    assert!(said.contains("failed to tell its version"), "{said}");
+}
+
+#[tokio::test]
+async fn a_running_server_asks_the_plugin_about_a_key_that_another_one_makes_active() {
+    let folder = TempDir::new().unwrap();
+    let storage = shared_storage(folder.path());
+    let plugin = KeyManagementPlugin::start(folder.path(), "key");
+    let socket = plugin.socket().display().to_string();
+    let old = with_keys(&["KEY_A", &socket]).storage(&storage);
+    let old = Server::start_with(&old).await;
+    given::set_value(&old, "/old", "1").await;
+    let new = with_keys(&[&socket, "KEY_A"]).storage(&storage);
+    let new = Server::start_with(&new).await;
+    given::set_value(&new, "/new", "2").await;
+    assert_eq!(given::newest(&old, "/new").await["value"], "2");
+    assert_eq!(usage(&old).await, used(1, 1, 0));
+}
+
+#[tokio::test]
+async fn while_the_plugin_is_away_its_values_are_answered_503_and_then_as_they_should() {
+    let folder = TempDir::new().unwrap();
+    let storage = shared_storage(folder.path());
+    let plugin = KeyManagementPlugin::start(folder.path(), "key");
+    let socket = plugin.socket().display().to_string();
+    let old = with_keys(&["KEY_A", &socket]).storage(&storage);
+    let old = Server::start_with(&old).await;
+    given::set_value(&old, "/old", "1").await;
+    // The old server has lost the plugin before it has met the key.
+    let other_folder = TempDir::new().unwrap();
+    std::fs::copy(folder.path().join("key"), other_folder.path().join("key")).unwrap();
+    drop(plugin);
+    let other_plugin = KeyManagementPlugin::start(other_folder.path(), "key");
+    let other_socket = other_plugin.socket().display().to_string();
+    let new = with_keys(&[&other_socket, "KEY_A"]).storage(&storage);
+    let new = Server::start_with(&new).await;
+    given::set_value(&new, "/new", "2").await;
+    let refused = old.get("/api/v1/data?name=/new").await.expect(503).error();
+    assert!(refused.contains(&active_key_id(&new)), "{refused}");
+    assert_eq!(given::newest(&old, "/old").await["value"], "1");
+
+    let _plugin = KeyManagementPlugin::start(folder.path(), "key");
+    while old.get("/api/v1/data?name=/new").await.status == 503 {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    assert_eq!(given::newest(&old, "/new").await["value"], "2");
+}

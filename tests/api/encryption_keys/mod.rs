@@ -1,0 +1,96 @@
+//! The keys that encrypt what is stored: configuring, recognising and changing them.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
+mod configuration;
+mod creation;
+mod kms;
+mod refusals;
+mod rolling_change;
+mod stored;
+
+use std::{fmt::Write, path::Path};
+
+use keywright_harness::{Options, Server, is_on_postgres};
+use serde_json::{Value, json};
+
+/// Raw keys of tests, in base64, each in a variable of the server's environment.
+const KEYS: [(&str, &str); 3] = [
+    ("KEY_A", "QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE="),
+    ("KEY_B", "QkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkI="),
+    ("KEY_C", "Q0NDQ0NDQ0NDQ0NDQ0NDQ0NDQ0NDQ0NDQ0NDQ0NDQ0M="),
+];
+
+/// A password, in the variable `PASSWORD` of the server's environment.
+const PASSWORD: &str = "a password of the tests that is long enough";
+
+/// What a server's environment holds.
+fn with_secrets(options: Options) -> Options {
+    let secrets = [
+        ("PASSWORD", PASSWORD),
+        ("SHORT_PASSWORD", "hunter2-hunter2"),
+    ];
+    KEYS.iter()
+        .chain(&secrets)
+        .fold(options, |options, (name, secret)| {
+            options.environment(name, secret)
+        })
+}
+
+/// A server that encrypts with the first of these keys, and only decrypts with the others. Each is a variable of the
+/// environment, or the path of a key management plugin's socket.
+fn with_keys(names: &[&str]) -> Options {
+    with_secrets(Options::default().encryption(&sections(names)))
+}
+
+/// The sections of keys, the first of which is active.
+fn sections(names: &[&str]) -> String {
+    let mut sections = String::new();
+    for (place, name) in names.iter().enumerate() {
+        let source = match *name {
+            socket if socket.contains('/') => format!("provider = \"kms\"\nsocket = \"{socket}\""),
+            key if key.starts_with("KEY") => {
+                format!("provider = \"raw\"\nenvironment = \"{key}\"")
+            }
+            password => format!("provider = \"password\"\nenvironment = \"{password}\""),
+        };
+        let is_active = place == 0;
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            sections,
+            "[[encryption.keys]]\n{source}\nactive = {is_active}"
+        );
+    }
+    sections
+}
+
+/// The lines of the section `storage` for a database of its own that several servers share, whose files are in this folder.
+fn shared_storage(folder: &Path) -> String {
+    if !is_on_postgres() {
+        return format!("file = \"{}\"", folder.join("shared.db").display());
+    }
+    let Some(postgres) = keywright_test_postgres::shared() else {
+        // Nothing can be tested, which was said.
+        std::process::exit(0);
+    };
+    format!("url = \"{}\"", postgres.new_database())
+}
+
+async fn usage(server: &Server) -> Value {
+    server.get("/api/v1/key-usage").await.expect(200).json()
+}
+
+fn used(active: u64, inactive: u64, unknown: u64) -> Value {
+    json!({"active_key": active, "inactive_keys": inactive, "unknown_keys": unknown})
+}
+
+/// The id of the active key, as the server's log tells it.
+fn active_key_id(server: &Server) -> String {
+    let log = server.log();
+    let mark = "\"encryption.active_key\":\"";
+    let (_, rest) = log.split_once(mark).unwrap();
+    rest.split('"').next().unwrap().to_owned()
+}
