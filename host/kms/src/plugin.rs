@@ -268,8 +268,11 @@ fn reason(status: &Status) -> String {
     let mut reason = format!("{}: {}", status.code(), shortened(status.message()));
     let mut source = std::error::Error::source(status);
     while let Some(cause) = source {
-        reason.push_str(": ");
-        reason.push_str(&shortened(&cause.to_string()));
+        let cause_text = shortened(&cause.to_string());
+        if !reason.contains(&cause_text) {
+            reason.push_str(": ");
+            reason.push_str(&cause_text);
+        }
         source = cause.source();
     }
     reason

@@ -78,6 +78,18 @@ async fn a_key_that_another_server_makes_active_is_recognised_before_a_value_nee
     assert_eq!(usage(&old).await, used(0, 1, 0));
 }
 
+#[tokio::test]
+async fn a_key_that_another_server_makes_active_never_counts_as_unknown() {
+    let folder = TempDir::new().unwrap();
+    let storage = shared_storage(folder.path());
+    let old = with_keys(&["KEY_A", "KEY_B"]).storage(&storage);
+    let old = Server::start_with(&old).await;
+    let new = with_keys(&["KEY_B", "KEY_A"]).storage(&storage);
+    let new = Server::start_with(&new).await;
+    given::set_value(&new, "/new", "1").await;
+    assert_eq!(usage(&old).await, used(0, 1, 0));
+}
+
 /// Sets and reads on a server until it is told to end; the test ends when one request fails.
 struct Load {
     is_ending: Arc<AtomicBool>,

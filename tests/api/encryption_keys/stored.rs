@@ -33,7 +33,7 @@ async fn a_value_under_a_key_that_is_not_configured_is_refused_by_the_id_of_the_
     assert!(!server.log().contains("canary-"));
 }
 
-/// Puts the bytes of the version with this value of `sequence`'s rank into another row.
+/// Puts the bytes of one row into another.
 const COPY: &str = "update credential_version
     set (encryption_key_id, nonce, ciphertext) = (
         select v.encryption_key_id, v.nonce, v.ciphertext from credential_version v where v.sequence = FROM)
@@ -52,9 +52,8 @@ async fn a_ciphertext_that_was_copied_into_another_row_is_refused_without_a_word
     };
     // From one credential into another, and from one version of a credential into another.
     for (from, to, path) in [
-        (one, two, "/api/v1/data?name=/two"),
-        (two, three, "/api/v1/data?name=/two&current=true"),
         (three, one, "/api/v1/data?name=/one"),
+        (two, three, "/api/v1/data?name=/two&current=true"),
     ] {
         let copy = COPY.replace("FROM", from).replace("TO", to);
         server.run_sql(&copy).await;

@@ -22,6 +22,8 @@ impl EncryptionKeys {
     pub async fn usage(&self) -> Result<KeyUsage, Failure> {
         let mut usage = KeyUsage::default();
         for (key_id, versions) in self.repository.versions_by_key().await? {
+            // Where it can't be told at present whether a key is configured, it counts as one that is not.
+            let _ = self.sealer.recognise(key_id).await;
             let counted = match self.sealer.standing(key_id) {
                 KeyStanding::Active => &mut usage.active_key,
                 KeyStanding::Inactive => &mut usage.inactive_keys,
