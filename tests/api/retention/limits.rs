@@ -77,8 +77,9 @@ async fn a_server_without_a_policy_does_nothing_of_the_kind() {
 
 /// Has the version at a place in the order of all versions be made earlier.
 async fn make_older(server: &Server, place: usize, seconds: i64) {
+    let milliseconds = seconds * 1_000;
     let sql = format!(
-        "update credential_version set created_at = created_at - {seconds} * 1000 where sequence = (
+        "update credential_version set created_at = created_at - {milliseconds} where sequence = (
              select sequence from credential_version order by sequence limit 1 offset {place}
          )"
     );
