@@ -23,5 +23,6 @@ mod operations;
 mod permissions;
 mod regenerate;
 mod retention;
+mod rotation;
 mod set;
 mod storage;

@@ -60,16 +60,19 @@ impl Progress {
         }
     }
 
-    /// So many more are done.
-    pub(crate) fn advance(&mut self, more: u64) {
-        self.set_done(self.done.saturating_add(more));
-    }
-
     /// There are so many in all, as is known by now.
     pub(crate) fn set_total(&mut self, total: u64) {
         self.total = total;
         if let Form::Bar(bar) = &self.form {
             bar.set_length(total);
+        }
+    }
+
+    /// Writes something else, above the bar where there is one.
+    pub(crate) fn above<T>(&self, write: impl FnOnce() -> T) -> T {
+        match &self.form {
+            Form::Bar(bar) => bar.suspend(write),
+            Form::Lines(_) | Form::Silent => write(),
         }
     }
 

@@ -4,7 +4,7 @@ use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 use keywright_api::{
-    Api, Information, Management, ReadOnlyMode, Router,
+    Api, Information, Management, Router,
     audit::AuditTrail,
     development_identity::{
         DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser, Grant,
@@ -14,11 +14,10 @@ use keywright_core::{
     Secret,
     authorization::Authorization,
     credential::{BulkRegenerations, Credentials},
-    encryption_key::EncryptionKeys,
+    encryption_key::{EncryptionKeys, RotateKeys},
     interpolation::Interpolation,
     permission::Permissions,
-    ports::{Clock, Identifiers, PermissionRepository, RetentionTrail, Sealer},
-    retention::Retention,
+    ports::{Clock, Identifiers, KeyRotationRepository, PermissionRepository, Sealer},
 };
 use keywright_crypto::{KeyRing, X509Certificates};
 use keywright_runtime::{Runtime, RuntimeConfig, SystemRandom};
@@ -27,7 +26,11 @@ use uuid::Uuid;
 
 use crate::{
     audit,
-    background::{Background, LeaseHolder, RetentionWork},
+    background::{
+        Background, LeaseHolder,
+        retention::retention,
+        rotation::{LogReporter, Rotation},
+    },
     config::{AuthorizationConfig, Config, DevelopmentConfig, ServerSection},
     development::{Announcement, IDENTITY_PATH},
     keys,
@@ -78,6 +81,7 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
     )
     .await?;
     let runtime = load_plugins(config, &key_ring).await?;
+    let active_key_id = key_ring.active_key_id();
 
     let sealer: Arc<dyn Sealer> = Arc::new(key_ring);
     let encryption_keys = EncryptionKeys {
@@ -90,6 +94,10 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         Arc::clone(&clock),
         Arc::clone(&identifiers),
     ));
+    let rotation = rotation(config, &database, active_key_id, encryption_keys.clone()).await?;
+    if let Some(rotation) = rotation {
+        background.begin(rotation);
+    }
     let authorization = authorization(&config.authorization, &database).await?;
     let credentials = Credentials {
         authorization: authorization.clone(),
@@ -102,9 +110,10 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         clock,
         identifiers,
     };
-    let retention = retention(config, &database, &credentials, audit.as_ref())?;
-    if let Some(work) = retention_work(config, &database, retention, server_mode.read_only()) {
-        background.begin(work);
+    let read_only = server_mode.read_only();
+    if let Some(retention) = retention(config, &database, &credentials, audit.as_ref(), read_only)?
+    {
+        background.begin(retention);
     }
     let interpolation = interpolation(&runtime, &credentials);
     let management = recorder.map(|recorder| {
@@ -137,6 +146,27 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
     })
 }
 
+/// Writes down that a server starts with this active key, and makes what rotates to it, unless that is off.
+async fn rotation(
+    config: &Config,
+    database: &Database,
+    active_key_id: Uuid,
+    usage: EncryptionKeys,
+) -> Result<Option<Rotation<LogReporter>>, StartRefused> {
+    let repository = Arc::new(database.key_rotation());
+    repository.activate(active_key_id).await.map_err(|cause| {
+        StartRefused::while_doing("writing down which encryption key is active", cause)
+    })?;
+    let rotate = RotateKeys {
+        repository,
+        sealer: Arc::clone(&usage.sealer),
+        active_key_id,
+    };
+    let settings = config.encryption.rotation;
+    let rotation = || Rotation::new(rotate, usage, settings, LogReporter::default());
+    Ok(settings.enabled.then(rotation))
+}
+
 fn interpolation(runtime: &Runtime, credentials: &Credentials) -> Option<Interpolation> {
     runtime.resolver().map(|resolver| Interpolation {
         credentials: credentials.clone(),
@@ -166,44 +196,14 @@ fn management_router(credentials: &Credentials, page: MeasurementsPage) -> Route
     })
 }
 
-async fn open_database(
+/// Opens the database of a configuration.
+pub(crate) async fn open_database(
     config: &Config,
     identifiers: Arc<dyn Identifiers>,
 ) -> Result<Database, StartRefused> {
     Database::open(&config.storage.options()?, identifiers)
         .await
         .map_err(|cause| StartRefused::while_doing("opening the database", cause))
-}
-
-/// What deletes versions by the configured policies.
-fn retention(
-    config: &Config,
-    database: &Database,
-    credentials: &Credentials,
-    audit: Option<&Arc<AuditTrail>>,
-) -> Result<Retention, StartRefused> {
-    Ok(Retention {
-        policies: config.retention.policies()?,
-        repository: Arc::new(database.credentials()),
-        trail: audit.map(|audit| Arc::clone(audit) as Arc<dyn RetentionTrail>),
-        clock: Arc::clone(&credentials.clock),
-        identifiers: Arc::clone(&credentials.identifiers),
-    })
-}
-
-/// None where no policy has a limit.
-fn retention_work(
-    config: &Config,
-    database: &Database,
-    retention: Retention,
-    read_only: &ReadOnlyMode,
-) -> Option<RetentionWork> {
-    let has_limits = !retention.policies.stretches().is_empty();
-    has_limits.then(|| {
-        let leases = Arc::new(database.leases());
-        let interval = config.retention.interval_seconds.seconds();
-        RetentionWork::new(retention, leases, interval, read_only.clone())
-    })
 }
 
 /// Adds the configured permissions to those that are stored, and makes of them what decides.
@@ -340,7 +340,7 @@ fn development_clients(
 }
 
 /// The time of the system.
-struct SystemClock;
+pub(crate) struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> DateTime<Utc> {
@@ -349,7 +349,7 @@ impl Clock for SystemClock {
 }
 
 /// Random identifiers.
-struct RandomIdentifiers;
+pub(crate) struct RandomIdentifiers;
 
 impl Identifiers for RandomIdentifiers {
     fn fresh(&self) -> Uuid {

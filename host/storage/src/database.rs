@@ -5,7 +5,8 @@ use std::{io, path::PathBuf, sync::Arc};
 use keywright_core::ports::Identifiers;
 
 use crate::{
-    SqlCredentialRepository, SqlEncryptionKeyRepository, SqlLeases, SqlPermissionRepository,
+    SqlCredentialRepository, SqlEncryptionKeyRepository, SqlKeyRotationRepository, SqlLeases,
+    SqlPermissionRepository,
     connections::{Connections, PoolOccupancy},
     postgres::{self, PostgresOptions},
     sqlite::{self, SqliteOptions},
@@ -116,6 +117,12 @@ impl Database {
     #[must_use]
     pub fn encryption_keys(&self) -> SqlEncryptionKeyRepository {
         SqlEncryptionKeyRepository::new(self.pools.clone())
+    }
+
+    /// Its versions, for the rotation of encryption keys.
+    #[must_use]
+    pub fn key_rotation(&self) -> SqlKeyRotationRepository {
+        SqlKeyRotationRepository::new(self.pools.clone())
     }
 
     /// The leases in it, by which servers agree on who does what.

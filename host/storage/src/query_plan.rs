@@ -10,7 +10,7 @@ use crate::{
     Database, DatabaseOptions, PostgresOptions, SqliteOptions,
     connections::Engine,
     credential::{retention::statements as retention, statements as credential},
-    encryption_key, lease,
+    encryption_key, key_rotation, lease,
     permission::statements as permission,
     row::column,
     statement::statement,
@@ -23,6 +23,7 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
     let newest_ids_signed_by = credential::newest_ids_signed_by(3);
     let names_signed_by = credential::names_signed_by(3);
     let delete_versions = retention::delete_versions(3);
+    let replace_envelopes = key_rotation::statements::replace_envelopes(2);
     let of_actor_on = permission::of_actor_on(4);
     [
         credential::VERSION_BY_ID,
@@ -65,6 +66,11 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
         encryption_key::statements::INSERT_KEY,
         encryption_key::statements::KEYS_IN_USE,
         encryption_key::statements::VERSIONS_BY_KEY,
+        key_rotation::statements::ACTIVATE,
+        key_rotation::statements::ACTIVATE_NEW,
+        key_rotation::statements::LAST_ACTIVATED,
+        key_rotation::statements::VERSIONS_UNDER_KEY,
+        &replace_envelopes,
         lease::statements::ACQUIRE,
         lease::statements::RENEW,
         lease::statements::RELEASE,
@@ -225,10 +231,20 @@ fn explain(statement: &str) -> String {
     } else {
         format!("({nulls})")
     };
+    let types = parameter_types(statement);
     format!(
         "set enable_seqscan = off; set plan_cache_mode = force_generic_plan;
-         prepare explained as {statement}; explain (costs off) execute explained {arguments}"
+         prepare explained{types} as {statement}; explain (costs off) execute explained {arguments}"
     )
+}
+
+/// The types of parameters that PostgreSQL can't find out by itself, because they stand in a list of values.
+fn parameter_types(statement: &str) -> String {
+    if statement != key_rotation::statements::replace_envelopes(2) {
+        return String::new();
+    }
+    let version = "bigint, uuid, bytea, bytea, bytea";
+    format!(" (uuid, {version}, {version})")
 }
 
 /// The steps of a plan that read a table or an index from its beginning to its end, but for the encryption keys, of which
@@ -241,6 +257,7 @@ fn whole_scans(plan: &str) -> Vec<&str> {
         let is_meant = [
             "encryption_key k",
             "encryption_key_pkey",
+            "encryption_key_activation",
             "credential_certificate",
         ];
         let is_meant = is_meant.iter().any(|meant| line.contains(meant));
@@ -260,6 +277,12 @@ fn whole_scans(plan: &str) -> Vec<&str> {
 fn is_whole_scan(step: &str) -> bool {
     let is_constrained = step.contains("VIRTUAL TABLE INDEX") && !step.ends_with("INDEX 0:");
     let is_recursion = ["SCAN l", "SCAN chain_link"].contains(&step);
-    let is_short = ["SCAN CONSTANT ROW", "SCAN k"].contains(&step);
+    let is_short = [
+        "SCAN CONSTANT ROW",
+        "SCAN 2 CONSTANT ROWS",
+        "SCAN k",
+        "SCAN resealed",
+    ]
+    .contains(&step);
     step.starts_with("SCAN") && !is_constrained && !is_recursion && !is_short
 }

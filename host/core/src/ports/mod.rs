@@ -2,6 +2,7 @@
 
 mod certificates;
 mod encryption;
+mod key_rotation;
 mod leases;
 mod permissions;
 mod plugins;
@@ -17,6 +18,7 @@ pub use certificates::{
 pub use encryption::{
     EncryptionKeyRepository, Envelope, KeyStanding, SealFailure, SealedPlace, Sealer,
 };
+pub use key_rotation::{KeyRotationRepository, ResealedVersion, SealedVersion};
 pub use leases::{Lease, Leases};
 pub use permissions::PermissionRepository;
 pub use plugins::{

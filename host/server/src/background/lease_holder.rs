@@ -69,7 +69,7 @@ impl LeaseHolder {
         }
         let is_over = watch::Sender::new(false);
         let outcome = {
-            let mut doing = pin!(work.run(Stop(is_over.subscribe())));
+            let mut doing = pin!(work.run(Stop::told_by(&is_over)));
             let ended = tokio::select! {
                 outcome = &mut doing => Some(outcome),
                 () = self.keep(&lease) => None,

@@ -6,7 +6,8 @@
 //! To add a piece of work: implement [`Work`] in a file of its own, and have `wiring.rs` begin it.
 
 mod lease_holder;
-mod retention;
+pub(crate) mod retention;
+pub(crate) mod rotation;
 
 use std::time::Duration;
 
@@ -19,7 +20,6 @@ use tokio::{
 };
 
 pub(crate) use lease_holder::{LEASE_TIME, LeaseHolder, Turn};
-pub(crate) use retention::RetentionWork;
 
 /// A piece of work that is done again and again.
 #[async_trait]
@@ -61,7 +61,7 @@ impl Background {
 
     /// Begins a piece of work, which goes on until the end of the server.
     pub(crate) fn begin(&mut self, work: impl Work) {
-        let stop = Stop(self.is_ending.subscribe());
+        let stop = Stop::told_by(&self.is_ending);
         self.tasks.spawn(go_on(self.holder.clone(), work, stop));
     }
 
@@ -82,6 +82,11 @@ impl Background {
 }
 
 impl Stop {
+    /// Told by this one, when it becomes true.
+    pub(crate) fn told_by(is_over: &watch::Sender<bool>) -> Self {
+        Self(is_over.subscribe())
+    }
+
     /// Whether to stop.
     pub(crate) fn is_told(&self) -> bool {
         *self.0.borrow()
@@ -172,13 +177,13 @@ mod tests {
     #[tokio::test]
     async fn a_pause_ends_when_it_is_time_to_stop_also_when_nobody_is_left_to_tell() {
         let ending = watch::Sender::new(false);
-        let mut stop = Stop(ending.subscribe());
+        let mut stop = Stop::told_by(&ending);
         assert!(!stop.is_told());
         assert!(stop.pause(Duration::ZERO).await);
         ending.send_replace(true);
         assert!(stop.is_told());
         assert!(!stop.pause(Duration::MAX).await);
-        let mut stop = Stop(watch::Sender::new(false).subscribe());
+        let mut stop = Stop::told_by(&watch::Sender::new(false));
         assert!(!stop.pause(Duration::MAX).await);
     }
 }

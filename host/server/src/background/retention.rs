@@ -7,16 +7,22 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use chrono::TimeDelta;
-use keywright_api::ReadOnlyMode;
+use keywright_api::{ReadOnlyMode, audit::AuditTrail};
 use keywright_core::{
     Failure,
-    ports::{Lease, Leases, RepositoryFailure},
+    credential::Credentials,
+    ports::{Lease, Leases, RepositoryFailure, RetentionTrail},
     retention::{Retention, RetentionFailure, RetentionProgress},
 };
+use keywright_storage::Database;
 use tokio::time::Instant;
 
 use super::{LEASE_TIME, Stop, Work};
-use crate::measurements::{RetentionOutcome, retention_run, versions_deleted};
+use crate::{
+    config::Config,
+    measurements::{RetentionOutcome, retention_run, versions_deleted},
+    started::StartRefused,
+};
 
 /// Retention, from time to time.
 pub(crate) struct RetentionWork {
@@ -28,9 +34,34 @@ pub(crate) struct RetentionWork {
     asking_at: Instant,
 }
 
+/// What deletes versions by the configured policies; none where no policy has a limit.
+pub(crate) fn retention(
+    config: &Config,
+    database: &Database,
+    credentials: &Credentials,
+    audit: Option<&Arc<AuditTrail>>,
+    read_only: &ReadOnlyMode,
+) -> Result<Option<RetentionWork>, StartRefused> {
+    let policies = config.retention.policies()?;
+    if policies.stretches().is_empty() {
+        return Ok(None);
+    }
+    let retention = Retention {
+        policies,
+        repository: Arc::new(database.credentials()),
+        trail: audit.map(|audit| Arc::clone(audit) as Arc<dyn RetentionTrail>),
+        clock: Arc::clone(&credentials.clock),
+        identifiers: Arc::clone(&credentials.identifiers),
+    };
+    let leases = Arc::new(database.leases());
+    let interval = config.retention.interval_seconds.seconds();
+    let work = RetentionWork::new(retention, leases, interval, read_only.clone());
+    Ok(Some(work))
+}
+
 impl RetentionWork {
     /// The first run begins a while after the server.
-    pub(crate) fn new(
+    fn new(
         retention: Retention,
         leases: Arc<dyn Leases>,
         interval: Duration,

@@ -12,6 +12,7 @@ mod identity;
 mod management;
 mod number;
 mod retention;
+mod rotation;
 mod server;
 mod storage;
 
@@ -35,6 +36,7 @@ pub(crate) use encryption::{EncryptionConfig, KeyConfig, KeyProvider};
 pub(crate) use identity::DevelopmentConfig;
 pub(crate) use management::ManagementConfig;
 pub(crate) use retention::RetentionConfig;
+pub(crate) use rotation::RotationConfig;
 pub(crate) use server::ServerSection;
 pub(crate) use storage::StorageConfig;
 

@@ -23,7 +23,7 @@ use keywright_storage::{Database, PoolOccupancy};
 use metrics::{counter, describe_counter, describe_gauge, gauge};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
-use crate::{config::ManagementConfig, started::StartRefused};
+use crate::{background::rotation, config::ManagementConfig, started::StartRefused};
 pub(crate) use handshakes::handshake_failed;
 pub(crate) use retention::{RetentionOutcome, retention_run, versions_deleted};
 pub(crate) use stored::StoredCounts;
@@ -125,7 +125,7 @@ fn record_pool(pool: &'static str, occupancy: &PoolOccupancy) {
 }
 
 /// A number as a gauge holds it; more than there can be is the most that it can hold.
-fn gauge_value(number: impl TryInto<u32>) -> f64 {
+pub(crate) fn gauge_value(number: impl TryInto<u32>) -> f64 {
     f64::from(number.try_into().unwrap_or(u32::MAX))
 }
 
@@ -149,6 +149,7 @@ fn describe_metrics() {
     );
     handshakes::describe_metrics();
     retention::describe_metrics();
+    rotation::describe_metrics();
     stored::describe_metrics();
 }
 

@@ -13,6 +13,7 @@ mod credentials;
 mod effective_expiry;
 mod encryption_keys;
 mod find;
+mod key_rotation;
 mod leases;
 mod permissions;
 mod retention;
