@@ -73,31 +73,15 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
     let audit = audit::start(&config.audit, Arc::clone(&clock))?;
     let identifiers: Arc<dyn Identifiers> = Arc::new(RandomIdentifiers);
     let database = open_database(config, Arc::clone(&identifiers)).await?;
-    let key_ring = keys::unlock(
-        &config.encryption,
-        &database,
-        identifiers.as_ref(),
-        clock.now(),
-    )
-    .await?;
+    let key_ring = key_ring(config, &database, identifiers.as_ref(), clock.now()).await?;
     let runtime = load_plugins(config, &key_ring).await?;
-    let active_key_id = key_ring.active_key_id();
 
     let sealer: Arc<dyn Sealer> = Arc::new(key_ring);
     let encryption_keys = EncryptionKeys {
         repository: Arc::new(database.encryption_keys()),
         sealer: Arc::clone(&sealer),
     };
-    let server_mode = config.management.server_mode()?;
-    let mut background = Background::new(LeaseHolder::new(
-        Arc::new(database.leases()),
-        Arc::clone(&clock),
-        Arc::clone(&identifiers),
-    ));
-    let rotation = rotation(config, &database, active_key_id, encryption_keys.clone()).await?;
-    if let Some(rotation) = rotation {
-        background.begin(rotation);
-    }
+    let mut background = background(config, &database, &clock, &identifiers, &encryption_keys);
     let authorization = authorization(&config.authorization, &database).await?;
     let credentials = Credentials {
         authorization: authorization.clone(),
@@ -110,11 +94,12 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         clock,
         identifiers,
     };
+    let server_mode = config.management.server_mode()?;
     let read_only = server_mode.read_only();
-    if let Some(retention) = retention(config, &database, &credentials, audit.as_ref(), read_only)?
-    {
-        background.begin(retention);
-    }
+    let retention = retention(config, &database, &credentials, audit.as_ref(), read_only)?;
+    retention
+        .into_iter()
+        .for_each(|work| background.begin(work));
     let interpolation = interpolation(&runtime, &credentials);
     let management = recorder.map(|recorder| {
         let stored = StoredCounts::new(&credentials, encryption_keys.clone());
@@ -146,25 +131,45 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
     })
 }
 
-/// Writes down that a server starts with this active key, and makes what rotates to it, unless that is off.
-async fn rotation(
+/// Recognises the configured keys, and writes down with which one a server starts.
+async fn key_ring(
     config: &Config,
     database: &Database,
-    active_key_id: Uuid,
-    usage: EncryptionKeys,
-) -> Result<Option<Rotation<LogReporter>>, StartRefused> {
-    let repository = Arc::new(database.key_rotation());
-    repository.activate(active_key_id).await.map_err(|cause| {
+    identifiers: &dyn Identifiers,
+    now: DateTime<Utc>,
+) -> Result<KeyRing, StartRefused> {
+    let key_ring = keys::unlock(&config.encryption, database, identifiers, now).await?;
+    let activated = database.key_rotation().activate(key_ring.active_key_id());
+    activated.await.map_err(|cause| {
         StartRefused::while_doing("writing down which encryption key is active", cause)
     })?;
-    let rotate = RotateKeys {
-        repository,
-        sealer: Arc::clone(&usage.sealer),
-        active_key_id,
-    };
+    Ok(key_ring)
+}
+
+/// Begins what is done beside requests.
+fn background(
+    config: &Config,
+    database: &Database,
+    clock: &Arc<dyn Clock>,
+    identifiers: &Arc<dyn Identifiers>,
+    encryption_keys: &EncryptionKeys,
+) -> Background {
+    let mut background = Background::new(LeaseHolder::new(
+        Arc::new(database.leases()),
+        Arc::clone(clock),
+        Arc::clone(identifiers),
+    ));
     let settings = config.encryption.rotation;
-    let rotation = || Rotation::new(rotate, usage, settings, LogReporter::default());
-    Ok(settings.enabled.then(rotation))
+    if settings.enabled {
+        let rotate = RotateKeys {
+            repository: Arc::new(database.key_rotation()),
+            sealer: Arc::clone(&encryption_keys.sealer),
+        };
+        let usage = encryption_keys.clone();
+        let reporter = LogReporter::default();
+        background.begin(Rotation::new(rotate, usage, settings, reporter));
+    }
+    background
 }
 
 fn interpolation(runtime: &Runtime, credentials: &Credentials) -> Option<Interpolation> {
