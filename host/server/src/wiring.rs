@@ -95,11 +95,9 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         identifiers,
     };
     let server_mode = config.management.server_mode()?;
-    let read_only = server_mode.read_only();
-    let retention = retention(config, &database, &credentials, audit.as_ref(), read_only)?;
-    retention
-        .into_iter()
-        .for_each(|work| background.begin(work));
+    if let Some(work) = retention(config, &database, &credentials, audit.as_ref())? {
+        background.begin(work.resting_in(server_mode.read_only()));
+    }
     let interpolation = interpolation(&runtime, &credentials);
     let management = recorder.map(|recorder| {
         let stored = StoredCounts::new(&credentials, encryption_keys.clone());

@@ -40,7 +40,6 @@ pub(crate) fn retention(
     database: &Database,
     credentials: &Credentials,
     audit: Option<&Arc<AuditTrail>>,
-    read_only: &ReadOnlyMode,
 ) -> Result<Option<RetentionWork>, StartRefused> {
     let policies = config.retention.policies()?;
     if policies.stretches().is_empty() {
@@ -55,24 +54,26 @@ pub(crate) fn retention(
     };
     let leases = Arc::new(database.leases());
     let interval = config.retention.interval_seconds.seconds();
-    let work = RetentionWork::new(retention, leases, interval, read_only.clone());
-    Ok(Some(work))
+    Ok(Some(RetentionWork::new(retention, leases, interval)))
 }
 
 impl RetentionWork {
     /// The first run begins a while after the server.
-    fn new(
-        retention: Retention,
-        leases: Arc<dyn Leases>,
-        interval: Duration,
-        read_only: ReadOnlyMode,
-    ) -> Self {
+    fn new(retention: Retention, leases: Arc<dyn Leases>, interval: Duration) -> Self {
         Self {
             retention,
             leases,
             interval,
-            read_only,
+            read_only: ReadOnlyMode::default(),
             asking_at: Instant::now() + interval.min(ASKING_INTERVAL_MAX),
+        }
+    }
+
+    /// The same, at rest while this mode is on.
+    pub(crate) fn resting_in(self, read_only: &ReadOnlyMode) -> Self {
+        Self {
+            read_only: read_only.clone(),
+            ..self
         }
     }
 
