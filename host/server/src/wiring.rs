@@ -4,7 +4,7 @@ use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 use keywright_api::{
-    Api, Information, Management, ReadOnlyMode, Router,
+    Api, Information, Management, Router,
     audit::AuditTrail,
     development_identity::{
         DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser, Grant,
@@ -17,10 +17,7 @@ use keywright_core::{
     encryption_key::{EncryptionKeys, RotateKeys},
     interpolation::Interpolation,
     permission::Permissions,
-    ports::{
-        Clock, Identifiers, KeyRotationRepository, PermissionRepository, RetentionTrail, Sealer,
-    },
-    retention::Retention,
+    ports::{Clock, Identifiers, KeyRotationRepository, PermissionRepository, Sealer},
 };
 use keywright_crypto::X509Certificates;
 use keywright_runtime::{Runtime, RuntimeConfig, SystemRandom};
@@ -30,7 +27,8 @@ use uuid::Uuid;
 use crate::{
     audit,
     background::{
-        Background, LeaseHolder, RetentionWork,
+        Background, LeaseHolder,
+        retention::retention,
         rotation::{LogReporter, Rotation},
     },
     config::{AuthorizationConfig, Config, DevelopmentConfig, ServerSection},
@@ -75,15 +73,8 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
     let audit = audit::start(&config.audit, Arc::clone(&clock))?;
     let identifiers: Arc<dyn Identifiers> = Arc::new(RandomIdentifiers);
     let database = open_database(config, Arc::clone(&identifiers)).await?;
-    let key_ring = keys::unlock(
-        &config.encryption,
-        &database,
-        identifiers.as_ref(),
-        clock.now(),
-    )
-    .await?;
+    let key_ring = key_ring(config, &database, identifiers.as_ref(), clock.now()).await?;
     let runtime = load_plugins(config, &key_ring).await?;
-    let active_key_id = key_ring.active_key_id();
 
     let key_ring = Arc::new(key_ring);
     Arc::clone(&key_ring).watch();
@@ -92,16 +83,7 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         repository: Arc::new(database.encryption_keys()),
         sealer: Arc::clone(&sealer),
     };
-    let server_mode = config.management.server_mode()?;
-    let mut background = Background::new(LeaseHolder::new(
-        Arc::new(database.leases()),
-        Arc::clone(&clock),
-        Arc::clone(&identifiers),
-    ));
-    let rotation = rotation(config, &database, active_key_id, encryption_keys.clone()).await?;
-    if let Some(rotation) = rotation {
-        background.begin(rotation);
-    }
+    let mut background = background(config, &database, &clock, &identifiers, &encryption_keys);
     let authorization = authorization(&config.authorization, &database).await?;
     let credentials = Credentials {
         authorization: authorization.clone(),
@@ -114,9 +96,9 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         clock,
         identifiers,
     };
-    let retention = retention(config, &database, &credentials, audit.as_ref())?;
-    if let Some(work) = retention_work(config, &database, retention, server_mode.read_only()) {
-        background.begin(work);
+    let server_mode = config.management.server_mode()?;
+    if let Some(work) = retention(config, &database, &credentials, audit.as_ref())? {
+        background.begin(work.resting_in(server_mode.read_only()));
     }
     let interpolation = interpolation(&runtime, &credentials);
     let management = recorder.map(|recorder| {
@@ -149,25 +131,45 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
     })
 }
 
-/// Writes down that a server starts with this active key, and makes what rotates to it, unless that is off.
-async fn rotation(
+/// Recognises the configured keys, and writes down with which one a server starts.
+async fn key_ring(
     config: &Config,
     database: &Database,
-    active_key_id: Uuid,
-    usage: EncryptionKeys,
-) -> Result<Option<Rotation<LogReporter>>, StartRefused> {
-    let repository = Arc::new(database.key_rotation());
-    repository.activate(active_key_id).await.map_err(|cause| {
+    identifiers: &dyn Identifiers,
+    now: DateTime<Utc>,
+) -> Result<SharedKeyRing, StartRefused> {
+    let key_ring = keys::unlock(&config.encryption, database, identifiers, now).await?;
+    let activated = database.key_rotation().activate(key_ring.active_key_id());
+    activated.await.map_err(|cause| {
         StartRefused::while_doing("writing down which encryption key is active", cause)
     })?;
-    let rotate = RotateKeys {
-        repository,
-        sealer: Arc::clone(&usage.sealer),
-        active_key_id,
-    };
+    Ok(key_ring)
+}
+
+/// Begins what is done beside requests.
+fn background(
+    config: &Config,
+    database: &Database,
+    clock: &Arc<dyn Clock>,
+    identifiers: &Arc<dyn Identifiers>,
+    encryption_keys: &EncryptionKeys,
+) -> Background {
+    let mut background = Background::new(LeaseHolder::new(
+        Arc::new(database.leases()),
+        Arc::clone(clock),
+        Arc::clone(identifiers),
+    ));
     let settings = config.encryption.rotation;
-    let rotation = || Rotation::new(rotate, usage, settings, LogReporter::default());
-    Ok(settings.enabled.then(rotation))
+    if settings.enabled {
+        let rotate = RotateKeys {
+            repository: Arc::new(database.key_rotation()),
+            sealer: Arc::clone(&encryption_keys.sealer),
+        };
+        let usage = encryption_keys.clone();
+        let reporter = LogReporter::default();
+        background.begin(Rotation::new(rotate, usage, settings, reporter));
+    }
+    background
 }
 
 fn interpolation(runtime: &Runtime, credentials: &Credentials) -> Option<Interpolation> {
@@ -207,37 +209,6 @@ pub(crate) async fn open_database(
     Database::open(&config.storage.options()?, identifiers)
         .await
         .map_err(|cause| StartRefused::while_doing("opening the database", cause))
-}
-
-/// What deletes versions by the configured policies.
-fn retention(
-    config: &Config,
-    database: &Database,
-    credentials: &Credentials,
-    audit: Option<&Arc<AuditTrail>>,
-) -> Result<Retention, StartRefused> {
-    Ok(Retention {
-        policies: config.retention.policies()?,
-        repository: Arc::new(database.credentials()),
-        trail: audit.map(|audit| Arc::clone(audit) as Arc<dyn RetentionTrail>),
-        clock: Arc::clone(&credentials.clock),
-        identifiers: Arc::clone(&credentials.identifiers),
-    })
-}
-
-/// None where no policy has a limit.
-fn retention_work(
-    config: &Config,
-    database: &Database,
-    retention: Retention,
-    read_only: &ReadOnlyMode,
-) -> Option<RetentionWork> {
-    let has_limits = !retention.policies.stretches().is_empty();
-    has_limits.then(|| {
-        let leases = Arc::new(database.leases());
-        let interval = config.retention.interval_seconds.seconds();
-        RetentionWork::new(retention, leases, interval, read_only.clone())
-    })
 }
 
 /// Adds the configured permissions to those that are stored, and makes of them what decides.

@@ -23,8 +23,8 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
     let newest_signed_by = credential::newest_signed_by(3);
     let newest_ids_signed_by = credential::newest_ids_signed_by(3);
     let names_signed_by = credential::names_signed_by(3);
-    let replace_envelopes = key_rotation::statements::replace_envelopes(2);
     let delete_versions = retention::delete_versions(3);
+    let replace_envelopes = key_rotation::statements::replace_envelopes(2);
     let of_actor_on = permission::of_actor_on(4);
     [
         credential::VERSION_BY_ID,
@@ -120,6 +120,28 @@ fn statements_of(engine: Engine) -> &'static [&'static str] {
     }
 }
 
+/// Statements that read what counts now. However many versions a credential has, they must not be walked over.
+const READING_WHAT_COUNTS: [&str; 7] = [
+    credential::VERSION_BY_ID,
+    credential::VERSIONS_CURRENT,
+    credential::VERSIONS_OF_CREDENTIAL_CURRENT,
+    credential::CREDENTIAL_AND_NEWEST_VERSION,
+    credential::POINT_AT_NEW_VERSION,
+    credential::CLEAR_TRANSITIONAL,
+    credential::FIND_BELOW,
+];
+
+/// Statements that look at versions from the newest on, and stop at the first that will do.
+const STOPPING_EARLY: [&str; 4] = [
+    credential::VERSIONS_NEWEST_FIRST,
+    credential::VERSIONS_OF_CREDENTIAL_NEWEST_FIRST,
+    credential::LATEST_CERTIFICATE_OF_CREDENTIAL,
+    credential::POINT_AT_VERSIONS,
+];
+
+/// The index by which the versions of a credential are walked over.
+const INDEX_OF_VERSIONS: &str = "credential_version_credential";
+
 struct NoIdentifiers;
 
 impl Identifiers for NoIdentifiers {
@@ -144,6 +166,15 @@ async fn no_statement_reads_a_whole_table_of_sqlite() {
         for step in plan(&database, &statement).await {
             assert!(!is_whole_scan(&step), "{step}\n{statement}");
         }
+    }
+    for statement in READING_WHAT_COUNTS {
+        let steps = plan(&database, statement).await.join("\n");
+        assert!(!steps.contains(INDEX_OF_VERSIONS), "{steps}\n{statement}");
+    }
+    for statement in STOPPING_EARLY {
+        let steps = plan(&database, statement).await.join("\n");
+        assert!(steps.contains(INDEX_OF_VERSIONS), "{steps}\n{statement}");
+        assert!(!steps.contains("TEMP B-TREE"), "{steps}\n{statement}");
     }
     for statement in ["select * from credential", "select * from credential_name"] {
         let steps = plan(&database, statement).await;
@@ -176,6 +207,14 @@ async fn no_statement_reads_a_whole_table_of_postgresql() {
             Vec::<&str>::new(),
             "{statement}\n{plan}"
         );
+    }
+    for statement in READING_WHAT_COUNTS {
+        let plan = plan(statement);
+        assert!(!plan.contains(INDEX_OF_VERSIONS), "{statement}\n{plan}");
+    }
+    for statement in STOPPING_EARLY {
+        let plan = plan(statement);
+        assert!(plan.contains(INDEX_OF_VERSIONS), "{statement}\n{plan}");
     }
     for statement in [
         "select * from credential where created_at = $1",

@@ -24,11 +24,11 @@ use crate::{audit, given};
 
 /// A server that looks each second for what is beyond these policies, each of which is a path and the lines below it.
 fn options(policies: &[(&str, &str)]) -> Options {
-    let mut section = "[retention]\ninterval_seconds = 1\n".to_owned();
-    for (path, lines) in policies {
-        section.push_str("[[retention.policies]]\n");
-        section.push_str(&format!("path = \"{path}\"\n{lines}\n"));
-    }
+    let policies: Vec<String> = policies
+        .iter()
+        .map(|(path, lines)| format!("[[retention.policies]]\npath = \"{path}\"\n{lines}\n"))
+        .collect();
+    let section = format!("[retention]\ninterval_seconds = 1\n{}", policies.concat());
     Options::default().watched().extra(&section)
 }
 
@@ -58,7 +58,7 @@ async fn poll(mut is_so: impl AsyncFnMut() -> bool) {
         }
         tokio::time::sleep(POLL).await;
     }
-    panic!("it did not come to be");
+    unreachable!("it did not come to be");
 }
 
 /// Sets a credential so many times, to numbers from zero on.

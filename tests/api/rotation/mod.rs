@@ -54,7 +54,10 @@ impl Keys {
     fn options(&self, names: &[&str], rotation: &str) -> Options {
         let keys = self.sections(names);
         let sections = format!("{keys}[encryption.rotation]\n{rotation}\n");
-        Options::default().encryption(&sections).watched()
+        Options::default()
+            .encryption(&sections)
+            .without_plugins()
+            .watched()
     }
 }
 
@@ -71,23 +74,31 @@ type Values = BTreeMap<String, Vec<String>>;
 
 /// Sets so many versions of as many credentials as need be.
 async fn seed(server: &Server, versions: usize) -> Values {
-    let caller = server.as_client("developer").await;
-    let mut tasks = JoinSet::new();
-    for task in 0..SEEDING_TASKS {
-        let caller = caller.clone();
-        let numbers: Vec<usize> = (task..versions).step_by(SEEDING_TASKS).collect();
-        tasks.spawn(async move {
-            let mut values = Values::new();
-            for (round, number) in numbers.into_iter().enumerate() {
-                let name = format!("/seed/{task}/{}", round / VERSIONS_PER_CREDENTIAL);
-                let text = format!("{CANARY}{number}");
-                set(&caller, &name, &text).await.expect(200);
-                values.entry(name).or_default().insert(0, text);
-            }
-            values
-        });
+    let mut values = Values::new();
+    for begin in (0..versions).step_by(SEEDED_BY_ONE_TOKEN) {
+        let caller = server.as_client("developer").await;
+        let end = versions.min(begin + SEEDED_BY_ONE_TOKEN);
+        let mut tasks = JoinSet::new();
+        for task in 0..SEEDING_TASKS {
+            let numbers: Vec<usize> = (begin + task..end).step_by(SEEDING_TASKS).collect();
+            tasks.spawn(seed_some(caller.clone(), numbers));
+        }
+        values.extend(tasks.join_all().await.into_iter().flatten());
     }
-    tasks.join_all().await.into_iter().flatten().collect()
+    values
+}
+
+async fn seed_some(caller: Caller, numbers: Vec<usize>) -> Values {
+    let mut values = Values::new();
+    for numbers in numbers.chunks(VERSIONS_PER_CREDENTIAL) {
+        let name = format!("/seed/{}", numbers[0]);
+        for number in numbers {
+            let text = format!("{CANARY}{number}");
+            set(&caller, &name, &text).await.expect(200);
+            values.entry(name.clone()).or_default().insert(0, text);
+        }
+    }
+    values
 }
 
 async fn set(caller: &Caller, name: &str, text: &str) -> Answer {
@@ -174,6 +185,7 @@ fn storage_of(folder: &Path) -> String {
 const CANARY: &str = "rotated-canary-";
 
 const SEEDING_TASKS: usize = 8;
+const SEEDED_BY_ONE_TOKEN: usize = 10_000;
 const VERSIONS_PER_CREDENTIAL: usize = 20;
 
 const POLL: Duration = Duration::from_millis(20);

@@ -18,7 +18,9 @@ mod table;
 
 use std::{error::Error, process::ExitCode};
 
-use measurements::{bulk, existence, get, guest_overhead, latency, memory, rsa, set, start};
+use measurements::{
+    bulk, existence, get, guest_overhead, latency, memory, rsa, set, start, versions,
+};
 use table::Table;
 
 /// What a measurement that could not be made says.
@@ -42,7 +44,7 @@ fn main() -> ExitCode {
 /// A measurement: what it is called, and what makes it.
 type Measurement = (&'static str, fn() -> Outcome<Table>);
 
-const MEASUREMENTS: [Measurement; 9] = [
+const MEASUREMENTS: [Measurement; 10] = [
     ("get", get::measure),
     ("set", set::measure),
     ("guest-overhead", guest_overhead::measure),
@@ -50,6 +52,7 @@ const MEASUREMENTS: [Measurement; 9] = [
     ("bulk", bulk::measure),
     ("latency", latency::measure),
     ("existence", existence::measure),
+    ("versions", versions::measure),
     ("start", start::measure),
     ("memory", memory::measure),
 ];

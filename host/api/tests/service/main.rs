@@ -22,5 +22,6 @@ mod paths;
 mod permissions;
 mod permissions_in_memory;
 mod read_only;
+mod retention;
 mod routes;
 mod tokens;

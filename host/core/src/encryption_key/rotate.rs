@@ -23,8 +23,6 @@ pub struct RotateKeys {
     pub repository: Arc<dyn KeyRotationRepository>,
     /// What opens them and seals them again.
     pub sealer: Arc<dyn Sealer>,
-    /// The key with which it seals.
-    pub active_key_id: Uuid,
 }
 
 /// What became of a batch.
@@ -47,7 +45,8 @@ impl RotateKeys {
     /// # Errors
     /// When the database can't answer.
     pub async fn is_towards_active_key(&self) -> Result<bool, Failure> {
-        Ok(self.repository.last_activated().await? == Some(self.active_key_id))
+        let last = self.repository.last_activated().await?;
+        Ok(last.is_some_and(|key_id| self.sealer.standing(key_id) == KeyStanding::Active))
     }
 
     /// The keys that are configured, not active, and still needed.
@@ -256,7 +255,6 @@ mod tests {
         let rotate = RotateKeys {
             repository: Arc::<Rows>::clone(&rows),
             sealer: Arc::new(Sealing),
-            active_key_id: ACTIVE,
         };
         (rows, rotate)
     }

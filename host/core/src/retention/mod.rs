@@ -8,6 +8,8 @@
 //! a run may go on beside writers, and beside other runs.
 
 mod policy;
+#[cfg(test)]
+mod tests;
 
 use std::{collections::VecDeque, sync::Arc};
 

@@ -6,7 +6,7 @@
 //! To add a piece of work: implement [`Work`] in a file of its own, and have `wiring.rs` begin it.
 
 mod lease_holder;
-mod retention;
+pub(crate) mod retention;
 pub(crate) mod rotation;
 
 use std::time::Duration;
@@ -20,7 +20,6 @@ use tokio::{
 };
 
 pub(crate) use lease_holder::{LEASE_TIME, LeaseHolder, Turn};
-pub(crate) use retention::RetentionWork;
 
 /// A piece of work that is done again and again.
 #[async_trait]

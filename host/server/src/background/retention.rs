@@ -7,16 +7,22 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use chrono::TimeDelta;
-use keywright_api::ReadOnlyMode;
+use keywright_api::{ReadOnlyMode, audit::AuditTrail};
 use keywright_core::{
     Failure,
-    ports::{Lease, Leases, RepositoryFailure},
+    credential::Credentials,
+    ports::{Lease, Leases, RepositoryFailure, RetentionTrail},
     retention::{Retention, RetentionFailure, RetentionProgress},
 };
+use keywright_storage::Database;
 use tokio::time::Instant;
 
 use super::{LEASE_TIME, Stop, Work};
-use crate::measurements::{RetentionOutcome, retention_run, versions_deleted};
+use crate::{
+    config::Config,
+    measurements::{RetentionOutcome, retention_run, versions_deleted},
+    started::StartRefused,
+};
 
 /// Retention, from time to time.
 pub(crate) struct RetentionWork {
@@ -28,20 +34,46 @@ pub(crate) struct RetentionWork {
     asking_at: Instant,
 }
 
+/// What deletes versions by the configured policies; none where no policy has a limit.
+pub(crate) fn retention(
+    config: &Config,
+    database: &Database,
+    credentials: &Credentials,
+    audit: Option<&Arc<AuditTrail>>,
+) -> Result<Option<RetentionWork>, StartRefused> {
+    let policies = config.retention.policies()?;
+    if policies.stretches().is_empty() {
+        return Ok(None);
+    }
+    let retention = Retention {
+        policies,
+        repository: Arc::new(database.credentials()),
+        trail: audit.map(|audit| Arc::clone(audit) as Arc<dyn RetentionTrail>),
+        clock: Arc::clone(&credentials.clock),
+        identifiers: Arc::clone(&credentials.identifiers),
+    };
+    let leases = Arc::new(database.leases());
+    let interval = config.retention.interval_seconds.seconds();
+    Ok(Some(RetentionWork::new(retention, leases, interval)))
+}
+
 impl RetentionWork {
     /// The first run begins a while after the server.
-    pub(crate) fn new(
-        retention: Retention,
-        leases: Arc<dyn Leases>,
-        interval: Duration,
-        read_only: ReadOnlyMode,
-    ) -> Self {
+    fn new(retention: Retention, leases: Arc<dyn Leases>, interval: Duration) -> Self {
         Self {
             retention,
             leases,
             interval,
-            read_only,
+            read_only: ReadOnlyMode::default(),
             asking_at: Instant::now() + interval.min(ASKING_INTERVAL_MAX),
+        }
+    }
+
+    /// The same, at rest while this mode is on.
+    pub(crate) fn resting_in(self, read_only: &ReadOnlyMode) -> Self {
+        Self {
+            read_only: read_only.clone(),
+            ..self
         }
     }
 

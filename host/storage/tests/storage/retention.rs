@@ -289,14 +289,14 @@ impl Fixture {
         let versions: Vec<StoredVersion> = self.all(name).await;
         let found = self
             .credentials
-            .deletable_versions(versions[0].credential_id, threshold, 0, 100)
+            .deletable_versions(versions.first().unwrap().credential_id, threshold, 0, 100)
             .await;
         found.unwrap().iter().map(|version| version.id).collect()
     }
 
     /// Deletes those of these that may be, and returns them, oldest first.
     async fn delete(&self, name: &str, threshold: RetentionThreshold, ids: &[Uuid]) -> Vec<Uuid> {
-        let credential_id = self.all(name).await[0].credential_id;
+        let credential_id = self.all(name).await.first().unwrap().credential_id;
         let mut deleted = self
             .credentials
             .delete_versions(credential_id, threshold, ids)

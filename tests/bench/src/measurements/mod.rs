@@ -9,3 +9,4 @@ pub(crate) mod memory;
 pub(crate) mod rsa;
 pub(crate) mod set;
 pub(crate) mod start;
+pub(crate) mod versions;

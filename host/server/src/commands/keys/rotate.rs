@@ -50,11 +50,7 @@ pub(super) async fn rotate(
         repository: Arc::new(database.encryption_keys()),
         sealer: Arc::clone(&sealer),
     };
-    let rotate = RotateKeys {
-        repository,
-        sealer,
-        active_key_id,
-    };
+    let rotate = RotateKeys { repository, sealer };
     let leases = Arc::new(database.leases());
     let command = Command {
         holder: LeaseHolder::new(leases, clock, identifiers),
@@ -64,6 +60,7 @@ pub(super) async fn rotate(
             config.encryption.rotation,
             CommandReporter::new(is_quiet),
         ),
+        active_key_id,
         rotate,
         usage,
         waits,
@@ -77,6 +74,7 @@ pub(super) async fn rotate(
 struct Command {
     holder: LeaseHolder,
     rotation: Rotation<CommandReporter>,
+    active_key_id: Uuid,
     rotate: RotateKeys,
     usage: EncryptionKeys,
     waits: bool,
@@ -131,7 +129,7 @@ impl Command {
         Err(StartRefused::new(format!(
             "the active key of this configuration is {}, and a server has started with another one since: what is encrypted \
              goes towards that one, until a server starts with this configuration",
-            self.rotate.active_key_id
+            self.active_key_id
         )))
     }
 

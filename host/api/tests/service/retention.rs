@@ -1,0 +1,112 @@
+//! What the audit trail has of versions that the server deletes by itself, where they stay after all.
+
+use std::{
+    num::NonZeroU32,
+    sync::{Arc, atomic::AtomicI64},
+    time::Duration,
+};
+
+use keywright_api::audit::{AuditFormat, AuditSettings, AuditTrail, OnAuditFailure};
+use keywright_core::{
+    credential::CredentialName,
+    ports::{ExceedingCredential, NotDeleted, RetentionDeletion, RetentionTrail},
+    retention::RetentionLimits,
+};
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::{fakes::StandingClock, kept_sink::KeptSink};
+
+/// A trail for which nobody waits longer than so, and where it goes.
+fn trail(on_failure: OnAuditFailure) -> (AuditTrail, KeptSink) {
+    let settings = AuditSettings {
+        format: AuditFormat::Json,
+        on_failure,
+        host: "vault-1".to_owned(),
+        trusted_proxies: Vec::new(),
+        write_time_max: Duration::from_secs(10),
+        unwritten_bytes_max: AuditSettings::UNWRITTEN_BYTES_MAX,
+    };
+    let sink = KeptSink::default();
+    let clock = Arc::new(StandingClock(AtomicI64::new(0)));
+    let trail = AuditTrail::start(settings, Box::new(sink.clone()), clock);
+    (trail.unwrap(), sink)
+}
+
+fn told(sink: &KeptSink) -> Vec<(u64, Option<String>)> {
+    let told = sink.events().into_iter().map(|event| {
+        let reason = event["request_details"]["not_deleted"].as_str();
+        (event["status"].as_u64().unwrap(), reason.map(str::to_owned))
+    });
+    told.collect()
+}
+
+fn reason(text: &str) -> Option<String> {
+    Some(text.to_owned())
+}
+
+#[tokio::test]
+async fn what_is_taken_back_has_an_event_with_the_reason() {
+    let (trail, sink) = trail(OnAuditFailure::Refuse);
+    let credential = credential();
+    let version_ids = [Uuid::from_u128(7)];
+    let deletion = deletion(&credential, &version_ids);
+    trail.announce(&deletion).await.unwrap();
+    trail.take_back(&deletion, NotDeleted::Changed);
+    trail.take_back(&deletion, NotDeleted::Unconfirmed);
+    trail.close().await;
+    let expected = [
+        (200, None),
+        (
+            409,
+            reason("the version is needed, or somebody else has deleted it"),
+        ),
+        (503, reason("the database did not confirm it")),
+    ];
+    assert_eq!(told(&sink), expected);
+    let version = Value::String(version_ids[0].to_string());
+    assert!(
+        sink.events()
+            .iter()
+            .all(|event| event["version_id"] == version)
+    );
+}
+
+#[tokio::test]
+async fn what_could_not_be_announced_in_time_is_taken_back_and_then_not_even_tried() {
+    for on_failure in [OnAuditFailure::Refuse, OnAuditFailure::Continue] {
+        let (trail, sink) = trail(on_failure);
+        let credential = credential();
+        let version_ids = [Uuid::from_u128(7)];
+        let deletion = deletion(&credential, &version_ids);
+        sink.break_after(0);
+        for _ in 0..3 {
+            assert!(trail.announce(&deletion).await.is_err());
+        }
+        sink.repair();
+        trail.announce(&deletion).await.unwrap();
+        trail.close().await;
+        let late = reason("the audit trail could not be written in time");
+        assert_eq!(told(&sink), [(200, None), (503, late), (200, None)]);
+    }
+}
+
+fn credential() -> ExceedingCredential {
+    ExceedingCredential {
+        id: Uuid::from_u128(1),
+        name: CredentialName::parse("/a").unwrap(),
+    }
+}
+
+fn deletion<'a>(
+    credential: &'a ExceedingCredential,
+    version_ids: &'a [Uuid],
+) -> RetentionDeletion<'a> {
+    RetentionDeletion {
+        run_id: Uuid::from_u128(2),
+        credential,
+        policy_path: "/a",
+        limits: RetentionLimits::new(NonZeroU32::new(1), None).unwrap(),
+        version_ids,
+    }
+}

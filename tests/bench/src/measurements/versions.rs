@@ -1,0 +1,124 @@
+//! Whether a credential with many versions is as fast to read and to write as one with one.
+
+use std::time::Instant;
+
+use hyper::Method;
+use keywright_harness::Server;
+use serde_json::{Value, json};
+
+use crate::{
+    Outcome,
+    client::Connection,
+    server,
+    statistics::{Sample, micros},
+    table::{Aim, Table},
+};
+
+/// Measures requests about a credential with many versions, and the same about one that has one version at the beginning, in
+/// turns.
+pub(crate) fn measure() -> Outcome<Table> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let server = server::start().await?;
+        let mut connection = server::connect(&server).await?;
+        for (name, versions) in [(ONE, 1), (MANY, VERSIONS)] {
+            for _ in 0..versions {
+                let body = server::set_body(name);
+                connection.send(Method::PUT, &body).await?;
+            }
+        }
+        let mut table = Table::new(
+            format!(
+                "a credential with {VERSIONS} versions beside one with one, {REQUESTS} requests each, in turns, medians in µs"
+            ),
+            &["", "1", &VERSIONS.to_string(), "ratio", "aim"],
+        );
+        for request in requests(&server).await? {
+            let [one, many] = request.times(&mut connection).await?;
+            let [one, many] = [one.median(), many.median()];
+            table.row([
+                request.what.to_owned(),
+                format!("{one:.0}"),
+                format!("{many:.0}"),
+                format!("{:.3}", many / one),
+                Aim::AtMost(1.1).verdict(many / one),
+            ]);
+        }
+        Ok(table)
+    })
+}
+
+/// A request about each of the two.
+struct Request {
+    what: &'static str,
+    about: [Asked; 2],
+}
+
+/// What is sent.
+enum Asked {
+    Get(String),
+    Put(Value),
+}
+
+impl Request {
+    /// The times of the answers about the one, and about the other. Which of the two comes first changes from turn to turn,
+    /// so that neither always follows the other.
+    async fn times(&self, connection: &mut Connection) -> Outcome<[Sample; 2]> {
+        let mut times = [Vec::new(), Vec::new()];
+        for turn in 0..WARMING_REQUESTS + REQUESTS {
+            let mut sides: Vec<_> = self.about.iter().zip(&mut times).collect();
+            if turn % 2 == 1 {
+                sides.reverse();
+            }
+            for (asked, times) in sides {
+                let begun = Instant::now();
+                match asked {
+                    Asked::Get(path) => connection.get(path).await?,
+                    Asked::Put(body) => connection.send(Method::PUT, body).await?,
+                };
+                if turn >= WARMING_REQUESTS {
+                    times.push(micros(begun.elapsed()));
+                }
+            }
+        }
+        Ok(times.map(Sample::new))
+    }
+}
+
+/// Reads by name and by id, a search, and, since it adds versions to both, a write at last.
+async fn requests(server: &Server) -> Outcome<Vec<Request>> {
+    let data = |query: &str| [ONE, MANY].map(|name| format!("/api/v1/data?{query}={name}"));
+    let current = data("name").map(|path| format!("{path}&current=true"));
+    let newest = data("name").map(|path| format!("{path}&versions=1"));
+    let mut by_id = Vec::new();
+    for path in &newest {
+        let found: Value = server.get(path).await.expect(200).json();
+        let id = found.pointer("/data/0/id").and_then(Value::as_str);
+        by_id.push(format!("/api/v1/data/{}", id.ok_or("a version has no id")?));
+    }
+    let by_id = <[String; 2]>::try_from(by_id).map_err(|_| "there are two credentials")?;
+    let reading = |what, paths: [String; 2]| Request {
+        what,
+        about: paths.map(Asked::Get),
+    };
+    Ok(vec![
+        reading("GET by name, current=true", current),
+        reading("GET by name, versions=1", newest),
+        reading("GET by id", by_id),
+        reading("find by name-like", data("name-like")),
+        Request {
+            what: "set",
+            about: [ONE, MANY]
+                .map(|name| json!({"name": name, "type": "json", "value": {"text": "v"}}))
+                .map(Asked::Put),
+        },
+    ])
+}
+
+const ONE: &str = "/bench/versions/one-";
+const MANY: &str = "/bench/versions/many";
+const VERSIONS: usize = if cfg!(debug_assertions) { 100 } else { 10_000 };
+const REQUESTS: usize = if cfg!(debug_assertions) { 50 } else { 2_000 };
+const WARMING_REQUESTS: usize = if cfg!(debug_assertions) { 10 } else { 200 };
