@@ -4,6 +4,7 @@ use std::{
     fs,
     path::Path,
     process::{Command, Output, Stdio},
+    time::Duration,
 };
 
 use tempfile::TempDir;
@@ -76,6 +77,29 @@ pub fn run_command_with_files_up_to(
     commanded(&mut limited)
 }
 
+/// Runs a command to its end, which must be a good one, and returns the most memory that it had at once, in KiB.
+pub fn memory_of_command(directory: &Path, arguments: &[&str]) -> u64 {
+    let mut command = command(directory, arguments);
+    let mut child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let told = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    loop {
+        let status = fs::read_to_string(&told).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+        peak = peak.max(kibibytes.unwrap_or_default());
+        if let Some(status) = child.try_wait().unwrap() {
+            assert!(status.success(), "{status}");
+            return peak;
+        }
+        std::thread::sleep(MEMORY_POLL);
+    }
+}
+
 /// The database of a server that may be running, put by its back-up into a folder of its own, in which a server can be
 /// started: by `keywright backup`, or by `pg_dump` and `pg_restore`.
 pub fn copied_by_backup(directory: &Path) -> TempDir {
@@ -103,6 +127,9 @@ fn command(directory: &Path, arguments: &[&str]) -> Command {
         .stdin(Stdio::null());
     command
 }
+
+/// How often it is looked at how much memory a command has.
+const MEMORY_POLL: Duration = Duration::from_millis(2);
 
 /// The configuration in a server's folder.
 const CONFIGURATION: &str = "keywright.toml";

@@ -4,3 +4,4 @@ mod backup;
 mod backup_refused;
 mod check;
 mod check_damage;
+mod check_size;

@@ -1,9 +1,14 @@
 //! Reading everything that is stored, as it stands, for a check of it.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use uuid::Uuid;
 
-use crate::{credential::StoredVersion, ports::RepositoryFailure};
+use crate::{
+    credential::StoredVersion,
+    ports::{RepositoryFailure, Sealer},
+};
 
 /// Everything that is stored, read in batches in the order of sequences. Each batch is one moment of the database, whatever
 /// is written meanwhile, and nothing is changed.
@@ -60,6 +65,13 @@ pub trait CheckRepository: Send + Sync {
         &self,
         stretch: Stretch,
     ) -> Result<Vec<CheckedPermission>, RepositoryFailure>;
+}
+
+/// The encryption keys of the configuration.
+#[async_trait]
+pub trait ConfiguredKeys: Send + Sync {
+    /// Recognises them by the records that there are now; none when that is not possible.
+    async fn recognise(&self) -> Option<Arc<dyn Sealer>>;
 }
 
 /// A part of a table, in the order of its sequences.

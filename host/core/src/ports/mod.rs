@@ -16,7 +16,7 @@ pub use certificates::{
 };
 pub use check::{
     CheckEnds, CheckRepository, CheckedCredential, CheckedIndexEntry, CheckedPermission,
-    CheckedRow, CheckedVersion, PointedVersion, Stretch,
+    CheckedRow, CheckedVersion, ConfiguredKeys, PointedVersion, Stretch,
 };
 pub use encryption::{
     EncryptionKeyRepository, Envelope, KeyStanding, SealFailure, SealedPlace, Sealer,

@@ -6,9 +6,10 @@ use std::{
     sync::Arc,
 };
 
+use async_trait::async_trait;
 use keywright_core::{
     check::{Check, CheckObserver, CheckPart, CheckProgress, CheckSummary, Finding, Subject},
-    ports::{Clock, Identifiers},
+    ports::{Clock, ConfiguredKeys, Identifiers, Sealer},
 };
 use keywright_crypto::X509Certificates;
 use keywright_storage::Database;
@@ -25,20 +26,18 @@ use crate::{
 };
 
 /// Verifies everything that is stored, and tells what is wrong on standard output.
-pub(crate) fn check(config: &Config, as_json: bool) -> Result<ExitCode, StartRefused> {
+pub(crate) fn check(config: Config, as_json: bool) -> Result<ExitCode, StartRefused> {
     telemetry::start(&config.log)?;
     commands::on_threads(async {
-        let database = open(config).await?;
-        let key_ring = keys::unlock_to_read(
-            &config.encryption,
-            &database,
-            &RandomIdentifiers,
-            SystemClock.now(),
-        )
-        .await?;
+        let database = open(&config).await?;
+        let keys = Keys {
+            config,
+            database: database.clone(),
+        };
         let check = Check {
             repository: Arc::new(database.check()),
-            sealer: Arc::new(key_ring),
+            sealer: keys.unlock().await?,
+            keys: Arc::new(keys),
             certificates: Arc::new(X509Certificates),
         };
         let mut report = Report {
@@ -67,6 +66,28 @@ async fn open(config: &Config) -> Result<Database, StartRefused> {
     Database::open_to_read(&config.storage.options()?, identifiers)
         .await
         .map_err(|cause| StartRefused::while_doing("opening the database", cause))
+}
+
+/// The configured keys, to be recognised more than once.
+struct Keys {
+    config: Config,
+    database: Database,
+}
+
+impl Keys {
+    async fn unlock(&self) -> Result<Arc<dyn Sealer>, StartRefused> {
+        let (config, database) = (&self.config.encryption, &self.database);
+        let ring =
+            keys::unlock_to_read(config, database, &RandomIdentifiers, SystemClock.now()).await?;
+        Ok(Arc::new(ring))
+    }
+}
+
+#[async_trait]
+impl ConfiguredKeys for Keys {
+    async fn recognise(&self) -> Option<Arc<dyn Sealer>> {
+        self.unlock().await.ok()
+    }
 }
 
 /// The exit status when something was found.

@@ -21,7 +21,7 @@ pub(crate) fn execute(arguments: Arguments) -> Result<ExitCode, StartRefused> {
             force,
             target,
         } => backup::backup(&Config::load(&config)?, &target, force),
-        Command::Check { config, json } => check::check(&Config::load(&config)?, json),
+        Command::Check { config, json } => check::check(Config::load(&config)?, json),
         Command::Serve { config } => serve::serve(&Config::load(&config)?),
         Command::Develop {
             directory,
