@@ -151,6 +151,18 @@ impl<'a> Walk<'a> {
                 }
             }
         }
+        let wrong = repository.wrongly_indexed().await;
+        for sequence in self
+            .readable("credential_name", 0, wrong)?
+            .unwrap_or_default()
+        {
+            for read in repository.credentials(alone(sequence)).await? {
+                // What is not indexed at all was told with the credential.
+                if read.is_indexed {
+                    self.tell(Subject::Credential(read.name), Fault::NameNotIndexed);
+                }
+            }
+        }
         self.progress(CheckPart::NameIndex, end, end);
         Ok(())
     }

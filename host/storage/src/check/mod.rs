@@ -91,6 +91,19 @@ impl CheckRepository for SqlCheckRepository {
         self.rows(sql, stretch, index_entry).await
     }
 
+    async fn wrongly_indexed(&self) -> Result<Vec<i64>, RepositoryFailure> {
+        match self.reader.engine() {
+            // There it is seen with the credential.
+            Engine::Postgres => Ok(Vec::new()),
+            Engine::Sqlite => {
+                let query = statement(statements::SQLITE_WRONG_WORDS).bind(WRONGLY_INDEXED_MAX);
+                let rows = self.reader.fetch_all(query).await?;
+                let sequence = |row: &Row| column!(row, "credential_name", "sequence");
+                rows.iter().map(sequence).collect()
+            }
+        }
+    }
+
     async fn permissions(
         &self,
         stretch: Stretch,
@@ -214,6 +227,9 @@ fn permission(row: &Row) -> Result<CheckedPermission, RepositoryFailure> {
         operations: column!(row, "permission", "operations")?,
     })
 }
+
+/// The most entries of the index of names that are told to be wrong.
+const WRONGLY_INDEXED_MAX: i64 = 100;
 
 /// What `pragma integrity_check` says where nothing is wrong.
 const SOUND: &str = "ok";
