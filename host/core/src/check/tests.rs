@@ -289,6 +289,10 @@ impl CheckRepository for Rows {
         Ok(Vec::new())
     }
 
+    async fn wrongly_indexed(&self) -> Result<Vec<i64>, RepositoryFailure> {
+        Ok(Vec::new())
+    }
+
     async fn permissions(&self, _: Stretch) -> Result<Vec<CheckedPermission>, RepositoryFailure> {
         Ok(Vec::new())
     }
