@@ -74,7 +74,7 @@ pub fn run_command_with_files_up_to(
         .args(plain.get_args())
         .current_dir(directory)
         .stdin(Stdio::null());
-    for variable in UNSET {
+    for (variable, _) in plain.get_envs() {
         limited.env_remove(variable);
     }
     commanded(&mut limited)
@@ -125,15 +125,11 @@ fn command(directory: &Path, arguments: &[&str]) -> Command {
         .arg("--config")
         .arg(directory.join(CONFIGURATION))
         .current_dir(directory)
+        .env_remove("KEYWRIGHT_LOG")
+        .env_remove(storage::VARIABLE)
         .stdin(Stdio::null());
-    for variable in UNSET {
-        command.env_remove(variable);
-    }
     command
 }
-
-/// What a developer may have set for servers, and what the program would take for a setting.
-const UNSET: [&str; 2] = ["KEYWRIGHT_LOG", storage::VARIABLE];
 
 /// How often it is looked at how much memory a command has.
 const MEMORY_POLL: Duration = Duration::from_millis(2);
