@@ -96,8 +96,8 @@ impl<'a> Walk<'a> {
                 }
                 self.renew_keys(&faults).await;
                 for read in &repository.versions(alone(read.sequence)).await? {
-                    let faults = self.version_faults(read, &mut Issuers::default());
-                    let faults = faults.await?;
+                    let mut afresh = Issuers::default();
+                    let faults = self.version_faults(read, &mut afresh).await?;
                     self.tell_all(&subject_of(read), faults);
                 }
             }
