@@ -22,7 +22,7 @@ struct Damage {
 }
 
 /// Done one after the other, on credentials that are there for each.
-const DAMAGES: [Damage; 20] = [
+const DAMAGES: [Damage; 21] = [
     Damage {
         sql: "update credential_version set (nonce, ciphertext) = (
                 select nonce, ciphertext from credential_version where credential_sequence = {/sound}
@@ -124,6 +124,10 @@ const DAMAGES: [Damage; 20] = [
         found: &[("name_not_indexed", "/superfluous")],
     },
     Damage {
+        sql: "{index otherwise} {/otherwise}",
+        found: &[("name_not_indexed", "/otherwise")],
+    },
+    Damage {
         sql: "{index nothing}",
         found: &[("index_entry_without_credential", "database")],
     },
@@ -217,6 +221,7 @@ async fn put_in(server: &Server) {
         "/type",
         "/unindexed",
         "/superfluous",
+        "/otherwise",
         "/value",
         "/orphan",
     ] {
@@ -258,10 +263,11 @@ fn unguarded() -> &'static str {
 
 /// Puts sequences, ids and what differs between the engines in their places.
 fn completed(sql: &str) -> String {
-    let (index_row, add_to_index, index_nothing) = if is_on_postgres() {
+    let (index_row, add_to_index, index_otherwise, index_nothing) = if is_on_postgres() {
         (
             "credential_sequence",
             "update credential_name set parts = array_append(parts, 'zzz') where credential_sequence =",
+            "update credential_name set parts = array_replace(parts, 'the', 'zzz') where credential_sequence =",
             "insert into credential_name (credential_sequence, parts) values (424242, array['a'])",
         )
     } else {
@@ -270,6 +276,9 @@ fn completed(sql: &str) -> String {
             "delete from credential_name where rowid = {/superfluous};
              insert into credential_name (name_padded, rowid)
              select 'zzz' || name_folded || char(1, 1), sequence from credential where sequence =",
+            "delete from credential_name where rowid = {/otherwise};
+             insert into credential_name (name_padded, rowid)
+             select replace(name_folded, 'the', 'zzz') || char(1, 1), sequence from credential where sequence =",
             "insert into credential_name (rowid, name_padded) values (424242, 'abc')",
         )
     };
@@ -278,6 +287,7 @@ fn completed(sql: &str) -> String {
         .replace("{absent key}", &key_id(2))
         .replace("{index row}", index_row)
         .replace("{add to index}", add_to_index)
+        .replace("{index otherwise}", index_otherwise)
         .replace("{index nothing}", index_nothing);
     let mut parts = sql.split("{/");
     let mut completed = parts.next().unwrap().to_owned();

@@ -52,6 +52,13 @@ pub trait CheckRepository: Send + Sync {
         stretch: Stretch,
     ) -> Result<Vec<CheckedIndexEntry>, RepositoryFailure>;
 
+    /// The credentials, by their sequences, of which the index of names has an entry of the right size for another name, as
+    /// far as [`CheckRepository::credentials`] does not tell; the first of them, where there are many.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn wrongly_indexed(&self) -> Result<Vec<i64>, RepositoryFailure>;
+
     /// The permissions of a stretch.
     ///
     /// # Errors

@@ -10,3 +10,4 @@ mod issuer;
 mod members;
 mod openssl;
 mod private_keys;
+mod stored;

@@ -91,6 +91,19 @@ impl CheckRepository for SqlCheckRepository {
         self.rows(sql, stretch, index_entry).await
     }
 
+    async fn wrongly_indexed(&self) -> Result<Vec<i64>, RepositoryFailure> {
+        match self.reader.engine() {
+            // There it is seen with the credential.
+            Engine::Postgres => Ok(Vec::new()),
+            Engine::Sqlite => {
+                let query = statement(statements::SQLITE_WRONG_WORDS).bind(WRONGLY_INDEXED_MAX);
+                let rows = self.reader.fetch_all(query).await?;
+                let sequence = |row: &Row| column!(row, "credential_name", "sequence");
+                rows.iter().map(sequence).collect()
+            }
+        }
+    }
+
     async fn permissions(
         &self,
         stretch: Stretch,
@@ -102,14 +115,7 @@ impl CheckRepository for SqlCheckRepository {
 
 /// What SQLite says of its file: lines of `pragma integrity_check`, and references that lead nowhere.
 async fn sqlite_damage(reader: &Connections) -> Result<Vec<String>, RepositoryFailure> {
-    let mut damage = Vec::new();
-    for row in &reader
-        .fetch_all(statement(statements::SQLITE_INTEGRITY))
-        .await?
-    {
-        let line: String = column!(row, "pragma", "integrity_check")?;
-        damage.extend(Some(line).filter(|line| line != SOUND));
-    }
+    let mut damage = sqlite_integrity(reader).await?;
     for row in &reader
         .fetch_all(statement(statements::SQLITE_REFERENCES))
         .await?
@@ -120,6 +126,19 @@ async fn sqlite_damage(reader: &Connections) -> Result<Vec<String>, RepositoryFa
         damage.push(format!(
             "rows of {from} that refer to no row of {to}: {rows}"
         ));
+    }
+    Ok(damage)
+}
+
+/// What SQLite says of the structure of its file.
+pub(crate) async fn sqlite_integrity(
+    reader: &Connections,
+) -> Result<Vec<String>, RepositoryFailure> {
+    let mut damage = Vec::new();
+    let rows = reader.fetch_all(statement(statements::SQLITE_INTEGRITY));
+    for row in &rows.await? {
+        let line: String = column!(row, "pragma", "integrity_check")?;
+        damage.extend(Some(line).filter(|line| line != SOUND));
     }
     Ok(damage)
 }
@@ -208,6 +227,9 @@ fn permission(row: &Row) -> Result<CheckedPermission, RepositoryFailure> {
         operations: column!(row, "permission", "operations")?,
     })
 }
+
+/// The most entries of the index of names that are told to be wrong.
+const WRONGLY_INDEXED_MAX: i64 = 100;
 
 /// What `pragma integrity_check` says where nothing is wrong.
 const SOUND: &str = "ok";

@@ -41,21 +41,24 @@ pub(crate) const POSTGRES_CREDENTIALS: &str = select_credentials!(
     ), false)"
 );
 
-/// SQLite: the index has the padded name as a phrase, and no more words than that has, of which there are as many as the name
-/// has characters. How many words a row has is kept as a number of variable length: seven bits a byte, and the eighth where
-/// another byte follows.
+/// SQLite: the index has a row with as many words as the name has: one for each of its characters. How many they are is kept
+/// as a number of variable length: seven bits a byte, and the eighth where another byte follows. Which words they are,
+/// [`SQLITE_WRONG_WORDS`] looks at: the index is not kept by rows, so that asking it for one is as dear as reading it.
 pub(crate) const SQLITE_CREDENTIALS: &str = select_credentials!(
-    "(exists (
-        select 1 from credential_name
-        where credential_name match '\"' || replace(c.name_folded, '\"', '\"\"') || char(1, 1) || '\"'
-            and credential_name.rowid = c.sequence
-    ) and (
-        select hex(d.sz) from credential_name_docsize d where d.id = c.sequence
-    ) is case when length(c.name_folded) < 128
+    "(select hex(d.sz) from credential_name_docsize d where d.id = c.sequence)
+    is case when length(c.name_folded) < 128
         then printf('%02X', length(c.name_folded))
         else printf('%02X%02X', 128 + length(c.name_folded) / 128, length(c.name_folded) % 128)
-    end)"
+    end"
 );
+
+/// SQLite: the rows of the index that have a word which the name of their credential has not in its place, the first of them.
+/// Reading the whole index is meant.
+pub(crate) const SQLITE_WRONG_WORDS: &str = "
+    select distinct t.doc as sequence
+    from credential_name_trigram t join credential c on c.sequence = t.doc
+    where substr(c.name_folded || char(1, 1), t.offset + 1, 3) is not t.term
+    limit $1";
 
 macro_rules! select_versions {
     ($($rest:literal),+) => {

@@ -1,0 +1,384 @@
+//! A check of rows that are made up, some of which are others when they are read again.
+
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use chrono::DateTime;
+use uuid::Uuid;
+
+use super::*;
+use crate::{
+    Secret,
+    certificate::{CertificateFacts, IssuanceRules},
+    credential::{CredentialName, CredentialType, StoredVersion},
+    ports::{
+        CertificateIssuer, CertificateMembers, CertificateRefused, CheckEnds, CheckedCredential,
+        CheckedIndexEntry, CheckedPermission, CheckedRow, CheckedVersion, Envelope, KeyStanding,
+        PointedVersion, RecognitionFailure, SealFailure, SealedPlace, Stretch,
+    },
+};
+
+#[tokio::test]
+async fn every_row_is_read_once_in_batches_and_nothing_behind_the_end() {
+    let repository = Rows {
+        credentials: 1_234,
+        versions: 345,
+        ..Rows::default()
+    };
+    let (told, outcome, stretches) = run(repository).await;
+    assert_eq!(told, Vec::<String>::new());
+    let summary = outcome.unwrap();
+    assert_eq!((summary.credentials, summary.versions), (1_234, 345));
+    assert!(stretches.iter().all(|stretch| stretch.count_max <= 500));
+    assert_eq!(stretches.len(), 3 + 4);
+}
+
+#[tokio::test]
+async fn what_seems_wrong_and_is_right_when_it_is_read_again_is_not_told() {
+    for (is_wrong, findings) in [(Wrong::Never, 0), (Wrong::AtFirst, 0), (Wrong::Always, 2)] {
+        let repository = Rows {
+            credentials: 3,
+            versions: 3,
+            is_wrong,
+            ..Rows::default()
+        };
+        let (told, outcome, _) = run(repository).await;
+        assert_eq!(told.len(), findings, "{told:?}");
+        assert_eq!(outcome.unwrap().findings, findings as u64);
+    }
+}
+
+#[tokio::test]
+async fn what_is_decrypted_and_is_not_what_is_encrypted_is_malformed_content() {
+    for (plaintext, kinds) in [
+        ("{\"value\":\"v\"}", &[][..]),
+        ("{\"value\":1}", &["value_malformed"]),
+        ("{\"value\":", &["content_malformed"]),
+        ("", &["content_malformed"]),
+        (
+            "{\"value\":\"v\",\"parameters\":[]}",
+            &["content_malformed"],
+        ),
+    ] {
+        let repository = Rows {
+            versions: 1,
+            plaintext,
+            ..Rows::default()
+        };
+        let (told, ..) = run(repository).await;
+        assert_eq!(told, kinds, "{plaintext}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_came_into_use_since_is_recognised_before_it_is_told() {
+    for (key, kinds) in [(NEW_KEY, &[][..]), (UNKNOWN_KEY, &["key_unknown"; 4])] {
+        let repository = Rows {
+            versions: 4,
+            key,
+            ..Rows::default()
+        };
+        let (told, ..) = run(repository).await;
+        assert_eq!(told, kinds);
+    }
+}
+
+#[tokio::test]
+async fn a_table_that_can_not_be_read_is_told_and_the_next_is_read() {
+    let repository = Rows {
+        credentials: 1,
+        versions: 1,
+        is_unreadable: true,
+        ..Rows::default()
+    };
+    let (told, outcome, _) = run(repository).await;
+    assert_eq!(told, ["unreadable"]);
+    assert_eq!(outcome.unwrap().versions, 1);
+}
+
+#[tokio::test]
+async fn a_database_that_does_not_answer_ends_the_check() {
+    let repository = Rows {
+        versions: 1,
+        is_away: true,
+        ..Rows::default()
+    };
+    let (_, outcome, _) = run(repository).await;
+    assert!(matches!(outcome, Err(RepositoryFailure::Unavailable(_))));
+}
+
+/// Runs a check, and returns the kinds of what it found, how it ended, and what was read.
+async fn run(
+    rows: Rows,
+) -> (
+    Vec<String>,
+    Result<CheckSummary, RepositoryFailure>,
+    Vec<Stretch>,
+) {
+    let repository = Arc::new(rows);
+    let check = Check {
+        repository: repository.clone(),
+        sealer: Arc::new(PlainText(Mutex::new(vec![KEY]))),
+        certificates: Arc::new(NoCertificates),
+    };
+    let mut told = Told(Vec::new());
+    let outcome = check.run(&mut told).await;
+    let stretches = repository.stretches.lock().unwrap().clone();
+    (told.0, outcome, stretches)
+}
+
+struct Told(Vec<String>);
+
+impl CheckObserver for Told {
+    fn found(&mut self, finding: Finding) {
+        self.0.push(finding.fault.kind().to_owned());
+    }
+
+    fn progressed(&mut self, progress: CheckProgress) {
+        assert!(progress.position <= progress.end);
+    }
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Wrong {
+    #[default]
+    Never,
+    AtFirst,
+    Always,
+}
+
+/// So many sound rows, of which the second ones may be wrong.
+struct Rows {
+    credentials: i64,
+    versions: i64,
+    is_wrong: Wrong,
+    plaintext: &'static str,
+    key: Uuid,
+    is_unreadable: bool,
+    is_away: bool,
+    stretches: Mutex<Vec<Stretch>>,
+}
+
+impl Default for Rows {
+    fn default() -> Self {
+        Self {
+            credentials: 0,
+            versions: 0,
+            is_wrong: Wrong::Never,
+            plaintext: "{\"value\":\"v\"}",
+            key: KEY,
+            is_unreadable: false,
+            is_away: false,
+            stretches: Mutex::default(),
+        }
+    }
+}
+
+impl Rows {
+    /// The sequences of a stretch, each with whether it is wrong this time.
+    fn read(&self, stretch: Stretch) -> Vec<(i64, bool)> {
+        self.stretches.lock().unwrap().push(stretch);
+        let count = usize::try_from(stretch.count_max).unwrap();
+        let is_first = stretch.count_max > 1;
+        (stretch.after + 1..=stretch.until)
+            .take(count)
+            .map(|sequence| {
+                let is_wrong = match self.is_wrong {
+                    Wrong::Never => false,
+                    Wrong::AtFirst => is_first,
+                    Wrong::Always => true,
+                };
+                (sequence, is_wrong && sequence == 2)
+            })
+            .collect()
+    }
+
+    fn version(&self, sequence: i64, is_wrong: bool) -> CheckedVersion {
+        let name = CredentialName::parse("/a").unwrap();
+        let id = Uuid::from_u128(u128::try_from(sequence).unwrap());
+        CheckedVersion {
+            sequence,
+            id,
+            name: Some(name.as_str().to_owned()),
+            stored: CheckedRow::Read(Box::new(StoredVersion {
+                id,
+                sequence,
+                credential_id: Uuid::nil(),
+                name,
+                credential_type: CredentialType::parse(CredentialType::VALUE).unwrap(),
+                created_at: DateTime::UNIX_EPOCH,
+                is_transitional: false,
+                is_generated: Some(false),
+                certificate: None,
+                signed_by: None,
+                issuer: None,
+                provenance: None,
+                envelope: Envelope {
+                    key_id: self.key,
+                    nonce: Vec::new(),
+                    ciphertext: self.plaintext.as_bytes().to_vec(),
+                },
+            })),
+            signed_by_folded: None,
+            has_key_record: !is_wrong,
+        }
+    }
+}
+
+fn credential(sequence: i64, is_wrong: bool) -> CheckedCredential {
+    let version = PointedVersion {
+        sequence: Some(sequence),
+        ..PointedVersion::default()
+    };
+    CheckedCredential {
+        sequence,
+        name: "/A".to_owned(),
+        name_folded: "/a".to_owned(),
+        credential_type: "value".to_owned(),
+        newest: version,
+        newest_found: version,
+        current: version,
+        current_found: version,
+        transitional_count: 0,
+        is_indexed: !is_wrong,
+    }
+}
+
+#[async_trait]
+impl CheckRepository for Rows {
+    async fn damage(&self) -> Result<Vec<String>, RepositoryFailure> {
+        Ok(Vec::new())
+    }
+
+    async fn ends(&self) -> Result<CheckEnds, RepositoryFailure> {
+        Ok(CheckEnds {
+            credentials: self.credentials,
+            versions: self.versions,
+            ..CheckEnds::default()
+        })
+    }
+
+    async fn credentials(
+        &self,
+        stretch: Stretch,
+    ) -> Result<Vec<CheckedCredential>, RepositoryFailure> {
+        if self.is_unreadable {
+            return Err(RepositoryFailure::Query("the page is damaged".into()));
+        }
+        let read = self.read(stretch).into_iter();
+        Ok(read
+            .map(|(sequence, wrong)| credential(sequence, wrong))
+            .collect())
+    }
+
+    async fn versions(&self, stretch: Stretch) -> Result<Vec<CheckedVersion>, RepositoryFailure> {
+        if self.is_away {
+            return Err(RepositoryFailure::Unavailable("nobody answers".into()));
+        }
+        let read = self.read(stretch).into_iter();
+        let versions = read.map(|(sequence, wrong)| self.version(sequence, wrong));
+        Ok(versions.collect())
+    }
+
+    async fn version_by_id(&self, _: Uuid) -> Result<Option<CheckedVersion>, RepositoryFailure> {
+        Ok(None)
+    }
+
+    async fn indexed_names(&self, _: Stretch) -> Result<Vec<CheckedIndexEntry>, RepositoryFailure> {
+        Ok(Vec::new())
+    }
+
+    async fn wrongly_indexed(&self) -> Result<Vec<i64>, RepositoryFailure> {
+        Ok(Vec::new())
+    }
+
+    async fn permissions(&self, _: Stretch) -> Result<Vec<CheckedPermission>, RepositoryFailure> {
+        Ok(Vec::new())
+    }
+}
+
+/// Encrypts nothing, and knows the names of some keys; one more can be recognised.
+struct PlainText(Mutex<Vec<Uuid>>);
+
+#[async_trait]
+impl Sealer for PlainText {
+    fn seal(&self, _: SealedPlace<'_>, _: &Secret) -> Result<Envelope, SealFailure> {
+        Err(SealFailure::SealingFailed)
+    }
+
+    fn open(&self, _: SealedPlace<'_>, envelope: &Envelope) -> Result<Secret, SealFailure> {
+        if !self.0.lock().unwrap().contains(&envelope.key_id) {
+            return Err(SealFailure::KeyUnknown(envelope.key_id));
+        }
+        let text = String::from_utf8(envelope.ciphertext.clone());
+        text.map(Secret::new).map_err(|_| SealFailure::NotAuthentic)
+    }
+
+    fn standing(&self, _: Uuid) -> KeyStanding {
+        KeyStanding::Active
+    }
+
+    async fn recognise(&self, key_id: Uuid) -> Result<(), RecognitionFailure> {
+        if key_id == NEW_KEY {
+            self.0.lock().unwrap().push(key_id);
+        }
+        Ok(())
+    }
+}
+
+/// Reads no certificate.
+struct NoCertificates;
+
+impl Certificates for NoCertificates {
+    fn facts(&self, _: &str) -> Result<CertificateFacts, CertificateRefused> {
+        Err(REFUSED)
+    }
+
+    fn duration_days(&self, _: &str) -> Result<u32, CertificateRefused> {
+        Err(REFUSED)
+    }
+
+    fn check_members(
+        &self,
+        _: CertificateMembers<'_>,
+    ) -> Result<Option<CertificateFacts>, CertificateRefused> {
+        Err(REFUSED)
+    }
+
+    fn check_stored(
+        &self,
+        _: CertificateMembers<'_>,
+    ) -> Result<Option<CertificateFacts>, CertificateRefused> {
+        Err(REFUSED)
+    }
+
+    fn check_generated(
+        &self,
+        _: CertificateMembers<'_>,
+        _: Option<&dyn CertificateIssuer>,
+    ) -> Result<CertificateFacts, CertificateRefused> {
+        Err(REFUSED)
+    }
+
+    fn issuer(
+        &self,
+        _: &str,
+        _: &Secret,
+        _: IssuanceRules,
+    ) -> Result<Arc<dyn CertificateIssuer>, CertificateRefused> {
+        Err(REFUSED)
+    }
+
+    fn is_same_certificate(&self, _: &str, _: &str) -> bool {
+        false
+    }
+}
+
+const REFUSED: CertificateRefused = CertificateRefused {
+    member: "certificate",
+    rule: "is none",
+};
+
+const KEY: Uuid = Uuid::from_u128(1);
+const NEW_KEY: Uuid = Uuid::from_u128(2);
+const UNKNOWN_KEY: Uuid = Uuid::from_u128(3);

@@ -1,0 +1,50 @@
+//! `keywright check` of a store that is larger than the memory it may have.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
+use std::sync::Arc;
+
+use keywright_harness::{Server, memory_of_command};
+
+use crate::given;
+
+#[tokio::test]
+async fn ten_thousand_versions_are_checked_with_the_memory_of_a_few_hundred() {
+    let server = Arc::new(Server::start().await);
+    write(&server, 500).await;
+    let few = memory_of_command(server.directory(), &["check"]);
+    write(&server, 9_500).await;
+    let many = memory_of_command(server.directory(), &["check"]);
+    let versions = server.run_sql("select count(*) || '' from credential_version");
+    assert_eq!(versions.await, "10000");
+    assert!(
+        many < few + GROWTH_KIBIBYTES_MAX,
+        "{few} KiB for 500 versions, {many} KiB for 10,000"
+    );
+}
+
+/// Adds versions of a few credentials.
+async fn write(server: &Arc<Server>, count: usize) {
+    let value = "v".repeat(VALUE_BYTES);
+    let mut writers = tokio::task::JoinSet::new();
+    for writer in 0..WRITERS {
+        let (server, value) = (Arc::clone(server), value.clone());
+        writers.spawn(async move {
+            let name = format!("/large/{writer}");
+            for _ in 0..count / WRITERS {
+                given::set_value(&server, &name, &value).await;
+            }
+        });
+    }
+    while let Some(done) = writers.join_next().await {
+        done.unwrap();
+    }
+}
+
+/// All values together are ten times as large.
+const GROWTH_KIBIBYTES_MAX: u64 = 8 * 1_024;
+const VALUE_BYTES: usize = 8_192;
+const WRITERS: usize = 20;
