@@ -1,9 +1,12 @@
 //! Commands of the program besides `serve`, on a server's configuration.
 
 use std::{
+    fs,
     path::Path,
     process::{Command, Output, Stdio},
 };
+
+use tempfile::TempDir;
 
 use crate::{Server, server::server_program, storage};
 
@@ -36,7 +39,11 @@ impl Server {
 
 /// Runs a command to its end, with the configuration in the folder of a server, which may have ended.
 pub fn run_command(directory: &Path, arguments: &[&str]) -> Commanded {
-    let output = command(directory, arguments).output().unwrap();
+    commanded(&mut command(directory, arguments))
+}
+
+fn commanded(command: &mut Command) -> Commanded {
+    let output = command.output().unwrap();
     let Output {
         status,
         stdout,
@@ -49,15 +56,53 @@ pub fn run_command(directory: &Path, arguments: &[&str]) -> Commanded {
     }
 }
 
+/// As [`run_command`], with no file growing beyond so many KiB: a disk that is full.
+pub fn run_command_with_files_up_to(
+    kibibytes: u32,
+    directory: &Path,
+    arguments: &[&str],
+) -> Commanded {
+    let plain = command(directory, arguments);
+    let mut limited = Command::new("bash");
+    limited
+        .args([
+            "-c",
+            &format!("trap '' XFSZ; ulimit -f {kibibytes}; exec \"$0\" \"$@\""),
+        ])
+        .arg(plain.get_program())
+        .args(plain.get_args())
+        .current_dir(directory)
+        .stdin(Stdio::null());
+    commanded(&mut limited)
+}
+
+/// The database of a server that may be running, put by its back-up into a folder of its own, in which a server can be
+/// started: by `keywright backup`, or by `pg_dump` and `pg_restore`.
+pub fn copied_by_backup(directory: &Path) -> TempDir {
+    let folder = TempDir::new().unwrap();
+    let mut configuration = fs::read_to_string(directory.join(CONFIGURATION)).unwrap();
+    if let Some((url, copy)) = storage::copy_on_postgres(directory, folder.path()) {
+        configuration = configuration.replace(&url, &copy);
+    } else {
+        let target = folder.path().join(storage::FILE);
+        run_command(directory, &["backup", target.to_str().unwrap()]).expect(0);
+    }
+    fs::write(folder.path().join(CONFIGURATION), configuration).unwrap();
+    folder
+}
+
 fn command(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(server_program());
     command
         .args(arguments)
         .arg("--config")
-        .arg(directory.join("keywright.toml"))
+        .arg(directory.join(CONFIGURATION))
         .current_dir(directory)
         .env_remove("KEYWRIGHT_LOG")
         .env_remove(storage::VARIABLE)
         .stdin(Stdio::null());
     command
 }
+
+/// The configuration in a server's folder.
+const CONFIGURATION: &str = "keywright.toml";

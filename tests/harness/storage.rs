@@ -40,6 +40,16 @@ pub async fn run_sql(directory: &Path, sql: &str) -> String {
     lines.join("\n")
 }
 
+/// Copies the database of the server in a folder as an operator does, for a server in another folder. Returns the URLs of
+/// both; none when it is none of PostgreSQL.
+pub(crate) fn copy_on_postgres(from: &Path, to: &Path) -> Option<(String, String)> {
+    let url = fs::read_to_string(from.join(DATABASE_URL)).ok()?;
+    let postgres = keywright_test_postgres::shared().unwrap();
+    let copy = postgres.dump_and_restore(&url);
+    fs::write(to.join(DATABASE_URL), &copy).unwrap();
+    Some((url, copy))
+}
+
 /// Whether the servers of all tests have PostgreSQL.
 pub fn is_on_postgres() -> bool {
     std::env::var_os(VARIABLE).is_some_and(|engine| engine == "postgres")
@@ -72,7 +82,7 @@ fn line_of(row: &SqliteRow) -> String {
 }
 
 /// The database of a server on SQLite, in its folder.
-const FILE: &str = "keywright.db";
+pub(crate) const FILE: &str = "keywright.db";
 
 /// Holds the URL of the database of a server on PostgreSQL, in its folder.
 const DATABASE_URL: &str = "database-url";

@@ -15,6 +15,17 @@ pub(crate) struct Arguments {
 /// What the program can be told to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Copy the database of SQLite to a file, while servers may be running. The keys that encrypt it are backed up apart.
+    Backup {
+        /// The configuration of the server.
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+        /// Replace the target when it is there.
+        #[arg(long)]
+        force: bool,
+        /// The file to be made.
+        target: PathBuf,
+    },
     /// Verify everything that is stored: that it can be decrypted and read, and that it is complete. Nothing is changed, and
     /// servers may be running. Ends with 3 when something is wrong.
     Check {

@@ -14,6 +14,7 @@
 //! and not for a lock in the file. In PostgreSQL, where many servers write, they are serializable: what can't be is refused by
 //! the database, and `Connections::retry` does it again.
 
+mod backup;
 mod check;
 mod connections;
 mod credential;
@@ -30,6 +31,7 @@ mod schema;
 mod sqlite;
 mod statement;
 
+pub use backup::{BackedUp, BackupFailed, back_up};
 pub use check::SqlCheckRepository;
 pub use connections::PoolOccupancy;
 pub use credential::SqlCredentialRepository;

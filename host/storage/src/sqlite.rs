@@ -62,6 +62,14 @@ pub(crate) async fn open(options: &SqliteOptions) -> Result<Pools, DatabaseUnusa
 
 /// Opens a database that is there and up to date, and changes nothing.
 pub(crate) async fn open_to_read(options: &SqliteOptions) -> Result<Connections, DatabaseUnusable> {
+    let reader = open_file(options).await?;
+    let database = options.path.display().to_string();
+    schema::require_current(&database, &reader, &MIGRATIONS).await?;
+    Ok(reader)
+}
+
+/// Opens a file that is there, whatever schema it has, and changes nothing.
+pub(crate) async fn open_file(options: &SqliteOptions) -> Result<Connections, DatabaseUnusable> {
     let path = &options.path;
     let is_there = path.try_exists();
     let is_there = is_there.map_err(|source| DatabaseUnusable::FileNotOpened {
@@ -74,12 +82,10 @@ pub(crate) async fn open_to_read(options: &SqliteOptions) -> Result<Connections,
     let connection = read_only(options);
     let target = Target::Sqlite(Box::new(connection));
     let reader = Connections::open(target, options.readers_max, options.wait_max).await;
-    let reader = reader.map_err(|source| DatabaseUnusable::FileNotOpened {
+    reader.map_err(|source| DatabaseUnusable::FileNotOpened {
         path: path.clone(),
         source: Box::new(source),
-    })?;
-    schema::require_current(&path.display().to_string(), &reader, &MIGRATIONS).await?;
-    Ok(reader)
+    })
 }
 
 /// How a file is opened that is only read.

@@ -1,28 +1,313 @@
 //! `keywright check` where something is wrong: each kind of damage is done past the server, found, and named.
 
 #![expect(
+    clippy::indexing_slicing,
     clippy::unwrap_used,
     reason = "a test ends when what it needs is not there"
 )]
 
-use keywright_harness::{Server, is_on_postgres, run_command, run_sql};
+use std::collections::BTreeSet;
+
+use keywright_harness::{Server, is_on_postgres};
 use serde_json::{Value, json};
 
 use crate::given;
 
-/// One thing that somebody did to the database.
+/// What somebody did to credentials, and what is found. In the SQL, `{/name}` stands for the sequence of the credential of
+/// that name.
 struct Damage {
-    /// The names of the credentials that are there before, each with its type and how many versions it has.
-    given: &'static [(&'static str, &'static str)],
-    /// What is done. `{name}` stands for the sequence of the credential of that name.
     sql: &'static str,
-    /// The kinds of the findings, each with the name that it must bear.
+    /// The kinds, each with the name that it must bear: of a version where it begins with `v:`.
     found: &'static [(&'static str, &'static str)],
 }
 
-/// Done by each on credentials of its own, and all of them before the check.
-const DAMAGES: [Damage; 1] = [Damage {
-    given: &[],
-    sql: "",
-    found: &[],
-}];
+/// Done one after the other, on credentials that are there for each.
+const DAMAGES: [Damage; 20] = [
+    Damage {
+        sql: "update credential_version set (nonce, ciphertext) = (
+                select nonce, ciphertext from credential_version where credential_sequence = {/sound}
+            ) where credential_sequence = {/copied}",
+        found: &[("not_authentic", "v:/copied")],
+    },
+    Damage {
+        sql: "update credential_version set encryption_key_id = {other key} where credential_sequence = {/unknown-key}",
+        found: &[("key_unknown", "v:/unknown-key")],
+    },
+    Damage {
+        sql: "update credential_version set encryption_key_id = {absent key} where credential_sequence = {/absent-key}",
+        found: &[
+            ("key_unknown", "v:/absent-key"),
+            ("key_without_record", "v:/absent-key"),
+        ],
+    },
+    Damage {
+        sql: "delete from credential_version where credential_sequence = {/no-version}",
+        found: &[
+            ("credential_without_versions", "/no-version"),
+            ("newest_differs", "/no-version"),
+            ("current_differs", "/no-version"),
+        ],
+    },
+    Damage {
+        sql: "update credential set newest_created_at = newest_created_at + 1 where sequence = {/newest}",
+        found: &[("newest_differs", "/newest")],
+    },
+    Damage {
+        sql: "update credential set current_sequence = null where sequence = {/current}",
+        found: &[("current_differs", "/current")],
+    },
+    Damage {
+        sql: "update credential_version set is_transitional = true where credential_sequence = {/transitional};
+            update credential set current_sequence = null, current_created_at = null where sequence = {/transitional}",
+        found: &[("several_transitional", "/transitional")],
+    },
+    Damage {
+        sql: "update credential set name_folded = '/folded-otherwise' where sequence = {/folded}",
+        found: &[
+            ("name_folded_differs", "/folded"),
+            ("name_not_indexed", "/folded"),
+        ],
+    },
+    Damage {
+        sql: "update credential set name = '/mal formed' where sequence = {/malformed}",
+        found: &[
+            ("name_malformed", "/mal formed"),
+            ("name_folded_differs", "/mal formed"),
+            ("not_authentic", "v:/mal formed"),
+        ],
+    },
+    Damage {
+        sql: "update credential set credential_type = 'no type' where sequence = {/type}",
+        found: &[("type_malformed", "/type"), ("row_malformed", "v:/type")],
+    },
+    Damage {
+        sql: "delete from credential_name where {index row} = {/unindexed}",
+        found: &[("name_not_indexed", "/unindexed")],
+    },
+    Damage {
+        sql: "update credential set credential_type = 'json' where sequence = {/value}",
+        found: &[("value_malformed", "v:/value")],
+    },
+    Damage {
+        sql: "update credential set credential_type = 'certificate' where sequence = {/no-certificate}",
+        found: &[("certificate_refused", "v:/no-certificate")],
+    },
+    Damage {
+        sql: "update credential_version set
+                expires_at = expires_at + 1000, is_certificate_authority = false, is_self_signed = false,
+                key_length_bits = 1
+            where credential_sequence = {/columns};
+            update credential set newest_expires_at = newest_expires_at + 1000 where sequence = {/columns}",
+        found: &[("certificate_column_differs", "v:/columns")],
+    },
+    Damage {
+        sql: "update credential_version set (issuer_version_id, issuer_expires_at) = (
+                select id, expires_at from credential_version where credential_sequence = {/columns}
+            ) where credential_sequence = {/issuer}",
+        found: &[
+            ("issuer_refused", "v:/issuer"),
+            ("signer_differs", "v:/issuer"),
+            ("certificate_column_differs", "v:/issuer"),
+        ],
+    },
+    Damage {
+        sql: "update credential_version set signed_by_folded = '/nobody' where credential_sequence = {/signer}",
+        found: &[("signer_differs", "v:/signer")],
+    },
+    Damage {
+        sql: "delete from credential_name where {index row} = {/orphan};
+            delete from credential where sequence = {/orphan}",
+        found: &[("version_without_credential", "v:")],
+    },
+    Damage {
+        sql: "{add to index} {/superfluous}",
+        found: &[("name_not_indexed", "/superfluous")],
+    },
+    Damage {
+        sql: "{index nothing}",
+        found: &[("index_entry_without_credential", "database")],
+    },
+    Damage {
+        sql: "update permission set path = '/a b' where actor = 'path';
+            update permission set actor = '' where actor = 'actor';
+            update permission set operations = 32 where actor = 'operations'",
+        found: &[
+            ("path_malformed", "permission"),
+            ("actor_malformed", "permission"),
+            ("operations_malformed", "permission"),
+        ],
+    },
+];
+
+/// What SQLite itself finds besides.
+const FOUND_BY_SQLITE: (&str, &str) = ("database_damaged", "database");
+
+#[tokio::test]
+async fn every_kind_of_damage_is_found_and_named_and_nothing_else() {
+    let server = Server::start().await;
+    put_in(&server).await;
+    let sound = server.run_command(&["check"]).expect(0);
+    assert!(sound.output.ends_with(": 0 findings\n"), "{sound:?}");
+    for damage in &DAMAGES {
+        let sql = format!("{}; {}", unguarded(), completed(damage.sql));
+        server.run_sql(&sql).await;
+    }
+
+    let said = server.run_command(&["check", "--json"]).expect(3);
+    let mut lines: Vec<Value> = said
+        .output
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let summary = lines.pop().unwrap();
+    assert_eq!(summary["findings"], json!(lines.len()));
+    let found: BTreeSet<_> = lines.iter().map(kind_and_subject).collect();
+    let expected = DAMAGES.iter().flat_map(|damage| damage.found);
+    let expected = expected.chain((!is_on_postgres()).then_some(&FOUND_BY_SQLITE));
+    let expected: BTreeSet<_> = expected
+        .map(|(kind, subject)| ((*kind).to_owned(), (*subject).to_owned()))
+        .collect();
+    assert_eq!(found, expected, "{}", said.output);
+
+    let people = server.run_command(&["check"]).expect(3);
+    assert_eq!(people.output.lines().count(), lines.len() + 1);
+    for text in [said.output, people.output] {
+        assert!(!text.contains(SECRET), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_finding_bears_the_name_the_version_and_each_column() {
+    let server = Server::start().await;
+    let version =
+        given::generate_certificate(&server, "/Columns", json!({"self_sign": true})).await;
+    let columns = [
+        "is_certificate_authority",
+        "is_self_signed",
+        "key_length_bits",
+    ];
+    let sql = "update credential_version set
+        is_certificate_authority = true, is_self_signed = false, key_length_bits = 0";
+    server.run_sql(sql).await;
+    let said = server.run_command(&["check"]).expect(3);
+    let id = given::id(&version);
+    let lines = columns.map(|column| {
+        format!(
+            "certificate_column_differs: credential /Columns version {id}: \
+             its column {column} is not what its certificate says\n"
+        )
+    });
+    let summary = "checked 1 credentials with 1 versions, and 2 permissions: 3 findings\n";
+    assert_eq!(said.output, format!("{}{summary}", lines.concat()));
+}
+
+async fn put_in(server: &Server) {
+    for name in [
+        "/sound",
+        "/copied",
+        "/unknown-key",
+        "/absent-key",
+        "/no-version",
+        "/newest",
+        "/current",
+        "/transitional",
+        "/transitional",
+        "/folded",
+        "/malformed",
+        "/type",
+        "/unindexed",
+        "/superfluous",
+        "/value",
+        "/orphan",
+    ] {
+        given::set_value(server, name, SECRET).await;
+    }
+    let value = json!({"certificate": SECRET});
+    given::set(server, "/no-certificate", "json", value).await;
+    for name in ["/root", "/columns"] {
+        given::generate_certificate(server, name, json!({"is_ca": true})).await;
+    }
+    for name in ["/issuer", "/signer"] {
+        given::generate_certificate(server, name, json!({"ca": "/root"})).await;
+    }
+    for actor in ["path", "actor", "operations"] {
+        let body = json!({"path": "/a", "actor": actor, "operations": ["read"]});
+        server.post("/api/v2/permissions", body).await.expect(201);
+    }
+    // A key with a record that is not the configured one's.
+    let columns = "provider, salt, iterations, canary_nonce, canary_ciphertext, created_at";
+    let sql = format!(
+        "insert into encryption_key (id, {columns}) select {}, {columns} from encryption_key;
+         drop index credential_version_transitional",
+        key_id(1)
+    );
+    server.run_sql(&sql).await;
+}
+
+const SECRET: &str = "the-value-that-no-report-may-hold";
+
+/// Has the database take what its constraints forbid.
+fn unguarded() -> &'static str {
+    if is_on_postgres() {
+        "set session_replication_role = replica;
+         alter table permission drop constraint if exists permission_operations_check"
+    } else {
+        "pragma foreign_keys = off; pragma ignore_check_constraints = on"
+    }
+}
+
+/// Puts sequences, ids and what differs between the engines in their places.
+fn completed(sql: &str) -> String {
+    let (index_row, add_to_index, index_nothing) = if is_on_postgres() {
+        (
+            "credential_sequence",
+            "update credential_name set parts = array_append(parts, 'zzz') where credential_sequence =",
+            "insert into credential_name (credential_sequence, parts) values (424242, array['a'])",
+        )
+    } else {
+        (
+            "rowid",
+            "delete from credential_name where rowid = {/superfluous};
+             insert into credential_name (name_padded, rowid)
+             select 'zzz' || name_folded || char(1, 1), sequence from credential where sequence =",
+            "insert into credential_name (rowid, name_padded) values (424242, 'abc')",
+        )
+    };
+    let sql = sql
+        .replace("{other key}", &key_id(1))
+        .replace("{absent key}", &key_id(2))
+        .replace("{index row}", index_row)
+        .replace("{add to index}", add_to_index)
+        .replace("{index nothing}", index_nothing);
+    let mut parts = sql.split("{/");
+    let mut completed = parts.next().unwrap().to_owned();
+    for part in parts {
+        let (name, rest) = part.split_once('}').unwrap();
+        completed.push_str(&format!(
+            "(select sequence from credential where name = '/{name}'){rest}"
+        ));
+    }
+    completed
+}
+
+fn key_id(number: u8) -> String {
+    if is_on_postgres() {
+        format!("'00000000-0000-0000-0000-{number:012}'")
+    } else {
+        format!("x'{number:032}'")
+    }
+}
+
+/// The kind of a finding, and what it is about.
+fn kind_and_subject(finding: &Value) -> (String, String) {
+    let kind = finding["kind"].as_str().unwrap().to_owned();
+    let name = finding["credential"].as_str();
+    let subject = if finding["version_id"].is_string() {
+        format!("v:{}", name.unwrap_or_default())
+    } else if finding["permission_id"].is_string() {
+        "permission".to_owned()
+    } else {
+        name.unwrap_or("database").to_owned()
+    };
+    (kind, subject)
+}

@@ -83,6 +83,25 @@ impl PostgresServer {
         self.run(database_name(url), sql)
     }
 
+    /// Dumps a database that may be in use, and restores it into one that is empty, as an operator does. Returns the URL of
+    /// that.
+    pub fn dump_and_restore(&self, url: &str) -> String {
+        let copy = self.new_database();
+        let mut dump = Command::new(self.programs.join("pg_dump"))
+            .args(["--format=custom", "--no-owner", "--dbname", url])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let restored = Command::new(self.programs.join("pg_restore"))
+            .args(["--exit-on-error", "--single-transaction", "--no-owner"])
+            .args(["--dbname", &copy])
+            .stdin(dump.stdout.take().unwrap())
+            .status()
+            .unwrap();
+        assert!(dump.wait().unwrap().success() && restored.success());
+        copy
+    }
+
     /// Ends the server. Connections are cut.
     pub fn stop(&self) {
         self.keeper.lock().unwrap().tell("stop");

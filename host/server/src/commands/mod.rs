@@ -1,5 +1,6 @@
 //! What the program does when it is called: one file a command.
 
+mod backup;
 mod check;
 mod serve;
 
@@ -15,6 +16,11 @@ use crate::{
 /// Does what the arguments say.
 pub(crate) fn execute(arguments: Arguments) -> Result<ExitCode, StartRefused> {
     match arguments.command {
+        Command::Backup {
+            config,
+            force,
+            target,
+        } => backup::backup(&Config::load(&config)?, &target, force),
         Command::Check { config, json } => check::check(&Config::load(&config)?, json),
         Command::Serve { config } => serve::serve(&Config::load(&config)?),
         Command::Develop {

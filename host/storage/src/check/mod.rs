@@ -102,14 +102,7 @@ impl CheckRepository for SqlCheckRepository {
 
 /// What SQLite says of its file: lines of `pragma integrity_check`, and references that lead nowhere.
 async fn sqlite_damage(reader: &Connections) -> Result<Vec<String>, RepositoryFailure> {
-    let mut damage = Vec::new();
-    for row in &reader
-        .fetch_all(statement(statements::SQLITE_INTEGRITY))
-        .await?
-    {
-        let line: String = column!(row, "pragma", "integrity_check")?;
-        damage.extend(Some(line).filter(|line| line != SOUND));
-    }
+    let mut damage = sqlite_integrity(reader).await?;
     for row in &reader
         .fetch_all(statement(statements::SQLITE_REFERENCES))
         .await?
@@ -120,6 +113,19 @@ async fn sqlite_damage(reader: &Connections) -> Result<Vec<String>, RepositoryFa
         damage.push(format!(
             "rows of {from} that refer to no row of {to}: {rows}"
         ));
+    }
+    Ok(damage)
+}
+
+/// What SQLite says of the structure of its file.
+pub(crate) async fn sqlite_integrity(
+    reader: &Connections,
+) -> Result<Vec<String>, RepositoryFailure> {
+    let mut damage = Vec::new();
+    let rows = reader.fetch_all(statement(statements::SQLITE_INTEGRITY));
+    for row in &rows.await? {
+        let line: String = column!(row, "pragma", "integrity_check")?;
+        damage.extend(Some(line).filter(|line| line != SOUND));
     }
     Ok(damage)
 }

@@ -1,0 +1,83 @@
+//! `keywright backup`.
+
+use std::{
+    io::{self, Write},
+    path::Path,
+    process::ExitCode,
+};
+
+use keywright_storage::{BackedUp, DatabaseOptions, SqliteOptions, back_up};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::{commands, config::Config, progress::Progress, started::StartRefused, telemetry};
+
+/// Copies the SQLite database of a configuration to a file, while servers use it or not.
+pub(crate) fn backup(
+    config: &Config,
+    target: &Path,
+    may_replace: bool,
+) -> Result<ExitCode, StartRefused> {
+    telemetry::start(&config.log)?;
+    let DatabaseOptions::Sqlite(source) = config.storage.options()? else {
+        return Err(StartRefused::new(
+            "this command copies a database of SQLite, and the configuration has one of PostgreSQL: use pg_dump, or a base \
+             back-up with an archive of the write-ahead log",
+        ));
+    };
+    commands::on_threads(async {
+        // What is left when the work is given up goes with it.
+        tokio::select! {
+            done = copy(&source, target, may_replace) => done,
+            refused = interruption() => Err(refused),
+        }
+    })
+}
+
+async fn copy(
+    source: &SqliteOptions,
+    target: &Path,
+    may_replace: bool,
+) -> Result<ExitCode, StartRefused> {
+    let mut progress = Progress::begin("bytes copied", 0, false);
+    let backed_up = back_up(source, target, may_replace, |done, total| {
+        progress.set_total(total);
+        progress.set_done(done);
+    })
+    .await;
+    let backed_up =
+        backed_up.map_err(|cause| StartRefused::while_doing("backing up the database", cause))?;
+    progress.finish();
+    let summary = summary_of(&backed_up, target);
+    writeln!(io::stdout(), "{summary}")
+        .map_err(|cause| StartRefused::while_doing("writing the summary", cause))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn summary_of(backed_up: &BackedUp, target: &Path) -> String {
+    format!(
+        "backed up to {}: {} credentials with {} versions, and {} permissions, in {} bytes",
+        target.display(),
+        backed_up.credentials,
+        backed_up.versions,
+        backed_up.permissions,
+        backed_up.bytes,
+    )
+}
+
+/// Waits until the process is told to end.
+async fn interruption() -> StartRefused {
+    let listening = (
+        signal(SignalKind::interrupt()),
+        signal(SignalKind::terminate()),
+        signal(SignalKind::hangup()),
+    );
+    let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hang_up)) = listening else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+        _ = hang_up.recv() => {}
+    }
+    StartRefused::new("the back-up was interrupted, and nothing is left of it")
+}

@@ -1,0 +1,159 @@
+//! What `keywright backup` does not do, and what it leaves where it does not.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
+use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+
+use keywright_harness::{
+    Commanded, Server, is_on_postgres, run_command, run_command_with_files_up_to, run_sql,
+};
+use tempfile::TempDir;
+
+use crate::given;
+
+#[tokio::test]
+async fn a_copy_is_its_owners_alone_and_says_what_it_holds() {
+    let Some((server, folder)) = server_with_values().await else {
+        return;
+    };
+    let target = folder.path().join("copy");
+    let said = back_up(server.directory(), &target, &[]).expect(0);
+    let file = fs::metadata(&target).unwrap();
+    assert_eq!(file.permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        said.output,
+        format!(
+            "backed up to {}: 3 credentials with 4 versions, and 2 permissions, in {} bytes\n",
+            target.display(),
+            file.len()
+        )
+    );
+    assert_eq!(files(folder.path()), ["copy"]);
+}
+
+#[tokio::test]
+async fn a_file_that_is_there_is_replaced_only_when_that_is_asked_for() {
+    let Some((server, folder)) = server_with_values().await else {
+        return;
+    };
+    let target = folder.path().join("copy");
+    fs::write(&target, "something else").unwrap();
+    let said = back_up(server.directory(), &target, &[]).expect(1);
+    assert!(said.errors.contains("exists already, and is not replaced"));
+    assert_eq!(fs::read(&target).unwrap(), b"something else");
+    back_up(server.directory(), &target, &["--force"]).expect(0);
+    assert!(fs::read(&target).unwrap().starts_with(b"SQLite format 3"));
+    assert_eq!(files(folder.path()), ["copy"]);
+}
+
+#[tokio::test]
+async fn a_database_is_never_replaced_by_its_own_copy() {
+    let Some((server, folder)) = server_with_values().await else {
+        return;
+    };
+    let database = server.directory().join("keywright.db");
+    let linked = folder.path().join("linked");
+    fs::hard_link(&database, &linked).unwrap_or_else(|_| fs::remove_file(&linked).unwrap());
+    let around = server.directory().join("../").join(
+        server
+            .directory()
+            .file_name()
+            .map(|name| Path::new(name).join("keywright.db-wal"))
+            .unwrap(),
+    );
+    for target in [&database, &linked, &around] {
+        let said = back_up(server.directory(), target, &["--force"]).expect(1);
+        let reason = "is the database itself, or one of its files";
+        assert!(said.errors.contains(reason), "{said:?}");
+    }
+    server.run_command(&["check"]).expect(0);
+}
+
+#[tokio::test]
+async fn where_there_is_no_database_none_is_made_and_nothing_is_copied() {
+    let Some((server, folder)) = server_with_values().await else {
+        return;
+    };
+    let directory = server.stop().await;
+    let database = directory.path().join("keywright.db");
+    fs::remove_file(&database).unwrap();
+    let target = folder.path().join("copy");
+    let said = back_up(directory.path(), &target, &[]).expect(1);
+    assert!(said.errors.contains("there is no database at"), "{said:?}");
+    assert!(!database.exists());
+    fs::write(&database, "").unwrap();
+    let said = back_up(directory.path(), &target, &[]).expect(1);
+    assert!(said.errors.contains("no server has used it"), "{said:?}");
+    assert!(files(folder.path()).is_empty());
+}
+
+#[tokio::test]
+async fn nothing_is_left_of_a_copy_that_can_not_be_completed() {
+    let Some((server, folder)) = server_with_values().await else {
+        return;
+    };
+    let missing = folder.path().join("missing/copy");
+    let said = back_up(server.directory(), &missing, &[]).expect(1);
+    assert!(said.errors.contains("can't be written"), "{said:?}");
+    let target = folder.path().join("copy");
+    let to = target.to_str().unwrap();
+    // The file of the copy grows to no more than a part of the database.
+    let said = run_command_with_files_up_to(64, server.directory(), &["backup", to]).expect(1);
+    assert!(said.errors.contains("can't be copied"), "{said:?}");
+    assert!(files(folder.path()).is_empty());
+    let sql = "pragma ignore_check_constraints = on; update permission set operations = 32";
+    server.run_sql(sql).await;
+    let said = back_up(server.directory(), &target, &[]).expect(1);
+    let reason = "the copy can't be used: CHECK constraint failed in permission";
+    assert!(said.errors.contains(reason), "{said:?}");
+    assert!(files(folder.path()).is_empty());
+}
+
+#[tokio::test]
+async fn a_schema_of_another_version_is_backed_up_as_it_is() {
+    let Some((server, folder)) = server_with_values().await else {
+        return;
+    };
+    let directory = server.stop().await;
+    let sql = "delete from _sqlx_migrations where version > 1";
+    run_sql(directory.path(), sql).await;
+    back_up(directory.path(), &folder.path().join("copy"), &[]).expect(0);
+}
+
+#[tokio::test]
+async fn on_postgresql_it_says_what_to_use_in_its_place() {
+    if !is_on_postgres() {
+        return;
+    }
+    let server = Server::start().await;
+    let said = server.run_command(&["backup", "copy"]).expect(1);
+    assert!(said.errors.contains("use pg_dump"), "{said:?}");
+    assert!(!server.directory().join("copy").exists());
+}
+
+/// A server on SQLite with some values, and a folder for copies.
+async fn server_with_values() -> Option<(Server, TempDir)> {
+    if is_on_postgres() {
+        return None;
+    }
+    let server = Server::start().await;
+    for name in ["/a", "/b", "/c", "/c"] {
+        given::set_value(&server, name, &"v".repeat(60_000)).await;
+    }
+    Some((server, TempDir::new().unwrap()))
+}
+
+fn back_up(directory: &Path, target: &Path, options: &[&str]) -> Commanded {
+    let mut arguments = vec!["backup", target.to_str().unwrap()];
+    arguments.extend(options);
+    run_command(directory, &arguments)
+}
+
+fn files(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.collect()
+}
