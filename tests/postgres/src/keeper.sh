@@ -15,6 +15,14 @@ full_page_writes = off
 jit = off
 SETTINGS
 echo "$folder"
+# Sends a signal to all processes of the server.
+signal() {
+    postmaster=$(head -n 1 "$folder/data/postmaster.pid" 2>/dev/null) || return 0
+    kill -s "$1" "$postmaster" 2>/dev/null || return 0
+    for process in $(cat "/proc/$postmaster/task/$postmaster/children"); do
+        kill -s "$1" "$process" 2>/dev/null || true
+    done
+}
 while read -r command rest; do
     case $command in
     certificate) echo "$rest" | tr '|' '\n' >"$folder/data/server.crt" ;;
@@ -30,9 +38,12 @@ SETTINGS
         ;;
     start) "$programs/pg_ctl" start --wait --pgdata="$folder/data" --log="$folder/log" >/dev/null </dev/null ;;
     crash) "$programs/pg_ctl" stop --wait --mode=immediate --pgdata="$folder/data" >/dev/null ;;
+    freeze) signal STOP ;;
+    thaw) signal CONT ;;
     stop) "$programs/pg_ctl" stop --wait --mode=fast --pgdata="$folder/data" >/dev/null ;;
     esac
     echo done
 done
+signal CONT
 "$programs/pg_ctl" stop --wait --mode=immediate --pgdata="$folder/data" >/dev/null 2>&1 || true
 rm -rf "$folder"

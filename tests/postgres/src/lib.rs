@@ -107,10 +107,19 @@ impl PostgresServer {
         self.keeper.lock().unwrap().tell("stop");
     }
 
-    /// Ends the server as a crash of its processes would: without a word to its connections, and with its log of writes to
-    /// be read at the next start. What was written is with the operating system; a crash of the machine is another matter.
+    /// Ends the server without letting it finish anything: it recovers from its log when it is started again.
     pub fn crash(&self) {
         self.keeper.lock().unwrap().tell("crash");
+    }
+
+    /// Has the server do nothing any more, without a word and with all connections open, as when its machine hangs.
+    pub fn freeze(&self) {
+        self.keeper.lock().unwrap().tell("freeze");
+    }
+
+    /// Has a frozen server go on.
+    pub fn thaw(&self) {
+        self.keeper.lock().unwrap().tell("thaw");
     }
 
     /// Starts the server again, with what it had.
