@@ -38,13 +38,13 @@ async fn survive(engine: Engine) {
         run.round(round, is_crash).await;
         if round.is_multiple_of(CHECK_INTERVAL) || round == count {
             run.store.check();
+            run.tell(&format!(
+                "{engine:?}: {round} kills in {:?}",
+                begun.elapsed()
+            ));
         }
     }
     run.end().await;
-    run.tell(&format!(
-        "{engine:?}: {count} kills in {:?}",
-        begun.elapsed()
-    ));
 }
 
 /// A run, between two rounds.
