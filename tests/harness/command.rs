@@ -9,7 +9,7 @@ use std::{
 
 use tempfile::TempDir;
 
-use crate::{Server, server::server_program, storage};
+use crate::{Server, server::program, storage};
 
 /// A run of a command of the program.
 #[derive(Clone, Debug)]
@@ -103,6 +103,16 @@ pub fn memory_of_command(directory: &Path, arguments: &[&str]) -> u64 {
     }
 }
 
+/// Runs a command, and ends it so much later as a crash would, unless it has ended by itself.
+pub fn kill_command(directory: &Path, arguments: &[&str], after: Duration) {
+    let mut command = command(directory, arguments);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    std::thread::sleep(after);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
 /// The database of a server that may be running, put by its back-up into a folder of its own, in which a server can be
 /// started: by `keywright backup`, or by `pg_dump` and `pg_restore`.
 pub fn copied_by_backup(directory: &Path) -> TempDir {
@@ -119,14 +129,12 @@ pub fn copied_by_backup(directory: &Path) -> TempDir {
 }
 
 fn command(directory: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(server_program());
+    let mut command = program();
     command
         .args(arguments)
         .arg("--config")
         .arg(directory.join(CONFIGURATION))
         .current_dir(directory)
-        .env_remove("KEYWRIGHT_LOG")
-        .env_remove(storage::VARIABLE)
         .stdin(Stdio::null());
     command
 }

@@ -38,7 +38,8 @@ mod watched;
 pub use answer::Answer;
 pub use caller::Caller;
 pub use command::{
-    Commanded, copied_by_backup, memory_of_command, run_command, run_command_with_files_up_to,
+    Commanded, copied_by_backup, kill_command, memory_of_command, run_command,
+    run_command_with_files_up_to,
 };
 pub use key_management::KeyManagementPlugin;
 pub use options::Options;

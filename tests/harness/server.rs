@@ -297,17 +297,27 @@ fn spawn(directory: &Path, options: &Options, port: u16) -> Child {
     let configuration = directory.join("keywright.toml");
     fs::write(&configuration, options.configuration(directory, port)).unwrap();
     let log = File::create(directory.join("log")).unwrap();
-    Command::new(server_program())
+    program()
         .args(["serve", "--config"])
         .arg(configuration)
-        .env_remove("KEYWRIGHT_LOG")
-        .env_remove(storage::VARIABLE)
         .envs(options.variables().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stdout(log.try_clone().unwrap())
         .stderr(log)
         .spawn()
         .unwrap()
+}
+
+/// The server's program, which is not told what is meant for the tests: it would take it for its own settings.
+pub(crate) fn program() -> Command {
+    let mut command = Command::new(server_program());
+    command.env_remove("KEYWRIGHT_LOG");
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("KEYWRIGHT_TEST_") {
+            command.env_remove(name);
+        }
+    }
+    command
 }
 
 /// The server's program: beside the program that runs, or, as tests stand in a folder of their own, one folder above.

@@ -107,8 +107,7 @@ impl PostgresServer {
         self.keeper.lock().unwrap().tell("stop");
     }
 
-    /// Ends the server as a crash of its processes would: without a word to its connections, and with its log of writes to
-    /// be read at the next start. What was written is with the operating system; a crash of the machine is another matter.
+    /// Ends the server without letting it finish anything: it recovers from its log when it is started again.
     pub fn crash(&self) {
         self.keeper.lock().unwrap().tell("crash");
     }

@@ -18,6 +18,7 @@
 )]
 
 mod audit;
+mod backup;
 mod certificates;
 mod permissions;
 mod plain;

@@ -1,4 +1,6 @@
 //! Setting, generating, regenerating and deleting what is no certificate.
+//!
+//! Keys of RSA and SSH are set and never generated: making one takes longer than a round.
 
 use rand::{Rng, RngExt, rngs::ChaCha12Rng, seq::IndexedRandom};
 use reqwest::Method;

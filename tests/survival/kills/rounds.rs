@@ -38,11 +38,13 @@ async fn survive(engine: Engine) {
         run.round(round, is_crash).await;
         if round.is_multiple_of(CHECK_INTERVAL) || round == count {
             run.store.check();
+            run.tell(&format!(
+                "{engine:?}: {round} kills in {:?}",
+                begun.elapsed()
+            ));
         }
     }
     run.end().await;
-    let (writes, elapsed) = (run.writes, begun.elapsed());
-    println!("{engine:?}: {count} kills, {writes} acknowledged writes, {elapsed:?}");
 }
 
 /// A run, between two rounds.
@@ -137,6 +139,18 @@ impl Run {
             worker.verify_everything(&caller).await;
         }
         self.store.kill(server).await;
+    }
+
+    /// Prints what was shown.
+    fn tell(&self, kills: &str) {
+        let writes = self.writes;
+        let interrupted = self.workers.iter().map(|worker| worker.interrupted);
+        let done: usize = interrupted
+            .clone()
+            .map(|interrupted| interrupted.done)
+            .sum();
+        let undone: usize = interrupted.map(|interrupted| interrupted.undone).sum();
+        println!("{kills}; acknowledged: {writes}; under way and done: {done}, not done: {undone}");
     }
 }
 

@@ -30,6 +30,17 @@ pub(super) struct Worker {
     pub(super) shared: Vec<SharedWrite>,
     /// The ids of the requests that wrote and were acknowledged.
     pub(super) acknowledged: Vec<String>,
+    /// What became of its requests that were under way when a server was killed.
+    pub(super) interrupted: Interrupted,
+}
+
+/// What became of requests that were under way when a server was killed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Interrupted {
+    /// How many were done.
+    pub(super) done: usize,
+    /// How many were not.
+    pub(super) undone: usize,
 }
 
 /// What befalls the server of a round.
@@ -70,6 +81,7 @@ impl Worker {
             under_way: None,
             shared: Vec::new(),
             acknowledged: Vec::new(),
+            interrupted: Interrupted::default(),
         }
     }
 
@@ -212,6 +224,9 @@ impl Worker {
                 "{} was done by half: {actual:#?}",
                 under_way.unwrap().summary()
             );
+            // Where nothing was to change, nobody can tell.
+            self.interrupted.done += usize::from(is_done && !is_undone);
+            self.interrupted.undone += usize::from(is_undone && !is_done);
         }
         self.records.extend(actual);
         self.verify_found(caller).await;
