@@ -26,19 +26,19 @@ async fn a_permission_that_is_given_or_taken_at_one_server_counts_at_the_others(
         servers[0].set("/a", "value", "v".into()).await.expect(200);
         let mut callers: Vec<Caller> = Vec::new();
         for server in &servers {
-            let caller = servers[0].as_client("other").await;
-            callers.push(caller.at(server));
+            let client = servers[0].as_client("other").await;
+            callers.push(client.at(server));
         }
         let read = "/api/v1/data?name=/a";
         for round in 0..servers.len() * 2 {
-            let (giver, taker) = (&servers[round % 3], &servers[(round + 1) % 3]);
+            let (giver, other) = (&servers[round % 3], &servers[(round + 1) % 3]);
             let body = json!({"path": "/a", "actor": callers[0].actor(), "operations": ["read"]});
             let given = giver.post(PERMISSIONS, body).await.expect(201).json();
             for caller in &callers {
                 caller.get(read).await.expect(200);
             }
             let path = format!("{PERMISSIONS}/{}", given["uuid"].as_str().unwrap());
-            taker.delete(&path).await.expect(200);
+            other.delete(&path).await.expect(200);
             for caller in &callers {
                 caller.get(read).await.expect(404);
             }
