@@ -168,7 +168,7 @@ async fn migrate_in_turn(connection: &mut PgConnection) -> Result<(), BoxDynErro
     Ok(transaction.commit().await?)
 }
 
-/// CockroachDB never had such locks, and YugabyteDB not always.
+/// Not every database that takes this SQL has such locks.
 fn knows_no_locks(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(DatabaseError::code);
     code.is_some_and(|code| NO_SUCH_FUNCTION.contains(&code.as_ref()))
@@ -207,7 +207,7 @@ const LOCK_SCHEMA: &str = "select pg_advisory_xact_lock(4920571836402817)";
 const NO_SUCH_FUNCTION: [&str; 2] = ["42883", "0A000"];
 
 /// How long to wait while another server changes the schema.
-const LOCK_WAIT_MAX: Duration = Duration::from_secs(300);
+const LOCK_WAIT_MAX: Duration = Duration::from_mins(5);
 
 /// By this name the database's administrator sees the connections.
 const APPLICATION_NAME: &str = "keywright";

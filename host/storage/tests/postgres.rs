@@ -207,7 +207,8 @@ async fn when_a_connection_may_not_write_all_that_were_opened_before_are_replace
     let url = url(&fixture);
     let delete = || async { fixture.credentials.delete(&LookupName::new("/a")).await };
     let name = server().run_at(&url, "select current_database()");
-    let set = |rest: &str| server().run_at(&url, &format!("alter database {name} {rest}"));
+    let elsewhere = server().new_database();
+    let set = |rest: &str| server().run_at(&elsewhere, &format!("alter database {name} {rest}"));
     // As where the connections lead to a server that has become a standby.
     set("set default_transaction_read_only = on");
     server().run_at(&url, CUT);

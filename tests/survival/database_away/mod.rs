@@ -57,7 +57,8 @@ async fn a_database_that_is_read_only_for_a_while_goes_on_being_read() {
     };
     let url = postgres.new_database();
     let name = postgres.run_at(&url, "select current_database()");
-    let set = |rest: &str| postgres.run_at(&url, &format!("alter database {name} {rest}"));
+    let elsewhere = postgres.new_database();
+    let set = |rest: &str| postgres.run_at(&elsewhere, &format!("alter database {name} {rest}"));
     let load = Load::start(&url).await;
     load.wait_for_writes_at_each_server().await;
     set("set default_transaction_read_only = on");

@@ -24,23 +24,23 @@ async fn each_engine() -> Vec<Vec<Arc<Server>>> {
 async fn a_permission_that_is_given_or_taken_at_one_server_counts_at_the_others() {
     for servers in each_engine().await {
         servers[0].set("/a", "value", "v".into()).await.expect(200);
-        let mut callers: Vec<Caller> = Vec::new();
+        let mut at_each: Vec<Caller> = Vec::new();
         for server in &servers {
-            let caller = servers[0].as_client("other").await;
-            callers.push(caller.at(server));
+            let client = servers[0].as_client("other").await;
+            at_each.push(client.at(server));
         }
         let read = "/api/v1/data?name=/a";
         for round in 0..servers.len() * 2 {
-            let (giver, taker) = (&servers[round % 3], &servers[(round + 1) % 3]);
-            let body = json!({"path": "/a", "actor": callers[0].actor(), "operations": ["read"]});
-            let given = giver.post(PERMISSIONS, body).await.expect(201).json();
-            for caller in &callers {
-                caller.get(read).await.expect(200);
+            let (one, other) = (&servers[round % 3], &servers[(round + 1) % 3]);
+            let body = json!({"path": "/a", "actor": at_each[0].actor(), "operations": ["read"]});
+            let given = one.post(PERMISSIONS, body).await.expect(201).json();
+            for client in &at_each {
+                client.get(read).await.expect(200);
             }
             let path = format!("{PERMISSIONS}/{}", given["uuid"].as_str().unwrap());
-            taker.delete(&path).await.expect(200);
-            for caller in &callers {
-                caller.get(read).await.expect(404);
+            other.delete(&path).await.expect(200);
+            for client in &at_each {
+                client.get(read).await.expect(404);
             }
         }
     }

@@ -61,7 +61,7 @@ fn is_before(moment: Option<Instant>, ago: Duration) -> bool {
 const TRUSTED_IDLE_MAX: Duration = Duration::from_secs(1);
 
 /// How old a connection grows. One that only reads would never find out by itself that it leads to a standby.
-const AGE_MAX: Duration = Duration::from_secs(600);
+const AGE_MAX: Duration = Duration::from_mins(10);
 
 /// How often all connections are opened anew at most because nobody may write.
 const OUTDATED_INTERVAL_MIN: Duration = Duration::from_secs(1);

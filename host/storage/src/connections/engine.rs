@@ -98,15 +98,17 @@ impl Target {
         }
     }
 
+    /// Opens a connection. What that takes is large, and seldom needed: it stands apart, so that the futures of all requests
+    /// are small.
     pub(super) async fn connect(&self) -> Result<Connection, sqlx::Error> {
         Ok(match self {
             Self::Postgres {
                 options, wait_max, ..
             } => Connection::Postgres {
-                connection: options.connect().await?,
+                connection: Box::pin(options.connect()).await?,
                 wait_max: *wait_max,
             },
-            Self::Sqlite(options) => Connection::Sqlite(options.connect().await?),
+            Self::Sqlite(options) => Connection::Sqlite(Box::pin(options.connect()).await?),
         })
     }
 }

@@ -29,9 +29,11 @@ struct Version {
 pub(super) fn after(state: &State, call: &Call, added: &HashSet<Id>) -> Option<State> {
     let credential = state.as_ref();
     match (&call.action, &call.outcome) {
-        (Action::Read, Outcome::Absent) => credential.is_none().then_some(None),
+        (
+            Action::Read | Action::ReadCertificate | Action::Delete | Action::Regenerate,
+            Outcome::Absent,
+        ) => credential.is_none().then_some(None),
         (Action::Read, Outcome::Versions(seen)) => told(credential?, None, seen, added),
-        (Action::ReadCertificate, Outcome::Absent) => credential.is_none().then_some(None),
         (Action::ReadCertificate, Outcome::Certificate(id, seen)) => {
             told(credential?, Some(*id), seen, added)
         }
@@ -44,12 +46,10 @@ pub(super) fn after(state: &State, call: &Call, added: &HashSet<Id>) -> Option<S
             (!has_it).then(|| state.clone())
         }
         (Action::Delete, Outcome::Done | Outcome::Unknown) => credential.map(|_| None),
-        (Action::Delete, Outcome::Absent) => credential.is_none().then_some(None),
         (Action::Set, outcome) => with_added(credential, outcome, None, false),
         (Action::Generate { mode, parameters }, outcome) => {
             generated(credential, *mode, *parameters, outcome, added)
         }
-        (Action::Regenerate, Outcome::Absent) => credential.is_none().then_some(None),
         (Action::Regenerate, outcome) => regenerated(credential?, outcome, false),
         (Action::RegenerateInBulk, outcome) => {
             let parameters = credential?.in_use()?.parameters;
