@@ -139,8 +139,9 @@ async fn key_ring(
     now: DateTime<Utc>,
 ) -> Result<SharedKeyRing, StartRefused> {
     let key_ring = keys::unlock(&config.encryption, database, identifiers, now).await?;
-    let activated = database.key_rotation().activate(key_ring.active_key_id());
-    activated.await.map_err(|cause| {
+    let rotation = database.key_rotation();
+    let activated = rotation.activate(key_ring.active_key_id()).await;
+    activated.map_err(|cause| {
         StartRefused::while_doing("writing down which encryption key is active", cause)
     })?;
     Ok(key_ring)
