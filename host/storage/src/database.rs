@@ -6,7 +6,7 @@ use keywright_core::ports::Identifiers;
 
 use crate::{
     SqlCredentialRepository, SqlEncryptionKeyRepository, SqlPermissionRepository,
-    connections::{Connections, PoolOccupancy},
+    connections::{Connections, PoolOccupancy, Writer},
     postgres::{self, PostgresOptions},
     sqlite::{self, SqliteOptions},
 };
@@ -145,9 +145,9 @@ impl Database {
     }
 }
 
-/// The connections that write, and those that read.
+/// What writes, and the connections that read.
 #[derive(Clone)]
 pub(crate) struct Pools {
-    pub(crate) writer: Connections,
+    pub(crate) writer: Writer,
     pub(crate) reader: Connections,
 }

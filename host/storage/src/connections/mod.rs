@@ -4,16 +4,18 @@
 //! SQLite is a thread, that is a second hand-over between threads for each query, and the larger part of what a short read
 //! costs. Here only those are asked whose last user did not see the end of what it began, and, of those to a server, those
 //! that nobody has used for a while, or since another one was found dead.
+//!
+//! [`Connections`] run single statements. What writes is a transaction of a [`Writer`].
 
 mod doubt;
 mod engine;
 #[cfg(test)]
 mod tests;
+mod transaction;
+mod turns;
+mod writer;
 
 use std::{
-    collections::hash_map::RandomState,
-    future::Future,
-    hash::BuildHasher,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -28,11 +30,13 @@ use deadpool::{
 use keywright_core::ports::RepositoryFailure;
 
 pub(crate) use doubt::Doubt;
-use engine::{Connection, Transaction};
+use engine::Connection;
 pub(crate) use engine::{Engine, Target};
+pub(crate) use transaction::{Ended, Transaction};
+pub(crate) use writer::Writer;
 
 use crate::{
-    failure::{is_conflict, is_unavailable, repository_failure},
+    failure::{is_unavailable, repository_failure},
     row::Row,
     statement::Statement,
 };
@@ -59,14 +63,8 @@ pub struct PoolOccupancy {
 }
 
 /// A connection that nobody else uses until this is dropped.
-pub(crate) struct LentConnection {
+struct LentConnection {
     pooled: Object<Opener>,
-}
-
-/// A transaction that writes. It is rolled back when this is dropped.
-pub(crate) struct LentTransaction<'c> {
-    transaction: Transaction<'c>,
-    is_settled: &'c mut bool,
 }
 
 impl Connections {
@@ -119,41 +117,12 @@ impl Connections {
         lent.settled(row)
     }
 
-    /// Runs a statement, and returns how many rows it changed.
-    pub(crate) async fn execute(&self, statement: Statement) -> Result<u64, RepositoryFailure> {
-        let mut lent = self.lend().await?;
-        let done = lent.unsettled().executor().execute(statement).await;
-        lent.settled(done)
-    }
-
-    /// Does the work of a transaction, from its beginning to its commit, and does it again while the database says that
-    /// another one came between; for as long as a borrower waits at most.
-    pub(crate) async fn retry<T, F>(
-        &self,
-        mut work: impl FnMut() -> F,
-    ) -> Result<T, RepositoryFailure>
-    where
-        F: Future<Output = Result<T, RepositoryFailure>>,
-    {
-        let begun = Instant::now();
-        let mut pause_max = RETRY_PAUSE_FIRST;
-        loop {
-            match work().await {
-                Err(failure) if is_conflict(&failure) && begun.elapsed() < self.wait_max => {
-                    tokio::time::sleep(random_part_of(pause_max)).await;
-                    pause_max = (2 * pause_max).min(RETRY_PAUSE_MAX);
-                }
-                outcome => return outcome,
-            }
-        }
-    }
-
     /// Lends a connection.
     ///
     /// # Errors
     /// [`RepositoryFailure::Unavailable`] when none comes free in time, when none can be opened, or after
     /// [`Self::close`].
-    pub(crate) async fn lend(&self) -> Result<LentConnection, RepositoryFailure> {
+    async fn lend(&self) -> Result<LentConnection, RepositoryFailure> {
         if self.is_closed.load(Ordering::Acquire) {
             return Err(repository_failure(sqlx::Error::PoolClosed));
         }
@@ -197,20 +166,6 @@ impl Connections {
 }
 
 impl LentConnection {
-    /// Begins a transaction that writes.
-    pub(crate) async fn begin(&mut self) -> Result<LentTransaction<'_>, RepositoryFailure> {
-        let Opened {
-            connection,
-            is_settled,
-        } = &mut *self.pooled;
-        *is_settled = false;
-        let begun = connection.begin().await;
-        Ok(LentTransaction {
-            transaction: begun.map_err(repository_failure)?,
-            is_settled,
-        })
-    }
-
     /// The connection, for a use of which [`Self::settled`] tells the end.
     fn unsettled(&mut self) -> &mut Connection {
         self.pooled.is_settled = false;
@@ -222,50 +177,12 @@ impl LentConnection {
         self.pooled.is_settled = !outcome.as_ref().is_err_and(is_unavailable);
         outcome.map_err(repository_failure)
     }
-}
 
-impl LentTransaction<'_> {
-    /// Runs a statement for all its rows.
-    pub(crate) async fn fetch_all(
-        &mut self,
-        statement: Statement,
-    ) -> Result<Vec<Row>, RepositoryFailure> {
-        let rows = self.transaction.executor().fetch_all(statement).await;
-        rows.map_err(repository_failure)
-    }
-
-    /// Runs a statement for its first row, if there is one.
-    pub(crate) async fn fetch_optional(
-        &mut self,
-        statement: Statement,
-    ) -> Result<Option<Row>, RepositoryFailure> {
-        let row = self.transaction.executor().fetch_optional(statement).await;
-        row.map_err(repository_failure)
-    }
-
-    /// Runs a statement for its first row, of which there is one.
-    pub(crate) async fn fetch_one(
-        &mut self,
-        statement: Statement,
-    ) -> Result<Row, RepositoryFailure> {
-        let row = self.fetch_optional(statement).await?;
-        row.ok_or_else(|| repository_failure(sqlx::Error::RowNotFound))
-    }
-
-    /// Runs a statement, and returns how many rows it changed.
-    pub(crate) async fn execute(&mut self, statement: Statement) -> Result<u64, RepositoryFailure> {
-        let done = self.transaction.executor().execute(statement).await;
-        done.map_err(repository_failure)
-    }
-
-    /// Commits it; when this returns, it is on disk.
-    pub(crate) async fn commit(self) -> Result<(), RepositoryFailure> {
-        self.transaction
-            .commit()
-            .await
-            .map_err(repository_failure)?;
-        *self.is_settled = true;
-        Ok(())
+    /// Ends what was begun with it. What that comes to is seen when it is lent next.
+    async fn settle(&mut self) {
+        let settling = self.pooled.connection.settle();
+        let settled = tokio::time::timeout(UNSETTLED_WAIT_MAX, settling).await;
+        self.pooled.is_settled = settled.is_ok_and(|settled| settled.is_ok());
     }
 }
 
@@ -276,8 +193,7 @@ struct Opener {
 struct Opened {
     connection: Connection,
     /// Whether the last user saw the end of what it began. One that went away may have left a query that is still running,
-    /// or a transaction whose rollback did not succeed: SQLite itself rolls one back when the disk is full, and sqlx then
-    /// believes that it still stands.
+    /// or a transaction.
     is_settled: bool,
 }
 
@@ -316,19 +232,8 @@ fn into_sqlx(error: PoolError<sqlx::Error>) -> sqlx::Error {
     }
 }
 
-/// So that those that stood in each other's way do not meet again. Nothing depends on nobody's being able to guess it.
-fn random_part_of(pause_max: Duration) -> Duration {
-    let random = RandomState::new().hash_one(());
-    let microseconds_max = u64::try_from(pause_max.as_micros()).unwrap_or(u64::MAX);
-    Duration::from_micros(random % microseconds_max.max(1))
-}
-
 /// How long a connection is waited for whose last user went away, before another is opened in its place.
 const UNSETTLED_WAIT_MAX: Duration = Duration::from_millis(500);
-
-/// The longest pause before a transaction is done again, at first, and after it was in vain several times.
-const RETRY_PAUSE_FIRST: Duration = Duration::from_millis(2);
-const RETRY_PAUSE_MAX: Duration = Duration::from_millis(64);
 
 /// How long to wait before looking again whether the last connections have come back.
 const CLOSING_PAUSE: Duration = Duration::from_millis(10);
