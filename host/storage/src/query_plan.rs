@@ -43,8 +43,6 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
         credential::EFFECTIVE_EXPIRIES_BELOW,
         credential::CREDENTIAL_AND_NEWEST_VERSION,
         credential::INSERT_CREDENTIAL,
-        credential::INSERT_VERSION,
-        credential::POINT_AT_NEW_VERSION,
         credential::CREDENTIAL_BY_ID,
         credential::VERSION_OF_CREDENTIAL,
         credential::LATEST_CERTIFICATE_OF_CREDENTIAL,
@@ -77,11 +75,13 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
 fn statements_of(engine: Engine) -> &'static [&'static str] {
     match engine {
         Engine::Postgres => &[
+            credential::POSTGRES_ADD_VERSION,
             credential::POSTGRES_FIND_CONTAINING,
             credential::POSTGRES_FIND_EXPIRING_CONTAINING,
             credential::POSTGRES_EFFECTIVE_EXPIRIES_CONTAINING,
         ],
         Engine::Sqlite => &[
+            credential::SQLITE_ADD_VERSION,
             credential::SQLITE_FIND_CONTAINING,
             credential::SQLITE_FIND_EXPIRING_CONTAINING,
             credential::SQLITE_FIND_CONTAINING_SHORT,
@@ -113,8 +113,10 @@ async fn no_statement_reads_a_whole_table_of_sqlite() {
         .await
         .unwrap();
     for statement in indexed_statements(Engine::Sqlite) {
-        for step in plan(&database, &statement).await {
-            assert!(!is_whole_scan(&step), "{step}\n{statement}");
+        for part in statement.split("; ") {
+            for step in plan(&database, part).await {
+                assert!(!is_whole_scan(&step), "{step}\n{part}");
+            }
         }
     }
     for statement in ["select * from credential", "select * from credential_name"] {

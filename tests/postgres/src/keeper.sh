@@ -13,6 +13,7 @@ max_connections = 300
 fsync = off
 full_page_writes = off
 jit = off
+$3
 SETTINGS
 echo "$folder"
 while read -r command rest; do

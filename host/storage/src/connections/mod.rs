@@ -117,6 +117,13 @@ impl Connections {
         lent.settled(row)
     }
 
+    /// Runs a statement, and returns how many rows it changed.
+    pub(crate) async fn execute(&self, statement: Statement) -> Result<u64, RepositoryFailure> {
+        let mut lent = self.lend().await?;
+        let done = lent.unsettled().executor().execute(statement).await;
+        lent.settled(done)
+    }
+
     /// Lends a connection.
     ///
     /// # Errors

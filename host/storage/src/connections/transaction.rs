@@ -3,7 +3,11 @@
 use keywright_core::ports::RepositoryFailure;
 use tokio::runtime::Handle;
 
-use super::{LentConnection, engine::Executor, turns::Turn};
+use super::{
+    LentConnection,
+    engine::{Engine, Executor},
+    turns::Turn,
+};
 use crate::{failure::repository_failure, row::Row, statement::Statement};
 
 /// A transaction that writes. It is rolled back when this is dropped. Nothing that it reads changes before it ends, whatever
@@ -43,6 +47,14 @@ impl Transaction {
         Self {
             held: Held::Sqlite(turn),
             has_failed: false,
+        }
+    }
+
+    /// Which database it is.
+    pub(crate) fn engine(&self) -> Engine {
+        match self.held {
+            Held::Postgres(_) => Engine::Postgres,
+            Held::Sqlite(_) => Engine::Sqlite,
         }
     }
 

@@ -75,48 +75,61 @@ impl Writer {
     where
         F: Future<Output = Result<Ended<T>, RepositoryFailure>>,
     {
-        let begun = Instant::now();
-        let mut pause_max = RETRY_PAUSE_FIRST;
+        let mut attempts = Attempts::new(self.wait_max);
         loop {
             let outcome = match self.begin().await {
                 Ok(transaction) => work(transaction).await,
                 Err(failure) => Err(failure),
             };
             match outcome {
-                Err(failure) if is_conflict(&failure) && begun.elapsed() < self.wait_max => {
-                    tokio::time::sleep(random_part_of(pause_max)).await;
-                    pause_max = (2 * pause_max).min(RETRY_PAUSE_MAX);
-                }
+                Err(failure) if attempts.has_next(&failure).await => {}
                 outcome => return outcome.map(Ended::into_outcome),
             }
         }
     }
 
-    /// Runs a statement that changes something as a transaction, for all its rows.
+    /// Runs a statement that changes something for all its rows. It is a transaction of its own; in PostgreSQL not a
+    /// serializable one, as for one statement that decides on nothing but the rows that it changes none is needed.
     pub(crate) async fn fetch_all(
         &self,
         statement: Statement,
     ) -> Result<Vec<Row>, RepositoryFailure> {
-        self.transaction(|mut transaction| {
-            let statement = statement.clone();
-            async move {
-                let rows = transaction.fetch_all(statement).await?;
-                transaction.commit(rows).await
+        match &self.means {
+            Means::Connections(connections) => {
+                let mut attempts = Attempts::new(self.wait_max);
+                loop {
+                    match connections.fetch_all(statement.clone()).await {
+                        Err(failure) if attempts.has_next(&failure).await => {}
+                        outcome => return outcome,
+                    }
+                }
             }
-        })
-        .await
+            Means::Turns(turns) => {
+                let mut transaction = Transaction::in_turn(turns.take().await?);
+                let rows = transaction.fetch_all(statement).await?;
+                transaction.commit(rows).await.map(Ended::into_outcome)
+            }
+        }
     }
 
-    /// Runs a statement as a transaction, and returns how many rows it changed.
+    /// As [`Self::fetch_all`], for how many rows it changed.
     pub(crate) async fn execute(&self, statement: Statement) -> Result<u64, RepositoryFailure> {
-        self.transaction(|mut transaction| {
-            let statement = statement.clone();
-            async move {
-                let changed = transaction.execute(statement).await?;
-                transaction.commit(changed).await
+        match &self.means {
+            Means::Connections(connections) => {
+                let mut attempts = Attempts::new(self.wait_max);
+                loop {
+                    match connections.execute(statement.clone()).await {
+                        Err(failure) if attempts.has_next(&failure).await => {}
+                        outcome => return outcome,
+                    }
+                }
             }
-        })
-        .await
+            Means::Turns(turns) => {
+                let mut transaction = Transaction::in_turn(turns.take().await?);
+                let changed = transaction.execute(statement).await?;
+                transaction.commit(changed).await.map(Ended::into_outcome)
+            }
+        }
     }
 
     /// How many connections there are, and how many wait for one.
@@ -140,6 +153,33 @@ impl Writer {
             Means::Connections(connections) => Transaction::begin(connections.lend().await?).await,
             Means::Turns(turns) => Ok(Transaction::in_turn(turns.take().await?)),
         }
+    }
+}
+
+/// How often something has been done again because another transaction came between.
+struct Attempts {
+    begun: Instant,
+    time_max: Duration,
+    pause_max: Duration,
+}
+
+impl Attempts {
+    fn new(time_max: Duration) -> Self {
+        Self {
+            begun: Instant::now(),
+            time_max,
+            pause_max: RETRY_PAUSE_FIRST,
+        }
+    }
+
+    /// Whether it is to be done again after this failure: after a pause, if so.
+    async fn has_next(&mut self, failure: &RepositoryFailure) -> bool {
+        let has_next = is_conflict(failure) && self.begun.elapsed() < self.time_max;
+        if has_next {
+            tokio::time::sleep(random_part_of(self.pause_max)).await;
+            self.pause_max = (2 * self.pause_max).min(RETRY_PAUSE_MAX);
+        }
+        has_next
     }
 }
 

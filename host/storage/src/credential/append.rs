@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::{append_all::are_unchanged, row, statements};
 use crate::{
-    connections::{Ended, Transaction, Writer},
+    connections::{Ended, Engine, Transaction, Writer},
     failure::{UniqueIndex, is_refused},
     row::column,
     statement::statement,
@@ -190,7 +190,11 @@ async fn insert_version(
     let signed_by = version.signed_by.as_ref();
     let issuer = version.issuer.as_ref();
     let provenance = version.provenance.as_ref();
-    let query = statement(statements::INSERT_VERSION)
+    let sql = match transaction.engine() {
+        Engine::Postgres => statements::POSTGRES_ADD_VERSION,
+        Engine::Sqlite => statements::SQLITE_ADD_VERSION,
+    };
+    let query = statement(sql)
         .bind(version.id)
         .bind(credential_sequence)
         .bind(version.created_at.timestamp_millis())
@@ -211,21 +215,17 @@ async fn insert_version(
         .bind(version.envelope.key_id)
         .bind(version.envelope.nonce.as_slice())
         .bind(version.envelope.ciphertext.as_slice());
-    let inserted = match transaction.fetch_one(query).await {
+    // All rows are fetched, so that it is run to its end.
+    let inserted = match transaction.fetch_all(query).await {
         Err(failure) if version.is_transitional && is_refused(&failure, &TRANSITIONAL) => {
             return Ok(None);
         }
         inserted => inserted?,
     };
-    let sequence: i64 = column!(inserted, "credential_version", "sequence")?;
-    let query = statement(statements::POINT_AT_NEW_VERSION)
-        .bind(credential_sequence)
-        .bind(sequence)
-        .bind(version.created_at.timestamp_millis())
-        .bind(expires_at)
-        .bind(version.is_transitional);
-    transaction.execute(query).await?;
-    Ok(Some(sequence))
+    let added = inserted
+        .first()
+        .ok_or(RepositoryFailure::Inconsistent("credential.sequence"))?;
+    column!(added, "credential_version", "sequence").map(Some)
 }
 
 /// Allows one transitional version.
