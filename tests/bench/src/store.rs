@@ -87,7 +87,7 @@ impl Store {
     ) -> Outcome<()> {
         let (numbers, random) = match database {
             Database::Postgres { .. } => (
-                format!("select i from generate_series({from}, {to} - 1) as i"),
+                format!("select i from generate_series(cast({from} as bigint), {to} - 1) as i"),
                 "gen_random_uuid()",
             ),
             Database::Sqlite => (
@@ -140,7 +140,7 @@ fn folder_name(number: &str, folders: usize) -> String {
     let letters = (0..WORD_LENGTH).map(|place| {
         let divisor = LETTERS.len().pow(place);
         let count = LETTERS.len();
-        format!("substr('{LETTERS}', 1 + {mixed} / {divisor} % {count}, 1)")
+        format!("substr('{LETTERS}', cast(1 + {mixed} / {divisor} % {count} as integer), 1)")
     });
     let word = letters.collect::<Vec<_>>().join(" || ");
     format!("'/director/' || {word} || '/'")

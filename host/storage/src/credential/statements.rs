@@ -166,11 +166,13 @@ pub(crate) const FIND_EXPIRING_BELOW: &str =
     select_found_expiring!("and c.name_folded >= $2 and c.name_folded < $3");
 
 /// PostgreSQL: the sequences of the credentials whose names contain the text of a parameter. Each part of three characters of
-/// the text is looked up, or the text itself when it is shorter, and what has them all is looked at.
+/// the text is looked up, or the text itself when it is shorter, and what has them all is looked at. They are gathered first,
+/// because the planner, which does not know the text, expects the more of them the larger the store is, and would sooner or
+/// later rather read all credentials.
 macro_rules! postgres_containing {
     ($text:literal) => {
         concat!(
-            "c.sequence in (
+            "c.sequence = any (array(
                 select n.credential_sequence from credential_name n where n.parts @> array(
                     select substr(",
             $text,
@@ -178,7 +180,7 @@ macro_rules! postgres_containing {
             $text,
             ") - 2, 1)) as part
                 )
-            ) and strpos(c.name_folded, ",
+            )) and strpos(c.name_folded, ",
             $text,
             ") > 0"
         )
