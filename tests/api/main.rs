@@ -22,5 +22,6 @@ mod names;
 mod operations;
 mod permissions;
 mod regenerate;
+mod rotation;
 mod set;
 mod storage;

@@ -15,6 +15,11 @@ pub(crate) struct Arguments {
 /// What the program can be told to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Look at the encryption keys of a database, and rotate what they encrypt. Servers may run meanwhile.
+    Keys {
+        #[command(subcommand)]
+        command: KeysCommand,
+    },
     /// Run the server.
     Serve {
         /// The configuration, TOML. Settings can be overridden by `KEYWRIGHT_SECTION__NAME` in the environment.
@@ -32,5 +37,32 @@ pub(crate) enum Command {
         /// The address to listen on. It is written into a configuration that is made, and ignored otherwise.
         #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8844")]
         listen: SocketAddr,
+    },
+}
+
+/// What can be done about encryption keys.
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeysCommand {
+    /// Encrypt with the active key what other configured keys encrypt, as servers do in the background. It ends when it is done,
+    /// or when another process is at it. The exit status is 3 when versions are left that can't be rotated.
+    Rotate {
+        /// The configuration, as the servers have it.
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+        /// Wait until nothing is left, whoever does it.
+        #[arg(long)]
+        wait: bool,
+        /// Show no progress.
+        #[arg(long)]
+        quiet: bool,
+    },
+    /// Show each key that was ever active, and how many versions it encrypts. Nothing is changed.
+    Status {
+        /// The configuration, as the servers have it.
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+        /// Write JSON instead of a table.
+        #[arg(long)]
+        json: bool,
     },
 }

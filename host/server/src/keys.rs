@@ -2,12 +2,13 @@
 //! they are recognised.
 
 use chrono::{DateTime, Utc};
-use keywright_core::ports::Identifiers;
+use keywright_core::ports::{Identifiers, RepositoryFailure};
 use keywright_crypto::{
     ConfiguredKey, KeyDerivation, KeyRecord, KeyRing, KeySource, PASSWORD_ITERATIONS_MIN,
-    PasswordDerivation,
+    PasswordDerivation, Unlocked,
 };
 use keywright_storage::{Database, EncryptionKeyRow};
+use uuid::Uuid;
 
 use crate::{
     config::{EncryptionConfig, KeyConfig, KeyProvider},
@@ -21,24 +22,9 @@ pub(crate) async fn unlock(
     identifiers: &dyn Identifiers,
     now: DateTime<Utc>,
 ) -> Result<KeyRing, StartRefused> {
-    let configured = config
-        .keys
-        .iter()
-        .map(read_key)
-        .collect::<Result<Vec<_>, _>>()?;
     let repository = database.encryption_keys();
-    let reading =
-        |cause| StartRefused::while_doing("reading the records of encryption keys", cause);
-    let records = repository.all().await.map_err(reading)?;
-    let records = records
-        .into_iter()
-        .map(record_of)
-        .collect::<Result<Vec<_>, _>>()?;
     let in_use = repository.in_use().await.map_err(reading)?;
-    let unlocked =
-        KeyRing::unlock(&configured, &records, &in_use, identifiers, now).map_err(|cause| {
-            StartRefused::while_doing("using the configured encryption keys", cause)
-        })?;
+    let unlocked = recognise(config, database, &in_use, identifiers, now).await?;
     if let Some(record) = unlocked.to_store {
         repository.add(&row_of(record)).await.map_err(|cause| {
             StartRefused::while_doing("storing the record of the new encryption key", cause)
@@ -51,6 +37,32 @@ pub(crate) async fn unlock(
         );
     }
     Ok(unlocked.ring)
+}
+
+/// Recognises the configured keys, and stores nothing. Of the keys that are in use, one must be among them.
+pub(crate) async fn recognise(
+    config: &EncryptionConfig,
+    database: &Database,
+    in_use: &[Uuid],
+    identifiers: &dyn Identifiers,
+    now: DateTime<Utc>,
+) -> Result<Unlocked, StartRefused> {
+    let configured = config
+        .keys
+        .iter()
+        .map(read_key)
+        .collect::<Result<Vec<_>, _>>()?;
+    let records = database.encryption_keys().all().await.map_err(reading)?;
+    let records = records
+        .into_iter()
+        .map(record_of)
+        .collect::<Result<Vec<_>, _>>()?;
+    KeyRing::unlock(&configured, &records, in_use, identifiers, now)
+        .map_err(|cause| StartRefused::while_doing("using the configured encryption keys", cause))
+}
+
+fn reading(cause: RepositoryFailure) -> StartRefused {
+    StartRefused::while_doing("reading the records of encryption keys", cause)
 }
 
 fn read_key(config: &KeyConfig) -> Result<ConfiguredKey, StartRefused> {

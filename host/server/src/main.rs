@@ -5,6 +5,7 @@
 //! configuration for a newcomer.
 
 mod audit;
+mod background;
 mod cli;
 mod commands;
 mod config;
@@ -14,6 +15,7 @@ mod keys;
 mod listener;
 mod management;
 mod measurements;
+mod progress;
 mod started;
 mod telemetry;
 mod tls;

@@ -14,10 +14,10 @@ use keywright_core::{
     Secret,
     authorization::Authorization,
     credential::{BulkRegenerations, Credentials},
-    encryption_key::EncryptionKeys,
+    encryption_key::{EncryptionKeys, RotateKeys},
     interpolation::Interpolation,
     permission::Permissions,
-    ports::{Clock, Identifiers, PermissionRepository, Sealer},
+    ports::{Clock, Identifiers, KeyRotationRepository, PermissionRepository, Sealer},
 };
 use keywright_crypto::{KeyRing, X509Certificates};
 use keywright_runtime::{Runtime, RuntimeConfig, SystemRandom};
@@ -26,6 +26,10 @@ use uuid::Uuid;
 
 use crate::{
     audit,
+    background::{
+        Background, LeaseHolder,
+        rotation::{LogReporter, Rotation},
+    },
     config::{AuthorizationConfig, Config, DevelopmentConfig, ServerSection},
     development::{Announcement, IDENTITY_PATH},
     keys,
@@ -47,6 +51,8 @@ pub(crate) struct Served {
     pub(crate) announcement: Option<Announcement>,
     /// The audit trail, where there is one: to be closed at the end.
     pub(crate) audit: Option<Arc<AuditTrail>>,
+    /// What is done beside requests: to be stopped before the audit trail and the database are closed.
+    pub(crate) background: Background,
     /// The database, to be closed at the end.
     pub(crate) database: Database,
 }
@@ -74,12 +80,22 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
     )
     .await?;
     let runtime = load_plugins(config, &key_ring).await?;
+    let active_key_id = key_ring.active_key_id();
 
     let sealer: Arc<dyn Sealer> = Arc::new(key_ring);
     let encryption_keys = EncryptionKeys {
         repository: Arc::new(database.encryption_keys()),
         sealer: Arc::clone(&sealer),
     };
+    let mut background = Background::new(LeaseHolder::new(
+        Arc::new(database.leases()),
+        Arc::clone(&clock),
+        Arc::clone(&identifiers),
+    ));
+    let rotation = rotation(config, &database, active_key_id, encryption_keys.clone()).await?;
+    if let Some(rotation) = rotation {
+        background.begin(rotation);
+    }
     let authorization = authorization(&config.authorization, &database).await?;
     let credentials = Credentials {
         authorization: authorization.clone(),
@@ -118,8 +134,30 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         management,
         announcement,
         audit,
+        background,
         database,
     })
+}
+
+/// Writes down that a server starts with this active key, and makes what rotates to it, unless that is off.
+async fn rotation(
+    config: &Config,
+    database: &Database,
+    active_key_id: Uuid,
+    usage: EncryptionKeys,
+) -> Result<Option<Rotation<LogReporter>>, StartRefused> {
+    let repository = Arc::new(database.key_rotation());
+    repository.activate(active_key_id).await.map_err(|cause| {
+        StartRefused::while_doing("writing down which encryption key is active", cause)
+    })?;
+    let rotate = RotateKeys {
+        repository,
+        sealer: Arc::clone(&usage.sealer),
+        active_key_id,
+    };
+    let settings = config.encryption.rotation;
+    let rotation = || Rotation::new(rotate, usage, settings, LogReporter::default());
+    Ok(settings.enabled.then(rotation))
 }
 
 fn interpolation(runtime: &Runtime, credentials: &Credentials) -> Option<Interpolation> {
@@ -151,7 +189,8 @@ fn management_router(credentials: &Credentials, page: MeasurementsPage) -> Route
     })
 }
 
-async fn open_database(
+/// Opens the database of a configuration.
+pub(crate) async fn open_database(
     config: &Config,
     identifiers: Arc<dyn Identifiers>,
 ) -> Result<Database, StartRefused> {
@@ -294,7 +333,7 @@ fn development_clients(
 }
 
 /// The time of the system.
-struct SystemClock;
+pub(crate) struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> DateTime<Utc> {
@@ -303,7 +342,7 @@ impl Clock for SystemClock {
 }
 
 /// Random identifiers.
-struct RandomIdentifiers;
+pub(crate) struct RandomIdentifiers;
 
 impl Identifiers for RandomIdentifiers {
     fn fresh(&self) -> Uuid {

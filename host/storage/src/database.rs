@@ -5,7 +5,8 @@ use std::{io, path::PathBuf, sync::Arc};
 use keywright_core::ports::Identifiers;
 
 use crate::{
-    SqlCredentialRepository, SqlEncryptionKeyRepository, SqlPermissionRepository,
+    SqlCredentialRepository, SqlEncryptionKeyRepository, SqlKeyRotationRepository, SqlLeases,
+    SqlPermissionRepository,
     connections::{Connections, PoolOccupancy, Writer},
     postgres::{self, PostgresOptions},
     sqlite::{self, SqliteOptions},
@@ -116,6 +117,18 @@ impl Database {
     #[must_use]
     pub fn encryption_keys(&self) -> SqlEncryptionKeyRepository {
         SqlEncryptionKeyRepository::new(self.pools.clone())
+    }
+
+    /// Its versions, for the rotation of encryption keys.
+    #[must_use]
+    pub fn key_rotation(&self) -> SqlKeyRotationRepository {
+        SqlKeyRotationRepository::new(self.pools.clone())
+    }
+
+    /// The leases in it, by which servers agree on who does what.
+    #[must_use]
+    pub fn leases(&self) -> SqlLeases {
+        SqlLeases::new(self.pools.clone())
     }
 
     /// The permissions in it.

@@ -20,6 +20,8 @@ mod credential;
 mod database;
 mod encryption_key;
 mod failure;
+mod key_rotation;
+mod lease;
 mod permission;
 mod postgres;
 #[cfg(test)]
@@ -32,6 +34,8 @@ pub use connections::PoolOccupancy;
 pub use credential::SqlCredentialRepository;
 pub use database::{Database, DatabaseOccupancy, DatabaseOptions, DatabaseUnusable};
 pub use encryption_key::{EncryptionKeyRow, SqlEncryptionKeyRepository};
+pub use key_rotation::SqlKeyRotationRepository;
+pub use lease::SqlLeases;
 pub use permission::SqlPermissionRepository;
 pub use postgres::PostgresOptions;
 pub use sqlite::SqliteOptions;

@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use crate::{
     Database, DatabaseOptions, PostgresOptions, SqliteOptions, connections::Engine,
-    credential::statements as credential, encryption_key, permission::statements as permission,
-    row::column, statement::statement,
+    credential::statements as credential, encryption_key, key_rotation, lease,
+    permission::statements as permission, row::column, statement::statement,
 };
 
 /// Statements that read with an index, however much is stored.
@@ -18,6 +18,7 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
     let newest_signed_by = credential::newest_signed_by(3);
     let newest_ids_signed_by = credential::newest_ids_signed_by(3);
     let names_signed_by = credential::names_signed_by(3);
+    let replace_envelopes = key_rotation::statements::replace_envelopes(2);
     let of_actor_on = permission::of_actor_on(4);
     [
         credential::VERSION_BY_ID,
@@ -55,6 +56,14 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
         encryption_key::statements::INSERT_KEY,
         encryption_key::statements::KEYS_IN_USE,
         encryption_key::statements::VERSIONS_BY_KEY,
+        key_rotation::statements::ACTIVATE,
+        key_rotation::statements::ACTIVATE_NEW,
+        key_rotation::statements::LAST_ACTIVATED,
+        key_rotation::statements::VERSIONS_UNDER_KEY,
+        &replace_envelopes,
+        lease::statements::ACQUIRE,
+        lease::statements::RENEW,
+        lease::statements::RELEASE,
         permission::OF_ACTOR,
         &of_actor_on,
         permission::BY_ID,
@@ -177,10 +186,20 @@ fn explain(statement: &str) -> String {
     } else {
         format!("({nulls})")
     };
+    let types = parameter_types(statement);
     format!(
         "set enable_seqscan = off; set plan_cache_mode = force_generic_plan;
-         prepare explained as {statement}; explain (costs off) execute explained {arguments}"
+         prepare explained{types} as {statement}; explain (costs off) execute explained {arguments}"
     )
+}
+
+/// The types of parameters that PostgreSQL can't find out by itself, because they stand in a list of values.
+fn parameter_types(statement: &str) -> String {
+    if statement != key_rotation::statements::replace_envelopes(2) {
+        return String::new();
+    }
+    let version = "bigint, uuid, bytea, bytea, bytea";
+    format!(" (uuid, {version}, {version})")
 }
 
 /// The steps of a plan that read a table or an index from its beginning to its end, but for the encryption keys, of which
@@ -193,6 +212,7 @@ fn whole_scans(plan: &str) -> Vec<&str> {
         let is_meant = [
             "encryption_key k",
             "encryption_key_pkey",
+            "encryption_key_activation",
             "credential_certificate",
         ];
         let is_meant = is_meant.iter().any(|meant| line.contains(meant));
@@ -212,6 +232,12 @@ fn whole_scans(plan: &str) -> Vec<&str> {
 fn is_whole_scan(step: &str) -> bool {
     let is_constrained = step.contains("VIRTUAL TABLE INDEX") && !step.ends_with("INDEX 0:");
     let is_recursion = ["SCAN l", "SCAN chain_link"].contains(&step);
-    let is_short = ["SCAN CONSTANT ROW", "SCAN k"].contains(&step);
+    let is_short = [
+        "SCAN CONSTANT ROW",
+        "SCAN 2 CONSTANT ROWS",
+        "SCAN k",
+        "SCAN resealed",
+    ]
+    .contains(&step);
     step.starts_with("SCAN") && !is_constrained && !is_recursion && !is_short
 }

@@ -22,6 +22,7 @@ fn with_keys(names: &[&str]) -> Options {
         )
     };
     let sections: String = names.iter().enumerate().map(section).collect();
+    let sections = format!("{sections}[encryption.rotation]\nenabled = false\n");
     KEYS.iter().fold(
         Options::default().encryption(&sections),
         |options, (name, key)| options.environment(name, key),

@@ -64,7 +64,9 @@ const MEASUREMENTS: [Measurement; 11] = [
 
 /// Makes the measurements of these names, or all when there is none.
 fn measure(arguments: &[String]) -> Outcome<()> {
-    let sizes = arguments.iter().filter_map(|argument| argument.parse().ok());
+    let sizes = arguments
+        .iter()
+        .filter_map(|argument| argument.parse().ok());
     let sizes: Vec<usize> = sizes.collect();
     let is_name = |argument: &&String| argument.parse::<usize>().is_err();
     let names: Vec<&String> = arguments.iter().filter(is_name).collect();

@@ -45,7 +45,12 @@ impl Store {
             store.copy(&database, &folder_name("n.i", folders), from, to)?;
         }
         for count in FOUND_COUNTS {
-            store.copy(&database, &format!("'/found/{}/'", counted(count)), 0, count)?;
+            store.copy(
+                &database,
+                &format!("'/found/{}/'", counted(count)),
+                0,
+                count,
+            )?;
         }
         // As the database does by itself within a minute.
         if matches!(engine, Engine::Postgres(_)) {
@@ -151,7 +156,11 @@ fn word(folder: usize) -> String {
     let mixed = folder * WORD_FACTOR % WORDS;
     let letters = (0..WORD_LENGTH).map(|place| {
         let letter = mixed / LETTERS.len().pow(place) % LETTERS.len();
-        LETTERS.as_bytes().get(letter).copied().map_or('b', char::from)
+        LETTERS
+            .as_bytes()
+            .get(letter)
+            .copied()
+            .map_or('b', char::from)
     });
     letters.collect()
 }
@@ -190,7 +199,10 @@ mod tests {
         assert_eq!(words.len(), folders);
         let database = rusqlite::Connection::open_in_memory().unwrap();
         for folder in [0, 1, 17, folders - 1] {
-            let sql = format!("select {}", folder_name(&(folder + folders).to_string(), folders));
+            let sql = format!(
+                "select {}",
+                folder_name(&(folder + folders).to_string(), folders)
+            );
             let name: String = database.query_row(&sql, [], |row| row.get(0)).unwrap();
             assert_eq!(name, format!("/director/{}/", word(folder)));
         }

@@ -2,6 +2,8 @@
 
 mod certificates;
 mod encryption;
+mod key_rotation;
+mod leases;
 mod permissions;
 mod plugins;
 mod storage;
@@ -15,6 +17,8 @@ pub use certificates::{
 pub use encryption::{
     EncryptionKeyRepository, Envelope, KeyStanding, SealFailure, SealedPlace, Sealer,
 };
+pub use key_rotation::{KeyRotationRepository, ResealedVersion, SealedVersion};
+pub use leases::{Lease, Leases};
 pub use permissions::PermissionRepository;
 pub use plugins::{
     Generator, Generators, PluginFailure, PluginFault, Recovered, Reference, Resolver, Violation,

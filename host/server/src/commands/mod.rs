@@ -1,5 +1,6 @@
 //! What the program does when it is called: one file a command.
 
+mod keys;
 mod serve;
 
 use std::{future::Future, process::ExitCode};
@@ -14,6 +15,7 @@ use crate::{
 /// Does what the arguments say.
 pub(crate) fn execute(arguments: Arguments) -> Result<ExitCode, StartRefused> {
     match arguments.command {
+        Command::Keys { command } => keys::keys(&command),
         Command::Serve { config } => serve::serve(&Config::load(&config)?),
         Command::Develop {
             directory,

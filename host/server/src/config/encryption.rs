@@ -6,6 +6,7 @@ use keywright_core::Secret;
 use serde::Deserialize;
 use zeroize::Zeroizing;
 
+use super::RotationConfig;
 use crate::started::StartRefused;
 
 /// The keys that encrypt what is stored.
@@ -14,6 +15,9 @@ use crate::started::StartRefused;
 pub(crate) struct EncryptionConfig {
     /// The keys; exactly one is active.
     pub(crate) keys: Vec<KeyConfig>,
+    /// How what other keys encrypt comes under the active one.
+    #[serde(default)]
+    pub(crate) rotation: RotationConfig,
 }
 
 /// One key.

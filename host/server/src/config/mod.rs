@@ -11,6 +11,7 @@ mod encryption;
 mod identity;
 mod management;
 mod number;
+mod rotation;
 mod server;
 mod storage;
 
@@ -33,6 +34,7 @@ pub(crate) use certificates::CertificatesConfig;
 pub(crate) use encryption::{EncryptionConfig, KeyConfig, KeyProvider};
 pub(crate) use identity::DevelopmentConfig;
 pub(crate) use management::ManagementConfig;
+pub(crate) use rotation::RotationConfig;
 pub(crate) use server::ServerSection;
 pub(crate) use storage::StorageConfig;
 

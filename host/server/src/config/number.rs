@@ -30,6 +30,11 @@ impl<const MIN: u64, const MAX: u64, const DEFAULT: u64> Number<MIN, MAX, DEFAUL
         u32::try_from(self.0).unwrap_or(u32::MAX)
     }
 
+    /// The number as a time, if it is one of milliseconds.
+    pub(crate) fn milliseconds(self) -> Duration {
+        Duration::from_millis(self.0)
+    }
+
     /// The number as a time, if it is one of seconds.
     pub(crate) fn seconds(self) -> Duration {
         Duration::from_secs(self.0)

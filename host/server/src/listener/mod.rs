@@ -63,10 +63,12 @@ pub(crate) async fn serve(served: Served, config: &Config) -> Result<(), StartRe
         }
     }
     drop(listener);
+    served.background.tell_to_stop();
     tracing::info!("ending: requests under way are finished, new ones are refused");
     connections
         .finish(config.shutdown_seconds_max.seconds())
         .await;
+    served.background.finish().await;
     if let Some(audit) = &served.audit {
         audit.close().await;
     }

@@ -22,7 +22,7 @@ use keywright_storage::{Database, PoolOccupancy};
 use metrics::{counter, describe_counter, describe_gauge, gauge};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
-use crate::{config::ManagementConfig, started::StartRefused};
+use crate::{background::rotation, config::ManagementConfig, started::StartRefused};
 pub(crate) use handshakes::handshake_failed;
 pub(crate) use stored::StoredCounts;
 
@@ -123,7 +123,7 @@ fn record_pool(pool: &'static str, occupancy: &PoolOccupancy) {
 }
 
 /// A number as a gauge holds it; more than there can be is the most that it can hold.
-fn gauge_value(number: impl TryInto<u32>) -> f64 {
+pub(crate) fn gauge_value(number: impl TryInto<u32>) -> f64 {
     f64::from(number.try_into().unwrap_or(u32::MAX))
 }
 
@@ -146,6 +146,7 @@ fn describe_metrics() {
         "Requests that wait for a connection to the database, by pool."
     );
     handshakes::describe_metrics();
+    rotation::describe_metrics();
     stored::describe_metrics();
 }
 

@@ -14,6 +14,8 @@ mod credentials;
 mod effective_expiry;
 mod encryption_keys;
 mod find;
+mod key_rotation;
+mod leases;
 mod permissions;
 mod signed_by;
 pub(crate) mod support;

@@ -1,20 +1,6 @@
-//! The keys that encrypt what is stored, and how much each of them encrypts.
+//! How much each key encrypts.
 
-use std::sync::Arc;
-
-use crate::{
-    Failure,
-    ports::{EncryptionKeyRepository, KeyStanding, Sealer},
-};
-
-/// What can be asked of encryption keys.
-#[derive(Clone)]
-pub struct EncryptionKeys {
-    /// Where their records are kept.
-    pub repository: Arc<dyn EncryptionKeyRepository>,
-    /// What knows those that are configured.
-    pub sealer: Arc<dyn Sealer>,
-}
+use crate::{Failure, encryption_key::EncryptionKeys, ports::KeyStanding};
 
 /// How many versions of credentials are encrypted by which keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

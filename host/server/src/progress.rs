@@ -1,0 +1,138 @@
+//! How far a command has come: a bar on a terminal, plain lines at intervals otherwise.
+
+use std::{
+    io::IsTerminal,
+    time::{Duration, Instant},
+};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// How far a command has come, on standard error.
+pub(crate) struct Progress {
+    form: Form,
+    done: u64,
+    total: u64,
+}
+
+enum Form {
+    Bar(ProgressBar),
+    Lines(Lines),
+    Silent,
+}
+
+/// When the last line was written.
+struct Lines {
+    what: &'static str,
+    written_at: Instant,
+}
+
+impl Progress {
+    /// Begins to tell how many of `total` are done. `what` says what of, as in `versions checked`.
+    pub(crate) fn begin(what: &'static str, total: u64, is_quiet: bool) -> Self {
+        let form = if is_quiet {
+            Form::Silent
+        } else if std::io::stderr().is_terminal() {
+            Form::Bar(bar(what, total))
+        } else {
+            Form::Lines(Lines {
+                what,
+                written_at: Instant::now(),
+            })
+        };
+        Self {
+            form,
+            done: 0,
+            total,
+        }
+    }
+
+    /// So many are done.
+    pub(crate) fn set_done(&mut self, done: u64) {
+        self.done = done;
+        match &mut self.form {
+            Form::Bar(bar) => bar.set_position(done),
+            Form::Lines(lines) => {
+                if let Some(line) = lines.due(Instant::now(), done, self.total) {
+                    eprintln!("{line}");
+                }
+            }
+            Form::Silent => {}
+        }
+    }
+
+    /// There are so many in all, as is known by now.
+    pub(crate) fn set_total(&mut self, total: u64) {
+        self.total = total;
+        if let Form::Bar(bar) = &self.form {
+            bar.set_length(total);
+        }
+    }
+
+    /// Writes something else, above the bar where there is one.
+    pub(crate) fn above<T>(&self, write: impl FnOnce() -> T) -> T {
+        match &self.form {
+            Form::Bar(bar) => bar.suspend(write),
+            Form::Lines(_) | Form::Silent => write(),
+        }
+    }
+
+    /// Nothing more is to be told: the last state stays.
+    pub(crate) fn finish(self) {
+        match self.form {
+            Form::Bar(bar) => bar.abandon(),
+            Form::Lines(lines) => eprintln!("{}", line(lines.what, self.done, self.total)),
+            Form::Silent => {}
+        }
+    }
+}
+
+impl Lines {
+    /// The next line, when it is time for one.
+    fn due(&mut self, now: Instant, done: u64, total: u64) -> Option<String> {
+        if now.saturating_duration_since(self.written_at) < LINES_INTERVAL {
+            return None;
+        }
+        self.written_at = now;
+        Some(line(self.what, done, total))
+    }
+}
+
+fn line(what: &str, done: u64, total: u64) -> String {
+    format!("{what}: {done} of {total}")
+}
+
+fn bar(what: &'static str, total: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template(TEMPLATE);
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+    let bar = ProgressBar::new(total).with_style(style).with_message(what);
+    bar.enable_steady_tick(TICK);
+    bar
+}
+
+const TEMPLATE: &str = "{msg} {wide_bar} {human_pos} of {human_len}, {per_sec}, {eta} left";
+
+/// How often the bar is drawn also when nothing is done.
+const TICK: Duration = Duration::from_millis(250);
+
+/// The least time between two lines.
+const LINES_INTERVAL: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_due_when_the_interval_has_passed_and_not_before() {
+        let begun = Instant::now();
+        let mut lines = Lines {
+            what: "versions checked",
+            written_at: begun,
+        };
+        let almost = begun + LINES_INTERVAL.mul_f64(0.999);
+        assert_eq!(lines.due(almost, 1, 9), None);
+        let due = begun + LINES_INTERVAL;
+        let written = lines.due(due, 2, 9);
+        assert_eq!(written.as_deref(), Some("versions checked: 2 of 9"));
+        assert_eq!(lines.due(due, 3, 9), None);
+    }
+}

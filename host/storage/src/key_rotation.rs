@@ -1,0 +1,173 @@
+//! Versions, for those that encrypt them with another key.
+
+use async_trait::async_trait;
+use keywright_core::{
+    credential::CredentialName,
+    ports::{Envelope, KeyRotationRepository, RepositoryFailure, ResealedVersion, SealedVersion},
+};
+use sqlx::AssertSqlSafe;
+use uuid::Uuid;
+
+use crate::{
+    database::Pools,
+    encryption_key::statements::KEYS_IN_USE,
+    row::{Row, column},
+    statement::{Statement, statement},
+};
+
+/// The versions of a database and its keys, for the rotation of keys.
+#[derive(Clone)]
+pub struct SqlKeyRotationRepository {
+    pools: Pools,
+}
+
+impl SqlKeyRotationRepository {
+    pub(crate) fn new(pools: Pools) -> Self {
+        Self { pools }
+    }
+
+    /// Runs a statement that writes down a start, as if no other server started at the same moment.
+    async fn write_activation(
+        &self,
+        sql: &'static str,
+        key_id: Uuid,
+    ) -> Result<(), RepositoryFailure> {
+        let writer = &self.pools.writer;
+        let writing = writer.transaction(|mut transaction| async move {
+            transaction.execute(statement(sql).bind(key_id)).await?;
+            transaction.commit(()).await
+        });
+        writing.await
+    }
+}
+
+#[async_trait]
+impl KeyRotationRepository for SqlKeyRotationRepository {
+    async fn activate(&self, key_id: Uuid) -> Result<(), RepositoryFailure> {
+        self.write_activation(statements::ACTIVATE, key_id).await
+    }
+
+    async fn activate_new(&self, key_id: Uuid) -> Result<(), RepositoryFailure> {
+        self.write_activation(statements::ACTIVATE_NEW, key_id)
+            .await
+    }
+
+    async fn last_activated(&self) -> Result<Option<Uuid>, RepositoryFailure> {
+        let query = statement(statements::LAST_ACTIVATED);
+        let row = self.pools.reader.fetch_optional(query).await?;
+        row.map(|row| column!(row, "encryption_key_activation", "encryption_key_id"))
+            .transpose()
+    }
+
+    async fn keys_in_use(&self) -> Result<Vec<Uuid>, RepositoryFailure> {
+        let rows = self.pools.reader.fetch_all(statement(KEYS_IN_USE)).await?;
+        rows.iter()
+            .map(|row| column!(row, "encryption_key", "id"))
+            .collect()
+    }
+
+    async fn versions_under(
+        &self,
+        key_id: Uuid,
+        after_sequence: i64,
+        count_max: u32,
+    ) -> Result<Vec<SealedVersion>, RepositoryFailure> {
+        let query = statement(statements::VERSIONS_UNDER_KEY)
+            .bind(key_id)
+            .bind(after_sequence)
+            .bind(i64::from(count_max));
+        let rows = self.pools.reader.fetch_all(query).await?;
+        rows.iter().map(sealed_version).collect()
+    }
+
+    /// One statement, and so one transaction that takes no longer than its writing. In PostgreSQL it is not serializable: it
+    /// reads nothing on which it decides but the rows that it changes, and so no transaction of a request has to be done again
+    /// because of what it reads.
+    async fn replace_envelopes(
+        &self,
+        versions: &[ResealedVersion],
+    ) -> Result<u64, RepositoryFailure> {
+        let Some(first) = versions.first() else {
+            return Ok(0);
+        };
+        let sql = statements::replace_envelopes(versions.len());
+        let query = statement(AssertSqlSafe(sql))
+            .not_persistent()
+            .bind(first.envelope.key_id);
+        let query = versions.iter().fold(query, bind_version);
+        self.pools.writer.execute(query).await
+    }
+}
+
+fn bind_version(query: Statement, version: &ResealedVersion) -> Statement {
+    query
+        .bind(version.sequence)
+        .bind(version.key_id_before)
+        .bind(version.nonce_before.as_slice())
+        .bind(version.envelope.nonce.as_slice())
+        .bind(version.envelope.ciphertext.as_slice())
+}
+
+fn sealed_version(row: &Row) -> Result<SealedVersion, RepositoryFailure> {
+    Ok(SealedVersion {
+        sequence: column!(row, "credential_version", "sequence")?,
+        id: column!(row, "credential_version", "id")?,
+        name: CredentialName::from_stored(column!(row, "credential", "name")?),
+        envelope: Envelope {
+            key_id: column!(row, "credential_version", "encryption_key_id")?,
+            nonce: column!(row, "credential_version", "nonce")?,
+            ciphertext: column!(row, "credential_version", "ciphertext")?,
+        },
+    })
+}
+
+pub(crate) mod statements {
+    //! The SQL. There is one activation for each key that was ever active: reading them all is meant.
+
+    /// The last one keeps its ordinal, so that servers that start with the same key write nothing.
+    pub(crate) const ACTIVATE: &str = "
+        insert into encryption_key_activation (encryption_key_id, ordinal)
+        values ($1, (select coalesce(max(k.ordinal), 0) + 1 from encryption_key_activation k))
+        on conflict (encryption_key_id) do update set ordinal = excluded.ordinal
+        where encryption_key_activation.ordinal < excluded.ordinal - 1";
+
+    pub(crate) const ACTIVATE_NEW: &str = "
+        insert into encryption_key_activation (encryption_key_id, ordinal)
+        values ($1, (select coalesce(max(k.ordinal), 0) + 1 from encryption_key_activation k))
+        on conflict (encryption_key_id) do nothing";
+
+    pub(crate) const LAST_ACTIVATED: &str = "
+        select k.encryption_key_id from encryption_key_activation k order by k.ordinal desc limit 1";
+
+    /// The name by a query of its own, so that no plan reads all credentials to join them.
+    pub(crate) const VERSIONS_UNDER_KEY: &str = "
+        select v.sequence, v.id, v.encryption_key_id, v.nonce, v.ciphertext, (
+            select c.name from credential c where c.sequence = v.credential_sequence
+        ) as name
+        from credential_version v where v.encryption_key_id = $1 and v.sequence > $2
+        order by v.sequence limit $3";
+
+    /// Gives `count` versions other envelopes. The parameters are the key of all of them, and for each its sequence, the key
+    /// and the nonce that it had, and the new nonce and ciphertext.
+    pub(crate) fn replace_envelopes(count: usize) -> String {
+        let version = |number: usize| {
+            let places: Vec<String> = (0..COLUMNS)
+                .map(|column| format!("${}", 2 + number * COLUMNS + column))
+                .collect();
+            format!("({})", places.join(", "))
+        };
+        let versions: Vec<String> = (0..count).map(version).collect();
+        format!(
+            "with resealed (sequence, key_before, nonce_before, nonce, ciphertext) as (values {})
+             update credential_version
+             set encryption_key_id = $1, nonce = resealed.nonce, ciphertext = resealed.ciphertext
+             from resealed
+             where credential_version.sequence = resealed.sequence
+             and credential_version.encryption_key_id = resealed.key_before
+             and credential_version.nonce = resealed.nonce_before",
+            versions.join(", ")
+        )
+    }
+
+    const COLUMNS: usize = 5;
+}

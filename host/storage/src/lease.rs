@@ -1,0 +1,78 @@
+//! Leases, by which servers agree on who does what.
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use keywright_core::ports::{Lease, Leases, RepositoryFailure};
+
+use crate::{database::Pools, statement::Statement, statement::statement};
+
+/// Leases in a database. Each step is one statement, so that of two servers that take a lease at once one has it.
+#[derive(Clone)]
+pub struct SqlLeases {
+    pools: Pools,
+}
+
+impl SqlLeases {
+    pub(crate) fn new(pools: Pools) -> Self {
+        Self { pools }
+    }
+
+    /// Whether a statement changed its one row.
+    async fn change(&self, statement: Statement) -> Result<bool, RepositoryFailure> {
+        let changed = self.pools.writer.execute(statement).await?;
+        Ok(changed > 0)
+    }
+}
+
+#[async_trait]
+impl Leases for SqlLeases {
+    async fn acquire(
+        &self,
+        lease: &Lease,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> Result<bool, RepositoryFailure> {
+        self.change(
+            statement(statements::ACQUIRE)
+                .bind(lease.name)
+                .bind(lease.holder)
+                .bind(until.timestamp_millis())
+                .bind(now.timestamp_millis()),
+        )
+        .await
+    }
+
+    async fn renew(&self, lease: &Lease, until: DateTime<Utc>) -> Result<bool, RepositoryFailure> {
+        self.change(
+            statement(statements::RENEW)
+                .bind(lease.name)
+                .bind(lease.holder)
+                .bind(until.timestamp_millis()),
+        )
+        .await
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), RepositoryFailure> {
+        self.change(
+            statement(statements::RELEASE)
+                .bind(lease.name)
+                .bind(lease.holder),
+        )
+        .await
+        .map(drop)
+    }
+}
+
+pub(crate) mod statements {
+    //! The SQL.
+
+    pub(crate) const ACQUIRE: &str = "
+        insert into lease (name, holder, expires_at) values ($1, $2, $3)
+        on conflict (name) do update set holder = excluded.holder, expires_at = excluded.expires_at
+        where lease.holder = excluded.holder or lease.expires_at <= $4";
+
+    pub(crate) const RENEW: &str =
+        "update lease set expires_at = $3 where name = $1 and holder = $2";
+
+    pub(crate) const RELEASE: &str = "delete from lease where name = $1 and holder = $2";
+}

@@ -1,0 +1,139 @@
+//! What the rotation of encryption keys reads and writes.
+
+use keywright_core::{
+    credential::LookupName,
+    ports::{
+        CredentialRepository, Envelope, KeyRotationRepository, ResealedVersion, SealedVersion,
+    },
+};
+use uuid::Uuid;
+
+use crate::support::{Fixture, KEY_ID, key};
+
+const OTHER_KEY: Uuid = Uuid::from_u128(0xfffe);
+
+async fn with_another_key() -> Fixture {
+    let fixture = Fixture::new().await;
+    fixture
+        .encryption_keys
+        .add(&key(OTHER_KEY, 2))
+        .await
+        .unwrap();
+    fixture
+}
+
+fn resealed(version: &SealedVersion) -> ResealedVersion {
+    ResealedVersion {
+        sequence: version.sequence,
+        key_id_before: version.envelope.key_id,
+        nonce_before: version.envelope.nonce.clone(),
+        envelope: Envelope {
+            key_id: OTHER_KEY,
+            nonce: vec![8; 12],
+            ciphertext: format!("anew {}", version.name).into_bytes(),
+        },
+    }
+}
+
+#[tokio::test]
+async fn the_key_of_the_last_start_is_the_one_that_counts() {
+    let fixture = Fixture::new().await;
+    let repository = fixture.database.key_rotation();
+    let [one, two, three] = [1, 2, 3].map(Uuid::from_u128);
+    assert_eq!(repository.last_activated().await.unwrap(), None);
+    for (started_with, last) in [(one, one), (two, two), (two, two), (one, one), (two, two)] {
+        repository.activate(started_with).await.unwrap();
+        assert_eq!(repository.last_activated().await.unwrap(), Some(last));
+    }
+    for (new, last) in [(one, two), (three, three), (two, three)] {
+        repository.activate_new(new).await.unwrap();
+        assert_eq!(repository.last_activated().await.unwrap(), Some(last));
+    }
+    let most = "select max(ordinal) from encryption_key_activation";
+    assert_eq!(fixture.count(most).await, 5);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_servers_that_start_at_once_one_is_the_last() {
+    let fixture = Fixture::new().await;
+    let starts = (1..=8).map(|key| {
+        let repository = fixture.database.key_rotation();
+        tokio::spawn(async move { repository.activate(Uuid::from_u128(key)).await })
+    });
+    for start in starts.collect::<Vec<_>>() {
+        start.await.unwrap().unwrap();
+    }
+    let ordinals = "select count(distinct ordinal) from encryption_key_activation";
+    assert_eq!(fixture.count(ordinals).await, 8);
+}
+
+#[tokio::test]
+async fn the_versions_under_a_key_come_in_the_order_of_their_sequences_batch_by_batch() {
+    let fixture = with_another_key().await;
+    let repository = fixture.database.key_rotation();
+    assert!(repository.keys_in_use().await.unwrap().is_empty());
+    for name in ["/A", "/b", "/a", "/c"] {
+        fixture.append(name, "value", 1).await;
+    }
+    assert_eq!(repository.keys_in_use().await.unwrap(), [KEY_ID]);
+    let first = repository.versions_under(KEY_ID, 0, 3).await.unwrap();
+    let names: Vec<&str> = first.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["/A", "/b", "/A"]);
+    assert!(first.is_sorted_by(|one, next| one.sequence < next.sequence));
+    let after = first[2].sequence;
+    let next = repository.versions_under(KEY_ID, after, 3).await.unwrap();
+    assert_eq!(next.len(), 1);
+    assert_eq!(next[0].envelope.ciphertext, b"sealed /c");
+    let other = repository.versions_under(OTHER_KEY, 0, 3).await.unwrap();
+    assert!(other.is_empty());
+}
+
+#[tokio::test]
+async fn envelopes_are_replaced_where_they_are_still_what_was_read() {
+    let fixture = with_another_key().await;
+    let repository = fixture.database.key_rotation();
+    for name in ["/a", "/b", "/gone", "/d", "/e"] {
+        fixture.append(name, "value", 1).await;
+    }
+    let read = repository.versions_under(KEY_ID, 0, 9).await.unwrap();
+    let versions: Vec<ResealedVersion> = read.iter().map(resealed).collect();
+    let gone = LookupName::new("/gone");
+    fixture.credentials.delete(&gone).await.unwrap();
+    let by_another = &versions[1..2];
+    assert_eq!(repository.replace_envelopes(by_another).await.unwrap(), 1);
+    let mut with_another_nonce = versions[3].clone();
+    with_another_nonce.nonce_before = vec![0; 12];
+    let batch = [&versions[..3], &[with_another_nonce], &versions[4..]].concat();
+    assert_eq!(repository.replace_envelopes(&batch).await.unwrap(), 2);
+    for (name, key_id, nonce, ciphertext) in [
+        ("/a", OTHER_KEY, 8, "anew /a"),
+        ("/b", OTHER_KEY, 8, "anew /b"),
+        ("/d", KEY_ID, 7, "sealed /d"),
+        ("/e", OTHER_KEY, 8, "anew /e"),
+    ] {
+        let expected = Envelope {
+            key_id,
+            nonce: vec![nonce; 12],
+            ciphertext: ciphertext.as_bytes().to_vec(),
+        };
+        assert_eq!(fixture.all(name).await[0].envelope, expected, "{name}");
+    }
+    assert!(fixture.all("/gone").await.is_empty());
+    assert_eq!(repository.replace_envelopes(&[]).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_batch_of_a_thousand_versions_is_one_statement() {
+    let fixture = with_another_key().await;
+    let repository = fixture.database.key_rotation();
+    for _ in 0..1_000 {
+        fixture.append("/a", "value", 1).await;
+    }
+    let read = repository.versions_under(KEY_ID, 0, 1_001).await.unwrap();
+    let versions: Vec<ResealedVersion> = read.iter().map(resealed).collect();
+    assert_eq!(
+        repository.replace_envelopes(&versions).await.unwrap(),
+        1_000
+    );
+    assert_eq!(repository.keys_in_use().await.unwrap(), [OTHER_KEY]);
+}

@@ -1,0 +1,148 @@
+//! `keywright keys status` and `keywright keys rotate`.
+
+use std::{fs, path::Path};
+
+use keywright_harness::{Server, run_command, run_sql};
+use serde_json::Value;
+
+use super::{FAST, Keys, OFF, assert_values, counted, seed, set, usage};
+
+/// Replaces the keys in the configuration of a server that has ended.
+fn configure(keys: &Keys, folder: &Path, before: &[&str], after: &[&str]) {
+    let path = folder.join("keywright.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    let (before, after) = (keys.sections(before), keys.sections(after));
+    assert!(text.contains(&before));
+    fs::write(path, text.replace(&before, &after)).unwrap();
+}
+
+/// What the status says of each key: its state and its versions.
+fn status(folder: &Path) -> (Vec<(String, u64)>, bool) {
+    let output = run_command(folder, &["keys", "status", "--json"]).expect(0);
+    let status: Value = serde_json::from_str(&output.output).unwrap();
+    let keys = status["keys"].as_array().unwrap().iter();
+    let keys = keys.map(|key| {
+        assert_eq!(key["provider"], "raw");
+        assert_eq!(key["id"].as_str().unwrap().len(), 36);
+        assert!(key["created_at"].as_str().unwrap().ends_with('Z'));
+        let state = key["state"].as_str().unwrap().to_owned();
+        (state, key["versions"].as_u64().unwrap())
+    });
+    (
+        keys.collect(),
+        status["active_key_is_new"].as_bool().unwrap(),
+    )
+}
+
+fn expected(keys: &[(&str, u64)], is_new: bool) -> (Vec<(String, u64)>, bool) {
+    let keys = keys.iter();
+    let keys = keys.map(|&(state, versions)| (state.to_owned(), versions));
+    (keys.collect(), is_new)
+}
+
+#[tokio::test]
+async fn the_status_shows_each_key_that_ever_was_active_and_changes_nothing() {
+    let keys = Keys::new();
+    let server = Server::start_with(&keys.options(&["a"], OFF)).await;
+    seed(&server, 3).await;
+    let server = Server::start_in(server.stop().await, &keys.options(&["b", "a"], OFF)).await;
+    let caller = server.as_client("developer").await;
+    set(&caller, "/b", "v").await.expect(200);
+    let folder = server.stop().await;
+    let folder = folder.path();
+    assert_eq!(
+        status(folder),
+        expected(&[("inactive", 3), ("active", 1)], false)
+    );
+    let table = run_command(folder, &["keys", "status"]).expect(0).output;
+    let lines: Vec<&str> = table.lines().collect();
+    assert!(
+        lines[0].starts_with("KEY ") && lines[0].ends_with("VERSIONS"),
+        "{table}"
+    );
+    assert!(
+        lines[1].contains("inactive") && lines[1].ends_with(" 3"),
+        "{table}"
+    );
+    assert_eq!(lines.len(), 3, "{table}");
+
+    // It also helps where a server would not start.
+    configure(&keys, folder, &["b", "a"], &["c"]);
+    assert_eq!(
+        status(folder),
+        expected(&[("unknown", 3), ("unknown", 1)], true)
+    );
+    let table = run_command(folder, &["keys", "status"]).expect(0).output;
+    assert!(
+        table.contains("The configured active key is none of these"),
+        "{table}"
+    );
+    let records = run_sql(folder, "select count(*) from encryption_key").await;
+    assert_eq!(records, "2");
+}
+
+#[tokio::test]
+async fn rotate_does_it_also_when_no_server_runs() {
+    let keys = Keys::new();
+    let server = Server::start_with(&keys.options(&["a"], OFF)).await;
+    let values = seed(&server, 30).await;
+    let folder = server.stop().await;
+    configure(&keys, folder.path(), &["a"], &["b", "a"]);
+    let said = run_command(folder.path(), &["keys", "rotate"]).expect(0);
+    assert!(
+        said.errors.contains("versions rotated: 30 of 30"),
+        "{said:?}"
+    );
+    assert_eq!(
+        status(folder.path()),
+        expected(&[("inactive", 0), ("active", 30)], false)
+    );
+    let said = run_command(folder.path(), &["keys", "rotate", "--wait", "--quiet"]).expect(0);
+    assert_eq!((said.output.as_str(), said.errors.as_str()), ("", ""));
+    let server = Server::start_in(folder, &keys.options(&["b"], FAST)).await;
+    assert_values(&server, &values).await;
+}
+
+#[tokio::test]
+async fn rotate_works_beside_a_server() {
+    let keys = Keys::new();
+    let server = Server::start_with(&keys.options(&["a"], OFF)).await;
+    let values = seed(&server, 30).await;
+    let server = Server::start_in(server.stop().await, &keys.options(&["b", "a"], OFF)).await;
+    server.run_command(&["keys", "rotate", "--wait"]).expect(0);
+    assert_eq!(usage(&server).await, [30, 0, 0]);
+    assert_values(&server, &values).await;
+    assert_eq!(counted(&server).await, (0.0, 0.0));
+}
+
+#[tokio::test]
+async fn rotate_waits_for_a_server_that_is_at_it() {
+    let keys = Keys::new();
+    let server = Server::start_with(&keys.options(&["a"], OFF)).await;
+    seed(&server, 100).await;
+    let slow = keys.options(&["b", "a"], super::SLOW);
+    let server = Server::start_in(server.stop().await, &slow).await;
+    super::until_inactive(&server, |left| left < 100).await;
+    let said = server.run_command(&["keys", "rotate"]).expect(0);
+    assert!(said.errors.contains("another process rotates"), "{said:?}");
+    server.run_command(&["keys", "rotate", "--wait"]).expect(0);
+    assert_eq!(usage(&server).await, [100, 0, 0]);
+    assert_eq!(counted(&server).await, (100.0, 0.0));
+}
+
+#[tokio::test]
+async fn rotate_refuses_a_key_that_was_active_before_the_one_of_the_servers() {
+    let keys = Keys::new();
+    let server = Server::start_with(&keys.options(&["a"], OFF)).await;
+    let server = Server::start_in(server.stop().await, &keys.options(&["b", "a"], OFF)).await;
+    seed(&server, 3).await;
+    let folder = server.stop().await;
+    configure(&keys, folder.path(), &["b", "a"], &["a", "b"]);
+    let said = run_command(folder.path(), &["keys", "rotate", "--wait"]).expect(1);
+    let reason = "a server has started with another one since";
+    assert!(said.errors.contains(reason), "{said:?}");
+    assert_eq!(
+        status(folder.path()),
+        expected(&[("active", 0), ("inactive", 3)], false)
+    );
+}

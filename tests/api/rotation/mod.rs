@@ -1,0 +1,180 @@
+//! The rotation of encryption keys: what other keys encrypt comes under the active one, while everything goes on.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
+mod commands;
+mod damaged;
+mod kill;
+mod settings;
+mod several_servers;
+mod under_load;
+
+use std::{collections::BTreeMap, fs, path::Path, time::Duration};
+
+use keywright_harness::{Answer, Caller, Options, Server};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+
+/// Keys of tests, in base64, each in a file of its own.
+struct Keys(TempDir);
+
+impl Keys {
+    fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        for (name, key) in [
+            ("a", "QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE="),
+            ("b", "QkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkI="),
+            ("c", "Q0NDQ0NDQ0NDQ0NDQ0NDQ0NDQ0NDQ0NDQ0NDQ0NDQ0M="),
+        ] {
+            fs::write(folder.path().join(name), key).unwrap();
+        }
+        Self(folder)
+    }
+
+    /// The sections of keys of which the first is active.
+    fn sections(&self, names: &[&str]) -> String {
+        let section = |(position, name): (usize, &&str)| {
+            let file = self.0.path().join(name);
+            let is_active = position == 0;
+            format!(
+                "[[encryption.keys]]\nprovider = \"raw\"\nfile = \"{}\"\nactive = {is_active}\n",
+                file.display()
+            )
+        };
+        names.iter().enumerate().map(section).collect()
+    }
+
+    /// A server that encrypts with the first of these keys, and rotates by these lines.
+    fn options(&self, names: &[&str], rotation: &str) -> Options {
+        let keys = self.sections(names);
+        let sections = format!("{keys}[encryption.rotation]\n{rotation}\n");
+        Options::default().encryption(&sections).watched()
+    }
+}
+
+/// As fast as it goes.
+const FAST: &str = "pause_milliseconds = 0\ninterval_seconds = 1";
+
+/// Slow enough that a test comes between.
+const SLOW: &str = "batch_versions = 2\npause_milliseconds = 40\ninterval_seconds = 1";
+
+const OFF: &str = "enabled = false";
+
+/// What was set: the values of each credential, newest first.
+type Values = BTreeMap<String, Vec<String>>;
+
+/// Sets so many versions of as many credentials as need be.
+async fn seed(server: &Server, versions: usize) -> Values {
+    let caller = server.as_client("developer").await;
+    let mut tasks = JoinSet::new();
+    for task in 0..SEEDING_TASKS {
+        let caller = caller.clone();
+        let numbers: Vec<usize> = (task..versions).step_by(SEEDING_TASKS).collect();
+        tasks.spawn(async move {
+            let mut values = Values::new();
+            for (round, number) in numbers.into_iter().enumerate() {
+                let name = format!("/seed/{task}/{}", round / VERSIONS_PER_CREDENTIAL);
+                let text = format!("{CANARY}{number}");
+                set(&caller, &name, &text).await.expect(200);
+                values.entry(name).or_default().insert(0, text);
+            }
+            values
+        });
+    }
+    tasks.join_all().await.into_iter().flatten().collect()
+}
+
+async fn set(caller: &Caller, name: &str, text: &str) -> Answer {
+    let body = json!({"name": name, "type": "value", "value": text});
+    caller.put("/api/v1/data", body).await
+}
+
+/// The values of a credential as an answer has them.
+fn values_of(answer: &Answer) -> Vec<String> {
+    let versions = answer.json();
+    let versions = versions["data"].as_array().unwrap().iter();
+    let values = versions.map(|version| version["value"].as_str().unwrap().to_owned());
+    values.collect()
+}
+
+/// Everything reads as it was set.
+async fn assert_values(server: &Server, values: &Values) {
+    for (name, expected) in values {
+        let answer = server.get(&format!("/api/v1/data?name={name}")).await;
+        assert_eq!(values_of(&answer.expect(200)), *expected, "{name}");
+    }
+}
+
+/// How many versions are under the active key, under inactive ones, and under unknown ones.
+async fn usage(server: &Server) -> [u64; 3] {
+    let answer = server.get("/api/v1/key-usage").await.expect(200).json();
+    ["active_key", "inactive_keys", "unknown_keys"].map(|member| answer[member].as_u64().unwrap())
+}
+
+/// Asks again and again until the number of versions under inactive keys is what the test waits for.
+async fn until_inactive(server: &Server, is_met: impl Fn(u64) -> bool) -> [u64; 3] {
+    for _ in 0..POLLS_MAX {
+        let usage = usage(server).await;
+        if is_met(usage[1]) {
+            return usage;
+        }
+        tokio::time::sleep(POLL).await;
+    }
+    panic!(
+        "it was not met: {:?}\n{}",
+        usage(server).await,
+        server.log()
+    );
+}
+
+/// Reads the log again and again until these words are in it.
+async fn until_logged(server: &Server, words: &str) {
+    for _ in 0..POLLS_MAX {
+        if server.log().contains(words) {
+            return;
+        }
+        tokio::time::sleep(POLL).await;
+    }
+    panic!("{words} was not logged:\n{}", server.log());
+}
+
+/// How many versions a server says to have rotated, and to have failed to.
+async fn counted(server: &Server) -> (f64, f64) {
+    let scrape = server.scrape().await;
+    let versions = |outcome| {
+        let labels = [("outcome", outcome)];
+        let versions = scrape.sum("keywright_key_rotation_versions_total", &labels);
+        versions.unwrap()
+    };
+    (versions("rotated"), versions("failed"))
+}
+
+/// The line of the log that says how a rotation has ended.
+fn ended_line(log: &str) -> Value {
+    let words = "the rotation of encryption keys has ended";
+    let line = log.lines().find(|line| line.contains(words));
+    serde_json::from_str(line.unwrap_or_else(|| panic!("no end in:\n{log}"))).unwrap()
+}
+
+/// The lines of the section `storage` by which a server has the database of another one, which is in this folder.
+fn storage_of(folder: &Path) -> String {
+    match fs::read_to_string(folder.join("database-url")) {
+        Ok(url) => format!("url = \"{url}\""),
+        Err(_) => format!("file = \"{}\"", folder.join("keywright.db").display()),
+    }
+}
+
+/// What no file may hold and no row.
+const CANARY: &str = "rotated-canary-";
+
+const SEEDING_TASKS: usize = 8;
+const VERSIONS_PER_CREDENTIAL: usize = 20;
+
+const POLL: Duration = Duration::from_millis(20);
+const POLLS_MAX: usize = 30_000;
