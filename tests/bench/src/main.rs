@@ -23,7 +23,7 @@ mod table;
 use std::{error::Error, process::ExitCode};
 
 use measurements::{
-    bulk, existence, find, get, guest_overhead, latency, memory, rsa, scale, set, start,
+    bulk, existence, find, get, guest_overhead, latency, memory, rotation, rsa, scale, set, start,
 };
 use table::Table;
 
@@ -48,11 +48,12 @@ fn main() -> ExitCode {
 /// A measurement: what it is called, and what makes it, of stores of these sizes where it takes any.
 type Measurement = (&'static str, fn(&[usize]) -> Outcome<Table>);
 
-const MEASUREMENTS: [Measurement; 11] = [
+const MEASUREMENTS: [Measurement; 12] = [
     ("get", |_| get::measure()),
     ("set", |_| set::measure()),
     ("scale", scale::measure),
     ("find", find::measure),
+    ("rotation", rotation::measure),
     ("guest-overhead", |_| guest_overhead::measure()),
     ("rsa", |_| rsa::measure()),
     ("bulk", |_| bulk::measure()),

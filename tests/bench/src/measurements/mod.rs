@@ -7,6 +7,7 @@ pub(crate) mod get;
 pub(crate) mod guest_overhead;
 pub(crate) mod latency;
 pub(crate) mod memory;
+pub(crate) mod rotation;
 pub(crate) mod rsa;
 pub(crate) mod scale;
 pub(crate) mod set;
