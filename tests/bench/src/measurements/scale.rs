@@ -16,7 +16,7 @@ use crate::{
 
 /// Measures the same requests on stores of these sizes, in turns, on each engine.
 pub(crate) fn measure(sizes: &[usize]) -> Outcome<Table> {
-    let sizes = if sizes.is_empty() { &SIZES } else { sizes };
+    let sizes = if sizes.is_empty() { SIZES } else { sizes };
     tokio::runtime::Runtime::new()?.block_on(async {
         let mut table = Table::new(
             format!("requests one after the other; find: {FOLDER_SIZE} results"),
@@ -135,6 +135,6 @@ const REQUESTS: [Request; 6] = [
 ];
 
 /// The first is what the others are compared with.
-const SIZES: [usize; 2] = [1_000, 100_000];
+const SIZES: &[usize] = &[1_000, 100_000];
 const ROUNDS: usize = 20;
 const TURNS: usize = 20;

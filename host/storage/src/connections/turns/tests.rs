@@ -209,9 +209,12 @@ async fn what_one_undoes_or_leaves_behind_touches_no_other() {
     for ending in [Ending::Abandon, Ending::GoAway, Ending::Fail] {
         for undone in 1..=4 {
             let fixture = Fixture::new().await;
-            let ending_of = |number| match number == undone {
-                true => ending,
-                false => Ending::Commit,
+            let ending_of = |number| {
+                if number == undone {
+                    ending
+                } else {
+                    Ending::Commit
+                }
             };
             let first = fixture.begin().await;
             let mut writing = Vec::new();
