@@ -1,13 +1,13 @@
 //! A database that is open and up to date, whichever engine it has.
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use keywright_core::ports::Identifiers;
 
 use crate::{
     SqlCheckRepository, SqlCredentialRepository, SqlEncryptionKeyRepository,
     SqlKeyRotationRepository, SqlLeases, SqlPermissionRepository,
-    connections::{Connections, PoolOccupancy},
+    connections::{Connections, PoolOccupancy, Writer},
     postgres::{self, PostgresOptions},
     sqlite::{self, SqliteOptions},
 };
@@ -130,6 +130,15 @@ pub enum DatabaseUnusable {
     },
 }
 
+impl DatabaseOptions {
+    fn wait_max(&self) -> Duration {
+        match self {
+            Self::Postgres(options) => options.wait_max,
+            Self::Sqlite(options) => options.wait_max,
+        }
+    }
+}
+
 impl Database {
     /// Opens the database and brings its schema up to date. A file is created when it is absent, readable by its owner
     /// alone.
@@ -164,7 +173,7 @@ impl Database {
             DatabaseOptions::Sqlite(options) => sqlite::open_to_read(options).await?,
         };
         let pools = Pools {
-            writer: reader.clone(),
+            writer: Writer::on_connections(reader.clone(), options.wait_max()),
             reader,
         };
         Ok(Self { pools, identifiers })
@@ -234,9 +243,9 @@ impl Database {
     }
 }
 
-/// The connections that write, and those that read.
+/// What writes, and the connections that read.
 #[derive(Clone)]
 pub(crate) struct Pools {
-    pub(crate) writer: Connections,
+    pub(crate) writer: Writer,
     pub(crate) reader: Connections,
 }

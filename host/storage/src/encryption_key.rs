@@ -8,7 +8,7 @@ use keywright_core::ports::{EncryptionKeyRepository, RepositoryFailure};
 use uuid::Uuid;
 
 use crate::{
-    connections::Connections,
+    connections::{Ended, Transaction},
     database::Pools,
     row::{Row, column, count, small},
     statement::statement,
@@ -69,8 +69,11 @@ impl SqlEncryptionKeyRepository {
         key: &EncryptionKeyRow,
         known: &HashSet<Uuid>,
     ) -> Result<bool, RepositoryFailure> {
-        let writer = &self.pools.writer;
-        writer.retry(|| add_once(writer, key, known)).await
+        let adding = self
+            .pools
+            .writer
+            .transaction(|transaction| add_once(transaction, key, known));
+        adding.await
     }
 
     /// The ids of those keys under which at least one version is encrypted.
@@ -89,12 +92,10 @@ impl SqlEncryptionKeyRepository {
 }
 
 async fn add_once(
-    writer: &Connections,
+    mut transaction: Transaction,
     key: &EncryptionKeyRow,
     known: &HashSet<Uuid>,
-) -> Result<bool, RepositoryFailure> {
-    let mut connection = writer.lend().await?;
-    let mut transaction = connection.begin().await?;
+) -> Result<Ended<bool>, RepositoryFailure> {
     let present: HashSet<Uuid> = transaction
         .fetch_all(statement(statements::KEY_IDS))
         .await?
@@ -102,7 +103,7 @@ async fn add_once(
         .map(|row| column!(row, "encryption_key", "id"))
         .collect::<Result<_, _>>()?;
     if present != *known {
-        return Ok(false);
+        return transaction.abandon(false).await;
     }
     let (salt, iterations) = key.derivation.clone().unzip();
     let query = statement(statements::INSERT_KEY)
@@ -115,8 +116,7 @@ async fn add_once(
         .bind(key.created_at.timestamp_millis())
         .bind(key.wrapped_key.clone());
     transaction.execute(query).await?;
-    transaction.commit().await?;
-    Ok(true)
+    transaction.commit(true).await
 }
 
 #[async_trait]

@@ -32,25 +32,24 @@ impl SqlKeyRotationRepository {
         sql: &'static str,
         key_id: Uuid,
     ) -> Result<(), RepositoryFailure> {
-        let mut connection = self.pools.writer.lend().await?;
-        let mut transaction = connection.begin().await?;
-        transaction.execute(statement(sql).bind(key_id)).await?;
-        transaction.commit().await
+        let writer = &self.pools.writer;
+        let writing = writer.transaction(|mut transaction| async move {
+            transaction.execute(statement(sql).bind(key_id)).await?;
+            transaction.commit(()).await
+        });
+        writing.await
     }
 }
 
 #[async_trait]
 impl KeyRotationRepository for SqlKeyRotationRepository {
     async fn activate(&self, key_id: Uuid) -> Result<(), RepositoryFailure> {
-        let writer = &self.pools.writer;
-        let activate = || self.write_activation(statements::ACTIVATE, key_id);
-        writer.retry(activate).await
+        self.write_activation(statements::ACTIVATE, key_id).await
     }
 
     async fn activate_new(&self, key_id: Uuid) -> Result<(), RepositoryFailure> {
-        let writer = &self.pools.writer;
-        let activate = || self.write_activation(statements::ACTIVATE_NEW, key_id);
-        writer.retry(activate).await
+        self.write_activation(statements::ACTIVATE_NEW, key_id)
+            .await
     }
 
     async fn last_activated(&self) -> Result<Option<Uuid>, RepositoryFailure> {
@@ -92,14 +91,11 @@ impl KeyRotationRepository for SqlKeyRotationRepository {
             return Ok(0);
         };
         let sql = statements::replace_envelopes(versions.len());
-        let query = || {
-            let query = statement(AssertSqlSafe(sql.clone()))
-                .not_persistent()
-                .bind(first.envelope.key_id);
-            versions.iter().fold(query, bind_version)
-        };
-        let writer = &self.pools.writer;
-        writer.retry(|| writer.execute(query())).await
+        let query = statement(AssertSqlSafe(sql))
+            .not_persistent()
+            .bind(first.envelope.key_id);
+        let query = versions.iter().fold(query, bind_version);
+        self.pools.writer.execute(query).await
     }
 }
 

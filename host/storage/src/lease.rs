@@ -18,9 +18,8 @@ impl SqlLeases {
     }
 
     /// Whether a statement changed its one row.
-    async fn change(&self, statement: impl Fn() -> Statement) -> Result<bool, RepositoryFailure> {
-        let writer = &self.pools.writer;
-        let changed = writer.retry(|| writer.execute(statement())).await?;
+    async fn change(&self, statement: Statement) -> Result<bool, RepositoryFailure> {
+        let changed = self.pools.writer.execute(statement).await?;
         Ok(changed > 0)
     }
 }
@@ -33,32 +32,32 @@ impl Leases for SqlLeases {
         now: DateTime<Utc>,
         until: DateTime<Utc>,
     ) -> Result<bool, RepositoryFailure> {
-        self.change(|| {
+        self.change(
             statement(statements::ACQUIRE)
                 .bind(lease.name)
                 .bind(lease.holder)
                 .bind(until.timestamp_millis())
-                .bind(now.timestamp_millis())
-        })
+                .bind(now.timestamp_millis()),
+        )
         .await
     }
 
     async fn renew(&self, lease: &Lease, until: DateTime<Utc>) -> Result<bool, RepositoryFailure> {
-        self.change(|| {
+        self.change(
             statement(statements::RENEW)
                 .bind(lease.name)
                 .bind(lease.holder)
-                .bind(until.timestamp_millis())
-        })
+                .bind(until.timestamp_millis()),
+        )
         .await
     }
 
     async fn release(&self, lease: &Lease) -> Result<(), RepositoryFailure> {
-        self.change(|| {
+        self.change(
             statement(statements::RELEASE)
                 .bind(lease.name)
-                .bind(lease.holder)
-        })
+                .bind(lease.holder),
+        )
         .await
         .map(drop)
     }

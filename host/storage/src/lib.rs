@@ -10,9 +10,10 @@
 //! walks, and give the repository a method that runs it once, however many rows it returns.
 //!
 //! Reads are one statement each, go through a pool and never wait for a writer. Writes are transactions of which each has the
-//! outcome that it would have alone. To SQLite they go through one connection, so that writers wait for each other in memory
-//! and not for a lock in the file. In PostgreSQL, where many servers write, they are serializable: what can't be is refused by
-//! the database, and `Connections::retry` does it again.
+//! outcome that it would have alone: a function that gets a `Transaction` and ends it, handed to `Writer::transaction`. In
+//! SQLite they take turns on one connection, so that writers wait for each other in memory and not for a lock in the file, and
+//! those that come at once share one commit (`connections/turns/`). In PostgreSQL, where many servers write, they are
+//! serializable: what can't be is refused by the database, and the writer does it again.
 
 mod backup;
 mod check;

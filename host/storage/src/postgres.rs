@@ -11,7 +11,7 @@ use sqlx::{
 };
 
 use crate::{
-    connections::{Connections, Doubt, Target},
+    connections::{Connections, Doubt, Target, Writer},
     database::{DatabaseUnusable, Pools},
     migrations::{APPLIED_MIGRATIONS, SchemaRefused, judge, within_transaction},
     schema,
@@ -59,7 +59,7 @@ pub(crate) async fn open(options: &PostgresOptions) -> Result<Pools, DatabaseUnu
             .map_err(|source| not_reached(&database, source))
     };
     Ok(Pools {
-        writer: pool(options.writers_max).await?,
+        writer: Writer::on_connections(pool(options.writers_max).await?, options.wait_max),
         reader: pool(options.readers_max).await?,
     })
 }

@@ -50,8 +50,6 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
         credential::EFFECTIVE_EXPIRIES_BELOW,
         credential::CREDENTIAL_AND_NEWEST_VERSION,
         credential::INSERT_CREDENTIAL,
-        credential::INSERT_VERSION,
-        credential::POINT_AT_NEW_VERSION,
         credential::CREDENTIAL_BY_ID,
         credential::VERSION_OF_CREDENTIAL,
         credential::LATEST_CERTIFICATE_OF_CREDENTIAL,
@@ -102,6 +100,7 @@ fn statements_of(engine: Engine) -> &'static [&'static str] {
             check::POSTGRES_CREDENTIALS,
             check::POSTGRES_INDEXED_NAMES,
             check::POSTGRES_ENDS,
+            credential::POSTGRES_ADD_VERSION,
             credential::POSTGRES_FIND_CONTAINING,
             credential::POSTGRES_FIND_EXPIRING_CONTAINING,
             credential::POSTGRES_EFFECTIVE_EXPIRIES_CONTAINING,
@@ -110,6 +109,7 @@ fn statements_of(engine: Engine) -> &'static [&'static str] {
             check::SQLITE_CREDENTIALS,
             check::SQLITE_INDEXED_NAMES,
             check::SQLITE_ENDS,
+            credential::SQLITE_ADD_VERSION,
             credential::SQLITE_FIND_CONTAINING,
             credential::SQLITE_FIND_EXPIRING_CONTAINING,
             credential::SQLITE_FIND_CONTAINING_SHORT,
@@ -121,12 +121,11 @@ fn statements_of(engine: Engine) -> &'static [&'static str] {
 }
 
 /// Statements that read what counts now. However many versions a credential has, they must not be walked over.
-const READING_WHAT_COUNTS: [&str; 7] = [
+const READING_WHAT_COUNTS: [&str; 6] = [
     credential::VERSION_BY_ID,
     credential::VERSIONS_CURRENT,
     credential::VERSIONS_OF_CREDENTIAL_CURRENT,
     credential::CREDENTIAL_AND_NEWEST_VERSION,
-    credential::POINT_AT_NEW_VERSION,
     credential::CLEAR_TRANSITIONAL,
     credential::FIND_BELOW,
 ];
@@ -163,8 +162,10 @@ async fn no_statement_reads_a_whole_table_of_sqlite() {
         .await
         .unwrap();
     for statement in indexed_statements(Engine::Sqlite) {
-        for step in plan(&database, &statement).await {
-            assert!(!is_whole_scan(&step), "{step}\n{statement}");
+        for part in statement.split("; ") {
+            for step in plan(&database, part).await {
+                assert!(!is_whole_scan(&step), "{step}\n{part}");
+            }
         }
     }
     for statement in READING_WHAT_COUNTS {

@@ -16,7 +16,7 @@ use sqlx::{
 };
 
 use crate::{
-    connections::{Connections, Target},
+    connections::{Connections, Target, Writer},
     database::{DatabaseUnusable, Pools},
     migrations::{APPLIED_MIGRATIONS, judge, within_transaction},
     schema,
@@ -51,14 +51,14 @@ pub(crate) async fn open(options: &SqliteOptions) -> Result<Pools, DatabaseUnusa
         .pragma("secure_delete", "on")
         .pragma("journal_size_limit", JOURNAL_BYTES_KEPT_MAX.to_string());
     migrate(path, &writer).await?;
-    let pool = async |options: SqliteConnectOptions, connections_max, wait_max| {
-        Connections::open(Target::Sqlite(Box::new(options)), connections_max, wait_max)
-            .await
-            .map_err(not_opened)
-    };
+    let readers = Target::Sqlite(Box::new(read_only(options)));
     Ok(Pools {
-        writer: pool(writer, 1, options.wait_max).await?,
-        reader: pool(read_only(options), options.readers_max, options.wait_max).await?,
+        writer: Writer::on_sqlite(writer, options.wait_max)
+            .await
+            .map_err(not_opened)?,
+        reader: Connections::open(readers, options.readers_max, options.wait_max)
+            .await
+            .map_err(not_opened)?,
     })
 }
 

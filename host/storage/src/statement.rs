@@ -4,6 +4,7 @@ use sqlx::{Database, Encode, SqlSafeStr, SqlStr, Type, database::HasStatementCac
 use uuid::Uuid;
 
 /// A statement with its parameters.
+#[derive(Clone)]
 pub(crate) struct Statement {
     sql: SqlStr,
     parameters: Vec<Parameter>,
@@ -20,6 +21,7 @@ pub(crate) fn statement(sql: impl SqlSafeStr) -> Statement {
 }
 
 /// A parameter. One that is null has a type, too: PostgreSQL asks for it.
+#[derive(Clone)]
 pub(crate) enum Parameter {
     Boolean(Option<bool>),
     Bytes(Option<Vec<u8>>),

@@ -59,6 +59,36 @@ async fn a_database_that_another_process_locks_is_unavailable_and_comes_back() {
     assert!(matches!(outcome, Appended::Written(_)));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_was_acknowledged_is_in_the_files_whatever_becomes_of_the_process() {
+    let fixture = Fixture::new().await;
+    let writing = (0..30).map(|number| {
+        let new = version(&fixture, &format!("/a/{number}"), "value", 1);
+        let credentials = fixture.credentials.clone();
+        tokio::spawn(async move {
+            let written = credentials.append(new, AppendCondition::Always, &[]).await;
+            assert!(matches!(written, Ok(Appended::Written(_))));
+        })
+    });
+    let mut acknowledged = 0;
+    for writing in writing.collect::<Vec<_>>() {
+        writing.await.unwrap();
+        acknowledged += 1;
+        // As after a crash: the database and its log, without what another process shares in memory.
+        let copied = tempfile::tempdir().unwrap();
+        for name in ["test.sqlite", "test.sqlite-wal"] {
+            let copy = copied.path().join(name);
+            std::fs::copy(folder(&fixture).path().join(name), copy).unwrap();
+        }
+        let copied = Fixture::open(Place::File(copied)).await;
+        let there = copied.count("select count(*) from credential").await;
+        assert!(there >= acknowledged, "{there} of {acknowledged}");
+        let ok = copied
+            .count("select count(*) from pragma_integrity_check where integrity_check = 'ok'");
+        assert_eq!(ok.await, 1);
+    }
+}
+
 #[tokio::test]
 async fn what_is_deleted_leaves_no_trigrams() {
     let fixture = Fixture::new().await;

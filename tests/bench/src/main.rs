@@ -1,6 +1,8 @@
 //! Measurements of the real server, each beside what it is compared with, in one run.
 //!
-//! `keywright-bench` makes them all; `keywright-bench NAME ...` makes those. Each file in `measurements` is one of them.
+//! `keywright-bench` makes them all; `keywright-bench NAME ...` makes those. Numbers among the names are the sizes of the
+//! stores that some of them measure, such as `keywright-bench scale 1000 100000 1000000`. Each file in `measurements` is one of
+//! them.
 //! What is compared is measured in turns, round by round, so that both sides meet the same machine; a figure is the
 //! median of its rounds unless its row says otherwise. Nothing here fails for being slow: each table says what is aimed
 //! at, and whether it was met.
@@ -9,17 +11,20 @@
 
 mod bare_server;
 mod client;
+mod engine;
 mod measurements;
 mod plugin;
 mod process;
 mod server;
 mod statistics;
+mod store;
 mod table;
 
 use std::{error::Error, process::ExitCode};
 
 use measurements::{
-    bulk, existence, get, guest_overhead, latency, memory, rsa, set, start, versions,
+    bulk, existence, find, get, guest_overhead, latency, memory, rotation, rsa, scale, set, start,
+    versions,
 };
 use table::Table;
 
@@ -41,25 +46,34 @@ fn main() -> ExitCode {
     }
 }
 
-/// A measurement: what it is called, and what makes it.
-type Measurement = (&'static str, fn() -> Outcome<Table>);
+/// A measurement: what it is called, and what makes it, of stores of these sizes where it takes any.
+type Measurement = (&'static str, fn(&[usize]) -> Outcome<Table>);
 
-const MEASUREMENTS: [Measurement; 10] = [
-    ("get", get::measure),
-    ("set", set::measure),
-    ("guest-overhead", guest_overhead::measure),
-    ("rsa", rsa::measure),
-    ("bulk", bulk::measure),
-    ("latency", latency::measure),
-    ("existence", existence::measure),
-    ("versions", versions::measure),
-    ("start", start::measure),
-    ("memory", memory::measure),
+const MEASUREMENTS: [Measurement; 13] = [
+    ("get", |_| get::measure()),
+    ("set", |_| set::measure()),
+    ("scale", scale::measure),
+    ("find", find::measure),
+    ("rotation", rotation::measure),
+    ("guest-overhead", |_| guest_overhead::measure()),
+    ("rsa", |_| rsa::measure()),
+    ("bulk", |_| bulk::measure()),
+    ("latency", |_| latency::measure()),
+    ("existence", |_| existence::measure()),
+    ("versions", |_| versions::measure()),
+    ("start", |_| start::measure()),
+    ("memory", |_| memory::measure()),
 ];
 
 /// Makes the measurements of these names, or all when there is none.
-fn measure(names: &[String]) -> Outcome<()> {
-    let is_known = |wanted: &String| MEASUREMENTS.iter().any(|(name, _)| name == wanted);
+fn measure(arguments: &[String]) -> Outcome<()> {
+    let sizes = arguments
+        .iter()
+        .filter_map(|argument| argument.parse().ok());
+    let sizes: Vec<usize> = sizes.collect();
+    let is_name = |argument: &&String| argument.parse::<usize>().is_err();
+    let names: Vec<&String> = arguments.iter().filter(is_name).collect();
+    let is_known = |wanted: &str| MEASUREMENTS.iter().any(|(name, _)| *name == wanted);
     if let Some(unknown) = names.iter().find(|name| !is_known(name)) {
         let known: Vec<&str> = MEASUREMENTS.iter().map(|(name, _)| *name).collect();
         return Err(format!(
@@ -72,8 +86,8 @@ fn measure(names: &[String]) -> Outcome<()> {
         println!("This is no release build: its figures say little.");
     }
     for (name, measurement) in MEASUREMENTS {
-        if names.is_empty() || names.iter().any(|wanted| wanted == name) {
-            println!("\n{name}: {}", measurement()?);
+        if names.is_empty() || names.iter().any(|wanted| *wanted == name) {
+            println!("\n{name}: {}", measurement(&sizes)?);
         }
     }
     Ok(())

@@ -13,6 +13,7 @@ max_connections = 300
 fsync = off
 full_page_writes = off
 jit = off
+$3
 SETTINGS
 echo "$folder"
 # Sends a signal to all processes of the server.

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! It listens on a socket in a folder of its own and trusts whoever can open that. As PostgreSQL does not run as root, a test
-//! run of root's starts it as the user `postgres`. It keeps nothing on disk that would have to survive the machine.
+//! run of root's starts it as the user `postgres`. It keeps nothing on disk that would have to survive the machine, unless it is told to.
 
 #![expect(
     clippy::expect_used,
@@ -47,6 +47,17 @@ pub fn shared() -> Option<&'static PostgresServer> {
 impl PostgresServer {
     /// Starts a server of its own for a test that stops it. None where PostgreSQL is not installed.
     pub fn start() -> Option<Self> {
+        Self::start_with("")
+    }
+
+    /// Starts a server that flushes each commit to the disk, as one does that is to survive its machine, for measurements.
+    /// None where PostgreSQL is not installed.
+    pub fn start_durable() -> Option<Self> {
+        Self::start_with("fsync = on\nfull_page_writes = on\n")
+    }
+
+    /// Starts a server with more lines of its configuration.
+    fn start_with(settings: &str) -> Option<Self> {
         let Some((version, programs)) = installed() else {
             assert!(
                 std::env::var_os("CI").is_none(),
@@ -59,7 +70,7 @@ impl PostgresServer {
             );
             return None;
         };
-        let mut keeper = Keeper::start(&programs, version);
+        let mut keeper = Keeper::start(&programs, version, settings);
         let folder = PathBuf::from(keeper.answer());
         keeper.tell("start");
         Some(Self {
@@ -173,7 +184,7 @@ struct Keeper {
 }
 
 impl Keeper {
-    fn start(programs: &Path, version: u32) -> Self {
+    fn start(programs: &Path, version: u32, settings: &str) -> Self {
         let mut command = if is_root() {
             let mut command = Command::new("setpriv");
             command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups"]);
@@ -192,6 +203,7 @@ impl Keeper {
             .args(["-c", include_str!("keeper.sh"), "keeper"])
             .arg(programs)
             .arg(locale)
+            .arg(settings)
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

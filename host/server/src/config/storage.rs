@@ -24,10 +24,11 @@ pub(crate) struct StorageConfig {
     /// The certificates of the authorities that are trusted to sign the database server's, PEM.
     root_certificate: Option<PathBuf>,
     /// How many reads go on at once.
-    #[serde(default = "connections_max")]
+    #[serde(default = "readers_max")]
     pub(crate) readers_max: u32,
-    /// How many writes go on at once in PostgreSQL. In SQLite it is one.
-    #[serde(default = "connections_max")]
+    /// How many writes go on at once in PostgreSQL, which lets those that end together share what they cost the disk. In SQLite
+    /// it is one, and those that come meanwhile are written together.
+    #[serde(default = "writers_max")]
     writers_max: u32,
     /// How long a request waits for the database before it is answered with 503, in seconds.
     #[serde(default = "wait_seconds_max")]
@@ -98,8 +99,12 @@ impl StorageConfig {
     }
 }
 
-fn connections_max() -> u32 {
+fn readers_max() -> u32 {
     4
+}
+
+fn writers_max() -> u32 {
+    16
 }
 
 fn wait_seconds_max() -> u64 {

@@ -15,6 +15,13 @@ pub(super) enum Condition {
 }
 
 impl Condition {
+    /// What follows from a further use. One that is spent stays so.
+    pub(super) fn become_at_best(&mut self, next: Self) {
+        if *self != Self::Spent {
+            *self = next;
+        }
+    }
+
     /// After an error that a use ended with.
     pub(super) fn after(error: &sqlx::Error) -> Self {
         if is_read_only(error) {

@@ -1,10 +1,6 @@
-//! What differs between the engines when a statement is run: the types of sqlx, and how a transaction begins.
+//! What differs between the engines when a statement is run: the types of sqlx.
 
-use std::{
-    future::Future,
-    io,
-    time::{Duration, Instant},
-};
+use std::{future::Future, io, time::Duration};
 
 use sqlx::{
     ConnectOptions, Connection as _, PgConnection, Postgres, Sqlite, SqliteConnection,
@@ -43,15 +39,7 @@ pub(super) enum Connection {
     Sqlite(SqliteConnection),
 }
 
-pub(super) enum Transaction<'c> {
-    Postgres {
-        transaction: sqlx::Transaction<'c, Postgres>,
-        wait_max: Duration,
-    },
-    Sqlite(sqlx::Transaction<'c, Sqlite>),
-}
-
-/// What runs a statement: a connection, or a transaction on one.
+/// What runs a statement.
 pub(super) enum Executor<'c> {
     Postgres {
         connection: &'c mut PgConnection,
@@ -127,41 +115,26 @@ impl Connection {
         }
     }
 
-    /// Begins a transaction that writes. Nothing that it reads changes before it ends, whatever other servers do. A server is
-    /// waited for until the given moment.
-    pub(super) async fn begin(
-        &mut self,
-        wait_ends: Instant,
-    ) -> Result<Transaction<'_>, sqlx::Error> {
-        Ok(match self {
+    /// Runs a statement that has neither parameters nor rows.
+    pub(super) async fn run(&mut self, sql: &'static str) -> Result<(), sqlx::Error> {
+        match self {
             Self::Postgres {
                 connection,
                 wait_max,
-            } => Transaction::Postgres {
-                transaction: within(
-                    wait_ends.saturating_duration_since(Instant::now()),
-                    connection.begin_with(POSTGRES_BEGIN),
-                )
-                .await?,
-                wait_max: *wait_max,
-            },
-            Self::Sqlite(connection) => {
-                Transaction::Sqlite(connection.begin_with(SQLITE_BEGIN).await?)
+            } => {
+                let running = sqlx::raw_sql(sql).execute(connection);
+                within(*wait_max, running).await.map(drop)
             }
-        })
+            Self::Sqlite(connection) => sqlx::raw_sql(sql).execute(connection).await.map(drop),
+        }
     }
 
-    /// Ends what an earlier user has left: done after all that is still under way, and refused within a transaction.
+    /// Ends what an earlier user has left: done after all that is still under way.
     pub(super) async fn settle(&mut self) -> Result<(), sqlx::Error> {
         match self {
-            Self::Postgres { connection, .. } => {
-                let transaction = connection.begin_with(POSTGRES_BEGIN_NOTHING).await?;
-                transaction.rollback().await
-            }
-            Self::Sqlite(connection) => {
-                let transaction = connection.begin_with(SQLITE_BEGIN_NOTHING).await?;
-                transaction.rollback().await
-            }
+            Self::Postgres { .. } => self.run(POSTGRES_ROLLBACK).await,
+            // One that is lent only reads: there is no transaction to end.
+            Self::Sqlite(connection) => connection.ping().await,
         }
     }
 
@@ -177,31 +150,6 @@ impl Connection {
         match self {
             Self::Postgres { connection, .. } => connection.close().await,
             Self::Sqlite(connection) => connection.close().await,
-        }
-    }
-}
-
-impl Transaction<'_> {
-    pub(super) fn executor(&mut self) -> Executor<'_> {
-        match self {
-            Self::Postgres {
-                transaction,
-                wait_max,
-            } => Executor::Postgres {
-                connection: transaction,
-                wait_max: *wait_max,
-            },
-            Self::Sqlite(transaction) => Executor::Sqlite(transaction),
-        }
-    }
-
-    pub(super) async fn commit(self) -> Result<(), sqlx::Error> {
-        match self {
-            Self::Postgres {
-                transaction,
-                wait_max,
-            } => within(wait_max, transaction.commit()).await,
-            Self::Sqlite(transaction) => transaction.commit().await,
         }
     }
 }
@@ -263,8 +211,8 @@ impl Executor<'_> {
     }
 }
 
-/// Waits for a server, which may have gone without a word.
-async fn within<T>(
+/// Waits for a server, which may have gone without a word, or for what may never end.
+pub(super) async fn within<T>(
     wait_max: Duration,
     work: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<T, sqlx::Error> {
@@ -273,15 +221,5 @@ async fn within<T>(
         .unwrap_or_else(|_| Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into())))
 }
 
-/// The transactions that are committed have the same outcome as if they had come one after the other. Where that can't be,
-/// one of them is refused, and done again.
-const POSTGRES_BEGIN: &str = "begin isolation level serializable";
-
-/// In a transaction that is still open it changes nothing, and the rollback that follows ends that one.
-const POSTGRES_BEGIN_NOTHING: &str = "begin";
-
-/// Takes the lock for writing at once, so that nothing changes between looking and inserting.
-const SQLITE_BEGIN: &str = "begin immediate";
-
-/// Takes no lock.
-const SQLITE_BEGIN_NOTHING: &str = "begin deferred";
+/// Where there is no transaction, it changes nothing.
+const POSTGRES_ROLLBACK: &str = "rollback";

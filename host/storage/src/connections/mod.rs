@@ -5,20 +5,23 @@
 //! costs. Here only those are asked whose last user did not see the end of what it began, and, of those to a server, those
 //! that nobody has used for a while, or since another one was found dead. A connection to a server is not used for ever, and no
 //! longer than until one like it was not allowed to write: the primary may be another server by then.
+//!
+//! [`Connections`] run single statements. What writes is a transaction of a [`Writer`].
 
 mod condition;
 mod doubt;
 mod engine;
 #[cfg(test)]
 mod tests;
+mod transaction;
+mod turns;
+mod writer;
 
 use std::{
-    collections::hash_map::RandomState,
     future::Future,
-    hash::BuildHasher,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -32,14 +35,12 @@ use tokio::time::timeout;
 
 use condition::Condition;
 pub(crate) use doubt::Doubt;
-use engine::{Connection, Transaction};
+use engine::Connection;
 pub(crate) use engine::{Engine, Target};
+pub(crate) use transaction::{Ended, Transaction};
+pub(crate) use writer::Writer;
 
-use crate::{
-    failure::{is_conflict, is_read_only, repository_failure},
-    row::Row,
-    statement::Statement,
-};
+use crate::{failure::repository_failure, row::Row, statement::Statement};
 
 /// Connections of one kind: at most a given number, opened when they are first needed.
 #[derive(Clone)]
@@ -47,7 +48,6 @@ pub(crate) struct Connections {
     pool: Pool<Opener>,
     wait_max: Duration,
     is_closed: Arc<AtomicBool>,
-    retries: Arc<AtomicU64>,
 }
 
 /// How many connections of one kind there are at a moment, and how many wait for one.
@@ -64,16 +64,10 @@ pub struct PoolOccupancy {
 }
 
 /// A connection that nobody else uses until this is dropped.
-pub(crate) struct LentConnection {
+struct LentConnection {
     pooled: Object<Opener>,
     /// Until when it is waited for the beginning of a transaction.
     wait_ends: Instant,
-}
-
-/// A transaction that writes. It is rolled back when this is dropped.
-pub(crate) struct LentTransaction<'c> {
-    transaction: Transaction<'c>,
-    condition: &'c mut Condition,
 }
 
 impl Connections {
@@ -98,7 +92,6 @@ impl Connections {
             pool,
             wait_max,
             is_closed: Arc::new(AtomicBool::new(false)),
-            retries: Arc::default(),
         })
     }
 
@@ -143,35 +136,12 @@ impl Connections {
         .await
     }
 
-    /// Does the work of a transaction, from its beginning to its commit, and does it again while the database says that
-    /// another one came between; for as long as a borrower waits at most.
-    pub(crate) async fn retry<T, F>(
-        &self,
-        mut work: impl FnMut() -> F,
-    ) -> Result<T, RepositoryFailure>
-    where
-        F: Future<Output = Result<T, RepositoryFailure>>,
-    {
-        let begun = Instant::now();
-        let mut pause_max = RETRY_PAUSE_FIRST;
-        loop {
-            match work().await {
-                Err(failure) if is_conflict(&failure) && begun.elapsed() < self.wait_max => {
-                    self.retries.fetch_add(1, Ordering::Relaxed);
-                    tokio::time::sleep(random_part_of(pause_max)).await;
-                    pause_max = (2 * pause_max).min(RETRY_PAUSE_MAX);
-                }
-                outcome => return outcome,
-            }
-        }
-    }
-
     /// Lends a connection.
     ///
     /// # Errors
     /// [`RepositoryFailure::Unavailable`] when none comes free in time, when none can be opened, or after
     /// [`Self::close`].
-    pub(crate) async fn lend(&self) -> Result<LentConnection, RepositoryFailure> {
+    async fn lend(&self) -> Result<LentConnection, RepositoryFailure> {
         if self.is_closed.load(Ordering::Acquire) {
             return Err(repository_failure(sqlx::Error::PoolClosed));
         }
@@ -183,11 +153,6 @@ impl Connections {
             }
         })
         .await
-    }
-
-    /// How many transactions were done again because others stood in their way, each as often as it was.
-    pub(crate) fn retries(&self) -> u64 {
-        self.retries.load(Ordering::Relaxed)
     }
 
     /// How many connections there are, and how many wait for one.
@@ -238,85 +203,32 @@ impl Connections {
 }
 
 impl LentConnection {
-    /// Begins a transaction that writes.
-    pub(crate) async fn begin(&mut self) -> Result<LentTransaction<'_>, RepositoryFailure> {
-        let Opened {
-            connection,
-            condition,
-        } = &mut *self.pooled;
-        *condition = Condition::Unsettled;
-        let begun = connection.begin(self.wait_ends).await;
-        Ok(LentTransaction {
-            transaction: begun.map_err(repository_failure)?,
-            condition,
-        })
-    }
-
     /// The connection, for a use of which [`Self::settled`] tells the end.
     fn unsettled(&mut self) -> &mut Connection {
-        self.pooled.condition = Condition::Unsettled;
+        self.pooled.condition.become_at_best(Condition::Unsettled);
         &mut self.pooled.connection
     }
 
     /// What a use of the connection has come to.
     fn settled<T>(&mut self, outcome: Result<T, sqlx::Error>) -> Result<T, RepositoryFailure> {
-        self.pooled.condition = match &outcome {
+        self.note(&outcome);
+        outcome.map_err(repository_failure)
+    }
+
+    fn note<T>(&mut self, outcome: &Result<T, sqlx::Error>) {
+        let condition = match outcome {
             Err(error) => Condition::after(error),
             Ok(_) => Condition::Settled,
         };
-        outcome.map_err(repository_failure)
-    }
-}
-
-impl LentTransaction<'_> {
-    /// Runs a statement for all its rows.
-    pub(crate) async fn fetch_all(
-        &mut self,
-        statement: Statement,
-    ) -> Result<Vec<Row>, RepositoryFailure> {
-        let rows = self.transaction.executor().fetch_all(statement).await;
-        self.judged(rows)
+        self.pooled.condition.become_at_best(condition);
     }
 
-    /// Runs a statement for its first row, if there is one.
-    pub(crate) async fn fetch_optional(
-        &mut self,
-        statement: Statement,
-    ) -> Result<Option<Row>, RepositoryFailure> {
-        let row = self.transaction.executor().fetch_optional(statement).await;
-        self.judged(row)
-    }
-
-    /// Runs a statement for its first row, of which there is one.
-    pub(crate) async fn fetch_one(
-        &mut self,
-        statement: Statement,
-    ) -> Result<Row, RepositoryFailure> {
-        let row = self.fetch_optional(statement).await?;
-        row.ok_or_else(|| repository_failure(sqlx::Error::RowNotFound))
-    }
-
-    /// Runs a statement, and returns how many rows it changed.
-    pub(crate) async fn execute(&mut self, statement: Statement) -> Result<u64, RepositoryFailure> {
-        let done = self.transaction.executor().execute(statement).await;
-        self.judged(done)
-    }
-
-    /// Commits it; when this returns, it is on disk.
-    pub(crate) async fn commit(self) -> Result<(), RepositoryFailure> {
-        self.transaction
-            .commit()
-            .await
-            .map_err(repository_failure)?;
-        *self.condition = Condition::Settled;
-        Ok(())
-    }
-
-    fn judged<T>(&mut self, outcome: Result<T, sqlx::Error>) -> Result<T, RepositoryFailure> {
-        if outcome.as_ref().is_err_and(is_read_only) {
-            *self.condition = Condition::Spent;
+    /// Ends what was begun with it. What that comes to is seen when it is lent next.
+    async fn settle(&mut self) {
+        let settling = self.pooled.connection.settle();
+        if let Ok(Ok(())) = timeout(UNSETTLED_WAIT_MAX, settling).await {
+            self.pooled.condition.become_at_best(Condition::Settled);
         }
-        outcome.map_err(repository_failure)
     }
 }
 
@@ -370,19 +282,8 @@ fn into_sqlx(error: PoolError<sqlx::Error>) -> sqlx::Error {
     }
 }
 
-/// So that those that stood in each other's way do not meet again. Nothing depends on nobody's being able to guess it.
-fn random_part_of(pause_max: Duration) -> Duration {
-    let random = RandomState::new().hash_one(());
-    let microseconds_max = u64::try_from(pause_max.as_micros()).unwrap_or(u64::MAX);
-    Duration::from_micros(random % microseconds_max.max(1))
-}
-
 /// How long a connection is waited for whose last user went away, before another is opened in its place.
 const UNSETTLED_WAIT_MAX: Duration = Duration::from_millis(500);
-
-/// The longest pause before a transaction is done again, at first, and after it was in vain several times.
-const RETRY_PAUSE_FIRST: Duration = Duration::from_millis(2);
-const RETRY_PAUSE_MAX: Duration = Duration::from_millis(64);
 
 /// How long to wait before looking again whether the last connections have come back.
 const CLOSING_PAUSE: Duration = Duration::from_millis(10);

@@ -57,26 +57,6 @@ async fn its_occupancy_tells_who_has_a_connection_and_who_waits() {
 }
 
 #[tokio::test]
-async fn a_transaction_that_was_dropped_is_rolled_back_before_the_next_borrower_reads() {
-    let folder = tempfile::tempdir().unwrap();
-    let connections = one_connection(&folder).await;
-    let create = statement("create table t (a integer)");
-    connections.execute(create).await.unwrap();
-    let mut lent = connections.lend().await.unwrap();
-    let mut transaction = lent.begin().await.unwrap();
-    transaction
-        .execute(statement("insert into t values (1)"))
-        .await
-        .unwrap();
-    drop(transaction);
-    drop(lent);
-    let read = statement("select a from t");
-    assert!(connections.fetch_all(read).await.unwrap().is_empty());
-    let mut lent = connections.lend().await.unwrap();
-    assert!(lent.begin().await.is_ok());
-}
-
-#[tokio::test]
 async fn a_connection_that_is_still_busy_for_a_user_that_went_away_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let connections = one_connection(&folder).await;
@@ -88,26 +68,4 @@ async fn a_connection_that_is_still_busy_for_a_user_that_went_away_is_replaced()
     assert!(begun.is_err());
     let row = connections.fetch_all(statement("select 1")).await;
     assert_eq!(row.unwrap().len(), 1);
-}
-
-#[tokio::test]
-async fn writing_goes_on_after_the_disk_was_full() {
-    let folder = tempfile::tempdir().unwrap();
-    let connections = one_connection(&folder).await;
-    let create = statement("create table t (a blob)");
-    connections.execute(create).await.unwrap();
-    let limit = statement("pragma max_page_count = 5");
-    connections.fetch_all(limit).await.unwrap();
-    let insert = || statement("insert into t values (zeroblob(100000))");
-    let mut lent = connections.lend().await.unwrap();
-    let mut transaction = lent.begin().await.unwrap();
-    let full = transaction.execute(insert()).await;
-    assert!(may_answer_later(&full));
-    drop(transaction);
-    drop(lent);
-    // What is lent now is another connection, for which there is room again.
-    let mut lent = connections.lend().await.unwrap();
-    let mut transaction = lent.begin().await.unwrap();
-    transaction.execute(insert()).await.unwrap();
-    transaction.commit().await.unwrap();
 }

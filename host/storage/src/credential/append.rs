@@ -10,21 +10,23 @@ use uuid::Uuid;
 
 use super::{append_all::are_unchanged, row, statements};
 use crate::{
-    connections::{Connections, LentTransaction},
+    connections::{Ended, Engine, Transaction, Writer},
     failure::{UniqueIndex, is_refused},
     row::column,
     statement::statement,
 };
 
 pub(super) async fn append(
-    writer: &Connections,
+    writer: &Writer,
     identifiers: &dyn Identifiers,
     version: NewVersion,
     condition: AppendCondition,
     unchanged: &[ReadVersions],
 ) -> Result<Appended, RepositoryFailure> {
     let appended = writer
-        .retry(|| append_once(writer, identifiers, &version, condition, unchanged))
+        .transaction(|transaction| {
+            append_once(transaction, identifiers, &version, condition, unchanged)
+        })
         .await?;
     Ok(match appended {
         Ok(place) => Appended::Written(Box::new(place.stored(version))),
@@ -33,28 +35,25 @@ pub(super) async fn append(
 }
 
 async fn append_once(
-    writer: &Connections,
+    mut transaction: Transaction,
     identifiers: &dyn Identifiers,
     version: &NewVersion,
     condition: AppendCondition,
     unchanged: &[ReadVersions],
-) -> Result<Result<Place, Appended>, RepositoryFailure> {
-    let mut connection = writer.lend().await?;
-    let mut transaction = connection.begin().await?;
+) -> Result<Ended<Result<Place, Appended>>, RepositoryFailure> {
     if !are_unchanged(&mut transaction, unchanged).await? {
-        return Ok(Err(Appended::Outdated));
+        return transaction.abandon(Err(Appended::Outdated)).await;
     }
-    let appended = append_within(&mut transaction, identifiers, version, condition).await?;
-    if appended.is_ok() {
-        transaction.commit().await?;
+    match append_within(&mut transaction, identifiers, version, condition).await? {
+        Ok(place) => transaction.commit(Ok(place)).await,
+        Err(refused) => transaction.abandon(Err(refused)).await,
     }
-    Ok(appended)
 }
 
 /// Adds a version within a transaction, which the caller commits when the version is written, and only then. What comes
 /// instead of a place is never [`Appended::Written`].
 pub(super) async fn append_within(
-    transaction: &mut LentTransaction<'_>,
+    transaction: &mut Transaction,
     identifiers: &dyn Identifiers,
     version: &NewVersion,
     condition: AppendCondition,
@@ -141,7 +140,7 @@ fn holds(condition: AppendCondition, credential: Option<&Owner>) -> bool {
 }
 
 async fn find_credential(
-    transaction: &mut LentTransaction<'_>,
+    transaction: &mut Transaction,
     name: &CredentialName,
 ) -> Result<Option<Owner>, RepositoryFailure> {
     let query = statement(statements::CREDENTIAL_AND_NEWEST_VERSION).bind(name.lookup().folded());
@@ -159,7 +158,7 @@ async fn find_credential(
 }
 
 async fn insert_credential(
-    transaction: &mut LentTransaction<'_>,
+    transaction: &mut Transaction,
     id: Uuid,
     version: &NewVersion,
 ) -> Result<Owner, RepositoryFailure> {
@@ -182,7 +181,7 @@ async fn insert_credential(
 /// Inserts the version, points the credential at it, and returns its sequence; none when the version is transitional and
 /// the credential has such a version already.
 async fn insert_version(
-    transaction: &mut LentTransaction<'_>,
+    transaction: &mut Transaction,
     credential_sequence: i64,
     version: &NewVersion,
 ) -> Result<Option<i64>, RepositoryFailure> {
@@ -191,7 +190,11 @@ async fn insert_version(
     let signed_by = version.signed_by.as_ref();
     let issuer = version.issuer.as_ref();
     let provenance = version.provenance.as_ref();
-    let query = statement(statements::INSERT_VERSION)
+    let sql = match transaction.engine() {
+        Engine::Postgres => statements::POSTGRES_ADD_VERSION,
+        Engine::Sqlite => statements::SQLITE_ADD_VERSION,
+    };
+    let query = statement(sql)
         .bind(version.id)
         .bind(credential_sequence)
         .bind(version.created_at.timestamp_millis())
@@ -212,21 +215,17 @@ async fn insert_version(
         .bind(version.envelope.key_id)
         .bind(version.envelope.nonce.as_slice())
         .bind(version.envelope.ciphertext.as_slice());
-    let inserted = match transaction.fetch_one(query).await {
+    // All rows are fetched, so that it is run to its end.
+    let inserted = match transaction.fetch_all(query).await {
         Err(failure) if version.is_transitional && is_refused(&failure, &TRANSITIONAL) => {
             return Ok(None);
         }
         inserted => inserted?,
     };
-    let sequence: i64 = column!(inserted, "credential_version", "sequence")?;
-    let query = statement(statements::POINT_AT_NEW_VERSION)
-        .bind(credential_sequence)
-        .bind(sequence)
-        .bind(version.created_at.timestamp_millis())
-        .bind(expires_at)
-        .bind(version.is_transitional);
-    transaction.execute(query).await?;
-    Ok(Some(sequence))
+    let added = inserted
+        .first()
+        .ok_or(RepositoryFailure::Inconsistent("credential.sequence"))?;
+    column!(added, "credential_version", "sequence").map(Some)
 }
 
 /// Allows one transitional version.

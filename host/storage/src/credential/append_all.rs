@@ -15,18 +15,18 @@ use super::{
     count_max, statements,
 };
 use crate::{
-    connections::{Connections, LentTransaction},
+    connections::{Ended, Transaction, Writer},
     row::{Row, column},
     statement::statement,
 };
 
 pub(super) async fn append_all(
-    writer: &Connections,
+    writer: &Writer,
     identifiers: &dyn Identifiers,
     additions: Additions,
 ) -> Result<AllAppended, RepositoryFailure> {
     let places = writer
-        .retry(|| append_all_once(writer, identifiers, &additions))
+        .transaction(|transaction| append_all_once(transaction, identifiers, &additions))
         .await?;
     let versions = additions.versions.into_iter().map(|(version, _)| version);
     let Some(places) = places else {
@@ -38,25 +38,22 @@ pub(super) async fn append_all(
 }
 
 async fn append_all_once(
-    writer: &Connections,
+    mut transaction: Transaction,
     identifiers: &dyn Identifiers,
     additions: &Additions,
-) -> Result<Option<Vec<Place>>, RepositoryFailure> {
-    let mut connection = writer.lend().await?;
-    let mut transaction = connection.begin().await?;
+) -> Result<Ended<Option<Vec<Place>>>, RepositoryFailure> {
     if !fit(&mut transaction, additions).await? {
-        return Ok(None);
+        return transaction.abandon(None).await;
     }
-    let places = append_each(&mut transaction, identifiers, &additions.versions).await?;
-    if places.is_some() {
-        transaction.commit().await?;
+    match append_each(&mut transaction, identifiers, &additions.versions).await? {
+        Some(places) => transaction.commit(Some(places)).await,
+        None => transaction.abandon(None).await,
     }
-    Ok(places)
 }
 
 /// Whether all that additions were made from is still as it was; to be asked before anything is changed.
 pub(super) async fn fit(
-    transaction: &mut LentTransaction<'_>,
+    transaction: &mut Transaction,
     additions: &Additions,
 ) -> Result<bool, RepositoryFailure> {
     Ok(are_unchanged(transaction, &additions.unchanged).await?
@@ -65,7 +62,7 @@ pub(super) async fn fit(
 
 /// Whether all is still read as it was.
 pub(super) async fn are_unchanged(
-    transaction: &mut LentTransaction<'_>,
+    transaction: &mut Transaction,
     unchanged: &[ReadVersions],
 ) -> Result<bool, RepositoryFailure> {
     for read in unchanged {
@@ -84,7 +81,7 @@ pub(super) async fn are_unchanged(
 
 /// Whether each of these authorities has still signed what it had, and nothing else.
 async fn are_all_signed(
-    transaction: &mut LentTransaction<'_>,
+    transaction: &mut Transaction,
     signed: &[ReadSigned],
 ) -> Result<bool, RepositoryFailure> {
     for read in signed {
@@ -108,7 +105,7 @@ async fn are_all_signed(
 /// Adds versions within a transaction, which the caller commits when all of them are written, and only then; none when one
 /// of them does not fit.
 pub(super) async fn append_each(
-    transaction: &mut LentTransaction<'_>,
+    transaction: &mut Transaction,
     identifiers: &dyn Identifiers,
     versions: &[(NewVersion, AppendCondition)],
 ) -> Result<Option<Vec<Place>>, RepositoryFailure> {

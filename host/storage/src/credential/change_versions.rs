@@ -11,49 +11,59 @@ use super::{
     statements, versions,
 };
 use crate::{
-    connections::{Connections, LentTransaction},
+    connections::{Ended, Transaction, Writer},
     row::column,
     statement::statement,
 };
 
 pub(super) async fn move_transitional(
-    writer: &Connections,
+    writer: &Writer,
     identifiers: &dyn Identifiers,
     credential_id: Uuid,
     to: TransitionalVersion,
     additions: &Additions,
 ) -> Result<TransitionalMoved, RepositoryFailure> {
     writer
-        .retry(|| move_transitional_once(writer, identifiers, credential_id, to, additions))
+        .transaction(|transaction| {
+            move_transitional_once(transaction, identifiers, credential_id, to, additions)
+        })
         .await
 }
 
 pub(super) async fn delete_version(
-    writer: &Connections,
+    writer: &Writer,
     identifiers: &dyn Identifiers,
     credential_id: Uuid,
     version_id: Uuid,
     additions: &Additions,
 ) -> Result<VersionDeleted, RepositoryFailure> {
     writer
-        .retry(|| delete_version_once(writer, identifiers, credential_id, version_id, additions))
+        .transaction(|transaction| {
+            delete_version_once(
+                transaction,
+                identifiers,
+                credential_id,
+                version_id,
+                additions,
+            )
+        })
         .await
 }
 
 async fn move_transitional_once(
-    writer: &Connections,
+    mut transaction: Transaction,
     identifiers: &dyn Identifiers,
     credential_id: Uuid,
     to: TransitionalVersion,
     additions: &Additions,
-) -> Result<TransitionalMoved, RepositoryFailure> {
-    let mut connection = writer.lend().await?;
-    let mut transaction = connection.begin().await?;
+) -> Result<Ended<TransitionalMoved>, RepositoryFailure> {
     if !fit(&mut transaction, additions).await? {
-        return Ok(TransitionalMoved::Changed);
+        return transaction.abandon(TransitionalMoved::Changed).await;
     }
     let Some(credential) = find_credential(&mut transaction, credential_id).await? else {
-        return Ok(TransitionalMoved::CredentialAbsent);
+        return transaction
+            .abandon(TransitionalMoved::CredentialAbsent)
+            .await;
     };
     let version = match to {
         TransitionalVersion::Id(id) => find_version(&mut transaction, credential, id)
@@ -63,7 +73,7 @@ async fn move_transitional_once(
         TransitionalVersion::None => None,
     };
     if version.is_none() && to != TransitionalVersion::None {
-        return Ok(TransitionalMoved::VersionAbsent);
+        return transaction.abandon(TransitionalMoved::VersionAbsent).await;
     }
     mark(
         &mut transaction,
@@ -86,42 +96,38 @@ async fn move_transitional_once(
     let current = versions(&transaction.fetch_all(query).await?)?;
     let appended = append_each(&mut transaction, identifiers, &additions.versions).await?;
     if appended.is_none() {
-        return Ok(TransitionalMoved::Changed);
+        return transaction.abandon(TransitionalMoved::Changed).await;
     }
-    transaction.commit().await?;
-    Ok(TransitionalMoved::Moved(current))
+    transaction.commit(TransitionalMoved::Moved(current)).await
 }
 
 async fn delete_version_once(
-    writer: &Connections,
+    mut transaction: Transaction,
     identifiers: &dyn Identifiers,
     credential_id: Uuid,
     version_id: Uuid,
     additions: &Additions,
-) -> Result<VersionDeleted, RepositoryFailure> {
-    let mut connection = writer.lend().await?;
-    let mut transaction = connection.begin().await?;
+) -> Result<Ended<VersionDeleted>, RepositoryFailure> {
     if !fit(&mut transaction, additions).await? {
-        return Ok(VersionDeleted::Changed);
+        return transaction.abandon(VersionDeleted::Changed).await;
     }
     let Some(credential) = find_credential(&mut transaction, credential_id).await? else {
-        return Ok(VersionDeleted::Absent);
+        return transaction.abandon(VersionDeleted::Absent).await;
     };
     let Some(version) = find_version(&mut transaction, credential, version_id).await? else {
-        return Ok(VersionDeleted::Absent);
+        return transaction.abandon(VersionDeleted::Absent).await;
     };
     if !version.has_others {
-        return Ok(VersionDeleted::IsOnly);
+        return transaction.abandon(VersionDeleted::IsOnly).await;
     }
     let query = statement(statements::DELETE_VERSION).bind(version.sequence);
     transaction.execute(query).await?;
     point_at_versions(&mut transaction, credential).await?;
     let appended = append_each(&mut transaction, identifiers, &additions.versions).await?;
     if appended.is_none() {
-        return Ok(VersionDeleted::Changed);
+        return transaction.abandon(VersionDeleted::Changed).await;
     }
-    transaction.commit().await?;
-    Ok(VersionDeleted::Deleted)
+    transaction.commit(VersionDeleted::Deleted).await
 }
 
 /// A version of the credential that was asked about.
@@ -132,7 +138,7 @@ struct OwnVersion {
 
 /// The sequence of a credential.
 async fn find_credential(
-    transaction: &mut LentTransaction<'_>,
+    transaction: &mut Transaction,
     id: Uuid,
 ) -> Result<Option<i64>, RepositoryFailure> {
     let query = statement(statements::CREDENTIAL_BY_ID).bind(id);
@@ -142,7 +148,7 @@ async fn find_credential(
 }
 
 async fn find_version(
-    transaction: &mut LentTransaction<'_>,
+    transaction: &mut Transaction,
     credential: i64,
     id: Uuid,
 ) -> Result<Option<OwnVersion>, RepositoryFailure> {
@@ -160,7 +166,7 @@ async fn find_version(
 }
 
 async fn latest_certificate(
-    transaction: &mut LentTransaction<'_>,
+    transaction: &mut Transaction,
     credential: i64,
 ) -> Result<Option<i64>, RepositoryFailure> {
     let query = statement(statements::LATEST_CERTIFICATE_OF_CREDENTIAL).bind(credential);
@@ -170,7 +176,7 @@ async fn latest_certificate(
 }
 
 async fn mark(
-    transaction: &mut LentTransaction<'_>,
+    transaction: &mut Transaction,
     sql: &'static str,
     sequence: i64,
     is_transitional: bool,
@@ -180,7 +186,7 @@ async fn mark(
 }
 
 async fn point_at_versions(
-    transaction: &mut LentTransaction<'_>,
+    transaction: &mut Transaction,
     credential: i64,
 ) -> Result<(), RepositoryFailure> {
     let query = statement(statements::POINT_AT_VERSIONS).bind(credential);

@@ -29,7 +29,7 @@ use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use crate::{
-    connections::Connections,
+    connections::{Ended, Transaction},
     database::Pools,
     row::{Row, column},
     statement::statement,
@@ -277,7 +277,8 @@ impl CredentialRepository for SqlCredentialRepository {
 
     async fn delete(&self, name: &LookupName) -> Result<Option<Uuid>, RepositoryFailure> {
         let writer = &self.pools.writer;
-        writer.retry(|| delete(writer, name)).await
+        let deleting = writer.transaction(|transaction| delete(transaction, name));
+        deleting.await
     }
 
     async fn ping(&self) -> Result<(), RepositoryFailure> {
@@ -287,16 +288,13 @@ impl CredentialRepository for SqlCredentialRepository {
 }
 
 async fn delete(
-    writer: &Connections,
+    mut transaction: Transaction,
     name: &LookupName,
-) -> Result<Option<Uuid>, RepositoryFailure> {
-    let mut connection = writer.lend().await?;
-    let mut transaction = connection.begin().await?;
+) -> Result<Ended<Option<Uuid>>, RepositoryFailure> {
     let query = statement(statements::DELETE_CREDENTIAL).bind(name.folded());
     let deleted = transaction.fetch_optional(query).await?;
-    transaction.commit().await?;
     let id = deleted.map(|row| column!(row, "credential", "id"));
-    id.transpose()
+    transaction.commit(id.transpose()?).await
 }
 
 /// The most versions of a selection; none for the current ones, which are chosen in another way.

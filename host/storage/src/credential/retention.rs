@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::{SqlCredentialRepository, row};
 use crate::{
-    connections::Connections,
+    connections::{Ended, Transaction},
     row::{Row, column},
     statement::{Statement, statement},
 };
@@ -77,21 +77,21 @@ impl RetentionRepository for SqlCredentialRepository {
         if version_ids.is_empty() {
             return Ok(Vec::new());
         }
-        let writer = &self.pools.writer;
-        writer
-            .retry(|| delete_once(writer, credential_id, threshold, version_ids))
-            .await
+        let deleting = self.pools.writer.transaction(|transaction| {
+            delete_once(transaction, credential_id, threshold, version_ids)
+        });
+        deleting.await
     }
 }
 
 /// What stays is looked at by the statement that deletes. It is neither the newest version nor the newest that is not
 /// transitional, so what the credential's row repeats of its versions stays true.
 async fn delete_once(
-    writer: &Connections,
+    mut transaction: Transaction,
     credential_id: Uuid,
     threshold: RetentionThreshold,
     version_ids: &[Uuid],
-) -> Result<Vec<Uuid>, RepositoryFailure> {
+) -> Result<Ended<Vec<Uuid>>, RepositoryFailure> {
     // The text holds nothing but the places of the parameters, and there are as many texts as there are counts.
     let sql = AssertSqlSafe(statements::delete_versions(version_ids.len()));
     let query = statement(sql)
@@ -102,13 +102,12 @@ async fn delete_once(
     let query = version_ids
         .iter()
         .fold(bound(query, threshold), |query, id| query.bind(*id));
-    let mut connection = writer.lend().await?;
-    let mut transaction = connection.begin().await?;
     let rows = transaction.fetch_all(query).await?;
-    transaction.commit().await?;
-    rows.iter()
+    let deleted = rows
+        .iter()
         .map(|row| column!(row, "credential_version", "id"))
-        .collect()
+        .collect::<Result<_, _>>()?;
+    transaction.commit(deleted).await
 }
 
 /// Binds the threshold as the statements have it: how many versions to skip, how many then to look at (none, where their

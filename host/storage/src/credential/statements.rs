@@ -166,11 +166,13 @@ pub(crate) const FIND_EXPIRING_BELOW: &str =
     select_found_expiring!("and c.name_folded >= $2 and c.name_folded < $3");
 
 /// PostgreSQL: the sequences of the credentials whose names contain the text of a parameter. Each part of three characters of
-/// the text is looked up, or the text itself when it is shorter, and what has them all is looked at.
+/// the text is looked up, or the text itself when it is shorter, and what has them all is looked at. They are gathered first,
+/// because the planner, which does not know the text, expects the more of them the larger the store is, and would sooner or
+/// later rather read all credentials.
 macro_rules! postgres_containing {
     ($text:literal) => {
         concat!(
-            "c.sequence in (
+            "c.sequence = any (array(
                 select n.credential_sequence from credential_name n where n.parts @> array(
                     select substr(",
             $text,
@@ -178,7 +180,7 @@ macro_rules! postgres_containing {
             $text,
             ") - 2, 1)) as part
                 )
-            ) and strpos(c.name_folded, ",
+            )) and strpos(c.name_folded, ",
             $text,
             ") > 0"
         )
@@ -269,20 +271,48 @@ pub(crate) const INSERT_CREDENTIAL: &str = "
     insert into credential (id, name, name_folded, credential_type, created_at)
     values ($1, $2, $3, $4, $5) returning sequence";
 
-pub(crate) const INSERT_VERSION: &str = "
-    insert into credential_version (
-        id, credential_sequence, created_at, is_transitional, is_generated, expires_at, is_certificate_authority,
-        is_self_signed, key_length_bits, signed_by, signed_by_folded, issuer_version_id, issuer_expires_at,
-        plugin_name, plugin_version, plugin_digest, interface_version, encryption_key_id, nonce, ciphertext
-    ) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
-    returning sequence";
+macro_rules! insert_version {
+    () => {
+        "insert into credential_version (
+            id, credential_sequence, created_at, is_transitional, is_generated, expires_at, is_certificate_authority,
+            is_self_signed, key_length_bits, signed_by, signed_by_folded, issuer_version_id, issuer_expires_at,
+            plugin_name, plugin_version, plugin_digest, interface_version, encryption_key_id, nonce, ciphertext
+        ) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+        returning sequence"
+    };
+}
 
-/// The new version is the newest; it is also the current one unless it is transitional.
-pub(crate) const POINT_AT_NEW_VERSION: &str = "
-    update credential set newest_sequence = $2, newest_created_at = $3, newest_expires_at = $4,
-        current_sequence = case when $5 then current_sequence else $2 end,
-        current_created_at = case when $5 then current_created_at else $3 end
-    where sequence = $1";
+/// The new version is the newest; it is also the current one unless it is transitional. The parameters are those of
+/// `insert_version!`.
+macro_rules! point_at_new_version {
+    ($sequence:literal) => {
+        concat!(
+            "update credential set newest_created_at = $3, newest_expires_at = $6, newest_sequence = ",
+            $sequence,
+            ", current_sequence = case when $4 then current_sequence else ",
+            $sequence,
+            " end, current_created_at = case when $4 then current_created_at else $3 end "
+        )
+    };
+}
+
+/// PostgreSQL: inserts a version and points its credential at it, in one go, because each is a way to the server and back.
+pub(crate) const POSTGRES_ADD_VERSION: &str = concat!(
+    "with added as (",
+    insert_version!(),
+    ") ",
+    point_at_new_version!("added.sequence"),
+    "from added where credential.sequence = $2 returning added.sequence"
+);
+
+/// SQLite: as [`POSTGRES_ADD_VERSION`], two statements in one text, of which the first has the row: each is a hand-over to
+/// another thread and back.
+pub(crate) const SQLITE_ADD_VERSION: &str = concat!(
+    insert_version!(),
+    "; ",
+    point_at_new_version!("last_insert_rowid()"),
+    "where sequence = $2"
+);
 
 pub(crate) const CREDENTIAL_BY_ID: &str = "select sequence from credential where id = $1";
 

@@ -14,7 +14,7 @@ use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use crate::{
-    connections::LentTransaction,
+    connections::{Ended, Transaction},
     database::Pools,
     row::Row,
     statement::{Statement, statement},
@@ -44,7 +44,7 @@ impl SqlPermissionRepository {
     /// Makes all grants within a transaction.
     async fn grant_all(
         &self,
-        transaction: &mut LentTransaction<'_>,
+        transaction: &mut Transaction,
         grants: &[Grant],
     ) -> Result<Vec<Permission>, RepositoryFailure> {
         let mut granted = Vec::with_capacity(grants.len());
@@ -57,38 +57,33 @@ impl SqlPermissionRepository {
         Ok(granted)
     }
 
-    async fn grant_once(&self, grants: &[Grant]) -> Result<(), RepositoryFailure> {
-        let mut connection = self.pools.writer.lend().await?;
-        let mut transaction = connection.begin().await?;
+    async fn grant_once(
+        &self,
+        mut transaction: Transaction,
+        grants: &[Grant],
+    ) -> Result<Ended<()>, RepositoryFailure> {
         self.grant_all(&mut transaction, grants).await?;
-        transaction.commit().await
+        transaction.commit(()).await
     }
 
     async fn grant_uncovered_once(
         &self,
+        mut transaction: Transaction,
         grants: &[Grant],
-    ) -> Result<Option<Vec<Permission>>, RepositoryFailure> {
-        let mut connection = self.pools.writer.lend().await?;
-        let mut transaction = connection.begin().await?;
+    ) -> Result<Ended<Option<Vec<Permission>>>, RepositoryFailure> {
         // All are looked at before any is made, so that two for one actor don't stand in each other's way.
         for grant in grants {
             if is_covered(&mut transaction, grant).await? {
-                return Ok(None);
+                return transaction.abandon(None).await;
             }
         }
         let granted = self.grant_all(&mut transaction, grants).await?;
-        transaction.commit().await?;
-        Ok(Some(granted))
+        transaction.commit(Some(granted)).await
     }
 
-    /// The permission of a statement that has one row at most and changes something. It is run to its end, and so the change
-    /// is on disk, before this answers.
-    async fn change(
-        &self,
-        statement: impl Fn() -> Statement,
-    ) -> Result<Option<Permission>, RepositoryFailure> {
-        let writer = &self.pools.writer;
-        let rows = writer.retry(|| writer.fetch_all(statement())).await?;
+    /// The permission of a statement that has one row at most and changes something.
+    async fn change(&self, statement: Statement) -> Result<Option<Permission>, RepositoryFailure> {
+        let rows = self.pools.writer.fetch_all(statement).await?;
         rows.first().map(row::permission).transpose()
     }
 }
@@ -113,7 +108,8 @@ impl PermissionRepository for SqlPermissionRepository {
 
     async fn grant(&self, grants: &[Grant]) -> Result<(), RepositoryFailure> {
         let writer = &self.pools.writer;
-        writer.retry(|| self.grant_once(grants)).await
+        let granting = writer.transaction(|transaction| self.grant_once(transaction, grants));
+        granting.await
     }
 
     async fn grant_uncovered(
@@ -121,7 +117,9 @@ impl PermissionRepository for SqlPermissionRepository {
         grants: &[Grant],
     ) -> Result<Option<Vec<Permission>>, RepositoryFailure> {
         let writer = &self.pools.writer;
-        writer.retry(|| self.grant_uncovered_once(grants)).await
+        let granting =
+            writer.transaction(|transaction| self.grant_uncovered_once(transaction, grants));
+        granting.await
     }
 
     async fn by_id(&self, id: Uuid) -> Result<Option<Permission>, RepositoryFailure> {
@@ -136,7 +134,7 @@ impl PermissionRepository for SqlPermissionRepository {
     }
 
     async fn add(&self, grant: &Grant) -> Result<Option<Permission>, RepositoryFailure> {
-        self.change(|| self.insert(statements::ADD, grant)).await
+        self.change(self.insert(statements::ADD, grant)).await
     }
 
     async fn replace_operations(
@@ -144,16 +142,14 @@ impl PermissionRepository for SqlPermissionRepository {
         id: Uuid,
         operations: Operations,
     ) -> Result<Option<Permission>, RepositoryFailure> {
-        self.change(|| {
-            statement(statements::REPLACE_OPERATIONS)
-                .bind(id)
-                .bind(i64::from(operations.bits()))
-        })
-        .await
+        let query = statement(statements::REPLACE_OPERATIONS)
+            .bind(id)
+            .bind(i64::from(operations.bits()));
+        self.change(query).await
     }
 
     async fn delete(&self, id: Uuid) -> Result<Option<Permission>, RepositoryFailure> {
-        self.change(|| statement(statements::DELETE).bind(id)).await
+        self.change(statement(statements::DELETE).bind(id)).await
     }
 
     async fn delete_of_actor_on(
@@ -161,12 +157,10 @@ impl PermissionRepository for SqlPermissionRepository {
         actor: &Actor,
         path: &PermissionPath,
     ) -> Result<Option<Permission>, RepositoryFailure> {
-        self.change(|| {
-            statement(statements::DELETE_OF_ACTOR_ON)
-                .bind(actor.as_str())
-                .bind(path.as_str())
-        })
-        .await
+        let query = statement(statements::DELETE_OF_ACTOR_ON)
+            .bind(actor.as_str())
+            .bind(path.as_str());
+        self.change(query).await
     }
 }
 
@@ -186,7 +180,7 @@ fn of_actor_on(actor: &Actor, paths: &[PermissionPath]) -> Option<Statement> {
 
 /// Whether the actor may do already all that it is to be granted.
 async fn is_covered(
-    transaction: &mut LentTransaction<'_>,
+    transaction: &mut Transaction,
     grant: &Grant,
 ) -> Result<bool, RepositoryFailure> {
     let covering = PermissionPath::covering(grant.path.as_str());

@@ -9,6 +9,7 @@
 mod append_all;
 mod certificates;
 mod change_versions;
+mod concurrent;
 mod credentials;
 mod effective_expiry;
 mod encryption_keys;

@@ -1,68 +1,82 @@
-//! Setting, beside raw SQLite commits of one row with the same durability in the same file system.
+//! Setting, beside raw commits of one row with the same durability in the same file system, on each engine.
 
 use std::{path::Path, time::Instant};
 
 use hyper::Method;
-use rusqlite::{Connection as Database, params};
+use keywright_harness::Server;
+use rusqlite::{Connection as SqliteConnection, params};
 
 use crate::{
     Outcome,
     client::Connection,
+    engine::{Database, Engine},
     server,
     statistics::{Sample, micros, number},
-    table::{Table, no_aim},
+    table::{Aim, Table, no_aim},
 };
 
 /// Measures the time of each set and of each commit, and how many go through in a second, from one client and from many.
 pub(crate) fn measure() -> Outcome<Table> {
     tokio::runtime::Runtime::new()?.block_on(async {
-        let server = server::start().await?;
-        let raw = RawSqlite::open(server.directory())?;
-        let mut sequential = Comparison::default();
-        let mut new_names = Comparison::default();
-        let mut concurrent = Comparison::default();
-        let mut single = vec![server::connect(&server).await?];
-        let mut many = Vec::new();
-        for _ in 0..CLIENTS {
-            many.push(server::connect(&server).await?);
-        }
-        for number in 0..=ROUNDS {
-            let is_kept = number > 0;
-            sequential.add(
-                is_kept,
-                set(&mut single, |_, _| "/bench/set".to_owned()).await?,
-                raw.commit()?,
-            );
-            new_names.add(
-                is_kept,
-                set(&mut single, |_, write| {
-                    format!("/bench/set/{number}/{write}")
-                })
-                .await?,
-                raw.commit()?,
-            );
-            concurrent.add(
-                is_kept,
-                set(&mut many, |client, _| format!("/bench/client/{client}")).await?,
-                raw.commit()?,
-            );
-        }
-
         let mut table = Table::new(
             format!(
-                "{} bytes; SQLite: one row a commit, WAL, synchronous=FULL",
+                "{} bytes; raw: one row a commit, each on disk; of PostgreSQL only the mean is known",
                 server::VALUE_BYTES
             ),
-            &["", "keywright", "raw SQLite", "ratio", "aim"],
+            &["", "keywright", "raw", "ratio", "aim"],
         );
-        sequential.rows(&mut table, "1 client, versions of one name");
-        new_names.rows(&mut table, "1 client, new names");
-        concurrent.rows(
-            &mut table,
-            &format!("{CLIENTS} clients, versions of a name each (raw: 1)"),
-        );
+        for engine in Engine::all() {
+            compare(&mut table, &engine).await?;
+        }
         Ok(table)
     })
+}
+
+async fn compare(table: &mut Table, engine: &Engine) -> Outcome<()> {
+    let database = engine.new_database();
+    let server = Server::start_in(server::directory()?, &database.options()).await;
+    let raw = Raw::open(&database, server.directory())?;
+    let mut sequential = Comparison::default();
+    let mut new_names = Comparison::default();
+    let mut concurrent = Comparison::default();
+    let mut single = vec![server::connect(&server).await?];
+    let mut many = Vec::new();
+    for _ in 0..CLIENTS {
+        many.push(server::connect(&server).await?);
+    }
+    for number in 0..=ROUNDS {
+        let is_kept = number > 0;
+        sequential.add(
+            is_kept,
+            set(&mut single, |_, _| "/bench/set".to_owned()).await?,
+            raw.commit()?,
+        );
+        new_names.add(
+            is_kept,
+            set(&mut single, |_, write| {
+                format!("/bench/set/{number}/{write}")
+            })
+            .await?,
+            raw.commit()?,
+        );
+        concurrent.add(
+            is_kept,
+            set(&mut many, |client, _| format!("/bench/client/{client}")).await?,
+            raw.commit()?,
+        );
+    }
+    sequential.rows(
+        table,
+        &format!("{engine}: 1 client, versions of one name"),
+        None,
+    );
+    new_names.rows(table, &format!("{engine}: 1 client, new names"), None);
+    concurrent.rows(
+        table,
+        &format!("{engine}: {CLIENTS} clients, versions of a name each (raw: 1)"),
+        Some(Aim::AtLeast(CONCURRENT_RATIO_MIN)),
+    );
+    Ok(())
 }
 
 /// What a round showed.
@@ -92,25 +106,30 @@ impl Comparison {
         }
     }
 
-    fn rows(self, table: &mut Table, what: &str) {
-        let mut row = |figure: &str, keywright: f64, raw: f64| {
+    fn rows(self, table: &mut Table, what: &str, rate_aim: Option<Aim>) {
+        let mut row = |figure: &str, keywright: f64, raw: f64, aim: Option<Aim>| {
             table.row([
                 format!("{what}: {figure}"),
                 format!("{keywright:.0}"),
                 format!("{raw:.0}"),
                 format!("{:.2}", keywright / raw),
-                no_aim(),
+                aim.map_or_else(no_aim, |aim| aim.verdict(keywright / raw)),
             ]);
         };
         let (keywright, raw) = (
             Sample::new(self.keywright.micros),
             Sample::new(self.raw.micros),
         );
-        row("p50, µs", keywright.median(), raw.median());
-        row("p99, µs", keywright.percentile(99), raw.percentile(99));
+        row("p50, µs", keywright.median(), raw.median(), None);
+        row(
+            "p99, µs",
+            keywright.percentile(99),
+            raw.percentile(99),
+            None,
+        );
         let rates = [self.keywright.per_second, self.raw.per_second];
         let [keywright, raw] = rates.map(|rates| Sample::new(rates).median());
-        row("writes/s", keywright, raw);
+        row("writes/s", keywright, raw, rate_aim);
     }
 }
 
@@ -164,36 +183,65 @@ async fn set_each(
 }
 
 /// A database with one table and nothing around it.
-struct RawSqlite(Database);
+enum Raw<'d> {
+    /// The server's own database has the table, too.
+    Postgres(&'d Database<'d>),
+    Sqlite(SqliteConnection),
+}
 
-impl RawSqlite {
-    fn open(directory: &Path) -> Outcome<Self> {
-        let database = Database::open(directory.join("raw.db"))?;
-        database.execute_batch(
+impl<'d> Raw<'d> {
+    fn open(database: &'d Database<'d>, directory: &Path) -> Outcome<Self> {
+        if let Database::Postgres { .. } = database {
+            database.run(
+                directory,
+                "create table raw (sequence bigint generated always as identity primary key, value bytea not null)",
+            )?;
+            return Ok(Self::Postgres(database));
+        }
+        let connection = SqliteConnection::open(directory.join("raw.db"))?;
+        connection.execute_batch(
             "pragma journal_mode = wal; pragma synchronous = full;
              create table raw (sequence integer primary key, value blob not null)",
         )?;
-        Ok(Self(database))
+        Ok(Self::Sqlite(connection))
     }
 
     /// Commits a round's number of rows, one by one.
     fn commit(&self) -> Outcome<Round> {
-        let value = vec![b'v'; server::VALUE_BYTES];
-        let mut insert = self.0.prepare("insert into raw (value) values (?1)")?;
-        let mut times = Vec::new();
         let begun = Instant::now();
-        for _ in 0..WRITES_A_ROUND {
-            let begun = Instant::now();
-            insert.execute(params![value])?;
-            times.push(micros(begun.elapsed()));
-        }
-        let per_second = number(times.len()) / begun.elapsed().as_secs_f64();
-        Ok(Round {
-            micros: times,
-            per_second,
-        })
+        let micros = match self {
+            Self::Postgres(database) => {
+                let inserts = format!(
+                    "do $$ begin for i in 1..{WRITES_A_ROUND} loop
+                         insert into raw (value) values (decode(repeat('76', {}), 'hex')); commit;
+                     end loop; end $$",
+                    server::VALUE_BYTES
+                );
+                database.run(Path::new(""), &inserts)?;
+                let mean = micros(begun.elapsed()) / number(WRITES_A_ROUND);
+                vec![mean; WRITES_A_ROUND]
+            }
+            Self::Sqlite(connection) => commit_to_sqlite(connection)?,
+        };
+        let per_second = number(micros.len()) / begun.elapsed().as_secs_f64();
+        Ok(Round { micros, per_second })
     }
 }
+
+fn commit_to_sqlite(connection: &SqliteConnection) -> Outcome<Vec<f64>> {
+    let value = vec![b'v'; server::VALUE_BYTES];
+    let mut insert = connection.prepare("insert into raw (value) values (?1)")?;
+    let mut times = Vec::new();
+    for _ in 0..WRITES_A_ROUND {
+        let begun = Instant::now();
+        insert.execute(params![value])?;
+        times.push(micros(begun.elapsed()));
+    }
+    Ok(times)
+}
+
+/// How many times as many as single commits many clients are to write.
+const CONCURRENT_RATIO_MIN: f64 = 4.0;
 
 const CLIENTS: usize = 64;
 const ROUNDS: usize = 7;

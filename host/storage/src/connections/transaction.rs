@@ -1,0 +1,213 @@
+//! One transaction that writes, from its beginning to its end.
+
+use std::time::{Duration, Instant};
+
+use keywright_core::ports::RepositoryFailure;
+use tokio::runtime::Handle;
+
+use super::{
+    LentConnection,
+    condition::Condition,
+    engine::{Engine, Executor, within},
+    turns::Turn,
+};
+use crate::{failure::repository_failure, row::Row, statement::Statement};
+
+/// A transaction that writes. It is rolled back when this is dropped. Nothing that it reads changes before it ends, whatever
+/// other servers do.
+pub(crate) struct Transaction {
+    held: Held,
+    /// Whether a statement failed. It may have taken the transaction with it, so that the next one would run on its own.
+    has_failed: bool,
+}
+
+/// The outcome of a transaction that has ended: what it wrote, if anything, is on disk, and so is all that it has seen. There
+/// is no other way to one than [`Transaction::commit`] and [`Transaction::abandon`].
+pub(crate) struct Ended<T> {
+    outcome: T,
+}
+
+enum Held {
+    Postgres(PostgresTransaction),
+    Sqlite(Turn),
+}
+
+impl Transaction {
+    /// Begins a transaction on a connection to PostgreSQL.
+    pub(super) async fn begin(connection: LentConnection) -> Result<Self, RepositoryFailure> {
+        let wait_max = connection
+            .wait_ends
+            .saturating_duration_since(Instant::now());
+        let mut transaction = PostgresTransaction {
+            connection: Some(connection),
+        };
+        transaction.run(POSTGRES_BEGIN, wait_max).await?;
+        Ok(Self {
+            held: Held::Postgres(transaction),
+            has_failed: false,
+        })
+    }
+
+    /// The transaction on SQLite whose turn it is.
+    pub(super) fn in_turn(turn: Turn) -> Self {
+        Self {
+            held: Held::Sqlite(turn),
+            has_failed: false,
+        }
+    }
+
+    /// Which database it is.
+    pub(crate) fn engine(&self) -> Engine {
+        match self.held {
+            Held::Postgres(_) => Engine::Postgres,
+            Held::Sqlite(_) => Engine::Sqlite,
+        }
+    }
+
+    /// Runs a statement for all its rows.
+    pub(crate) async fn fetch_all(
+        &mut self,
+        statement: Statement,
+    ) -> Result<Vec<Row>, RepositoryFailure> {
+        let rows = self.executor()?.fetch_all(statement).await;
+        self.noted(rows)
+    }
+
+    /// Runs a statement for its first row, if there is one.
+    pub(crate) async fn fetch_optional(
+        &mut self,
+        statement: Statement,
+    ) -> Result<Option<Row>, RepositoryFailure> {
+        let row = self.executor()?.fetch_optional(statement).await;
+        self.noted(row)
+    }
+
+    /// Runs a statement for its first row, of which there is one.
+    pub(crate) async fn fetch_one(
+        &mut self,
+        statement: Statement,
+    ) -> Result<Row, RepositoryFailure> {
+        let row = self.fetch_optional(statement).await?;
+        row.ok_or_else(|| repository_failure(sqlx::Error::RowNotFound))
+    }
+
+    /// Runs a statement, and returns how many rows it changed.
+    pub(crate) async fn execute(&mut self, statement: Statement) -> Result<u64, RepositoryFailure> {
+        let done = self.executor()?.execute(statement).await;
+        self.noted(done)
+    }
+
+    /// Writes what was done, for this outcome.
+    ///
+    /// # Errors
+    /// When it can't be written, and when a statement has failed; then nothing is written.
+    pub(crate) async fn commit<T>(self, outcome: T) -> Result<Ended<T>, RepositoryFailure> {
+        if self.has_failed {
+            return Err(ends_here());
+        }
+        match self.held {
+            Held::Postgres(transaction) => transaction.end(POSTGRES_COMMIT).await?,
+            Held::Sqlite(turn) => turn.keep().await?,
+        }
+        Ok(Ended { outcome })
+    }
+
+    /// Undoes what was done, for this outcome.
+    ///
+    /// # Errors
+    /// When what the outcome rests on could not be written.
+    pub(crate) async fn abandon<T>(self, outcome: T) -> Result<Ended<T>, RepositoryFailure> {
+        match self.held {
+            Held::Postgres(transaction) => transaction.end(POSTGRES_ROLLBACK).await?,
+            Held::Sqlite(turn) => turn.undo().await?,
+        }
+        Ok(Ended { outcome })
+    }
+
+    fn executor(&mut self) -> Result<Executor<'_>, RepositoryFailure> {
+        if self.has_failed {
+            return Err(ends_here());
+        }
+        let executor = match &mut self.held {
+            Held::Postgres(transaction) => transaction.executor(),
+            Held::Sqlite(turn) => turn.executor(),
+        };
+        executor.ok_or_else(ends_here)
+    }
+
+    fn noted<T>(&mut self, outcome: Result<T, sqlx::Error>) -> Result<T, RepositoryFailure> {
+        if let Err(error) = &outcome {
+            self.has_failed = true;
+            if let Held::Postgres(transaction) = &mut self.held {
+                transaction.note(error);
+            }
+        }
+        outcome.map_err(repository_failure)
+    }
+}
+
+impl<T> Ended<T> {
+    pub(super) fn into_outcome(self) -> T {
+        self.outcome
+    }
+}
+
+/// A transaction of PostgreSQL, on a connection of its own.
+struct PostgresTransaction {
+    /// None once it has ended.
+    connection: Option<LentConnection>,
+}
+
+impl PostgresTransaction {
+    fn executor(&mut self) -> Option<Executor<'_>> {
+        let connection = self.connection.as_mut()?;
+        Some(connection.unsettled().executor())
+    }
+
+    /// What an error says of the connection. That the transaction has not ended holds all the same.
+    fn note(&mut self, error: &sqlx::Error) {
+        if let Some(connection) = &mut self.connection
+            && Condition::after(error) == Condition::Spent
+        {
+            connection.pooled.condition = Condition::Spent;
+        }
+    }
+
+    async fn run(
+        &mut self,
+        sql: &'static str,
+        wait_max: Duration,
+    ) -> Result<(), RepositoryFailure> {
+        let connection = self.connection.as_mut().ok_or_else(ends_here)?;
+        let done = within(wait_max, connection.unsettled().run(sql)).await;
+        done.inspect_err(|error| self.note(error))
+            .map_err(repository_failure)
+    }
+
+    async fn end(mut self, sql: &'static str) -> Result<(), RepositoryFailure> {
+        self.run(sql, Duration::MAX).await?;
+        let connection = self.connection.take();
+        connection.map_or(Ok(()), |mut connection| connection.settled(Ok(())))
+    }
+}
+
+impl Drop for PostgresTransaction {
+    /// Rolled back at once, and not when the connection is lent next: until then it would stand in the way of others.
+    fn drop(&mut self) {
+        if let (Some(mut connection), Ok(runtime)) = (self.connection.take(), Handle::try_current())
+        {
+            runtime.spawn(async move { connection.settle().await });
+        }
+    }
+}
+
+fn ends_here() -> RepositoryFailure {
+    let reason = "the transaction has come to its end, or a statement of it has failed";
+    repository_failure(sqlx::Error::Protocol(reason.to_owned()))
+}
+
+/// The transactions that are committed have the same outcome as if they had come one after the other. Where that can't be,
+/// one of them is refused, and done again.
+const POSTGRES_BEGIN: &str = "begin isolation level serializable";
+const POSTGRES_COMMIT: &str = "commit";
+const POSTGRES_ROLLBACK: &str = "rollback";

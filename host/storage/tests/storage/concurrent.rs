@@ -1,0 +1,158 @@
+//! Writers that come at once, and those that go away in the middle.
+
+use std::{
+    collections::HashSet,
+    future::{Future, poll_fn},
+    pin::pin,
+    task::Poll,
+};
+
+use keywright_core::{
+    credential::{CredentialName, Find, FindNames, LookupName},
+    ports::{AppendCondition, Appended, CredentialRepository, NewVersion},
+};
+use tokio::task::{JoinHandle, yield_now};
+use uuid::Uuid;
+
+use crate::support::{Fixture, version};
+
+type Appending = JoinHandle<Appended>;
+
+/// Begins to append.
+fn append(fixture: &Fixture, new: NewVersion, condition: AppendCondition) -> Appending {
+    let credentials = fixture.credentials.clone();
+    tokio::spawn(async move { credentials.append(new, condition, &[]).await.unwrap() })
+}
+
+/// The ids of what was written.
+async fn written(appending: Vec<Appending>) -> HashSet<Uuid> {
+    let mut written = HashSet::new();
+    for appending in appending {
+        if let Appended::Written(version) = appending.await.unwrap() {
+            written.insert(version.id);
+        }
+    }
+    written
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_many_that_write_a_new_name_one_writes_and_the_others_find_it() {
+    let fixture = Fixture::new().await;
+    for round in 0..5 {
+        let name = format!("/new/{round}");
+        let appending = (0..WRITERS).map(|_| {
+            let new = version(&fixture, &name, "password", 1);
+            append(&fixture, new, AppendCondition::NewestIs(None))
+        });
+        let mut outcomes = Vec::new();
+        for appending in appending.collect::<Vec<_>>() {
+            outcomes.push(appending.await.unwrap());
+            // Whatever one was told, what it rests on is there to be read.
+            assert_eq!(fixture.all(&name).await.len(), 1);
+        }
+        let written = outcomes
+            .iter()
+            .filter(|outcome| matches!(outcome, Appended::Written(_)));
+        assert_eq!(written.count(), 1);
+        let changed = outcomes
+            .iter()
+            .filter(|outcome| matches!(outcome, Appended::Changed));
+        assert_eq!(changed.count(), WRITERS - 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn versions_of_one_name_that_are_written_at_once_are_all_there() {
+    let fixture = Fixture::new().await;
+    let appending = (0..WRITERS).map(|_| {
+        let new = version(&fixture, "/a", "password", 1);
+        append(&fixture, new, AppendCondition::Always)
+    });
+    let written = written(appending.collect()).await;
+    let all = fixture.all("/a").await;
+    assert_eq!(all.len(), WRITERS);
+    assert_eq!(
+        all.iter().map(|one| one.id).collect::<HashSet<_>>(),
+        written
+    );
+    let newest = [LookupName::new("/a")];
+    let newest = fixture.credentials.newest_by_names(&newest).await.unwrap();
+    assert_eq!(newest[0].id, all[0].id);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn new_names_that_are_written_at_once_with_some_that_are_refused_are_found() {
+    let fixture = Fixture::new().await;
+    fixture.append("/there", "password", 1).await;
+    let mut appending = Vec::new();
+    for number in 0..WRITERS {
+        let refused = version(&fixture, "/there", "user", 1);
+        appending.push(append(&fixture, refused, AppendCondition::Always));
+        let name = format!("/at-once/{number}");
+        let new = version(&fixture, &name, "password", 1);
+        appending.push(append(&fixture, new, AppendCondition::Always));
+    }
+    assert_eq!(written(appending).await.len(), WRITERS);
+    for names in [FindNames::containing("T-ONC"), FindNames::below("/at-once")] {
+        let find = Find {
+            names,
+            expires_until: None,
+        };
+        let found = fixture.credentials.find(&find).await.unwrap();
+        assert_eq!(found.len(), WRITERS);
+    }
+}
+
+#[tokio::test]
+async fn one_that_goes_away_at_any_point_leaves_all_or_nothing() {
+    let fixture = Fixture::new().await;
+    for polls in 1.. {
+        let name = |part: &str| CredentialName::parse(&format!("/{polls}/{part}")).unwrap();
+        let new = |part| NewVersion {
+            name: name(part),
+            ..version(&fixture, "/a", "password", 1)
+        };
+        let before = append(&fixture, new("before"), AppendCondition::Always);
+        let credentials = fixture.credentials.clone();
+        let dropped = new("dropped");
+        let appending = async move {
+            let appending = credentials.append(dropped, AppendCondition::Always, &[]);
+            appending.await.unwrap()
+        };
+        let dropped = tokio::spawn(dropped_after(polls, appending));
+        yield_now().await;
+        let after = append(&fixture, new("after"), AppendCondition::Always);
+        let outcome = dropped.await.unwrap();
+        assert_eq!(written(vec![before, after]).await.len(), 2, "{polls} polls");
+        // Waits for whatever the one that has gone has left.
+        fixture.write(new("last")).await;
+        let found = fixture.all(name("dropped").as_str()).await;
+        let half = "select count(*) from credential c left join credential_version v
+            on v.sequence = c.newest_sequence and v.sequence = c.current_sequence where v.sequence is null";
+        assert_eq!(fixture.count(half).await, 0, "{polls} polls");
+        if let Some(outcome) = outcome {
+            assert!(matches!(outcome, Appended::Written(_)));
+            assert_eq!(found.len(), 1);
+            // It waits for its beginning, for the end, and mostly for each of several statements.
+            assert!(polls > 2, "{polls} polls");
+            break;
+        }
+    }
+}
+
+/// What a future comes to that is dropped when it has been polled so often; none if it was.
+async fn dropped_after<F: Future>(polls: usize, future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    let mut polled = 0;
+    poll_fn(|context| {
+        polled += 1;
+        match future.as_mut().poll(context) {
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            Poll::Pending if polled == polls => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
+}
+
+const WRITERS: usize = 24;

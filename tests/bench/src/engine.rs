@@ -1,0 +1,78 @@
+//! The engines that a server may have, each as safe as an operator would run it.
+
+use std::{fmt, path::Path};
+
+use keywright_harness::Options;
+use keywright_test_postgres::PostgresServer;
+use rusqlite::Connection;
+
+use crate::{Outcome, server};
+
+/// What keeps the credentials of the measured servers.
+pub(crate) enum Engine {
+    /// One server of PostgreSQL for all of them, which flushes each commit to the disk.
+    Postgres(PostgresServer),
+    /// A file in each server's folder.
+    Sqlite,
+}
+
+/// The database of one server.
+pub(crate) enum Database<'e> {
+    Postgres {
+        server: &'e PostgresServer,
+        url: String,
+    },
+    Sqlite,
+}
+
+impl Engine {
+    /// Those that are installed.
+    pub(crate) fn all() -> Vec<Self> {
+        let postgres = PostgresServer::start_durable().map(Self::Postgres);
+        [Self::Sqlite].into_iter().chain(postgres).collect()
+    }
+
+    /// A database that is empty.
+    pub(crate) fn new_database(&self) -> Database<'_> {
+        match self {
+            Self::Postgres(server) => Database::Postgres {
+                server,
+                url: server.new_database(),
+            },
+            Self::Sqlite => Database::Sqlite,
+        }
+    }
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Postgres(_) => "PostgreSQL",
+            Self::Sqlite => "SQLite",
+        })
+    }
+}
+
+impl Database<'_> {
+    /// How a server is configured that has this database.
+    pub(crate) fn options(&self) -> Options {
+        server::options().storage(&match self {
+            Self::Postgres { url, .. } => format!("url = \"{url}\""),
+            Self::Sqlite => format!("file = \"{FILE_NAME}\""),
+        })
+    }
+
+    /// Runs SQL past the server, whose folder this is.
+    pub(crate) fn run(&self, directory: &Path, sql: &str) -> Outcome<()> {
+        match self {
+            Self::Postgres { server, url } => drop(server.run_at(url, sql)),
+            Self::Sqlite => {
+                let database = Connection::open(directory.join(FILE_NAME))?;
+                database.execute_batch(&format!("pragma synchronous = off; {sql}"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+const FILE_NAME: &str = "keywright.db";

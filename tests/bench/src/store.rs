@@ -1,0 +1,210 @@
+//! Stores of a given size, with a server on each.
+//!
+//! Most of what is in them is written past the server, in a few large statements, as copies of one credential under other
+//! names: they are found and counted as any other, but can't be decrypted. Those that the measurements read and write are set
+//! through the server, in batches between the others, so that they lie among them in the tables and in every index.
+
+use hyper::Method;
+use keywright_harness::Server;
+
+use crate::{
+    Outcome,
+    client::Connection,
+    engine::{Database, Engine},
+    server,
+};
+
+/// A server, and what is stored in it.
+pub(crate) struct Store {
+    server: Server,
+    /// How many credentials there are, within one batch's remainder.
+    size: usize,
+    /// The folders, each of which has [`FOLDER_SIZE`] credentials.
+    folders: usize,
+}
+
+impl Store {
+    /// Starts a server, and fills its store.
+    pub(crate) async fn fill(engine: &Engine, size: usize) -> Outcome<Self> {
+        let database = engine.new_database();
+        let server = Server::start_in(server::directory()?, &database.options()).await;
+        let mut connection = server::connect(&server).await?;
+        let folders = (size.saturating_sub(SERVED) / FOLDER_SIZE).max(1);
+        let store = Self {
+            server,
+            size,
+            folders,
+        };
+        let copies = folders * FOLDER_SIZE;
+        for batch in 0..BATCHES {
+            for number in (0..SERVED).skip(batch).step_by(BATCHES) {
+                let body = server::set_body(&store.served_name(number));
+                connection.send(Method::PUT, &body).await?;
+            }
+            let [from, to] = [batch, batch + 1].map(|batch| copies * batch / BATCHES);
+            store.copy(&database, &folder_name("n.i", folders), from, to)?;
+        }
+        for count in FOUND_COUNTS {
+            store.copy(
+                &database,
+                &format!("'/found/{}/'", counted(count)),
+                0,
+                count,
+            )?;
+        }
+        // As the database does by itself within a minute.
+        if matches!(engine, Engine::Postgres(_)) {
+            database.run(store.server.directory(), "vacuum (analyze)")?;
+        }
+        Ok(store)
+    }
+
+    /// How many credentials there are, about.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// A connection to the server.
+    pub(crate) async fn connect(&self) -> Outcome<Connection> {
+        server::connect(&self.server).await
+    }
+
+    /// The name of a credential that can be read: one of [`SERVED`], which lie between all folders.
+    pub(crate) fn served_name(&self, number: usize) -> String {
+        let number = number % SERVED;
+        let word = word(number * self.folders / SERVED);
+        let (first, rest) = word.split_at(1);
+        format!("/director/{first}0{rest}/{number}")
+    }
+
+    /// The word in the name of a folder, of which no other has it.
+    pub(crate) fn folder_word(&self, number: usize) -> String {
+        word(number.wrapping_mul(FOLDER_STEP) % self.folders)
+    }
+
+    /// Copies the first credential to the names that begin with this SQL text, with numbers up to, and without, the last.
+    fn copy(
+        &self,
+        database: &Database<'_>,
+        beginning: &str,
+        from: usize,
+        to: usize,
+    ) -> Outcome<()> {
+        let (numbers, random) = match database {
+            Database::Postgres { .. } => (
+                format!("select i from generate_series(cast({from} as bigint), {to} - 1) as i"),
+                "gen_random_uuid()",
+            ),
+            Database::Sqlite => (
+                format!(
+                    "with recursive n (i) as (
+                         select {from} union all select i + 1 from n where i + 1 < {to}
+                     ) select i from n where i < {to}"
+                ),
+                "randomblob(16)",
+            ),
+        };
+        let name = format!("{beginning} || 'copied/' || n.i");
+        let sql = format!(
+            "begin;
+             insert into credential (id, name, name_folded, credential_type, created_at)
+             select {random}, {name}, {name}, 'json', 1700000000000 + n.i from ({numbers}) n;
+             insert into credential_version (
+                 id, credential_sequence, created_at, is_transitional, is_generated, encryption_key_id, nonce, ciphertext
+             )
+             select {random}, c.sequence, c.created_at, false, false, t.encryption_key_id, t.nonce, t.ciphertext
+             from credential c, (
+                 select encryption_key_id, nonce, ciphertext from credential_version order by sequence limit 1
+             ) t
+             where c.newest_sequence is null order by c.sequence;
+             update credential set
+                 (newest_sequence, newest_created_at, current_sequence, current_created_at) = (
+                     select v.sequence, v.created_at, v.sequence, v.created_at
+                     from credential_version v where v.credential_sequence = credential.sequence
+                 )
+             where newest_sequence is null;
+             commit;"
+        );
+        database.run(self.server.directory(), &sql)
+    }
+}
+
+/// The path below which so many credentials are, and no others.
+pub(crate) fn found_path(count: usize) -> String {
+    format!("/found/{}", counted(count))
+}
+
+/// A word that is in the names of so many credentials, and of no others.
+pub(crate) fn counted(count: usize) -> String {
+    format!("x{count}x")
+}
+
+/// SQL for the beginning of a copied name: a folder, whose number is that of the copy modulo theirs.
+fn folder_name(number: &str, folders: usize) -> String {
+    let mixed = format!("((({number}) % {folders} * {WORD_FACTOR}) % {WORDS})");
+    let letters = (0..WORD_LENGTH).map(|place| {
+        let divisor = LETTERS.len().pow(place);
+        let count = LETTERS.len();
+        format!("substr('{LETTERS}', cast(1 + {mixed} / {divisor} % {count} as integer), 1)")
+    });
+    let word = letters.collect::<Vec<_>>().join(" || ");
+    format!("'/director/' || {word} || '/'")
+}
+
+/// The word of a folder, as [`folder_name`] has it. Neighbours have little in common.
+fn word(folder: usize) -> String {
+    let mixed = folder * WORD_FACTOR % WORDS;
+    let letters = (0..WORD_LENGTH).map(|place| {
+        let letter = mixed / LETTERS.len().pow(place) % LETTERS.len();
+        LETTERS
+            .as_bytes()
+            .get(letter)
+            .copied()
+            .map_or('b', char::from)
+    });
+    letters.collect()
+}
+
+/// How many credentials there are in a folder, besides those that are served.
+pub(crate) const FOLDER_SIZE: usize = 50;
+
+/// How many credentials there are that can be read.
+pub(crate) const SERVED: usize = 400;
+
+/// The numbers of credentials of which each has a path and a word to be found by.
+pub(crate) const FOUND_COUNTS: [usize; 3] = [10, 100, 1_000];
+
+const BATCHES: usize = 20;
+
+/// Far apart, so that one folder after the other is none that was just read.
+const FOLDER_STEP: usize = 7_919;
+
+const LETTERS: &str = "bcdfghjklmnpqrstvwyz";
+const WORD_LENGTH: u32 = 4;
+
+/// A prime below the number of words, so that each folder has another one, and a number that it does not divide.
+const WORDS: usize = 159_979;
+const WORD_FACTOR: usize = 48_271;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn each_folder_has_a_word_of_its_own_which_sql_finds_too() {
+        let folders = 20_000;
+        let words: HashSet<String> = (0..folders).map(word).collect();
+        assert_eq!(words.len(), folders);
+        let database = rusqlite::Connection::open_in_memory().unwrap();
+        for folder in [0, 1, 17, folders - 1] {
+            let sql = format!(
+                "select {}",
+                folder_name(&(folder + folders).to_string(), folders)
+            );
+            let name: String = database.query_row(&sql, [], |row| row.get(0)).unwrap();
+            assert_eq!(name, format!("/director/{}/", word(folder)));
+        }
+    }
+}
