@@ -200,18 +200,13 @@ fn seen(text: &str) -> String {
 }
 
 fn json_of(finding: &Finding) -> Value {
-    let mut members = json!({
-        "kind": finding.fault.kind(),
-        "detail": finding.fault.to_string(),
-    });
+    let (kind, detail) = (finding.fault.kind(), finding.fault.to_string());
     match &finding.subject {
-        Subject::Credential(name) => members["credential"] = json!(name),
-        Subject::Database => {}
-        Subject::Permission(id) => members["permission_id"] = json!(id),
+        Subject::Credential(name) => json!({"kind": kind, "credential": name, "detail": detail}),
+        Subject::Database => json!({"kind": kind, "detail": detail}),
+        Subject::Permission(id) => json!({"kind": kind, "permission_id": id, "detail": detail}),
         Subject::Version { name, id } => {
-            members["credential"] = json!(name);
-            members["version_id"] = json!(id);
+            json!({"kind": kind, "credential": name, "version_id": id, "detail": detail})
         }
     }
-    members
 }
