@@ -1,7 +1,7 @@
 //! `keywright check` where nothing is wrong, and where it refuses.
 
 #![expect(
-    clippy::unwrap_used,
+    clippy::indexing_slicing,
     reason = "a test ends when what it needs is not there"
 )]
 

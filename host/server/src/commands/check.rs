@@ -142,36 +142,39 @@ fn part_name(part: CheckPart) -> &'static str {
     }
 }
 
-/// What names come from a database that may be damaged, so no character of theirs reaches a terminal that is not seen.
 fn line_of(finding: &Finding) -> String {
     let kind = finding.fault.kind();
     let subject = match &finding.subject {
-        Subject::Credential(name) => format!("credential {}", name.escape_debug()),
+        Subject::Credential(name) => format!("credential {}", seen(name)),
         Subject::Database => "database".to_owned(),
         Subject::Permission(id) => format!("permission {id}"),
         Subject::Version {
             name: Some(name),
             id,
-        } => format!("credential {} version {id}", name.escape_debug()),
+        } => format!("credential {} version {id}", seen(name)),
         Subject::Version { name: None, id } => format!("version {id}"),
     };
     let detail = finding.fault.to_string();
-    format!("{kind}: {subject}: {}", detail.escape_debug())
+    format!("{kind}: {subject}: {}", seen(&detail))
+}
+
+/// Texts come from a database that may be damaged: no character of theirs reaches a terminal that would not be seen there.
+fn seen(text: &str) -> String {
+    let characters = text.chars().map(|character| match character {
+        '"' | '\'' | '\\' => character.to_string(),
+        _ => character.escape_debug().to_string(),
+    });
+    characters.collect()
 }
 
 fn json_of(finding: &Finding) -> Value {
-    let mut members = json!({
-        "kind": finding.fault.kind(),
-        "detail": finding.fault.to_string(),
-    });
+    let (kind, detail) = (finding.fault.kind(), finding.fault.to_string());
     match &finding.subject {
-        Subject::Credential(name) => members["credential"] = json!(name),
-        Subject::Database => {}
-        Subject::Permission(id) => members["permission_id"] = json!(id),
+        Subject::Credential(name) => json!({"kind": kind, "credential": name, "detail": detail}),
+        Subject::Database => json!({"kind": kind, "detail": detail}),
+        Subject::Permission(id) => json!({"kind": kind, "permission_id": id, "detail": detail}),
         Subject::Version { name, id } => {
-            members["credential"] = json!(name);
-            members["version_id"] = json!(id);
+            json!({"kind": kind, "credential": name, "version_id": id, "detail": detail})
         }
     }
-    members
 }
