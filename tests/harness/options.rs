@@ -18,6 +18,7 @@ pub struct Options {
     without_enforcement: bool,
     tls_settings: String,
     without_resolver: bool,
+    without_generators: bool,
     identity_provider: Option<String>,
     audit: Option<String>,
     encryption: Option<String>,
@@ -104,6 +105,13 @@ impl Options {
     pub fn without_resolver(mut self) -> Self {
         self.without_resolver = true;
         self
+    }
+
+    /// No plugins at all, for tests that start many servers with encryption keys of their own: each key has its own compiled
+    /// plugins.
+    pub fn without_plugins(mut self) -> Self {
+        self.without_generators = true;
+        self.without_resolver()
     }
 
     /// Another section `audit`, or none where this is empty.
@@ -237,9 +245,13 @@ password = "developer-password"
     }
 
     fn all_generators(&self) -> Vec<(String, String)> {
-        let shipped = ["certificate", "password", "rsa", "ssh", "user"];
+        let shipped: &[&str] = if self.without_generators {
+            &[]
+        } else {
+            &["certificate", "password", "rsa", "ssh", "user"]
+        };
         let mut all = self.generators.clone();
-        for name in shipped {
+        for &name in shipped {
             if all.iter().all(|(configured, _)| configured != name) {
                 let grants = if name == "certificate" {
                     r#"["random", "signing"]"#
