@@ -251,12 +251,13 @@ password = "developer-password"
     }
 
     fn all_generators(&self) -> Vec<(String, String)> {
-        let shipped = ["certificate", "password", "rsa", "ssh", "user"];
+        let shipped: &[&str] = if self.without_plugins {
+            &[]
+        } else {
+            &["certificate", "password", "rsa", "ssh", "user"]
+        };
         let mut all = self.generators.clone();
-        if self.without_plugins {
-            return all;
-        }
-        for name in shipped {
+        for &name in shipped {
             if all.iter().all(|(configured, _)| configured != name) {
                 let grants = if name == "certificate" {
                     r#"["random", "signing"]"#

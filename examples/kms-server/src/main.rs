@@ -1,6 +1,11 @@
 //! Serves the key in a file on a Unix socket.
 
-use std::{error::Error, fs, io, os::unix::fs::PermissionsExt, path::PathBuf};
+use std::{
+    error::Error,
+    fs, io,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
 
 use clap::Parser;
 use kms_server::{KeyFile, KeyManagementService};
@@ -44,7 +49,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn listen(socket: &PathBuf) -> io::Result<UnixListener> {
+fn listen(socket: &Path) -> io::Result<UnixListener> {
     match fs::remove_file(socket) {
         Err(failure) if failure.kind() != io::ErrorKind::NotFound => return Err(failure),
         _ => {}

@@ -27,7 +27,7 @@ const KEYS: [(&str, &str); 3] = [
 /// A password, in the variable `PASSWORD` of the server's environment.
 const PASSWORD: &str = "a password of the tests that is long enough";
 
-/// What a server's environment holds.
+/// What a server's environment holds. It needs no plugins for values that are set.
 fn with_secrets(options: Options) -> Options {
     let secrets = [
         ("PASSWORD", PASSWORD),
@@ -35,7 +35,7 @@ fn with_secrets(options: Options) -> Options {
     ];
     KEYS.iter()
         .chain(&secrets)
-        .fold(options, |options, (name, secret)| {
+        .fold(options.without_plugins(), |options, (name, secret)| {
             options.environment(name, secret)
         })
 }

@@ -127,22 +127,21 @@ impl ConfiguredKeys {
             key.source.check()?;
         }
         for (place, key) in keys.iter().enumerate() {
-            let same = keys.iter().take(place);
-            if let Some(other) = same.clone().position(|other| other.source.is(&key.source)) {
+            let mut before = keys.iter().take(place);
+            if let Some(other) = before.position(|other| other.source.is(&key.source)) {
                 return Err(KeysRefused::SameKeyTwice(other + 1, place + 1));
             }
         }
-        let mut active =
-            (0..keys.len()).filter(|&place| keys.get(place).is_some_and(|key| key.is_active));
-        let first = active.next().ok_or(KeysRefused::NoActiveKey)?;
-        if active.next().is_some() {
-            return Err(KeysRefused::SeveralActiveKeys);
+        let numbered = keys.iter().enumerate();
+        let active: Vec<usize> = numbered
+            .filter(|(_, key)| key.is_active)
+            .map(|(place, _)| place)
+            .collect();
+        match active[..] {
+            [] => Err(KeysRefused::NoActiveKey),
+            [active] => Ok(Self { keys, active }),
+            _ => Err(KeysRefused::SeveralActiveKeys),
         }
-        drop(active);
-        Ok(Self {
-            keys,
-            active: first,
-        })
     }
 
     /// The keys, in their order.

@@ -137,16 +137,10 @@ async fn only_an_invalid_argument_says_that_a_key_is_not_the_plugins() {
 async fn a_message_is_as_large_as_it_may_be_and_no_larger() {
     /// The field's tag, and its length in three bytes.
     const OVERHEAD: usize = 4;
-    fn largest(_: &[u8]) -> Result<Vec<u8>, Status> {
-        Ok(vec![1; MESSAGE_BYTES_MAX - OVERHEAD])
-    }
-    fn too_large(_: &[u8]) -> Result<Vec<u8>, Status> {
-        Ok(vec![1; MESSAGE_BYTES_MAX - OVERHEAD + 1])
-    }
     let place = Place::new();
     let fake = Fake {
-        encrypt: largest,
-        decrypt: too_large,
+        encrypt: |_| Ok(vec![1; MESSAGE_BYTES_MAX - OVERHEAD]),
+        decrypt: |_| Ok(vec![1; MESSAGE_BYTES_MAX - OVERHEAD + 1]),
         ..Fake::default()
     };
     place.serve(fake, None);

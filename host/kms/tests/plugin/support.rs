@@ -64,13 +64,10 @@ pub(crate) struct Fake {
 
 impl Default for Fake {
     fn default() -> Self {
-        fn as_it_is(bytes: &[u8]) -> Result<Vec<u8>, Status> {
-            Ok(bytes.to_vec())
-        }
         Self {
             version: "v1beta1",
-            encrypt: as_it_is,
-            decrypt: as_it_is,
+            encrypt: |bytes| Ok(bytes.to_vec()),
+            decrypt: |bytes| Ok(bytes.to_vec()),
         }
     }
 }
