@@ -132,8 +132,9 @@ async fn key_ring(
     now: DateTime<Utc>,
 ) -> Result<KeyRing, StartRefused> {
     let key_ring = keys::unlock(&config.encryption, database, identifiers, now).await?;
-    let activated = database.key_rotation().activate(key_ring.active_key_id());
-    activated.await.map_err(|cause| {
+    let repository = database.key_rotation();
+    let activating = repository.activate(key_ring.active_key_id());
+    activating.await.map_err(|cause| {
         StartRefused::while_doing("writing down which encryption key is active", cause)
     })?;
     Ok(key_ring)
