@@ -79,12 +79,11 @@ impl LeaseHolder {
                 () = self.keep(&lease) => None,
                 () = stop.told() => None,
             };
-            match ended {
-                Some(outcome) => outcome,
-                None => {
-                    is_over.send_replace(true);
-                    stopped(doing).await.unwrap_or(Ok(()))
-                }
+            if let Some(outcome) = ended {
+                outcome
+            } else {
+                is_over.send_replace(true);
+                stopped(doing).await.unwrap_or(Ok(()))
             }
         };
         self.give_up(&lease).await;
@@ -98,11 +97,16 @@ impl LeaseHolder {
             sleep(self.renewal_interval).await;
             let begun_at = Instant::now();
             let until = self.end_of(self.clock.now());
-            match timeout(self.renewal_interval, self.leases.renew(lease, until)).await {
-                Ok(Ok(true)) => renewed_at = begun_at,
-                Ok(Ok(false)) => break,
-                Ok(Err(_)) | Err(_) if renewed_at.elapsed() < self.lease_time => {}
-                Ok(Err(_)) | Err(_) => break,
+            let is_kept =
+                match timeout(self.renewal_interval, self.leases.renew(lease, until)).await {
+                    Ok(Ok(is_kept)) => {
+                        renewed_at = begun_at;
+                        is_kept
+                    }
+                    Ok(Err(_)) | Err(_) => renewed_at.elapsed() < self.lease_time,
+                };
+            if !is_kept {
+                break;
             }
         }
         tracing::warn!(background.work = lease.name, "its lease is lost");
