@@ -139,9 +139,9 @@ async fn key_ring(
     now: DateTime<Utc>,
 ) -> Result<SharedKeyRing, StartRefused> {
     let key_ring = keys::unlock(&config.encryption, database, identifiers, now).await?;
-    let rotation = database.key_rotation();
-    let activated = rotation.activate(key_ring.active_key_id()).await;
-    activated.map_err(|cause| {
+    let repository = database.key_rotation();
+    let activating = repository.activate(key_ring.active_key_id());
+    activating.await.map_err(|cause| {
         StartRefused::while_doing("writing down which encryption key is active", cause)
     })?;
     Ok(key_ring)
