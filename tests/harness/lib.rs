@@ -36,7 +36,9 @@ mod watched;
 
 pub use answer::Answer;
 pub use caller::Caller;
-pub use command::{Commanded, copied_by_backup, kill_command, run_command, run_command_with_files_up_to};
+pub use command::{
+    Commanded, copied_by_backup, kill_command, run_command, run_command_with_files_up_to,
+};
 pub use options::Options;
 pub use program::{Program, is_available};
 pub use raw_connection::{RawConnection, tls_config};

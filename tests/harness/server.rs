@@ -13,7 +13,7 @@ use reqwest::{Certificate, Client, ClientBuilder, Identity, Method, RequestBuild
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{Answer, Caller, Options, key_file, mint::Mint, storage};
+use crate::{Answer, Caller, Options, key_file, mint::Mint};
 
 /// A server that runs until it is dropped.
 pub struct Server {
