@@ -11,6 +11,7 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     thread,
+    time::Duration,
 };
 
 use aws_lc_rs::digest;
@@ -22,7 +23,7 @@ use serde_json::Value;
 use wasmtime::Engine;
 
 use crate::{
-    cache::Cache,
+    cache::{self, Cache},
     call::Plugin,
     config::{
         Limits, PluginConfig, QUEUE_LENGTH_MAX, RETRY_AFTER_SECONDS_MAX, RuntimeConfig,
@@ -71,20 +72,50 @@ impl Runtime {
             .sandbox
             .threads_per_lane
             .map_or(cores.min(THREADS_PER_LANE_MAX), usize::from);
-        let engine = engine_for(config, threads_per_lane * 2)?;
+        let engine = engine_for(roles(config), threads_per_lane * 2)?;
         let lanes = Lanes::start(
             threads_per_lane,
             config.sandbox.queue_length,
             config.sandbox.retry_after(),
         )
         .map_err(LoadRefused::Threads)?;
+        let cache = Cache::open(&config.sandbox.cache_directory, cache_key, &engine)?;
         let loader = Loader {
-            cache: Cache::open(&config.sandbox.cache_directory, cache_key, &engine)?,
+            cache: Some(cache),
             engine,
             lanes: Arc::new(lanes),
             random,
         };
-        loader.load_all(config, cores.min(threads_per_lane * 2))
+        let roles: Vec<_> = roles(config).collect();
+        loader.load_all(&roles, cores.min(threads_per_lane * 2))
+    }
+
+    /// Everything that an operator must put right before the plugins could be loaded. They are compiled for it, and nothing
+    /// is kept: the cache's directory is not looked at.
+    #[must_use]
+    pub fn check(config: &RuntimeConfig, random: Arc<dyn RandomSource>) -> Vec<LoadRefused> {
+        let mut refusals: Vec<LoadRefused> =
+            check_sandbox(&config.sandbox).err().into_iter().collect();
+        let (mut sound, mut limitless) = (Vec::new(), Vec::new());
+        for role in roles(config) {
+            match role.check_limits() {
+                Ok(()) => sound.push(role),
+                Err(refused) => limitless.push(refused.into()),
+            }
+        }
+        refusals.append(&mut limitless);
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        match Loader::without_cache(&sound, cores, random) {
+            Ok(loader) => match loader.load_each(&sound, cores) {
+                Ok(outcomes) => {
+                    let refused = outcomes.into_iter().filter_map(Result::err);
+                    refusals.extend(refused.map(LoadRefused::from));
+                }
+                Err(refused) => refusals.push(refused),
+            },
+            Err(refused) => refusals.push(refused),
+        }
+        refusals
     }
 
     /// The generators.
@@ -142,18 +173,17 @@ fn check_sandbox(sandbox: &SandboxConfig) -> Result<(), LoadRefused> {
 /// Checks what needs no component, so that the engine is not sized by nonsense.
 fn check_plugins(config: &RuntimeConfig) -> Result<(), LoadRefused> {
     for role in roles(config) {
-        if let Some((limit, min, max)) = role.config.limits.out_of_bounds() {
-            return Err(role
-                .refused(Refusal::LimitOutOfBounds { limit, min, max })
-                .into());
-        }
+        role.check_limits()?;
     }
     Ok(())
 }
 
-fn engine_for(config: &RuntimeConfig, calls: usize) -> Result<Engine, LoadRefused> {
+fn engine_for<'a>(
+    roles: impl Iterator<Item = Role<'a>>,
+    calls: usize,
+) -> Result<Engine, LoadRefused> {
     let calls = u32::try_from(calls).unwrap_or(u32::MAX);
-    let memory_bytes_max = roles(config)
+    let memory_bytes_max = roles
         .map(|role| role.config.limits.memory_bytes_max)
         .max()
         .unwrap_or(Limits::default().memory_bytes_max);
@@ -187,9 +217,19 @@ struct Role<'a> {
 }
 
 impl Role<'_> {
+    fn check_limits(&self) -> Result<(), PluginRefused> {
+        match self.config.limits.out_of_bounds() {
+            Some((limit, min, max)) => {
+                Err(self.refused(Refusal::LimitOutOfBounds { limit, min, max }))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn refused(&self, refusal: Refusal) -> PluginRefused {
         PluginRefused {
             plugin: self.name.to_owned(),
+            is_generator: self.is_generator,
             component: self.config.component.clone(),
             refusal,
         }
@@ -205,15 +245,52 @@ enum Loaded {
 /// What all plugins share.
 struct Loader {
     engine: Engine,
-    cache: Cache,
+    /// Where compiled components are kept, if they are.
+    cache: Option<Cache>,
     lanes: Arc<Lanes>,
     random: Arc<dyn RandomSource>,
 }
 
 impl Loader {
+    /// One that keeps nothing, and calls plugins for what they say of themselves alone.
+    fn without_cache(
+        roles: &[Role<'_>],
+        calls: usize,
+        random: Arc<dyn RandomSource>,
+    ) -> Result<Self, LoadRefused> {
+        let lanes = Lanes::start(1, 1, Duration::ZERO).map_err(LoadRefused::Threads)?;
+        Ok(Self {
+            engine: engine_for(roles.iter().copied(), calls)?,
+            cache: None,
+            lanes: Arc::new(lanes),
+            random,
+        })
+    }
+
     /// Loads all plugins on as many threads as given.
-    fn load_all(&self, config: &RuntimeConfig, threads: usize) -> Result<Runtime, LoadRefused> {
-        let roles: Vec<Role<'_>> = roles(config).collect();
+    fn load_all(&self, roles: &[Role<'_>], threads: usize) -> Result<Runtime, LoadRefused> {
+        let (mut generators, mut resolver) = (BTreeMap::new(), None);
+        for outcome in self.load_each(roles, threads)? {
+            match outcome? {
+                Loaded::Generator(credential_type, generator) => {
+                    generators.insert(credential_type, generator);
+                }
+                Loaded::Resolver(loaded) => resolver = Some(loaded),
+            }
+        }
+        Ok(Runtime {
+            generators: Arc::new(GeneratorSet::new(generators)),
+            resolver,
+            lanes: PluginLanes::new(Arc::clone(&self.lanes)),
+        })
+    }
+
+    /// Loads each plugin, on as many threads as given.
+    fn load_each(
+        &self,
+        roles: &[Role<'_>],
+        threads: usize,
+    ) -> Result<Vec<Result<Loaded, PluginRefused>>, LoadRefused> {
         let next = AtomicUsize::new(0);
         let load_next = || {
             let index = next.fetch_add(1, Ordering::Relaxed);
@@ -235,20 +312,7 @@ impl Loader {
         })
         .map_err(LoadRefused::Threads)?;
         outcomes.sort_by_key(|(index, _)| *index);
-        let (mut generators, mut resolver) = (BTreeMap::new(), None);
-        for (_, outcome) in outcomes {
-            match outcome? {
-                Loaded::Generator(credential_type, generator) => {
-                    generators.insert(credential_type, generator);
-                }
-                Loaded::Resolver(loaded) => resolver = Some(loaded),
-            }
-        }
-        Ok(Runtime {
-            generators: Arc::new(GeneratorSet::new(generators)),
-            resolver,
-            lanes: PluginLanes::new(Arc::clone(&self.lanes)),
-        })
+        Ok(outcomes.into_iter().map(|(_, outcome)| outcome).collect())
     }
 
     fn load(&self, role: Role<'_>) -> Result<Loaded, PluginRefused> {
@@ -308,7 +372,10 @@ impl Loader {
         }
         let bytes = read_component(&config.component)?;
         let digest = checked_digest(&bytes, config.sha256.as_deref())?;
-        let component = self.cache.component(&self.engine, &digest, &bytes)?;
+        let component = match &self.cache {
+            Some(cache) => cache.component(&self.engine, &digest, &bytes)?,
+            None => cache::compile(&self.engine, &bytes)?.1,
+        };
         let interface_version = imports::exported_version(&self.engine, &component, interface)?;
         imports::check_imports(&self.engine, &component, &config.grants)?;
         let component = imports::linker(&self.engine, &config.grants)

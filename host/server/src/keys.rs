@@ -53,7 +53,8 @@ pub(crate) async fn unlock(
     Ok(unlocked.ring)
 }
 
-fn read_key(config: &KeyConfig) -> Result<ConfiguredKey, StartRefused> {
+/// Reads a configured key.
+pub(crate) fn read_key(config: &KeyConfig) -> Result<ConfiguredKey, StartRefused> {
     let secret = config.source()?.read()?;
     let source = match config.provider {
         KeyProvider::Password => KeySource::Password {

@@ -8,6 +8,7 @@ mod audit;
 mod cli;
 mod commands;
 mod config;
+mod config_check;
 mod development;
 mod file_descriptors;
 mod keys;

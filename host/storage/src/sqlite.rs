@@ -70,6 +70,27 @@ pub(crate) async fn open(options: &SqliteOptions) -> Result<Pools, DatabaseUnusa
     })
 }
 
+/// Reads the file's schema once, if there is a file.
+pub(crate) async fn reach(options: &SqliteOptions) -> Result<(), DatabaseUnusable> {
+    let path = &options.path;
+    if !path.exists() {
+        return Ok(());
+    }
+    let not_opened = |source: sqlx::Error| DatabaseUnusable::FileNotOpened {
+        path: path.clone(),
+        source: Box::new(source),
+    };
+    let connection = SqliteConnectOptions::new()
+        .filename(path)
+        .read_only(true)
+        .busy_timeout(options.wait_max)
+        .disable_statement_logging();
+    let mut connection = connection.connect().await.map_err(not_opened)?;
+    let read = sqlx::query("pragma schema_version").execute(&mut connection);
+    read.await.map_err(not_opened)?;
+    connection.close().await.map_err(not_opened)
+}
+
 async fn migrate(path: &Path, writer: &SqliteConnectOptions) -> Result<(), DatabaseUnusable> {
     let not_opened = |source: sqlx::Error| DatabaseUnusable::FileNotOpened {
         path: path.to_owned(),

@@ -1,5 +1,7 @@
 //! What the program does when it is called: one file a command.
 
+mod check_config;
+mod config_reference;
 mod serve;
 
 use std::{future::Future, process::ExitCode};
@@ -7,6 +9,7 @@ use std::{future::Future, process::ExitCode};
 use crate::{
     cli::{Arguments, Command},
     config::Config,
+    config_check::Extent,
     development,
     started::StartRefused,
 };
@@ -14,6 +17,18 @@ use crate::{
 /// Does what the arguments say.
 pub(crate) fn execute(arguments: Arguments) -> Result<ExitCode, StartRefused> {
     match arguments.command {
+        Command::CheckConfig {
+            config,
+            connect,
+            no_plugins,
+        } => {
+            let extent = Extent {
+                loads_plugins: !no_plugins,
+                connects: connect,
+            };
+            check_config::check_config(&config, extent)
+        }
+        Command::ConfigReference => config_reference::config_reference(),
         Command::Serve { config } => serve::serve(&Config::load(&config)?),
         Command::Develop {
             directory,

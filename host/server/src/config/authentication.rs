@@ -77,6 +77,13 @@ impl AuthenticationConfig {
         }
     }
 
+    /// The identity provider's address as this server reaches it, and the setting that says it.
+    pub(crate) fn provider_address(&self) -> Option<(&'static str, &str)> {
+        let internal = self.internal_url.as_deref();
+        let internal = internal.map(|url| ("authentication.internal_url", url));
+        internal.or_else(|| Some(("authentication.url", self.url.as_deref()?)))
+    }
+
     /// The files that are named.
     pub(super) fn files_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
         let static_key = self.static_key.as_mut().map(|key| &mut key.public_key);

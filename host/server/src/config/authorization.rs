@@ -43,15 +43,18 @@ impl Default for AuthorizationConfig {
 impl AuthorizationConfig {
     /// The permissions, checked, one for each actor.
     pub(crate) fn grants(&self) -> Result<Vec<Grant>, StartRefused> {
-        let mut grants = Vec::new();
-        for granted in &self.permissions {
-            let refused = |cause| {
+        let each = self.grants_of_each().collect::<Result<Vec<_>, _>>()?;
+        Ok(each.into_iter().flatten().collect())
+    }
+
+    /// The same, for each of the configured permissions on its own.
+    pub(crate) fn grants_of_each(&self) -> impl Iterator<Item = Result<Vec<Grant>, StartRefused>> {
+        self.permissions.iter().map(|granted| {
+            granted.grants().map_err(|cause| {
                 let doing = format!("reading authorization.permissions for {:?}", granted.path);
                 StartRefused::while_doing(doing, cause)
-            };
-            grants.extend(granted.grants().map_err(refused)?);
-        }
-        Ok(grants)
+            })
+        })
     }
 }
 

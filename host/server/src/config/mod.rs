@@ -11,11 +11,15 @@ mod encryption;
 mod identity;
 mod management;
 mod number;
+pub(crate) mod reference;
+pub(crate) mod schema;
+mod sections;
 mod server;
 mod storage;
 
 use std::{
     collections::BTreeMap,
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -31,9 +35,10 @@ pub(crate) use audit::{AuditConfig, AuditFailurePolicy, AuditLineFormat, AuditSi
 pub(crate) use authentication::{AuthenticationConfig, StaticKeyConfig};
 pub(crate) use authorization::AuthorizationConfig;
 pub(crate) use certificates::CertificatesConfig;
-pub(crate) use encryption::{EncryptionConfig, KeyConfig, KeyProvider};
+pub(crate) use encryption::{EncryptionConfig, KeyConfig, KeyProvider, SecretSource};
 pub(crate) use identity::DevelopmentConfig;
 pub(crate) use management::ManagementConfig;
+pub(crate) use sections::Sections;
 pub(crate) use server::ServerSection;
 pub(crate) use storage::StorageConfig;
 
@@ -152,21 +157,38 @@ pub(crate) enum LogFormat {
     Json,
 }
 
+/// Reads the file and the environment, without looking at what they hold.
+///
+/// # Errors
+/// When there is no such file, or it is no TOML. What stands in it is not repeated: it may be a secret.
+pub(crate) fn read(path: &Path) -> Result<Figment, StartRefused> {
+    if !path.is_file() {
+        return Err(StartRefused::new(format!(
+            "there is no configuration at {}",
+            path.display()
+        )));
+    }
+    let refused = |cause: String| StartRefused::file("reading the configuration", path, cause);
+    let text = fs::read_to_string(path).map_err(|cause| refused(cause.to_string()))?;
+    text.parse::<toml::Table>().map_err(|cause| {
+        let before = cause.span().and_then(|span| text.get(..span.start));
+        let line = before.map_or(1, |before| before.matches('\n').count() + 1);
+        refused(format!("line {line} is no TOML: {}", cause.message()))
+    })?;
+    Ok(Figment::new()
+        .merge(Toml::string(&text))
+        .merge(Env::prefixed("KEYWRIGHT_").ignore(&["log"]).split("__")))
+}
+
 impl Config {
     /// Reads a configuration.
     pub(crate) fn load(path: &Path) -> Result<Self, StartRefused> {
-        if !path.is_file() {
-            return Err(StartRefused::new(format!(
-                "there is no configuration at {}",
-                path.display()
-            )));
-        }
-        let mut config: Self = Figment::new()
-            .merge(Toml::file_exact(path))
-            .merge(Env::prefixed("KEYWRIGHT_").ignore(&["log"]).split("__"))
+        let mut config: Self = read(path)?
             .extract()
             .map_err(|cause| StartRefused::file("reading the configuration", path, cause))?;
-        config.server.check()?;
+        if let Some((setting, what)) = config.server.mistakes().into_iter().next() {
+            return Err(StartRefused::new(format!("{setting} {what}")));
+        }
         config.resolve_paths(path.parent().unwrap_or(Path::new("")));
         Ok(config)
     }

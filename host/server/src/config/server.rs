@@ -7,7 +7,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{TlsConfig, number::Number};
-use crate::started::StartRefused;
 
 /// The listener and its limits.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -120,33 +119,32 @@ impl ServerSection {
         }
     }
 
-    /// Whether the limits agree with each other.
-    pub(super) fn check(&self) -> Result<(), StartRefused> {
-        let larger = |larger: (&str, usize), than: (&str, usize)| {
-            Err(StartRefused::new(format!(
-                "server.{} is {}, which is more than server.{}, {}",
-                larger.0, larger.1, than.0, than.1
-            )))
-        };
-        let connections = ("connections_max", self.connections_max.count());
-        let of_one_address = (
-            "connections_per_address_max",
-            self.connections_per_address_max(),
-        );
-        if of_one_address.1 > connections.1 {
-            return larger(of_one_address, connections);
-        }
-        let requests = ("requests_max", self.requests_max.count());
-        let of_one_actor = ("requests_per_actor_max", self.requests_per_actor_max());
-        if of_one_actor.1 > requests.1 {
-            return larger(of_one_actor, requests);
-        }
-        let head = ("header_bytes_max", self.header_bytes_max.count());
-        let uri = ("uri_bytes_max", self.uri_bytes_max.count());
-        if uri.1 > head.1 {
-            return larger(uri, head);
-        }
-        Ok(())
+    /// The settings that don't agree with others, and why.
+    pub(crate) fn mistakes(&self) -> Vec<(String, String)> {
+        let pairs = [
+            (
+                (
+                    "connections_per_address_max",
+                    self.connections_per_address_max(),
+                ),
+                ("connections_max", self.connections_max.count()),
+            ),
+            (
+                ("requests_per_actor_max", self.requests_per_actor_max()),
+                ("requests_max", self.requests_max.count()),
+            ),
+            (
+                ("uri_bytes_max", self.uri_bytes_max.count()),
+                ("header_bytes_max", self.header_bytes_max.count()),
+            ),
+        ];
+        let larger = pairs.into_iter().filter(|(part, whole)| part.1 > whole.1);
+        larger
+            .map(|((part, number), (whole, most))| {
+                let what = format!("is {number}, which is more than server.{whole}, {most}");
+                (format!("server.{part}"), what)
+            })
+            .collect()
     }
 }
 

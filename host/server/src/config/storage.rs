@@ -18,11 +18,11 @@ pub(crate) struct StorageConfig {
     /// The database of PostgreSQL: `postgres://user@host:port/database`, without a password.
     url: Option<String>,
     /// The file that holds the password of the URL's user. A line break at its end is no part of it.
-    password_file: Option<PathBuf>,
+    pub(crate) password_file: Option<PathBuf>,
     /// The variable of the environment that holds the password.
     password_environment: Option<String>,
     /// The certificates of the authorities that are trusted to sign the database server's, PEM.
-    root_certificate: Option<PathBuf>,
+    pub(crate) root_certificate: Option<PathBuf>,
     /// How many reads go on at once.
     #[serde(default = "connections_max")]
     pub(crate) readers_max: u32,
