@@ -23,11 +23,11 @@ pub(crate) struct AuthorizationConfig {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct GrantedConfig {
-    /// A full name, or a path that ends in `/*`.
+    /// The name of a credential, or a path that ends in `/*`, for everything below it.
     path: String,
-    /// The actors: `uaa-client:<client id>`, `uaa-user:<user id>` or `mtls-app:<application id>`.
+    /// Who may: `uaa-client:<client id>`, `uaa-user:<user id>` or `mtls-app:<application id>`.
     actors: Vec<String>,
-    /// Of `read`, `write`, `delete`, `read_acl`, `write_acl`.
+    /// What they may do, of `read`, `write`, `delete`, `read_acl`, `write_acl`.
     operations: Vec<String>,
 }
 

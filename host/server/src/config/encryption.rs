@@ -13,7 +13,7 @@ use crate::started::StartRefused;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EncryptionConfig {
-    /// The keys; exactly one is active.
+    /// The keys. Exactly one is active: it encrypts what is new. The others decrypt what they have encrypted.
     pub(crate) keys: Vec<KeyConfig>,
 }
 
@@ -23,9 +23,9 @@ pub(crate) struct EncryptionConfig {
 pub(crate) struct KeyConfig {
     /// What the secret is.
     pub(crate) provider: KeyProvider,
-    /// The file that holds the secret; either this or `environment`.
+    /// The file that holds the secret. A line break at its end is no part of it. Either this or `environment`.
     file: Option<PathBuf>,
-    /// The variable of the environment that holds the secret; either this or `file`.
+    /// The variable of the environment that holds the secret. Either this or `file`.
     environment: Option<String>,
     /// Whether new values are encrypted with this key.
     #[serde(default)]

@@ -50,25 +50,26 @@ use crate::started::StartRefused;
 pub(crate) struct Config {
     /// The listener and its limits.
     pub(crate) server: ServerSection,
-    /// Where credentials are kept.
+    /// Where credentials are kept: in a file of SQLite, or on a server of PostgreSQL. Either `file` or `url` must be there.
     pub(crate) storage: StorageConfig,
-    /// The keys that encrypt them.
+    /// The keys that encrypt what is stored.
     pub(crate) encryption: EncryptionConfig,
-    /// Which tokens are accepted.
+    /// Which access tokens are accepted. Without `url` and `static_key` none are, and callers need client certificates.
     #[serde(default)]
     pub(crate) authentication: AuthenticationConfig,
-    /// The audit trail.
+    /// The audit trail: a line for each resource that a request of a known caller touches.
     #[serde(default)]
     pub(crate) audit: AuditConfig,
     /// Who may do what from the start.
     #[serde(default)]
     pub(crate) authorization: AuthorizationConfig,
-    /// What all plugins share.
+    /// What all plugins share: the cache of compiled components, and the two lanes of threads that call plugins, one for
+    /// what is brief and one for what generates.
     pub(crate) plugins: SandboxConfig,
-    /// The generators, each under the name of the type that it makes.
+    /// The generators, each under the name of the credential type that it makes.
     #[serde(default)]
     pub(crate) generators: BTreeMap<String, PluginConfig>,
-    /// What finds references for interpolation. Without it, `/api/v1/interpolate` is not served.
+    /// The plugin that finds references for interpolation. Without it, `/api/v1/interpolate` is not served.
     pub(crate) resolver: Option<PluginConfig>,
     /// What holds for all certificates that the server makes.
     #[serde(default)]
@@ -79,10 +80,11 @@ pub(crate) struct Config {
     /// What `/info` and `/version` say.
     #[serde(default)]
     pub(crate) info: InfoConfig,
-    /// Logs.
+    /// Logs, which go to standard error.
     #[serde(default)]
     pub(crate) log: LogConfig,
-    /// The identity provider for development. It must not be there in production.
+    /// The identity provider for development, whose secrets stand here and are public. It must not be there in production,
+    /// and is refused on any address but a loopback one.
     pub(crate) development_identity_provider: Option<DevelopmentConfig>,
 }
 
@@ -90,11 +92,12 @@ pub(crate) struct Config {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TlsConfig {
-    /// The certificate chain, PEM, the server's own certificate first.
+    /// The file with the certificate chain, PEM, the server's own certificate first. Read again at SIGHUP, as are the other
+    /// two files.
     pub(crate) certificate: PathBuf,
-    /// Its private key, PEM: PKCS#8, PKCS#1 or SEC1.
+    /// The file with its private key, PEM: PKCS#8, PKCS#1 or SEC1.
     pub(crate) private_key: PathBuf,
-    /// The authorities whose clients may prove who they are by a certificate, PEM, one after the other. Without them, no
+    /// The file with the certificates of the authorities whose clients may prove who they are by a certificate, PEM, one after the other. Without them, no
     /// client is asked for one.
     pub(crate) client_authorities: Option<PathBuf>,
 }
@@ -130,9 +133,9 @@ impl Default for InfoConfig {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct LogConfig {
-    /// What is logged, in `tracing`'s notation: a level, or `target=level` pairs.
+    /// What is logged: `error`, `warn`, `info`, `debug` or `trace`, or several `target=level`, with commas between them.
     pub(crate) filter: String,
-    /// How.
+    /// The form of a line.
     pub(crate) format: LogFormat,
 }
 

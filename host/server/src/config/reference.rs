@@ -71,8 +71,14 @@ fn add_setting(text: &mut String, schema: &Value, name: &str, is_required: bool,
         let _ = write!(text, " · `{}`", variable(name));
     }
     let _ = writeln!(text, "\n\n{}", description(schema));
-    let values = schema.get("enum").and_then(Value::as_array);
-    let meanings = schema.get("enumDescriptions").and_then(Value::as_array);
+    let listed = |keyword| {
+        let of_items = || schema.get("items")?.get(keyword);
+        schema
+            .get(keyword)
+            .or_else(of_items)
+            .and_then(Value::as_array)
+    };
+    let (values, meanings) = (listed("enum"), listed("enumDescriptions"));
     if let (Some(values), Some(meanings)) = (values, meanings) {
         text.push('\n');
         for (value, meaning) in values.iter().zip(meanings) {
@@ -84,13 +90,14 @@ fn add_setting(text: &mut String, schema: &Value, name: &str, is_required: bool,
 /// What may be given, with its unit and its bounds.
 fn kind(schema: &Value, name: &str) -> String {
     if schema.get("enum").is_some() {
-        return "one of the texts below".to_owned();
+        return ONE_OF_TEXTS.to_owned();
     }
     match schema.get("type").and_then(Value::as_str) {
-        Some("array") => {
-            let item = schema.get("items").map(|item| kind(item, name));
-            format!("list: {}", item.unwrap_or_default())
-        }
+        Some("array") => match schema.get("items").map(|item| kind(item, name)) {
+            Some(item) if item == ONE_OF_TEXTS => "list of the texts below".to_owned(),
+            Some(item) => format!("list of {item}"),
+            None => "list".to_owned(),
+        },
         Some("boolean") => "`true` or `false`".to_owned(),
         Some("integer") => format!("whole number{}{}", unit(name), bounds(schema)),
         Some("object") => "table".to_owned(),
@@ -98,6 +105,8 @@ fn kind(schema: &Value, name: &str) -> String {
         _ => "any value".to_owned(),
     }
 }
+
+const ONE_OF_TEXTS: &str = "one of the texts below";
 
 /// A number's unit, which stands in its name.
 fn unit(name: &str) -> &'static str {

@@ -17,8 +17,8 @@ pub(crate) struct ServerSection {
     /// The server's certificate, and its clients'.
     pub(crate) tls: TlsConfig,
 
-    /// The most connections that are open at once. While all places are taken, idle connections are ended after
-    /// [`SHORT_IDLE_TIME`](crate::listener::SHORT_IDLE_TIME), and further ones wait to be accepted.
+    /// The most connections that are open at once. While all places are taken, connections that have been idle for a second are
+    /// ended, and further ones wait to be accepted.
     #[serde(default)]
     pub(crate) connections_max: Number<1, 1_000_000, 4_096>,
     /// The most connections of one client address (of one /64 network, with IPv6) that are open at once; further ones are
@@ -32,7 +32,7 @@ pub(crate) struct ServerSection {
     /// (`/health`, `/info`, and everything that is answered with 401) takes no place.
     #[serde(default)]
     pub(crate) requests_max: Number<1, 1_000_000, 1_024>,
-    /// The most of them that one actor has under way at once; further ones are answered with 429. A quarter of
+    /// The most authenticated requests that one actor has under way at once; further ones are answered with 429. A quarter of
     /// `requests_max` where nothing is said.
     requests_per_actor_max: Option<Number<1, 1_000_000, 256>>,
     /// The most requests of one actor in a second, and in one burst; further ones are answered with 429. There is no such
@@ -62,7 +62,7 @@ pub(crate) struct ServerSection {
     /// How long the body of a request may take to arrive, in seconds; a slower one is answered with 408.
     #[serde(default)]
     pub(crate) body_seconds_max: Number<1, 3_600, 30>,
-    /// How long a client may take nothing of what is being sent to it, in seconds.
+    /// How long a client may take nothing of what is being sent to it, in seconds; then its connection is cut off.
     #[serde(default)]
     pub(crate) write_seconds_max: Number<1, 3_600, 30>,
     /// How long a connection may be open without a request under way, in seconds.
@@ -75,7 +75,7 @@ pub(crate) struct ServerSection {
     /// How often the client of an HTTP/2 connection is asked whether it is still there, in seconds.
     #[serde(default)]
     pub(crate) ping_interval_seconds: Number<1, 86_400, 30>,
-    /// How long its answer may take, in seconds.
+    /// How long the answer to that may take, in seconds; then the connection is ended.
     #[serde(default)]
     pub(crate) ping_seconds_max: Number<1, 3_600, 20>,
     /// How long requests under way may go on after the server was told to end, in seconds.

@@ -112,22 +112,23 @@ fn called(kind: &TypeKind) -> String {
     .to_owned()
 }
 
-/// The known setting that is most likely meant by a name: one that is spelled nearly the same, or else one of the same last
-/// word in another section.
+/// The known setting that is most likely meant by a name: the one of the same last word in another section, or else one that
+/// is spelled nearly the same.
 fn nearest(name: &str, known: &[String]) -> Option<String> {
-    let near = known
+    let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
+    let mut elsewhere = known.iter().filter(|known| last(known) == last(name));
+    // Where several sections have it, nobody knows which is meant.
+    if let (Some(only), None) = (elsewhere.next(), elsewhere.next()) {
+        return Some(only.clone());
+    }
+    let distance_max = last(name).len().saturating_sub(1) / 2;
+    known
         .iter()
         .filter_map(|known| in_place_of(name, known))
         .map(|known| (strsim::osa_distance(name, &known), known))
         .min()
-        .filter(|(distance, _)| *distance <= DISTANCE_MAX);
-    let last = |name: &str| name.rsplit('.').next().map(str::to_owned);
-    near.map(|(_, known)| known).or_else(|| {
-        let mut elsewhere = known.iter().filter(|known| last(known) == last(name));
-        // Where several sections have it, nobody knows which is meant.
-        let first = elsewhere.next()?;
-        elsewhere.next().is_none().then(|| first.clone())
-    })
+        .filter(|(distance, _)| *distance <= distance_max.min(DISTANCE_MAX))
+        .map(|(_, known)| known)
 }
 
 /// A known name as it would stand in the place of a name as deep: with what the operator has chosen, and with the places in
