@@ -22,6 +22,7 @@
 
 mod answer;
 mod caller;
+mod command;
 mod credentials;
 pub mod mint;
 mod options;
@@ -35,11 +36,13 @@ mod watched;
 
 pub use answer::Answer;
 pub use caller::Caller;
+pub use command::{Commanded, run_command};
 pub use options::Options;
 pub use program::{Program, is_available};
 pub use raw_connection::{RawConnection, tls_config};
 pub use scrape::{Sample, Scrape};
 pub use server::Server;
+pub use storage::{is_on_postgres, run_sql};
 
 use std::path::{Path, PathBuf};
 

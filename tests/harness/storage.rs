@@ -1,18 +1,60 @@
 //! Where a test's server keeps what it stores: in a file, or, when `KEYWRIGHT_TEST_STORAGE` is `postgres`, in a database of its
 //! own on a PostgreSQL that this process starts.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Duration};
+
+use sqlx::{
+    AssertSqlSafe, Connection, Row, SqliteConnection,
+    sqlite::{SqliteConnectOptions, SqliteRow},
+};
+
+use crate::Server;
+
+impl Server {
+    /// Runs SQL on the server's database past the server, and returns what is selected: one row a line, its columns, which
+    /// must be texts or whole numbers, between `|`.
+    pub async fn run_sql(&self, sql: &str) -> String {
+        run_sql(self.directory(), sql).await
+    }
+}
+
+/// Runs SQL on the database of the server in this folder, which may have ended. Several statements stand between semicolons.
+///
+/// # Panics
+/// When a statement is refused.
+pub async fn run_sql(directory: &Path, sql: &str) -> String {
+    if let Ok(url) = fs::read_to_string(directory.join(DATABASE_URL)) {
+        let postgres = keywright_test_postgres::shared().unwrap();
+        return postgres.run_at(&url, sql);
+    }
+    let options = SqliteConnectOptions::new()
+        .filename(directory.join(FILE))
+        .busy_timeout(BUSY_MAX);
+    let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
+    let rows = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()))
+        .fetch_all(&mut connection)
+        .await
+        .unwrap_or_else(|cause| panic!("{sql}: {cause}"));
+    connection.close().await.unwrap();
+    let lines: Vec<String> = rows.iter().map(line_of).collect();
+    lines.join("\n")
+}
+
+/// Whether the servers of all tests have PostgreSQL.
+pub fn is_on_postgres() -> bool {
+    std::env::var_os(VARIABLE).is_some_and(|engine| engine == "postgres")
+}
 
 /// The lines of the section `storage` for a server in this folder. A later server in it is given the same database.
 pub(crate) fn settings(directory: &Path) -> String {
-    if std::env::var_os(VARIABLE).is_none_or(|engine| engine != "postgres") {
-        return "file = \"keywright.db\"".to_owned();
+    if !is_on_postgres() {
+        return format!("file = \"{FILE}\"");
     }
     let Some(postgres) = keywright_test_postgres::shared() else {
         // Nothing can be tested, which was said.
         std::process::exit(0);
     };
-    let known = directory.join("database-url");
+    let known = directory.join(DATABASE_URL);
     let url = fs::read_to_string(&known).unwrap_or_else(|_| {
         let url = postgres.new_database();
         fs::write(&known, &url).unwrap();
@@ -20,6 +62,23 @@ pub(crate) fn settings(directory: &Path) -> String {
     });
     format!("url = \"{url}\"")
 }
+
+fn line_of(row: &SqliteRow) -> String {
+    let columns = (0..row.len()).map(|place| {
+        let text = row.try_get_unchecked::<Option<String>, _>(place).unwrap();
+        text.unwrap_or_default()
+    });
+    columns.collect::<Vec<_>>().join("|")
+}
+
+/// The database of a server on SQLite, in its folder.
+const FILE: &str = "keywright.db";
+
+/// Holds the URL of the database of a server on PostgreSQL, in its folder.
+const DATABASE_URL: &str = "database-url";
+
+/// How long a lock of the server is waited for.
+const BUSY_MAX: Duration = Duration::from_secs(10);
 
 /// Says which engine the servers of all tests have. It is for the harness alone: a server would take it for a setting.
 pub(crate) const VARIABLE: &str = "KEYWRIGHT_TEST_STORAGE";

@@ -1,0 +1,63 @@
+//! Commands of the program besides `serve`, on a server's configuration.
+
+use std::{
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+use crate::{Server, server::server_program, storage};
+
+/// A run of a command of the program.
+#[derive(Clone, Debug)]
+pub struct Commanded {
+    /// The exit status; none when a signal ended it.
+    pub status: Option<i32>,
+    /// What it wrote to standard output.
+    pub output: String,
+    /// What it wrote to standard error.
+    pub errors: String,
+}
+
+impl Commanded {
+    /// The same, when it ended with this status.
+    #[track_caller]
+    pub fn expect(self, status: i32) -> Self {
+        assert_eq!(self.status, Some(status), "{self:#?}");
+        self
+    }
+}
+
+impl Server {
+    /// Runs a command to its end, with the configuration of this server, which goes on.
+    pub fn run_command(&self, arguments: &[&str]) -> Commanded {
+        run_command(self.directory(), arguments)
+    }
+}
+
+/// Runs a command to its end, with the configuration in the folder of a server, which may have ended.
+pub fn run_command(directory: &Path, arguments: &[&str]) -> Commanded {
+    let output = command(directory, arguments).output().unwrap();
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = output;
+    Commanded {
+        status: status.code(),
+        output: String::from_utf8(stdout).unwrap(),
+        errors: String::from_utf8(stderr).unwrap(),
+    }
+}
+
+fn command(directory: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(server_program());
+    command
+        .args(arguments)
+        .arg("--config")
+        .arg(directory.join("keywright.toml"))
+        .current_dir(directory)
+        .env_remove("KEYWRIGHT_LOG")
+        .env_remove(storage::VARIABLE)
+        .stdin(Stdio::null());
+    command
+}
