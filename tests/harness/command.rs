@@ -36,12 +36,15 @@ impl Server {
 
 /// Runs a command to its end, with the configuration in the folder of a server, which may have ended.
 pub fn run_command(directory: &Path, arguments: &[&str]) -> Commanded {
-    let output = command(directory, arguments).output().unwrap();
+    outcome(&mut command(directory, arguments))
+}
+
+fn outcome(command: &mut Command) -> Commanded {
     let Output {
         status,
         stdout,
         stderr,
-    } = output;
+    } = command.output().unwrap();
     Commanded {
         status: status.code(),
         output: String::from_utf8(stdout).unwrap(),
@@ -49,12 +52,25 @@ pub fn run_command(directory: &Path, arguments: &[&str]) -> Commanded {
     }
 }
 
+/// Runs the program to its end with nothing but these arguments, and with more variables in its environment.
+pub fn run_program(directory: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Commanded {
+    let mut command = program(directory, arguments);
+    command.envs(variables.iter().copied());
+    outcome(&mut command)
+}
+
 fn command(directory: &Path, arguments: &[&str]) -> Command {
+    let mut command = program(directory, arguments);
+    command
+        .arg("--config")
+        .arg(directory.join("keywright.toml"));
+    command
+}
+
+fn program(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(server_program());
     command
         .args(arguments)
-        .arg("--config")
-        .arg(directory.join("keywright.toml"))
         .current_dir(directory)
         .env_remove("KEYWRIGHT_LOG")
         .env_remove(storage::VARIABLE)

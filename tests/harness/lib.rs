@@ -36,7 +36,7 @@ mod watched;
 
 pub use answer::Answer;
 pub use caller::Caller;
-pub use command::{Commanded, run_command};
+pub use command::{Commanded, run_command, run_program};
 pub use options::Options;
 pub use program::{Program, is_available};
 pub use raw_connection::{RawConnection, tls_config};

@@ -15,6 +15,7 @@ mod keys;
 mod listener;
 mod management;
 mod measurements;
+mod service_manager;
 mod started;
 mod telemetry;
 mod tls;

@@ -118,9 +118,10 @@ fn unit(name: &str) -> &'static str {
         .map_or("", |(_, unit)| unit)
 }
 
-const UNITS: [(&str, &str); 4] = [
+const UNITS: [(&str, &str); 5] = [
     ("bytes", " of bytes"),
     ("days", " of days"),
+    ("milliseconds", " of milliseconds"),
     ("ms", " of milliseconds"),
     ("seconds", " of seconds"),
 ];
