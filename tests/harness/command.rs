@@ -73,6 +73,7 @@ fn program(directory: &Path, arguments: &[&str]) -> Command {
         .args(arguments)
         .current_dir(directory)
         .env_remove("KEYWRIGHT_LOG")
+        .env_remove("KEYWRIGHT_REFRESH_GOLDEN_FILES")
         .env_remove(storage::VARIABLE)
         .stdin(Stdio::null());
     command

@@ -41,7 +41,7 @@ pub use options::Options;
 pub use program::{Program, is_available};
 pub use raw_connection::{RawConnection, tls_config};
 pub use scrape::{Sample, Scrape};
-pub use server::Server;
+pub use server::{Server, server_program};
 pub use storage::{is_on_postgres, run_sql};
 
 use std::path::{Path, PathBuf};

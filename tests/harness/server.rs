@@ -287,7 +287,7 @@ fn spawn(directory: &Path, options: &Options, port: u16) -> Child {
 }
 
 /// The server's program: beside the program that runs, or, as tests stand in a folder of their own, one folder above.
-pub(crate) fn server_program() -> PathBuf {
+pub fn server_program() -> PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM
         .get_or_init(|| {

@@ -1,8 +1,8 @@
 //! `keywright`: the server, and the commands around it.
 //!
 //! Read [`wiring`] first: it is where the crates of the host meet. Everything else here is the edge of the process:
-//! [`commands`], [`config`], [`tls`], [`listener`], [`management`], [`telemetry`], [`measurements`], and [`development`], which makes a
-//! configuration for a newcomer.
+//! [`commands`], [`config`], [`config_check`], [`tls`], [`listener`], [`management`], [`telemetry`], [`measurements`],
+//! [`service_manager`], and [`development`], which makes a configuration for a newcomer.
 
 mod audit;
 mod cli;

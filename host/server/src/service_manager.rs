@@ -4,20 +4,33 @@
 use std::{net::SocketAddr, time::Duration};
 
 use sd_notify::NotifyState;
+use tokio::task::JoinHandle;
 
-/// Tells that requests are answered at this address, and from now on that the server is alive, if that is asked for.
-pub(crate) fn ready(address: SocketAddr) {
-    let status = format!("listening on {address}");
-    tell(&[NotifyState::Ready, NotifyState::Status(&status)]);
-    if let Some(silence_max) = sd_notify::watchdog_enabled() {
-        tokio::spawn(keep_telling(silence_max / 2));
-    }
+/// A service manager that knows that the server is ready.
+pub(crate) struct ServiceManager {
+    signs_of_life: Option<JoinHandle<()>>,
 }
 
-/// Tells that requests under way are finished and no others are taken.
-pub(crate) fn ending() {
-    let status = NotifyState::Status("finishing requests under way");
-    tell(&[NotifyState::Stopping, status]);
+impl ServiceManager {
+    /// Tells that requests are answered at this address, and from now on that the server is alive, if that is asked for.
+    pub(crate) fn ready(address: SocketAddr) -> Self {
+        let status = format!("listening on {address}");
+        tell(&[NotifyState::Ready, NotifyState::Status(&status)]);
+        let silence_max = sd_notify::watchdog_enabled();
+        Self {
+            signs_of_life: silence_max.map(|time| tokio::spawn(keep_telling(time / 2))),
+        }
+    }
+
+    /// Tells that requests under way are finished and no others are taken. From now on there are no signs of life: a manager
+    /// that has a time for the end, and perhaps reads nothing any more, is told nothing in vain.
+    pub(crate) fn ending(self) {
+        if let Some(signs_of_life) = self.signs_of_life {
+            signs_of_life.abort();
+        }
+        let status = NotifyState::Status("finishing requests under way");
+        tell(&[NotifyState::Stopping, status]);
+    }
 }
 
 /// Tells again and again that the server is alive: that its threads for requests get to it.

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use figment::{Figment, error::Kind};
+use figment::{Figment, error::Kind, value::Value};
 use keywright_runtime::{PluginConfig, SandboxConfig};
 use serde::de::DeserializeOwned;
 
@@ -37,10 +37,16 @@ pub(crate) struct Sections {
 pub(crate) type Unreadable = (String, String);
 
 impl Sections {
-    /// Reads what can be read, with relative paths made relative to the folder.
-    pub(crate) fn read(figment: &Figment, folder: &Path) -> (Self, Vec<Unreadable>) {
+    /// Reads what can be read, with relative paths made relative to the folder. Settings that are known to be mistaken are left
+    /// out, so that the rest of their sections can be read. Whatever is missing is left to those who know that.
+    pub(crate) fn read<'a>(
+        figment: &'a Figment,
+        folder: &Path,
+        mistaken: Vec<&'a str>,
+    ) -> (Self, Vec<Unreadable>) {
         let mut reader = Reader {
             figment,
+            mistaken,
             unreadable: Vec::new(),
         };
         let mut sections = Self {
@@ -97,20 +103,30 @@ impl Sections {
 
 struct Reader<'a> {
     figment: &'a Figment,
+    mistaken: Vec<&'a str>,
     unreadable: Vec<Unreadable>,
 }
 
 impl Reader<'_> {
     /// A section, if it is there and can be read.
     fn section<T: DeserializeOwned>(&mut self, name: &str) -> Option<T> {
-        self.figment.find_value(name).ok()?;
-        match self.figment.extract_inner(name) {
+        let mut section = self.figment.find_value(name).ok()?;
+        for mistaken in &self.mistaken {
+            let within = mistaken.strip_prefix(name);
+            if let Some(within) = within.and_then(|within| within.strip_prefix('.')) {
+                leave_out(&mut section, within);
+            }
+        }
+        match T::deserialize(&section) {
             Ok(section) => Some(section),
             Err(errors) => {
+                let is_known = |kind: &Kind| matches!(kind, Kind::MissingField(_));
                 let named = |error: figment::Error| {
-                    (joined(name, &error.path.join(".")), in_words(&error.kind))
+                    let setting = joined(name, &error.path.join("."));
+                    (setting, in_words(&error.kind))
                 };
-                self.unreadable.extend(errors.into_iter().map(named));
+                let errors = errors.into_iter().filter(|error| !is_known(&error.kind));
+                self.unreadable.extend(errors.map(named));
                 None
             }
         }
@@ -126,7 +142,7 @@ impl Reader<'_> {
 
     fn generators(&mut self) -> BTreeMap<String, PluginConfig> {
         let configured = self.figment.find_value("generators").ok();
-        let names = configured.and_then(figment::value::Value::into_dict);
+        let names = configured.and_then(Value::into_dict);
         let names = names.into_iter().flatten().map(|(name, _)| name);
         names
             .filter_map(|name| {
@@ -134,6 +150,37 @@ impl Reader<'_> {
                 Some((name, plugin))
             })
             .collect()
+    }
+}
+
+/// Takes a setting out of a section.
+fn leave_out(section: &mut Value, setting: &str) {
+    let (first, rest) = match setting.split_once('.') {
+        Some((first, rest)) => (first, Some(rest)),
+        None => (setting, None),
+    };
+    let Value::Dict(_, members) = section else {
+        return;
+    };
+    let (member, index) = match first.trim_end_matches(']').split_once('[') {
+        Some((member, index)) => (member, index.parse::<usize>().ok()),
+        None => (first, None),
+    };
+    let Some(rest) = rest else {
+        // An item that is taken out of a list would give the others other places.
+        if index.is_none() {
+            members.remove(member);
+        }
+        return;
+    };
+    match (members.get_mut(member), index) {
+        (Some(Value::Array(_, items)), Some(index)) => {
+            if let Some(item) = items.get_mut(index) {
+                leave_out(item, rest);
+            }
+        }
+        (Some(member), None) => leave_out(member, rest),
+        _ => {}
     }
 }
 

@@ -1,8 +1,8 @@
 //! Looking a configuration over without starting anything, and finding everything that is wrong with it at once.
 //!
 //! [`shape`] holds it against the schema. Each other file looks at the sections of its name, and at the files that they name,
-//! with what the server itself reads them with. A section that can't be read is left out; the others are looked at all the
-//! same.
+//! with what the server itself reads them with. A setting that is mistaken is left out, and the
+//! rest is looked at all the same.
 
 mod access;
 mod authentication;
@@ -54,11 +54,11 @@ pub(crate) async fn check(file: &Path, extent: Extent) -> Result<Findings, Start
     let mut findings = Findings::default();
     shape::check(&figment, &mut findings);
     let folder = file.parent().unwrap_or(Path::new(""));
-    let (sections, unreadable) = Sections::read(&figment, folder);
+    let mistaken = findings.mistakes.iter();
+    let mistaken = mistaken.map(|mistake| mistake.setting.as_str()).collect();
+    let (sections, unreadable) = Sections::read(&figment, folder, mistaken);
     for (setting, what) in unreadable {
-        if !findings.has_mistake_in_section_of(&setting) {
-            findings.mistake(setting, what);
-        }
+        findings.mistake(setting, what);
     }
     server::check(&sections, &mut findings);
     storage::check(&sections, extent.connects, &mut findings).await;
@@ -105,13 +105,6 @@ impl Findings {
     fn has_mistake(&self, setting: &str) -> bool {
         let mut mistakes = self.mistakes.iter();
         mistakes.any(|mistake| mistake.setting == setting)
-    }
-
-    /// Whether there is a mistake in the same top section: then the section can't be read because of it.
-    fn has_mistake_in_section_of(&self, setting: &str) -> bool {
-        let section = |name: &str| name.split(['.', '[']).next().map(str::to_owned);
-        let mut mistakes = self.mistakes.iter();
-        mistakes.any(|mistake| section(&mistake.setting) == section(setting))
     }
 }
 

@@ -33,7 +33,7 @@ use crate::{
     config::{Config, ServerSection},
     file_descriptors,
     measurements::handshake_failed,
-    service_manager,
+    service_manager::ServiceManager,
     started::StartRefused,
     tls::{self, Tls},
     wiring::Served,
@@ -56,7 +56,7 @@ pub(crate) async fn serve(served: Served, config: &Config) -> Result<(), StartRe
     if let Some(announcement) = &served.announcement {
         announcement.print(address);
     }
-    service_manager::ready(address);
+    let service_manager = ServiceManager::ready(address);
 
     loop {
         tokio::select! {
@@ -65,7 +65,7 @@ pub(crate) async fn serve(served: Served, config: &Config) -> Result<(), StartRe
         }
     }
     drop(listener);
-    service_manager::ending();
+    service_manager.ending();
     tracing::info!("ending: requests under way are finished, new ones are refused");
     connections
         .finish(config.shutdown_seconds_max.seconds())
