@@ -2,10 +2,8 @@
 
 use std::{
     collections::BTreeMap,
-    fs::File,
-    io::{self, Read},
+    io,
     panic::resume_unwind,
-    path::Path,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -14,7 +12,6 @@ use std::{
     time::Duration,
 };
 
-use aws_lc_rs::digest;
 use keywright_core::{
     credential::{CredentialType, PluginIdentity},
     ports::{Generator, Generators, Resolver},
@@ -25,9 +22,10 @@ use wasmtime::Engine;
 use crate::{
     cache::{self, Cache},
     call::Plugin,
+    component_file::{checked_digest, read_component},
     config::{
-        Limits, PluginConfig, QUEUE_LENGTH_MAX, RETRY_AFTER_SECONDS_MAX, RuntimeConfig,
-        SandboxConfig, THREADS_PER_LANE_MAX,
+        Limits, QUEUE_LENGTH_MAX, RETRY_AFTER_SECONDS_MAX, RuntimeConfig, SandboxConfig,
+        THREADS_PER_LANE_MAX,
     },
     engine::{CALLING_THREAD_STACK_BYTES, new_engine, start_ticking},
     generator::{
@@ -40,12 +38,8 @@ use crate::{
     measure::PluginLanes,
     refused::{LoadRefused, PluginRefused, Refusal},
     resolver::{RESOLVER, ResolverGuest, WasmResolver},
+    role::{Role, roles},
 };
-
-/// The largest component file, in bytes.
-const COMPONENT_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// The name that the resolver goes by.
-const RESOLVER_NAME: &str = "resolver";
 
 /// The loaded plugins.
 pub struct Runtime {
@@ -191,49 +185,6 @@ fn engine_for<'a>(
         .map_err(|source| LoadRefused::Engine { calls, source })?;
     start_ticking(&engine).map_err(LoadRefused::Threads)?;
     Ok(engine)
-}
-
-fn roles(config: &RuntimeConfig) -> impl Iterator<Item = Role<'_>> {
-    let generators = config.generators.iter();
-    generators
-        .map(|(name, config)| Role {
-            name,
-            config,
-            is_generator: true,
-        })
-        .chain(config.resolver.iter().map(|config| Role {
-            name: RESOLVER_NAME,
-            config,
-            is_generator: false,
-        }))
-}
-
-/// A plugin to be loaded.
-#[derive(Clone, Copy)]
-struct Role<'a> {
-    name: &'a str,
-    config: &'a PluginConfig,
-    is_generator: bool,
-}
-
-impl Role<'_> {
-    fn check_limits(&self) -> Result<(), PluginRefused> {
-        match self.config.limits.out_of_bounds() {
-            Some((limit, min, max)) => {
-                Err(self.refused(Refusal::LimitOutOfBounds { limit, min, max }))
-            }
-            None => Ok(()),
-        }
-    }
-
-    fn refused(&self, refusal: Refusal) -> PluginRefused {
-        PluginRefused {
-            plugin: self.name.to_owned(),
-            is_generator: self.is_generator,
-            component: self.config.component.clone(),
-            refusal,
-        }
-    }
 }
 
 /// A loaded plugin.
@@ -403,60 +354,4 @@ fn log_loaded(plugin: &Plugin) {
         plugin.digest = plugin.identity.digest,
         "plugin loaded"
     );
-}
-
-fn read_component(path: &Path) -> Result<Vec<u8>, Refusal> {
-    let unreadable = |cause: io::Error| match cause.kind() {
-        io::ErrorKind::NotFound => Refusal::ComponentMissing,
-        _ => Refusal::ComponentUnreadable(cause),
-    };
-    let file = File::open(path).map_err(unreadable)?;
-    let mut bytes = Vec::new();
-    file.take(COMPONENT_BYTES_MAX + 1)
-        .read_to_end(&mut bytes)
-        .map_err(unreadable)?;
-    if u64::try_from(bytes.len()).is_ok_and(|length| length > COMPONENT_BYTES_MAX) {
-        return Err(Refusal::ComponentTooLarge {
-            bytes_max: COMPONENT_BYTES_MAX,
-        });
-    }
-    if bytes.starts_with(b"\0asm\x01\0\0\0") {
-        return Err(Refusal::ModuleNotComponent);
-    }
-    Ok(bytes)
-}
-
-/// The SHA-256 of a component, when it is the one that is expected.
-fn checked_digest(bytes: &[u8], expected: Option<&str>) -> Result<String, Refusal> {
-    let digest = digest::digest(&digest::SHA256, bytes);
-    let found = hexadecimal(digest.as_ref());
-    let Some(expected) = expected else {
-        return Ok(found);
-    };
-    let is_digest = expected.len() == found.len()
-        && expected
-            .bytes()
-            .all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
-    if !is_digest {
-        return Err(Refusal::DigestMalformed);
-    }
-    if expected != found {
-        return Err(Refusal::DigestDiffers {
-            expected: expected.to_owned(),
-            found,
-        });
-    }
-    Ok(found)
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut digits, byte| {
-        let nibbles = [byte >> 4, byte & 15];
-        digits.extend(
-            nibbles
-                .iter()
-                .filter_map(|nibble| char::from_digit(u32::from(*nibble), 16)),
-        );
-        digits
-    })
 }
