@@ -57,6 +57,18 @@ fn commanded(command: &mut Command) -> Commanded {
     }
 }
 
+/// Runs the program to its end with nothing but these arguments, and with more variables in its environment.
+pub fn run_program(directory: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Commanded {
+    let mut command = program();
+    command
+        .args(arguments)
+        .envs(variables.iter().copied())
+        .env_remove("KEYWRIGHT_REFRESH_GOLDEN_FILES")
+        .current_dir(directory)
+        .stdin(Stdio::null());
+    commanded(&mut command)
+}
+
 /// As [`run_command`], with no file growing beyond so many KiB: a disk that is full.
 pub fn run_command_with_files_up_to(
     kibibytes: u32,

@@ -39,14 +39,14 @@ pub use answer::Answer;
 pub use caller::Caller;
 pub use command::{
     Commanded, copied_by_backup, kill_command, memory_of_command, run_command,
-    run_command_with_files_up_to,
+    run_command_with_files_up_to, run_program,
 };
 pub use key_management::KeyManagementPlugin;
 pub use options::Options;
 pub use program::{Program, is_available};
 pub use raw_connection::{RawConnection, tls_config};
 pub use scrape::{Sample, Scrape};
-pub use server::Server;
+pub use server::{Server, server_program};
 pub use storage::{is_on_postgres, run_sql};
 
 use std::path::{Path, PathBuf};

@@ -321,7 +321,7 @@ pub(crate) fn program() -> Command {
 }
 
 /// The server's program: beside the program that runs, or, as tests stand in a folder of their own, one folder above.
-pub(crate) fn server_program() -> PathBuf {
+pub fn server_program() -> PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM
         .get_or_init(|| {

@@ -93,10 +93,7 @@ impl Cache {
             Ok(None) => {}
             Err(cause) => warn_of_replacement(&path, &cause.to_string()),
         }
-        let code = engine
-            .precompile_component(bytes)
-            .map_err(Refusal::NotAComponent)?;
-        let component = load_code(engine, &code).map_err(Refusal::TooDemanding)?;
+        let (code, component) = compile(engine, bytes)?;
         if let Err(cause) = self.write(&name, &path, &code) {
             tracing::warn!(path = %path.display(), %cause, "a compiled component could not be kept");
         }
@@ -132,6 +129,18 @@ impl Cache {
         file.persist(path)?;
         Ok(())
     }
+}
+
+/// Compiles a component: the compiled code, and the component that was loaded of it.
+///
+/// # Errors
+/// When the bytes are no component, or need more than the sandbox has.
+pub(crate) fn compile(engine: &Engine, bytes: &[u8]) -> Result<(Vec<u8>, Component), Refusal> {
+    let code = engine
+        .precompile_component(bytes)
+        .map_err(Refusal::NotAComponent)?;
+    let component = load_code(engine, &code).map_err(Refusal::TooDemanding)?;
+    Ok((code, component))
 }
 
 fn warn_of_replacement(path: &Path, cause: &str) {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt, num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// Everything that [`Runtime::load`](crate::Runtime::load) needs to know.
@@ -24,16 +24,19 @@ pub struct RuntimeConfig {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SandboxConfig {
-    /// Where compiled components are kept. Made with mode 0700 when it is absent; it must belong to the server's user, and
-    /// nobody else may look into it.
+    /// The folder where compiled components are kept. Made with mode 0700 when it is absent; it must belong to the server's
+    /// user, and nobody else may look into it.
     pub cache_directory: PathBuf,
-    /// How many threads each of the two lanes has, 1 to 256; one for each core when it is not given.
+    /// How many threads each of the two lanes has; one for each core where nothing is said.
     #[serde(default)]
+    #[schemars(range(max = THREADS_PER_LANE_MAX))]
     pub threads_per_lane: Option<NonZeroUsize>,
-    /// How many calls may wait in each lane, 1 to 65,536; one more is refused.
+    /// How many calls may wait in each lane; one more is refused with 503.
+    #[schemars(range(min = 1, max = QUEUE_LENGTH_MAX))]
     #[serde(default = "default_queue_length")]
     pub queue_length: usize,
-    /// After how many seconds a caller who was refused for a full queue is told to try again, 1 to 3,600.
+    /// After how many seconds a caller who was refused for a full queue is told to try again.
+    #[schemars(range(min = 1, max = RETRY_AFTER_SECONDS_MAX))]
     #[serde(default = "default_retry_after_seconds")]
     pub retry_after_seconds: u64,
 }
@@ -74,15 +77,15 @@ fn default_retry_after_seconds() -> u64 {
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PluginConfig {
-    /// The component file.
+    /// The component file: WebAssembly, as it was built.
     pub component: PathBuf,
-    /// The SHA-256 that the component must have, in lower-case hexadecimal; any when it is not given.
+    /// The SHA-256 that the component must have, in lower-case hexadecimal; any will do where nothing is said.
     #[serde(default)]
     pub sha256: Option<String>,
-    /// What the plugin is given with each call. They may hold secrets, so `Debug` leaves them out.
+    /// What the plugin is given with each call, as its author has it. It may hold secrets, and is never shown.
     #[serde(default)]
     pub settings: Map<String, Value>,
-    /// What the plugin may import.
+    /// What of the host's the plugin may use. One that imports more is refused.
     #[serde(default)]
     pub grants: Vec<Grant>,
     /// The limits of each call.
@@ -103,7 +106,7 @@ impl fmt::Debug for PluginConfig {
 }
 
 /// Something of the host's that a plugin may use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grant {
     /// The host's random generator: `wasi:random/random`.
@@ -125,13 +128,17 @@ impl fmt::Display for Grant {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// The size to which each linear memory may grow, in bytes: 64 KiB to 4 GiB.
+    /// The size to which each linear memory may grow, in bytes.
+    #[schemars(range(min = MEMORY_BYTES_BOUNDS.0, max = MEMORY_BYTES_BOUNDS.1))]
     pub memory_bytes_max: u64,
-    /// How long a call may take, in milliseconds: 10 to 600,000.
+    /// How long a call may take, in milliseconds.
+    #[schemars(range(min = DEADLINE_MS_BOUNDS.0, max = DEADLINE_MS_BOUNDS.1))]
     pub deadline_ms: u64,
-    /// What a call may be given, settings included, in bytes: 1 KiB to 16 MiB.
+    /// What a call may be given, settings included, in bytes.
+    #[schemars(range(min = MESSAGE_BYTES_BOUNDS.0, max = MESSAGE_BYTES_BOUNDS.1))]
     pub input_bytes_max: usize,
-    /// What a call may return, in bytes: 1 KiB to 16 MiB.
+    /// What a call may return, in bytes.
+    #[schemars(range(min = MESSAGE_BYTES_BOUNDS.0, max = MESSAGE_BYTES_BOUNDS.1))]
     pub output_bytes_max: usize,
 }
 
@@ -154,28 +161,32 @@ impl Limits {
             (
                 "memory_bytes_max",
                 self.memory_bytes_max,
-                64 * 1024,
-                4 << 30,
+                MEMORY_BYTES_BOUNDS,
             ),
-            ("deadline_ms", self.deadline_ms, 10, 600_000),
+            ("deadline_ms", self.deadline_ms, DEADLINE_MS_BOUNDS),
             (
                 "input_bytes_max",
                 bytes(self.input_bytes_max),
-                1024,
-                16 << 20,
+                MESSAGE_BYTES_BOUNDS,
             ),
             (
                 "output_bytes_max",
                 bytes(self.output_bytes_max),
-                1024,
-                16 << 20,
+                MESSAGE_BYTES_BOUNDS,
             ),
         ]
         .into_iter()
-        .find(|(_, value, min, max)| !(min..=max).contains(&value))
-        .map(|(name, _, min, max)| (name, min, max))
+        .find(|(_, value, (min, max))| !(min..=max).contains(&value))
+        .map(|(name, _, (min, max))| (name, min, max))
     }
 }
+
+/// The size to which a linear memory may be allowed to grow, in bytes: 64 KiB to 4 GiB.
+const MEMORY_BYTES_BOUNDS: (u64, u64) = (64 << 10, 4 << 30);
+/// How long a call may be allowed to take, in milliseconds.
+const DEADLINE_MS_BOUNDS: (u64, u64) = (10, 600_000);
+/// What a call may be allowed to be given, or to return, in bytes: 1 KiB to 16 MiB.
+const MESSAGE_BYTES_BOUNDS: (u64, u64) = (1 << 10, 16 << 20);
 
 #[cfg(test)]
 mod tests {

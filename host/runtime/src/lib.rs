@@ -16,6 +16,7 @@
 mod bindings;
 mod cache;
 mod call;
+mod component_file;
 mod config;
 mod engine;
 mod generator;
@@ -27,6 +28,7 @@ mod load;
 mod measure;
 mod refused;
 mod resolver;
+mod role;
 mod schema;
 mod text;
 

@@ -2,18 +2,16 @@
 
 use std::{
     collections::BTreeMap,
-    fs::File,
-    io::{self, Read},
+    io,
     panic::resume_unwind,
-    path::Path,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
     thread,
+    time::Duration,
 };
 
-use aws_lc_rs::digest;
 use keywright_core::{
     credential::{CredentialType, PluginIdentity},
     ports::{Generator, Generators, Resolver},
@@ -22,11 +20,12 @@ use serde_json::Value;
 use wasmtime::Engine;
 
 use crate::{
-    cache::Cache,
+    cache::{self, Cache},
     call::Plugin,
+    component_file::{checked_digest, read_component},
     config::{
-        Limits, PluginConfig, QUEUE_LENGTH_MAX, RETRY_AFTER_SECONDS_MAX, RuntimeConfig,
-        SandboxConfig, THREADS_PER_LANE_MAX,
+        Limits, QUEUE_LENGTH_MAX, RETRY_AFTER_SECONDS_MAX, RuntimeConfig, SandboxConfig,
+        THREADS_PER_LANE_MAX,
     },
     engine::{CALLING_THREAD_STACK_BYTES, new_engine, start_ticking},
     generator::{
@@ -39,12 +38,8 @@ use crate::{
     measure::PluginLanes,
     refused::{LoadRefused, PluginRefused, Refusal},
     resolver::{RESOLVER, ResolverGuest, WasmResolver},
+    role::{Role, roles},
 };
-
-/// The largest component file, in bytes.
-const COMPONENT_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// The name that the resolver goes by.
-const RESOLVER_NAME: &str = "resolver";
 
 /// The loaded plugins.
 pub struct Runtime {
@@ -71,20 +66,50 @@ impl Runtime {
             .sandbox
             .threads_per_lane
             .map_or(cores.min(THREADS_PER_LANE_MAX), usize::from);
-        let engine = engine_for(config, threads_per_lane * 2)?;
+        let engine = engine_for(roles(config), threads_per_lane * 2)?;
         let lanes = Lanes::start(
             threads_per_lane,
             config.sandbox.queue_length,
             config.sandbox.retry_after(),
         )
         .map_err(LoadRefused::Threads)?;
+        let cache = Cache::open(&config.sandbox.cache_directory, cache_key, &engine)?;
         let loader = Loader {
-            cache: Cache::open(&config.sandbox.cache_directory, cache_key, &engine)?,
+            cache: Some(cache),
             engine,
             lanes: Arc::new(lanes),
             random,
         };
-        loader.load_all(config, cores.min(threads_per_lane * 2))
+        let roles: Vec<_> = roles(config).collect();
+        loader.load_all(&roles, cores.min(threads_per_lane * 2))
+    }
+
+    /// Everything that an operator must put right before the plugins could be loaded. They are compiled for it, and nothing
+    /// is kept: the cache's directory is not looked at.
+    #[must_use]
+    pub fn check(config: &RuntimeConfig, random: Arc<dyn RandomSource>) -> Vec<LoadRefused> {
+        let mut refusals: Vec<LoadRefused> =
+            check_sandbox(&config.sandbox).err().into_iter().collect();
+        let (mut sound, mut limitless) = (Vec::new(), Vec::new());
+        for role in roles(config) {
+            match role.check_limits() {
+                Ok(()) => sound.push(role),
+                Err(refused) => limitless.push(refused.into()),
+            }
+        }
+        refusals.append(&mut limitless);
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        match Loader::without_cache(&sound, cores, random) {
+            Ok(loader) => match loader.load_each(&sound, cores) {
+                Ok(outcomes) => {
+                    let refused = outcomes.into_iter().filter_map(Result::err);
+                    refusals.extend(refused.map(LoadRefused::from));
+                }
+                Err(refused) => refusals.push(refused),
+            },
+            Err(refused) => refusals.push(refused),
+        }
+        refusals
     }
 
     /// The generators.
@@ -142,18 +167,17 @@ fn check_sandbox(sandbox: &SandboxConfig) -> Result<(), LoadRefused> {
 /// Checks what needs no component, so that the engine is not sized by nonsense.
 fn check_plugins(config: &RuntimeConfig) -> Result<(), LoadRefused> {
     for role in roles(config) {
-        if let Some((limit, min, max)) = role.config.limits.out_of_bounds() {
-            return Err(role
-                .refused(Refusal::LimitOutOfBounds { limit, min, max })
-                .into());
-        }
+        role.check_limits()?;
     }
     Ok(())
 }
 
-fn engine_for(config: &RuntimeConfig, calls: usize) -> Result<Engine, LoadRefused> {
+fn engine_for<'a>(
+    roles: impl Iterator<Item = Role<'a>>,
+    calls: usize,
+) -> Result<Engine, LoadRefused> {
     let calls = u32::try_from(calls).unwrap_or(u32::MAX);
-    let memory_bytes_max = roles(config)
+    let memory_bytes_max = roles
         .map(|role| role.config.limits.memory_bytes_max)
         .max()
         .unwrap_or(Limits::default().memory_bytes_max);
@@ -161,39 +185,6 @@ fn engine_for(config: &RuntimeConfig, calls: usize) -> Result<Engine, LoadRefuse
         .map_err(|source| LoadRefused::Engine { calls, source })?;
     start_ticking(&engine).map_err(LoadRefused::Threads)?;
     Ok(engine)
-}
-
-fn roles(config: &RuntimeConfig) -> impl Iterator<Item = Role<'_>> {
-    let generators = config.generators.iter();
-    generators
-        .map(|(name, config)| Role {
-            name,
-            config,
-            is_generator: true,
-        })
-        .chain(config.resolver.iter().map(|config| Role {
-            name: RESOLVER_NAME,
-            config,
-            is_generator: false,
-        }))
-}
-
-/// A plugin to be loaded.
-#[derive(Clone, Copy)]
-struct Role<'a> {
-    name: &'a str,
-    config: &'a PluginConfig,
-    is_generator: bool,
-}
-
-impl Role<'_> {
-    fn refused(&self, refusal: Refusal) -> PluginRefused {
-        PluginRefused {
-            plugin: self.name.to_owned(),
-            component: self.config.component.clone(),
-            refusal,
-        }
-    }
 }
 
 /// A loaded plugin.
@@ -205,15 +196,52 @@ enum Loaded {
 /// What all plugins share.
 struct Loader {
     engine: Engine,
-    cache: Cache,
+    /// Where compiled components are kept, if they are.
+    cache: Option<Cache>,
     lanes: Arc<Lanes>,
     random: Arc<dyn RandomSource>,
 }
 
 impl Loader {
+    /// One that keeps nothing, and calls plugins for what they say of themselves alone.
+    fn without_cache(
+        roles: &[Role<'_>],
+        calls: usize,
+        random: Arc<dyn RandomSource>,
+    ) -> Result<Self, LoadRefused> {
+        let lanes = Lanes::start(1, 1, Duration::ZERO).map_err(LoadRefused::Threads)?;
+        Ok(Self {
+            engine: engine_for(roles.iter().copied(), calls)?,
+            cache: None,
+            lanes: Arc::new(lanes),
+            random,
+        })
+    }
+
     /// Loads all plugins on as many threads as given.
-    fn load_all(&self, config: &RuntimeConfig, threads: usize) -> Result<Runtime, LoadRefused> {
-        let roles: Vec<Role<'_>> = roles(config).collect();
+    fn load_all(&self, roles: &[Role<'_>], threads: usize) -> Result<Runtime, LoadRefused> {
+        let (mut generators, mut resolver) = (BTreeMap::new(), None);
+        for outcome in self.load_each(roles, threads)? {
+            match outcome? {
+                Loaded::Generator(credential_type, generator) => {
+                    generators.insert(credential_type, generator);
+                }
+                Loaded::Resolver(loaded) => resolver = Some(loaded),
+            }
+        }
+        Ok(Runtime {
+            generators: Arc::new(GeneratorSet::new(generators)),
+            resolver,
+            lanes: PluginLanes::new(Arc::clone(&self.lanes)),
+        })
+    }
+
+    /// Loads each plugin, on as many threads as given.
+    fn load_each(
+        &self,
+        roles: &[Role<'_>],
+        threads: usize,
+    ) -> Result<Vec<Result<Loaded, PluginRefused>>, LoadRefused> {
         let next = AtomicUsize::new(0);
         let load_next = || {
             let index = next.fetch_add(1, Ordering::Relaxed);
@@ -235,20 +263,7 @@ impl Loader {
         })
         .map_err(LoadRefused::Threads)?;
         outcomes.sort_by_key(|(index, _)| *index);
-        let (mut generators, mut resolver) = (BTreeMap::new(), None);
-        for (_, outcome) in outcomes {
-            match outcome? {
-                Loaded::Generator(credential_type, generator) => {
-                    generators.insert(credential_type, generator);
-                }
-                Loaded::Resolver(loaded) => resolver = Some(loaded),
-            }
-        }
-        Ok(Runtime {
-            generators: Arc::new(GeneratorSet::new(generators)),
-            resolver,
-            lanes: PluginLanes::new(Arc::clone(&self.lanes)),
-        })
+        Ok(outcomes.into_iter().map(|(_, outcome)| outcome).collect())
     }
 
     fn load(&self, role: Role<'_>) -> Result<Loaded, PluginRefused> {
@@ -308,7 +323,10 @@ impl Loader {
         }
         let bytes = read_component(&config.component)?;
         let digest = checked_digest(&bytes, config.sha256.as_deref())?;
-        let component = self.cache.component(&self.engine, &digest, &bytes)?;
+        let component = match &self.cache {
+            Some(cache) => cache.component(&self.engine, &digest, &bytes)?,
+            None => cache::compile(&self.engine, &bytes)?.1,
+        };
         let interface_version = imports::exported_version(&self.engine, &component, interface)?;
         imports::check_imports(&self.engine, &component, &config.grants)?;
         let component = imports::linker(&self.engine, &config.grants)
@@ -336,60 +354,4 @@ fn log_loaded(plugin: &Plugin) {
         plugin.digest = plugin.identity.digest,
         "plugin loaded"
     );
-}
-
-fn read_component(path: &Path) -> Result<Vec<u8>, Refusal> {
-    let unreadable = |cause: io::Error| match cause.kind() {
-        io::ErrorKind::NotFound => Refusal::ComponentMissing,
-        _ => Refusal::ComponentUnreadable(cause),
-    };
-    let file = File::open(path).map_err(unreadable)?;
-    let mut bytes = Vec::new();
-    file.take(COMPONENT_BYTES_MAX + 1)
-        .read_to_end(&mut bytes)
-        .map_err(unreadable)?;
-    if u64::try_from(bytes.len()).is_ok_and(|length| length > COMPONENT_BYTES_MAX) {
-        return Err(Refusal::ComponentTooLarge {
-            bytes_max: COMPONENT_BYTES_MAX,
-        });
-    }
-    if bytes.starts_with(b"\0asm\x01\0\0\0") {
-        return Err(Refusal::ModuleNotComponent);
-    }
-    Ok(bytes)
-}
-
-/// The SHA-256 of a component, when it is the one that is expected.
-fn checked_digest(bytes: &[u8], expected: Option<&str>) -> Result<String, Refusal> {
-    let digest = digest::digest(&digest::SHA256, bytes);
-    let found = hexadecimal(digest.as_ref());
-    let Some(expected) = expected else {
-        return Ok(found);
-    };
-    let is_digest = expected.len() == found.len()
-        && expected
-            .bytes()
-            .all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
-    if !is_digest {
-        return Err(Refusal::DigestMalformed);
-    }
-    if expected != found {
-        return Err(Refusal::DigestDiffers {
-            expected: expected.to_owned(),
-            found,
-        });
-    }
-    Ok(found)
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut digits, byte| {
-        let nibbles = [byte >> 4, byte & 15];
-        digits.extend(
-            nibbles
-                .iter()
-                .filter_map(|nibble| char::from_digit(u32::from(*nibble), 16)),
-        );
-        digits
-    })
 }

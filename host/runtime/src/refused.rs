@@ -59,6 +59,8 @@ pub enum LoadRefused {
 pub struct PluginRefused {
     /// The name under which it is configured.
     pub plugin: String,
+    /// Whether it is configured as a generator; the resolver otherwise.
+    pub is_generator: bool,
     /// Its component file.
     pub component: PathBuf,
     /// Why.
@@ -209,4 +211,18 @@ pub enum Refusal {
         "it needs more instances, tables or memory than the sandbox gives; raise memory_bytes_max or use another component"
     )]
     TooDemanding(#[source] wasmtime::Error),
+}
+
+impl Refusal {
+    /// The setting of the plugin that is to be put right.
+    #[must_use]
+    pub fn setting(&self) -> &'static str {
+        match self {
+            Self::DigestDiffers { .. } | Self::DigestMalformed => "sha256",
+            Self::ImportNotGranted { .. } => "grants",
+            Self::LimitOutOfBounds { .. } => "limits",
+            Self::SettingsTooLarge => "settings",
+            _ => "component",
+        }
+    }
 }

@@ -36,6 +36,21 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Say everything that is wrong with a configuration, without starting anything.
+    CheckConfig {
+        /// The configuration, TOML. Settings can be overridden by `KEYWRIGHT_SECTION__NAME` in the environment, as for
+        /// `serve`.
+        #[arg(value_name = "FILE")]
+        config: PathBuf,
+        /// Also connect to the database. Nothing is changed there.
+        #[arg(long)]
+        connect: bool,
+        /// Don't load the plugins, which takes seconds: they are compiled for it.
+        #[arg(long)]
+        no_plugins: bool,
+    },
+    /// Print the reference of all settings, in Markdown.
+    ConfigReference,
     /// Look at the encryption keys of a database, and rotate what they encrypt. Servers may run meanwhile.
     Keys {
         #[command(subcommand)]

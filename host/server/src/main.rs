@@ -1,14 +1,15 @@
 //! `keywright`: the server, and the commands around it.
 //!
 //! Read [`wiring`] first: it is where the crates of the host meet. Everything else here is the edge of the process:
-//! [`commands`], [`config`], [`tls`], [`listener`], [`management`], [`telemetry`], [`measurements`], and [`development`], which makes a
-//! configuration for a newcomer.
+//! [`commands`], [`config`], [`config_check`], [`tls`], [`listener`], [`management`], [`telemetry`], [`measurements`],
+//! [`service_manager`], and [`development`], which makes a configuration for a newcomer.
 
 mod audit;
 mod background;
 mod cli;
 mod commands;
 mod config;
+mod config_check;
 mod development;
 mod file_descriptors;
 mod keys;
@@ -16,6 +17,7 @@ mod listener;
 mod management;
 mod measurements;
 mod progress;
+mod service_manager;
 mod started;
 mod telemetry;
 mod tls;

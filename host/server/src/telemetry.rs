@@ -14,10 +14,7 @@ use crate::{
 /// The filter is the variable `KEYWRIGHT_LOG` where it is set, in `tracing`'s notation, and else the configuration's.
 /// What other libraries say at `debug` and below is never let through, whatever the filter says: they may log bodies.
 pub(crate) fn start(config: &LogConfig) -> Result<(), StartRefused> {
-    let wanted = std::env::var(FILTER_VARIABLE).unwrap_or_else(|_| config.filter.clone());
-    let filter = EnvFilter::try_new(&wanted).map_err(|cause| {
-        StartRefused::while_doing(format!("reading the log filter {wanted:?}"), cause)
-    })?;
+    let filter = filter(config)?;
     let own_code_or_important = tracing_subscriber::filter::filter_fn(|metadata| {
         *metadata.level() <= tracing::Level::INFO || metadata.target().starts_with("keywright")
     });
@@ -44,6 +41,14 @@ pub(crate) fn start(config: &LogConfig) -> Result<(), StartRefused> {
             .try_init()
     };
     outcome.map_err(|cause| StartRefused::while_doing("starting the log", cause))
+}
+
+/// What is logged.
+pub(crate) fn filter(config: &LogConfig) -> Result<EnvFilter, StartRefused> {
+    let wanted = std::env::var(FILTER_VARIABLE).unwrap_or_else(|_| config.filter.clone());
+    EnvFilter::try_new(&wanted).map_err(|cause| {
+        StartRefused::while_doing(format!("reading the log filter {wanted:?}"), cause)
+    })
 }
 
 const FILTER_VARIABLE: &str = "KEYWRIGHT_LOG";

@@ -24,13 +24,14 @@ pub(crate) fn token_verifier(
 ) -> Result<Option<TokenVerifier>, StartRefused> {
     let verifier = configured(&config.authentication, development, clock)?;
     if verifier.is_none() && config.server.tls.client_authorities.is_none() {
-        return Err(StartRefused::new(
-            "nobody could log in: authentication.url or authentication.static_key is needed for tokens, or \
-             server.tls.client_authorities for client certificates",
-        ));
+        return Err(StartRefused::new(NOBODY_COULD_LOG_IN));
     }
     Ok(verifier)
 }
+
+/// What is wrong where nothing proves who anybody is.
+pub(crate) const NOBODY_COULD_LOG_IN: &str = "nobody could log in: authentication.url or authentication.static_key is needed for tokens, or \
+     server.tls.client_authorities for client certificates";
 
 fn configured(
     config: &AuthenticationConfig,
@@ -46,13 +47,18 @@ fn configured(
     if let Some(key) = &config.static_key {
         return by_static_key(key, rules, clock).map(Some);
     }
-    match config.internal_url.as_ref().or(config.url.as_ref()) {
-        Some(url) => by_identity_provider(url, config, rules, clock).map(Some),
-        None => Ok(None),
-    }
+    let Some((_, url)) = config.provider_address() else {
+        return Ok(None);
+    };
+    let provider = identity_provider(url, config)?;
+    let pace = config.key_pace();
+    Ok(Some(TokenVerifier::with_identity_provider(
+        provider, pace, rules, clock,
+    )))
 }
 
-fn by_static_key(
+/// What checks tokens by the configured key.
+pub(crate) fn by_static_key(
     key: &StaticKeyConfig,
     rules: TokenRules,
     clock: Arc<dyn Clock>,
@@ -66,35 +72,27 @@ fn by_static_key(
         .map_err(|cause| StartRefused::while_doing("using the token verification key", cause))
 }
 
-fn by_identity_provider(
+/// The identity provider at an address. It is asked for nothing yet.
+pub(crate) fn identity_provider(
     url: &str,
     config: &AuthenticationConfig,
-    rules: TokenRules,
-    clock: Arc<dyn Clock>,
-) -> Result<TokenVerifier, StartRefused> {
-    let trusted_certificates_pem = config
-        .trusted_authorities
-        .as_deref()
-        .map(|path| {
-            read(
-                path,
-                "reading the authorities trusted for the identity provider",
-            )
-        })
-        .transpose()?;
-    let provider = HttpsIdentityProvider::new(&HttpsIdentityProviderSettings {
+) -> Result<HttpsIdentityProvider, StartRefused> {
+    let authorities = config.trusted_authorities.as_deref();
+    HttpsIdentityProvider::new(&HttpsIdentityProviderSettings {
         url: url.to_owned(),
         public_url: config.url.clone(),
-        trusted_certificates_pem,
+        trusted_certificates_pem: authorities.map(read_authorities).transpose()?,
         timeout: HttpsIdentityProviderSettings::TIMEOUT,
     })
-    .map_err(|cause| StartRefused::while_doing("using the identity provider's address", cause))?;
-    Ok(TokenVerifier::with_identity_provider(
-        provider,
-        config.key_pace(),
-        rules,
-        clock,
-    ))
+    .map_err(|cause| StartRefused::while_doing("using the identity provider's address", cause))
+}
+
+/// The authorities that are trusted to vouch for the identity provider.
+pub(crate) fn read_authorities(path: &Path) -> Result<String, StartRefused> {
+    read(
+        path,
+        "reading the authorities trusted for the identity provider",
+    )
 }
 
 fn read(path: &Path, doing: &'static str) -> Result<String, StartRefused> {

@@ -31,7 +31,7 @@ use crate::{
         retention::retention,
         rotation::{LogReporter, Rotation},
     },
-    config::{AuthorizationConfig, Config, DevelopmentConfig, ServerSection},
+    config::{AuthenticationConfig, AuthorizationConfig, Config, DevelopmentConfig, ServerSection},
     development::{Announcement, IDENTITY_PATH},
     keys::{self, SharedKeyRing},
     measurements::{MeasurementsPage, Recorder, StoredCounts},
@@ -66,8 +66,8 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
     let recorder = Recorder::install_for(&config.management)?;
     let tls = Arc::new(Tls::load(&config.server.tls)?);
     tls.reload_on_hangup()?;
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let development_identity = development_identity(config, &clock)?;
+    let clock = clock();
+    let development_identity = served_development_identity(config, &clock)?;
     let token_verifier = token_verifier(config, development_identity.as_ref(), clock.clone())?;
 
     let audit = audit::start(&config.audit, Arc::clone(&clock))?;
@@ -262,7 +262,7 @@ async fn load_plugins(config: &Config, key_ring: &SharedKeyRing) -> Result<Runti
         .map_err(|cause| StartRefused::while_doing("loading the plugins", cause))
 }
 
-fn development_identity(
+fn served_development_identity(
     config: &Config,
     clock: &Arc<dyn Clock>,
 ) -> Result<Option<DevelopmentIdentity>, StartRefused> {
@@ -274,6 +274,15 @@ fn development_identity(
         "THE DEVELOPMENT IDENTITY PROVIDER IS ON: its secrets are public, so anybody who reaches this server can log in. \
          Never use this configuration in production."
     );
+    development_identity(development, &config.authentication, clock).map(Some)
+}
+
+/// The development identity provider, as it is configured.
+pub(crate) fn development_identity(
+    development: &DevelopmentConfig,
+    authentication: &AuthenticationConfig,
+    clock: &Arc<dyn Clock>,
+) -> Result<DevelopmentIdentity, StartRefused> {
     let signing_key = fs::read_to_string(&development.signing_key).map_err(|cause| {
         StartRefused::file(
             "reading the token signing key",
@@ -281,7 +290,7 @@ fn development_identity(
             cause,
         )
     })?;
-    let issuer = config.authentication.url.clone().ok_or_else(|| {
+    let issuer = authentication.url.clone().ok_or_else(|| {
         StartRefused::new(
             "the development identity provider needs its own address as authentication.url",
         )
@@ -290,7 +299,7 @@ fn development_identity(
         signing_key_pem: Secret::new(signing_key),
         issuer,
         path_prefix: IDENTITY_PATH.to_owned(),
-        clients: development_clients(development, &config.authentication.scopes_required),
+        clients: development_clients(development, &authentication.scopes_required),
         users: development
             .users
             .iter()
@@ -298,16 +307,16 @@ fn development_identity(
                 id: user.id,
                 name: user.name.clone(),
                 password: Secret::new(user.password.clone()),
-                scopes: config.authentication.scopes_required.clone(),
+                scopes: authentication.scopes_required.clone(),
             })
             .collect(),
     };
     DevelopmentIdentity::new(settings, Arc::clone(clock))
-        .map(Some)
         .map_err(|cause| StartRefused::while_doing("using the token signing key", cause))
 }
 
-fn refuse_other_than_loopback(server: &ServerSection) -> Result<(), StartRefused> {
+/// The development identity provider is served on loopback addresses alone.
+pub(crate) fn refuse_other_than_loopback(server: &ServerSection) -> Result<(), StartRefused> {
     let is_loopback = |address: SocketAddr| address.ip().is_loopback();
     if is_loopback(server.listen) {
         return Ok(());
@@ -343,6 +352,11 @@ fn development_clients(
             refresh_token_lifetime: seconds(development.refresh_token_seconds),
         })
         .collect()
+}
+
+/// The time of the system, for all that ask for it.
+pub(crate) fn clock() -> Arc<dyn Clock> {
+    Arc::new(SystemClock)
 }
 
 /// The time of the system.

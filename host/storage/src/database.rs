@@ -131,6 +131,17 @@ pub enum DatabaseUnusable {
 }
 
 impl DatabaseOptions {
+    /// Whether they could be those of a database. None is connected to.
+    ///
+    /// # Errors
+    /// When the URL is none, or holds a password.
+    pub fn check(&self) -> Result<(), DatabaseUnusable> {
+        match self {
+            Self::Postgres(options) => postgres::check(options),
+            Self::Sqlite(_) => Ok(()),
+        }
+    }
+
     fn wait_max(&self) -> Duration {
         match self {
             Self::Postgres(options) => options.wait_max,
@@ -140,6 +151,17 @@ impl DatabaseOptions {
 }
 
 impl Database {
+    /// Connects to a database once, and changes nothing there. A file that is not there is one that will be made.
+    ///
+    /// # Errors
+    /// When it can't be reached or used.
+    pub async fn reach(options: &DatabaseOptions) -> Result<(), DatabaseUnusable> {
+        match options {
+            DatabaseOptions::Postgres(options) => postgres::reach(options).await,
+            DatabaseOptions::Sqlite(options) => sqlite::reach(options).await,
+        }
+    }
+
     /// Opens the database and brings its schema up to date. A file is created when it is absent, readable by its owner
     /// alone.
     ///

@@ -81,6 +81,20 @@ pub(crate) async fn open_to_read(
     Ok(reader)
 }
 
+/// Whether the options could be those of a database.
+pub(crate) fn check(options: &PostgresOptions) -> Result<(), DatabaseUnusable> {
+    connect_options(options).map(drop)
+}
+
+/// Connects once.
+pub(crate) async fn reach(options: &PostgresOptions) -> Result<(), DatabaseUnusable> {
+    let connection = connect_options(options)?;
+    let database = place_of(&connection);
+    let connection = connect(&database, &connection, options.wait_max).await?;
+    let closed = connection.close().await;
+    closed.map_err(|source| not_reached(&database, source))
+}
+
 fn connect_options(options: &PostgresOptions) -> Result<PgConnectOptions, DatabaseUnusable> {
     if has_password(&options.url) {
         return Err(DatabaseUnusable::PasswordInUrl);
@@ -134,9 +148,7 @@ async fn migrate(
     options: &PgConnectOptions,
     wait_max: Duration,
 ) -> Result<(), DatabaseUnusable> {
-    let connecting = tokio::time::timeout(wait_max, options.connect());
-    let connecting = connecting.await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
-    let mut connection = connecting.map_err(|source| not_reached(database, source))?;
+    let mut connection = connect(database, options, wait_max).await?;
     let migrated = migrate_in_turn(&mut connection).await;
     migrated.map_err(|source| DatabaseUnusable::SchemaNotMigrated {
         database: database.to_owned(),
@@ -172,6 +184,16 @@ async fn migrate_in_turn(connection: &mut PgConnection) -> Result<(), BoxDynErro
 fn knows_no_locks(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(DatabaseError::code);
     code.is_some_and(|code| NO_SUCH_FUNCTION.contains(&code.as_ref()))
+}
+
+async fn connect(
+    database: &str,
+    options: &PgConnectOptions,
+    wait_max: Duration,
+) -> Result<PgConnection, DatabaseUnusable> {
+    let connecting = tokio::time::timeout(wait_max, options.connect());
+    let connecting = connecting.await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+    connecting.map_err(|source| not_reached(database, source))
 }
 
 fn not_reached(database: &str, source: sqlx::Error) -> DatabaseUnusable {

@@ -20,6 +20,7 @@ use crate::{
     database::{DatabaseUnusable, Pools},
     migrations::{APPLIED_MIGRATIONS, judge, within_transaction},
     schema,
+    statement::statement,
 };
 
 /// Where a SQLite database is, and how it is used.
@@ -60,6 +61,23 @@ pub(crate) async fn open(options: &SqliteOptions) -> Result<Pools, DatabaseUnusa
             .await
             .map_err(not_opened)?,
     })
+}
+
+/// Reads the file's schema once, if there is a file.
+pub(crate) async fn reach(options: &SqliteOptions) -> Result<(), DatabaseUnusable> {
+    match open_file(options).await {
+        Ok(reader) => {
+            let read = reader.fetch_all(statement("pragma schema_version")).await;
+            reader.close().await;
+            read.map(drop)
+                .map_err(|source| DatabaseUnusable::FileNotOpened {
+                    path: options.path.clone(),
+                    source: Box::new(source),
+                })
+        }
+        Err(DatabaseUnusable::FileAbsent { .. }) => Ok(()),
+        Err(unusable) => Err(unusable),
+    }
 }
 
 /// Opens a database that is there and up to date, and changes nothing.

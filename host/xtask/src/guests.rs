@@ -79,7 +79,8 @@ fn build_example(components: &Path) -> Result<(), StepFailed> {
 /// The manifest of the example generator, from the workspace's root.
 pub(crate) const EXAMPLE_MANIFEST: &str = "examples/wireguard-generator/Cargo.toml";
 
-const SHIPPED: [&str; 6] = [
+/// The shipped plugins, each by its folder.
+pub(crate) const SHIPPED: [&str; 6] = [
     "certificate",
     "interpolation",
     "password",
@@ -87,7 +88,8 @@ const SHIPPED: [&str; 6] = [
     "ssh",
     "user",
 ];
-const PLUGIN_PREFIX: &str = "keywright-plugin-";
+/// How the packages of plugins are named.
+pub(crate) const PLUGIN_PREFIX: &str = "keywright-plugin-";
 const TEST_GUEST_PREFIX: &str = "keywright-guest-";
 
 /// Wide arithmetic makes RSA key generation in a guest several times faster.

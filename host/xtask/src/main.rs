@@ -2,6 +2,7 @@
 
 mod bench;
 mod componentize;
+mod dist;
 mod guests;
 mod programs;
 mod run;
@@ -20,6 +21,7 @@ usage: cargo xtask COMMAND
   run [--release] [-- ARGS]  build everything and start a development server; ARGS go to `keywright develop`
   test [FILTER]              build what the tests need and run them all, or those whose names hold FILTER
   bench [NAME ...]           measure, side by side with alternatives, in a release build
+  dist [--debug]             write an archive with everything that a server needs to target/dist
   build-guests               build the plugins and the test guests into target/components
   golden                     write the golden files anew from what is built
 ";
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         "run" => run::run(rest),
         "test" => test::test(rest),
         "bench" => bench::bench(rest),
+        "dist" => dist::dist(rest),
         "build-guests" => guests::build(guests::Which::All).map(|_| ()),
         "golden" => test::refresh_golden_files(),
         _ => {

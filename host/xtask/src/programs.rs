@@ -22,10 +22,12 @@ pub(crate) fn ensure() {
 }
 
 /// Each program, with Debian's package of it.
-const PROGRAMS: [(&str, &str); 3] = [
+const PROGRAMS: [(&str, &str); 5] = [
     ("openssl", "openssl"),
     ("postgres", "postgresql"),
+    ("setpriv", "util-linux"),
     ("ssh-keygen", "openssh-client"),
+    ("systemd-analyze", "systemd"),
 ];
 
 fn is_installed(program: &str) -> bool {

@@ -63,25 +63,33 @@ fn reopen_on_hangup(trail: &Arc<AuditTrail>) -> Result<(), StartRefused> {
     Ok(())
 }
 
+/// Whether a file is named where one is needed, and only there.
+pub(crate) fn check(config: &AuditConfig) -> Result<(), StartRefused> {
+    match (config.sink, &config.file) {
+        (AuditSinkKind::File, None) => Err(StartRefused::new(
+            "audit.sink is \"file\", so audit.file must name one",
+        )),
+        (AuditSinkKind::Off | AuditSinkKind::Stdout, Some(_)) => Err(StartRefused::new(
+            "audit.file names a file, so audit.sink must be \"file\"",
+        )),
+        _ => Ok(()),
+    }
+}
+
 fn sink(config: &AuditConfig) -> Result<Option<Box<dyn AuditSink>>, StartRefused> {
+    check(config)?;
     match (config.sink, &config.file) {
         (AuditSinkKind::File, Some(path)) => {
             let sink = FileSink::open(path.clone(), config.sync)
                 .map_err(|cause| StartRefused::file("opening the audit trail", path, cause))?;
             Ok(Some(Box::new(sink)))
         }
-        (AuditSinkKind::File, None) => Err(StartRefused::new(
-            "audit.sink is \"file\", so audit.file must name one",
-        )),
-        (_, Some(_)) => Err(StartRefused::new(
-            "audit.file names a file, so audit.sink must be \"file\"",
-        )),
-        (AuditSinkKind::Stdout, None) => {
+        (AuditSinkKind::Stdout, _) => {
             let sink = StandardOutputSink::open()
                 .map_err(|cause| StartRefused::while_doing("opening standard output", cause))?;
             Ok(Some(Box::new(sink)))
         }
-        (AuditSinkKind::Off, None) => Ok(None),
+        (AuditSinkKind::File | AuditSinkKind::Off, _) => Ok(None),
     }
 }
 

@@ -2,6 +2,8 @@
 
 mod backup;
 mod check;
+mod check_config;
+mod config_reference;
 mod keys;
 mod serve;
 
@@ -10,6 +12,7 @@ use std::{future::Future, process::ExitCode};
 use crate::{
     cli::{Arguments, Command},
     config::Config,
+    config_check::Extent,
     development,
     started::StartRefused,
 };
@@ -23,6 +26,18 @@ pub(crate) fn execute(arguments: Arguments) -> Result<ExitCode, StartRefused> {
             target,
         } => backup::backup(&Config::load(&config)?, &target, force),
         Command::Check { config, json } => check::check(&Config::load(&config)?, json),
+        Command::CheckConfig {
+            config,
+            connect,
+            no_plugins,
+        } => {
+            let extent = Extent {
+                loads_plugins: !no_plugins,
+                connects: connect,
+            };
+            check_config::check_config(&config, extent)
+        }
+        Command::ConfigReference => config_reference::config_reference(),
         Command::Keys { command } => keys::keys(&command),
         Command::Serve { config } => serve::serve(&Config::load(&config)?),
         Command::Develop {

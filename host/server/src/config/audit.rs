@@ -9,19 +9,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct AuditConfig {
-    /// Where it goes.
+    /// Where the trail goes.
     pub(crate) sink: AuditSinkKind,
-    /// The file, where it goes to one.
+    /// The file, where `sink` is `file`. Made for its owner alone; opened anew at SIGHUP, so that it can be moved away.
     pub(crate) file: Option<PathBuf>,
-    /// The form of its lines.
+    /// The form of the trail's lines.
     pub(crate) format: AuditLineFormat,
     /// What becomes of requests whose events can't be written.
     pub(crate) on_failure: AuditFailurePolicy,
     /// Whether events in a file are on the disk, not only with the operating system, before a response leaves.
     pub(crate) sync: bool,
-    /// The name of this host in events; by default, the one that the operating system knows.
+    /// The name of this host in events; the one that the operating system knows where nothing is said.
     pub(crate) host: Option<String>,
-    /// The addresses of proxies whose `X-Forwarded-For` is believed.
+    /// The addresses of proxies whose `X-Forwarded-For` is believed when an event says where a request came from.
     pub(crate) trusted_proxies: Vec<IpAddr>,
 }
 
@@ -33,8 +33,8 @@ pub(crate) enum AuditSinkKind {
     File,
     /// Nowhere.
     Off,
-    /// To standard output. This is the default: a credential store without a trail must be somebody's decision, and there is
-    /// always a standard output, which holds nothing else in production.
+    /// To standard output, which holds nothing else in production.
+    // A credential store without a trail must be somebody's decision, and there is always a standard output.
     #[default]
     Stdout,
 }
@@ -54,9 +54,9 @@ pub(crate) enum AuditLineFormat {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum AuditFailurePolicy {
-    /// They go on.
+    /// They go on, and the log says so.
     Continue,
-    /// They are refused.
+    /// They are refused, until events can be written again.
     #[default]
     Refuse,
 }

@@ -12,20 +12,21 @@ use super::number::Number;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct AuthenticationConfig {
-    /// The identity provider's address, as clients reach it: `/info` shows it.
+    /// The identity provider's address, https, as clients reach it: `/info` shows it. Below it, the provider says where its
+    /// keys are: at `/.well-known/openid-configuration`.
     pub(crate) url: Option<String>,
-    /// Its address as this server reaches it, when that is another.
+    /// The identity provider's address, https, as this server reaches it, when that is another.
     pub(crate) internal_url: Option<String>,
-    /// Authorities to trust, PEM, in the place of the platform's, when this server asks the provider for its keys.
+    /// The file with authorities to trust, PEM, in the place of the platform's, when this server asks the provider for its keys.
     pub(crate) trusted_authorities: Option<PathBuf>,
-    /// When the provider's keys are fetched again without need, in seconds.
+    /// How old the provider's keys become before they are fetched again, in seconds.
     pub(crate) keys_age_seconds_max: Number<1, 86_400, 300>,
     /// How long to wait before the provider is asked for its keys again, whatever tokens name, in seconds. With 0, whoever
     /// invents names of keys has it asked without a pause, by one request at a time.
     pub(crate) keys_interval_seconds_min: Number<0, 3_600, 5>,
     /// A key that verifies all tokens, in the place of the provider's published ones.
     pub(crate) static_key: Option<StaticKeyConfig>,
-    /// The audience that tokens must be for. Without it, any will do.
+    /// The audience that tokens must be for (`aud`). Without it, any will do.
     pub(crate) audience: Option<String>,
     /// The scopes that a token must have, all of them.
     pub(crate) scopes_required: Vec<String>,
@@ -37,7 +38,7 @@ pub(crate) struct AuthenticationConfig {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StaticKeyConfig {
-    /// The public key, RSA or P-256, PEM.
+    /// The file with the public key, RSA of 2048 to 8192 bits or P-256, PEM.
     pub(crate) public_key: PathBuf,
     /// The issuer that tokens must name.
     pub(crate) issuer: String,
@@ -75,6 +76,13 @@ impl AuthenticationConfig {
             age_max: self.keys_age_seconds_max.seconds(),
             interval_min: self.keys_interval_seconds_min.seconds(),
         }
+    }
+
+    /// The identity provider's address as this server reaches it, and the setting that says it.
+    pub(crate) fn provider_address(&self) -> Option<(&'static str, &str)> {
+        let internal = self.internal_url.as_deref();
+        let internal = internal.map(|url| ("authentication.internal_url", url));
+        internal.or_else(|| Some(("authentication.url", self.url.as_deref()?)))
     }
 
     /// The files that are named.

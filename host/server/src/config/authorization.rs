@@ -23,11 +23,11 @@ pub(crate) struct AuthorizationConfig {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct GrantedConfig {
-    /// A full name, or a path that ends in `/*`.
+    /// The name of a credential, or a path that ends in `/*`, for everything below it.
     path: String,
-    /// The actors: `uaa-client:<client id>`, `uaa-user:<user id>` or `mtls-app:<application id>`.
+    /// Who may: `uaa-client:<client id>`, `uaa-user:<user id>` or `mtls-app:<application id>`.
     actors: Vec<String>,
-    /// Of `read`, `write`, `delete`, `read_acl`, `write_acl`.
+    /// What they may do, of `read`, `write`, `delete`, `read_acl`, `write_acl`.
     operations: Vec<String>,
 }
 
@@ -43,15 +43,18 @@ impl Default for AuthorizationConfig {
 impl AuthorizationConfig {
     /// The permissions, checked, one for each actor.
     pub(crate) fn grants(&self) -> Result<Vec<Grant>, StartRefused> {
-        let mut grants = Vec::new();
-        for granted in &self.permissions {
-            let refused = |cause| {
+        let each = self.grants_of_each().collect::<Result<Vec<_>, _>>()?;
+        Ok(each.into_iter().flatten().collect())
+    }
+
+    /// The same, for each of the configured permissions on its own.
+    pub(crate) fn grants_of_each(&self) -> impl Iterator<Item = Result<Vec<Grant>, StartRefused>> {
+        self.permissions.iter().map(|granted| {
+            granted.grants().map_err(|cause| {
                 let doing = format!("reading authorization.permissions for {:?}", granted.path);
                 StartRefused::while_doing(doing, cause)
-            };
-            grants.extend(granted.grants().map_err(refused)?);
-        }
-        Ok(grants)
+            })
+        })
     }
 }
 

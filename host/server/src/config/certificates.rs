@@ -10,9 +10,11 @@ use crate::started::StartRefused;
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct CertificatesConfig {
-    /// The shortest duration of an authority's certificate, in days, 0 to 3650; a shorter one is raised to it.
+    /// The shortest duration of an authority's certificate, in days; a shorter one is raised to it.
+    #[schemars(range(max = DURATION_DAYS_MAX))]
     ca_minimum_duration_in_days: u32,
-    /// The shortest duration of any other certificate, in days, 0 to 3650; a shorter one is raised to it.
+    /// The shortest duration of any other certificate, in days; a shorter one is raised to it.
+    #[schemars(range(max = DURATION_DAYS_MAX))]
     leaf_minimum_duration_in_days: u32,
     /// Whether an authority for which no key usage was asked gets `key_cert_sign` and `crl_sign`.
     enable_default_ca_key_usages: bool,

@@ -17,7 +17,7 @@ use crate::started::StartRefused;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EncryptionConfig {
-    /// The keys; exactly one is active. The others decrypt what was encrypted while they were.
+    /// The keys. Exactly one is active: it encrypts what is new. The others decrypt what they have encrypted.
     pub(crate) keys: Vec<KeyConfig>,
     /// Whether this server makes the record of an active key that was never active before. Otherwise it waits until another
     /// server has made it.
@@ -37,9 +37,10 @@ pub(crate) struct EncryptionConfig {
 pub(crate) struct KeyConfig {
     /// What the secret is.
     pub(crate) provider: KeyProvider,
-    /// The file that holds the password or the raw key; either this or `environment`.
+    /// The file that holds the password or the raw key. A line break at its end is no part of it. Either this or
+    /// `environment`.
     file: Option<PathBuf>,
-    /// The variable of the environment that holds the password or the raw key; either this or `file`.
+    /// The variable of the environment that holds the password or the raw key. Either this or `file`.
     environment: Option<String>,
     /// The Unix socket of the key management plugin, for the provider `kms`.
     socket: Option<PathBuf>,

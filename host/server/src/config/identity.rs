@@ -10,15 +10,15 @@ use uuid::Uuid;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DevelopmentConfig {
-    /// The RSA key that signs tokens, PEM (PKCS#8).
+    /// The file with the RSA key that signs tokens, PEM (PKCS#8).
     pub(crate) signing_key: PathBuf,
     /// How long an access token is valid, in seconds.
     pub(crate) access_token_seconds: u32,
     /// How long a refresh token is valid, in seconds.
     pub(crate) refresh_token_seconds: u32,
-    /// Its clients.
+    /// The programs that may ask it for tokens.
     pub(crate) clients: Vec<DevelopmentClient>,
-    /// Its users.
+    /// The people that may log in.
     pub(crate) users: Vec<DevelopmentUser>,
 }
 
@@ -26,9 +26,9 @@ pub(crate) struct DevelopmentConfig {
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DevelopmentClient {
-    /// Its id.
+    /// The client's id.
     pub(crate) id: String,
-    /// Its secret. It protects nothing but a development server.
+    /// The client's secret; empty for a program on users' own machines. It protects nothing but a development server.
     pub(crate) secret: String,
 }
 

@@ -11,13 +11,17 @@ mod encryption;
 mod identity;
 mod management;
 mod number;
+pub(crate) mod reference;
 mod retention;
 mod rotation;
+pub(crate) mod schema;
+mod sections;
 mod server;
 mod storage;
 
 use std::{
     collections::BTreeMap,
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -33,11 +37,14 @@ pub(crate) use audit::{AuditConfig, AuditFailurePolicy, AuditLineFormat, AuditSi
 pub(crate) use authentication::{AuthenticationConfig, StaticKeyConfig};
 pub(crate) use authorization::AuthorizationConfig;
 pub(crate) use certificates::CertificatesConfig;
-pub(crate) use encryption::{EncryptionConfig, KeyConfig, KeyOrigin, KeyProvider, PluginAddress};
+pub(crate) use encryption::{
+    EncryptionConfig, KeyConfig, KeyOrigin, KeyProvider, PluginAddress, SecretSource,
+};
 pub(crate) use identity::DevelopmentConfig;
 pub(crate) use management::ManagementConfig;
 pub(crate) use retention::RetentionConfig;
 pub(crate) use rotation::RotationConfig;
+pub(crate) use sections::Sections;
 pub(crate) use server::ServerSection;
 pub(crate) use storage::StorageConfig;
 
@@ -49,25 +56,26 @@ use crate::started::StartRefused;
 pub(crate) struct Config {
     /// The listener and its limits.
     pub(crate) server: ServerSection,
-    /// Where credentials are kept.
+    /// Where credentials are kept: in a file of SQLite, or on a server of PostgreSQL. Either `file` or `url` must be there.
     pub(crate) storage: StorageConfig,
-    /// The keys that encrypt them.
+    /// The keys that encrypt what is stored.
     pub(crate) encryption: EncryptionConfig,
-    /// Which tokens are accepted.
+    /// Which access tokens are accepted. Without `url` and `static_key` none are, and callers need client certificates.
     #[serde(default)]
     pub(crate) authentication: AuthenticationConfig,
-    /// The audit trail.
+    /// The audit trail: a line for each resource that a request of a known caller touches.
     #[serde(default)]
     pub(crate) audit: AuditConfig,
     /// Who may do what from the start.
     #[serde(default)]
     pub(crate) authorization: AuthorizationConfig,
-    /// What all plugins share.
+    /// What all plugins share: the cache of compiled components, and the two lanes of threads that call plugins, one for
+    /// what is brief and one for what generates.
     pub(crate) plugins: SandboxConfig,
-    /// The generators, each under the name of the type that it makes.
+    /// The generators, each under the name of the credential type that it makes.
     #[serde(default)]
     pub(crate) generators: BTreeMap<String, PluginConfig>,
-    /// What finds references for interpolation. Without it, `/api/v1/interpolate` is not served.
+    /// The plugin that finds references for interpolation. Without it, `/api/v1/interpolate` is not served.
     pub(crate) resolver: Option<PluginConfig>,
     /// What holds for all certificates that the server makes.
     #[serde(default)]
@@ -81,10 +89,11 @@ pub(crate) struct Config {
     /// What `/info` and `/version` say.
     #[serde(default)]
     pub(crate) info: InfoConfig,
-    /// Logs.
+    /// Logs, which go to standard error.
     #[serde(default)]
     pub(crate) log: LogConfig,
-    /// The identity provider for development. It must not be there in production.
+    /// The identity provider for development, whose secrets stand here and are public. It must not be there in production,
+    /// and is refused on any address but a loopback one.
     pub(crate) development_identity_provider: Option<DevelopmentConfig>,
 }
 
@@ -92,11 +101,12 @@ pub(crate) struct Config {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TlsConfig {
-    /// The certificate chain, PEM, the server's own certificate first.
+    /// The file with the certificate chain, PEM, the server's own certificate first. Read again at SIGHUP, as are the other
+    /// two files.
     pub(crate) certificate: PathBuf,
-    /// Its private key, PEM: PKCS#8, PKCS#1 or SEC1.
+    /// The file with its private key, PEM: PKCS#8, PKCS#1 or SEC1.
     pub(crate) private_key: PathBuf,
-    /// The authorities whose clients may prove who they are by a certificate, PEM, one after the other. Without them, no
+    /// The file with the certificates of the authorities whose clients may prove who they are by a certificate, PEM, one after the other. Without them, no
     /// client is asked for one.
     pub(crate) client_authorities: Option<PathBuf>,
 }
@@ -132,9 +142,9 @@ impl Default for InfoConfig {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct LogConfig {
-    /// What is logged, in `tracing`'s notation: a level, or `target=level` pairs.
+    /// What is logged: `error`, `warn`, `info`, `debug` or `trace`, or several `target=level`, with commas between them.
     pub(crate) filter: String,
-    /// How.
+    /// The form of a line.
     pub(crate) format: LogFormat,
 }
 
@@ -159,21 +169,38 @@ pub(crate) enum LogFormat {
     Json,
 }
 
+/// Reads the file and the environment, without looking at what they hold.
+///
+/// # Errors
+/// When there is no such file, or it is no TOML. What stands in it is not repeated: it may be a secret.
+pub(crate) fn read(path: &Path) -> Result<Figment, StartRefused> {
+    if !path.is_file() {
+        return Err(StartRefused::new(format!(
+            "there is no configuration at {}",
+            path.display()
+        )));
+    }
+    let refused = |cause: String| StartRefused::file("reading the configuration", path, cause);
+    let text = fs::read_to_string(path).map_err(|cause| refused(cause.to_string()))?;
+    text.parse::<toml::Table>().map_err(|cause| {
+        let before = cause.span().and_then(|span| text.get(..span.start));
+        let line = before.map_or(1, |before| before.matches('\n').count() + 1);
+        refused(format!("line {line} is no TOML: {}", cause.message()))
+    })?;
+    Ok(Figment::new()
+        .merge(Toml::string(&text))
+        .merge(Env::prefixed("KEYWRIGHT_").ignore(&["log"]).split("__")))
+}
+
 impl Config {
     /// Reads a configuration.
     pub(crate) fn load(path: &Path) -> Result<Self, StartRefused> {
-        if !path.is_file() {
-            return Err(StartRefused::new(format!(
-                "there is no configuration at {}",
-                path.display()
-            )));
-        }
-        let mut config: Self = Figment::new()
-            .merge(Toml::file_exact(path))
-            .merge(Env::prefixed("KEYWRIGHT_").ignore(&["log"]).split("__"))
+        let mut config: Self = read(path)?
             .extract()
             .map_err(|cause| StartRefused::file("reading the configuration", path, cause))?;
-        config.server.check()?;
+        if let Some((setting, what)) = config.server.mistakes().into_iter().next() {
+            return Err(StartRefused::new(format!("{setting} {what}")));
+        }
         config.resolve_paths(path.parent().unwrap_or(Path::new("")));
         Ok(config)
     }

@@ -7,7 +7,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{TlsConfig, number::Number};
-use crate::started::StartRefused;
 
 /// The listener and its limits.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -18,8 +17,8 @@ pub(crate) struct ServerSection {
     /// The server's certificate, and its clients'.
     pub(crate) tls: TlsConfig,
 
-    /// The most connections that are open at once. While all places are taken, idle connections are ended after
-    /// [`SHORT_IDLE_TIME`](crate::listener::SHORT_IDLE_TIME), and further ones wait to be accepted.
+    /// The most connections that are open at once. While all places are taken, connections that have been idle for a second are
+    /// ended, and further ones wait to be accepted.
     #[serde(default)]
     pub(crate) connections_max: Number<1, 1_000_000, 4_096>,
     /// The most connections of one client address (of one /64 network, with IPv6) that are open at once; further ones are
@@ -33,7 +32,7 @@ pub(crate) struct ServerSection {
     /// (`/health`, `/info`, and everything that is answered with 401) takes no place.
     #[serde(default)]
     pub(crate) requests_max: Number<1, 1_000_000, 1_024>,
-    /// The most of them that one actor has under way at once; further ones are answered with 429. A quarter of
+    /// The most authenticated requests that one actor has under way at once; further ones are answered with 429. A quarter of
     /// `requests_max` where nothing is said.
     requests_per_actor_max: Option<Number<1, 1_000_000, 256>>,
     /// The most requests of one actor in a second, and in one burst; further ones are answered with 429. There is no such
@@ -63,7 +62,7 @@ pub(crate) struct ServerSection {
     /// How long the body of a request may take to arrive, in seconds; a slower one is answered with 408.
     #[serde(default)]
     pub(crate) body_seconds_max: Number<1, 3_600, 30>,
-    /// How long a client may take nothing of what is being sent to it, in seconds.
+    /// How long a client may take nothing of what is being sent to it, in seconds; then its connection is cut off.
     #[serde(default)]
     pub(crate) write_seconds_max: Number<1, 3_600, 30>,
     /// How long a connection may be open without a request under way, in seconds.
@@ -76,7 +75,7 @@ pub(crate) struct ServerSection {
     /// How often the client of an HTTP/2 connection is asked whether it is still there, in seconds.
     #[serde(default)]
     pub(crate) ping_interval_seconds: Number<1, 86_400, 30>,
-    /// How long its answer may take, in seconds.
+    /// How long the answer to that may take, in seconds; then the connection is ended.
     #[serde(default)]
     pub(crate) ping_seconds_max: Number<1, 3_600, 20>,
     /// How long requests under way may go on after the server was told to end, in seconds.
@@ -120,33 +119,32 @@ impl ServerSection {
         }
     }
 
-    /// Whether the limits agree with each other.
-    pub(super) fn check(&self) -> Result<(), StartRefused> {
-        let larger = |larger: (&str, usize), than: (&str, usize)| {
-            Err(StartRefused::new(format!(
-                "server.{} is {}, which is more than server.{}, {}",
-                larger.0, larger.1, than.0, than.1
-            )))
-        };
-        let connections = ("connections_max", self.connections_max.count());
-        let of_one_address = (
-            "connections_per_address_max",
-            self.connections_per_address_max(),
-        );
-        if of_one_address.1 > connections.1 {
-            return larger(of_one_address, connections);
-        }
-        let requests = ("requests_max", self.requests_max.count());
-        let of_one_actor = ("requests_per_actor_max", self.requests_per_actor_max());
-        if of_one_actor.1 > requests.1 {
-            return larger(of_one_actor, requests);
-        }
-        let head = ("header_bytes_max", self.header_bytes_max.count());
-        let uri = ("uri_bytes_max", self.uri_bytes_max.count());
-        if uri.1 > head.1 {
-            return larger(uri, head);
-        }
-        Ok(())
+    /// The settings that don't agree with others, and why.
+    pub(crate) fn mistakes(&self) -> Vec<(String, String)> {
+        let pairs = [
+            (
+                (
+                    "connections_per_address_max",
+                    self.connections_per_address_max(),
+                ),
+                ("connections_max", self.connections_max.count()),
+            ),
+            (
+                ("requests_per_actor_max", self.requests_per_actor_max()),
+                ("requests_max", self.requests_max.count()),
+            ),
+            (
+                ("uri_bytes_max", self.uri_bytes_max.count()),
+                ("header_bytes_max", self.header_bytes_max.count()),
+            ),
+        ];
+        let larger = pairs.into_iter().filter(|(part, whole)| part.1 > whole.1);
+        larger
+            .map(|((part, number), (whole, most))| {
+                let what = format!("is {number}, which is more than server.{whole}, {most}");
+                (format!("server.{part}"), what)
+            })
+            .collect()
     }
 }
 

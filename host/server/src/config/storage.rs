@@ -13,24 +13,29 @@ use crate::started::StartRefused;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StorageConfig {
-    /// The SQLite file. It is made when it is absent. Either this or `url`.
+    /// The SQLite file. It is made when it is absent, for its owner alone; its folder must be there. Either this or `url`.
     file: Option<PathBuf>,
-    /// The database of PostgreSQL: `postgres://user@host:port/database`, without a password.
+    /// The database of PostgreSQL: `postgres://user@host:port/database`, without a password. Its
+    /// certificate must be trusted and bear the host's name, unless `?sslmode=` says otherwise.
     url: Option<String>,
-    /// The file that holds the password of the URL's user. A line break at its end is no part of it.
-    password_file: Option<PathBuf>,
-    /// The variable of the environment that holds the password.
+    /// The file that holds the password of the URL's user; either this or `password_environment`, or none. A line break at its end is no part of it.
+    pub(crate) password_file: Option<PathBuf>,
+    /// The variable of the environment that holds that password.
     password_environment: Option<String>,
-    /// The certificates of the authorities that are trusted to sign the database server's, PEM.
-    root_certificate: Option<PathBuf>,
-    /// How many reads go on at once.
+    /// The certificates of the authorities that are trusted to sign the database server's, PEM; those of
+    /// the public without it.
+    pub(crate) root_certificate: Option<PathBuf>,
+    /// How many reads go on at once, each on a connection of its own.
+    #[schemars(range(min = 1))]
     #[serde(default = "readers_max")]
     pub(crate) readers_max: u32,
-    /// How many writes go on at once in PostgreSQL, which lets those that end together share what they cost the disk. In SQLite
-    /// it is one, and those that come meanwhile are written together.
+    /// How many writes go on at once in PostgreSQL, each on a connection of its own; those that end together share what they
+    /// cost the disk. In SQLite it is one, and those that come meanwhile are written together.
+    #[schemars(range(min = 1))]
     #[serde(default = "writers_max")]
     writers_max: u32,
     /// How long a request waits for the database before it is answered with 503, in seconds.
+    #[schemars(range(min = 1))]
     #[serde(default = "wait_seconds_max")]
     wait_seconds_max: u64,
 }

@@ -8,7 +8,7 @@ use keywright_crypto::{
 use keywright_kms::{KeyManagementPlugin, PluginSettings};
 
 use crate::{
-    config::{EncryptionConfig, KeyConfig, KeyOrigin, KeyProvider, PluginAddress},
+    config::{EncryptionConfig, KeyConfig, KeyOrigin, KeyProvider, PluginAddress, SecretSource},
     started::StartRefused,
 };
 
@@ -33,25 +33,31 @@ pub(super) async fn configured_keys(
 async fn read(config: &KeyConfig, number: usize) -> Result<ConfiguredKey, StartRefused> {
     let source = match config.origin()? {
         KeyOrigin::Plugin(address) => KeySource::Wrapped(wrapping_key(&address).await?),
-        KeyOrigin::Secret(secret) => {
-            let secret = secret.read()?;
-            match config.provider {
-                KeyProvider::Raw => KeySource::raw_from_base64(&secret)
-                    .map_err(|cause| StartRefused::new(cause.to_string()))?,
-                KeyProvider::Kms | KeyProvider::Password => {
-                    warn_if_short(secret.expose(), number);
-                    KeySource::Password {
-                        password: secret,
-                        iterations: PASSWORD_ITERATIONS_MIN,
-                    }
-                }
-            }
-        }
+        KeyOrigin::Secret(secret) => read_secret(config.provider, secret)?,
     };
+    if let KeySource::Password { password, .. } = &source {
+        warn_if_short(password.expose(), number);
+    }
     Ok(ConfiguredKey {
         source,
         is_active: config.active,
     })
+}
+
+/// Reads a key that is not a plugin's.
+pub(crate) fn read_secret(
+    provider: KeyProvider,
+    secret: SecretSource<'_>,
+) -> Result<KeySource, StartRefused> {
+    let secret = secret.read()?;
+    match provider {
+        KeyProvider::Raw => KeySource::raw_from_base64(&secret)
+            .map_err(|cause| StartRefused::new(cause.to_string())),
+        KeyProvider::Kms | KeyProvider::Password => Ok(KeySource::Password {
+            password: secret,
+            iterations: PASSWORD_ITERATIONS_MIN,
+        }),
+    }
 }
 
 async fn wrapping_key(address: &PluginAddress<'_>) -> Result<WrappingKey, StartRefused> {

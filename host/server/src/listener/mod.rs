@@ -33,6 +33,7 @@ use crate::{
     config::{Config, ServerSection},
     file_descriptors,
     measurements::handshake_failed,
+    service_manager::ServiceManager,
     started::StartRefused,
     tls::{self, Tls},
     wiring::Served,
@@ -55,6 +56,7 @@ pub(crate) async fn serve(served: Served, config: &Config) -> Result<(), StartRe
     if let Some(announcement) = &served.announcement {
         announcement.print(address);
     }
+    let service_manager = ServiceManager::ready(address);
 
     loop {
         tokio::select! {
@@ -64,6 +66,7 @@ pub(crate) async fn serve(served: Served, config: &Config) -> Result<(), StartRe
     }
     drop(listener);
     served.background.tell_to_stop();
+    service_manager.ending();
     tracing::info!("ending: requests under way are finished, new ones are refused");
     connections
         .finish(config.shutdown_seconds_max.seconds())

@@ -11,7 +11,7 @@ use super::client_verifier::ClientAuthority;
 use crate::started::StartRefused;
 
 /// The certificates of a file, PEM, in their order. There must be one.
-pub(super) fn certificates(
+pub(crate) fn certificates(
     what: &str,
     path: &Path,
 ) -> Result<Vec<CertificateDer<'static>>, StartRefused> {

@@ -3,6 +3,7 @@
 //! All of it comes from files, which are read again at each SIGHUP: handshakes from then on use what is new, and connections
 //! that are open go on. Files that can't be used leave what was read before in place.
 
+mod check;
 mod client_verifier;
 mod files;
 
@@ -27,6 +28,9 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use crate::{config::TlsConfig, started::StartRefused};
 use client_verifier::{ClientAuthority, ClientVerifier};
+
+pub(crate) use check::check;
+pub(crate) use files::certificates;
 
 /// What handshakes are made with.
 pub(crate) struct Tls {

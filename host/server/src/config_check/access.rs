@@ -1,0 +1,110 @@
+//! Whether files are as a server needs them, without touching them.
+
+use std::{
+    fs, io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::Access;
+
+use super::Findings;
+
+/// The file must be one that can be written, or one that can be made: the folder must be there.
+pub(super) fn check_writable_file(setting: &str, path: &Path, findings: &mut Findings) {
+    let shown = path.display();
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => {
+            findings.mistake(setting, format!("{shown} is a folder"));
+        }
+        Ok(_) => check_access(setting, path, Access::READ_OK | Access::WRITE_OK, findings),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
+            let folder = folder_of(path);
+            if folder.is_dir() {
+                check_access(
+                    setting,
+                    &folder,
+                    Access::WRITE_OK | Access::EXEC_OK,
+                    findings,
+                );
+            } else {
+                let folder = folder.display();
+                findings.mistake(
+                    setting,
+                    format!("there is no folder {folder} to make it in"),
+                );
+            }
+        }
+        Err(cause) => findings.mistake(setting, format!("{shown} can't be looked at: {cause}")),
+    }
+}
+
+/// The folder must be this user's alone, or one that can be made.
+pub(super) fn check_private_folder(setting: &str, path: &Path, findings: &mut Findings) {
+    let shown = path.display();
+    let metadata = match fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
+            let mut above = path.ancestors().skip(1).map(named);
+            let Some(nearest) = above.find(|folder| folder.exists()) else {
+                return;
+            };
+            let access = Access::WRITE_OK | Access::EXEC_OK;
+            return check_access(setting, &nearest, access, findings);
+        }
+        Err(cause) => {
+            return findings.mistake(setting, format!("{shown} can't be looked at: {cause}"));
+        }
+    };
+    // Whoever looks as root is not the user that the server will run as.
+    let user = rustix::process::geteuid();
+    if !metadata.is_dir() {
+        findings.mistake(setting, format!("{shown} is no folder"));
+    } else if metadata.uid() != user.as_raw() && !user.is_root() {
+        findings.mistake(
+            setting,
+            format!("{shown} must belong to the user that the server runs as"),
+        );
+    } else if metadata.mode() & 0o077 != 0 {
+        findings.mistake(
+            setting,
+            format!("{shown} must have the mode 0700, so that nobody else can look into it or write there"),
+        );
+    }
+}
+
+/// A file that holds a secret should not be readable by everybody.
+pub(super) fn warn_of_others(setting: &str, path: &Path, findings: &mut Findings) {
+    if fs::metadata(path).is_ok_and(|metadata| metadata.mode() & 0o007 != 0) {
+        findings.warning(
+            setting,
+            format!(
+                "every user of this machine may read or write {}: `chmod o= FILE`",
+                path.display()
+            ),
+        );
+    }
+}
+
+fn check_access(setting: &str, path: &Path, access: Access, findings: &mut Findings) {
+    if let Err(cause) = rustix::fs::access(path, access) {
+        let cause = io::Error::from(cause);
+        findings.mistake(
+            setting,
+            format!("{} can't be written: {cause}", path.display()),
+        );
+    }
+}
+
+fn folder_of(path: &Path) -> PathBuf {
+    named(path.parent().unwrap_or(path))
+}
+
+/// A folder with a name: that of a bare file name is the current one.
+fn named(folder: &Path) -> PathBuf {
+    if folder.as_os_str().is_empty() {
+        PathBuf::from(".")
+    } else {
+        folder.to_owned()
+    }
+}

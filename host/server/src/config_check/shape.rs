@@ -1,0 +1,267 @@
+//! Settings that are not known, missing, or of another kind than they must be: everything that the schema alone can tell.
+
+use figment::Figment;
+use jsonschema::{
+    ValidationError,
+    error::{TypeKind, ValidationErrorKind},
+    paths::LocationSegment,
+};
+use serde_json::Value;
+
+use super::Findings;
+use crate::config::{
+    reference::variable,
+    schema::{CHOSEN_NAME, joined, names, schema},
+};
+
+/// Holds a configuration against the schema.
+pub(super) fn check(figment: &Figment, findings: &mut Findings) {
+    let schema = schema();
+    let known = names(&schema);
+    let configured: Value = match figment.extract() {
+        Ok(configured) => configured,
+        Err(cause) => return findings.mistake("the configuration", cause.kind),
+    };
+    // The schema comes from this program, and a test compiles it.
+    let Ok(validator) = jsonschema::validator_for(&schema) else {
+        return;
+    };
+    for error in validator.iter_errors(&configured) {
+        tell(&error, &known, findings);
+    }
+}
+
+/// Says what is wrong, and never the value, which may be a secret.
+fn tell(error: &ValidationError<'_>, known: &[String], findings: &mut Findings) {
+    let setting = setting_at(error);
+    let mut mistake = |setting: String, what: String| {
+        let source = source_of(&setting);
+        findings.mistake(setting, format!("{what}{source}"));
+    };
+    match error.kind() {
+        ValidationErrorKind::AdditionalProperties { unexpected } => {
+            for member in unexpected {
+                let name = joined(&setting, member);
+                let what = match nearest(&name, known) {
+                    Some(near) => format!("there is no such setting; did you mean {near}?"),
+                    None => "there is no such setting".to_owned(),
+                };
+                mistake(name, what);
+            }
+        }
+        ValidationErrorKind::Required { property } => {
+            let member = property.as_str().unwrap_or_default();
+            mistake(joined(&setting, member), "is missing".to_owned());
+        }
+        ValidationErrorKind::Minimum { limit } => {
+            mistake(setting, format!("must be at least {limit}"));
+        }
+        ValidationErrorKind::Maximum { limit } => {
+            mistake(setting, format!("must be at most {limit}"));
+        }
+        ValidationErrorKind::Enum { options } => {
+            mistake(setting, format!("must be one of {}", listed(options)));
+        }
+        ValidationErrorKind::Type { kind } => mistake(setting, format!("must be {}", called(kind))),
+        _ => mistake(setting, error.masked().to_string()),
+    }
+}
+
+/// The full name of the setting that an error is about.
+fn setting_at(error: &ValidationError<'_>) -> String {
+    let mut name = String::new();
+    for segment in error.instance_path() {
+        name = match segment {
+            LocationSegment::Property(member) => joined(&name, &member),
+            LocationSegment::Index(index) => format!("{name}[{index}]"),
+        };
+    }
+    name
+}
+
+/// Where a setting comes from, when that is not the file.
+fn source_of(setting: &str) -> String {
+    let variable = variable(setting);
+    if std::env::var_os(&variable).is_some() {
+        format!(" ({variable} in the environment)")
+    } else {
+        String::new()
+    }
+}
+
+fn listed(options: &Value) -> String {
+    let options = options.as_array().into_iter().flatten();
+    let options: Vec<_> = options.map(Value::to_string).collect();
+    options.join(", ")
+}
+
+/// A type in the words of TOML.
+fn called(kind: &TypeKind) -> String {
+    let name = match kind {
+        TypeKind::Single(kind) => kind.to_string(),
+        TypeKind::Multiple(_) => return "of another type".to_owned(),
+    };
+    match name.as_str() {
+        "array" => "a list",
+        "boolean" => "true or false",
+        "integer" => "a whole number",
+        "object" => "a section",
+        "string" => "text",
+        other => other,
+    }
+    .to_owned()
+}
+
+/// The known setting that is most likely meant by a name: the one of the same last word in another section, or else one that
+/// is spelled nearly the same.
+fn nearest(name: &str, known: &[String]) -> Option<String> {
+    let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
+    let mut elsewhere = known.iter().filter(|known| last(known) == last(name));
+    // Where several sections have it, nobody knows which is meant.
+    if let (Some(only), None) = (elsewhere.next(), elsewhere.next()) {
+        return Some(only.clone());
+    }
+    let distance_max = last(name).len().saturating_sub(1) / 2;
+    known
+        .iter()
+        .filter_map(|known| in_place_of(name, known))
+        .map(|known| (strsim::osa_distance(name, &known), known))
+        .min()
+        .filter(|(distance, _)| *distance <= distance_max.min(DISTANCE_MAX))
+        .map(|(_, known)| known)
+}
+
+/// A known name as it would stand in the place of a name as deep: with what the operator has chosen, and with the places in
+/// lists.
+fn in_place_of(name: &str, known: &str) -> Option<String> {
+    let (words, known): (Vec<_>, Vec<_>) = (name.split('.').collect(), known.split('.').collect());
+    let is_place_in = |word: &str, list: &str| {
+        let item = list
+            .strip_suffix(']')
+            .and_then(|list| word.strip_prefix(list));
+        item.is_some_and(|rest| rest.ends_with(']'))
+    };
+    let placed = words.iter().zip(&known).map(|(word, known)| {
+        if *known == CHOSEN_NAME || is_place_in(word, known) {
+            *word
+        } else {
+            *known
+        }
+    });
+    (words.len() == known.len()).then(|| placed.collect::<Vec<_>>().join("."))
+}
+
+/// In how many characters a name may differ from the one that was meant.
+const DISTANCE_MAX: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use figment::providers::{Format, Toml};
+
+    use super::*;
+
+    fn found(text: &str) -> Vec<String> {
+        let figment = Figment::from(Toml::string(text));
+        let mut findings = Findings::default();
+        check(&figment, &mut findings);
+        findings.mistakes.iter().map(ToString::to_string).collect()
+    }
+
+    const WHOLE: &str = r#"
+[server]
+listen = "127.0.0.1:8844"
+tls = { certificate = "c", private_key = "k" }
+[storage]
+file = "f"
+[encryption]
+keys = [{ provider = "raw", file = "k", active = true }]
+[plugins]
+cache_directory = "cache"
+"#;
+
+    #[test]
+    fn what_the_schema_takes_has_no_mistake() {
+        assert_eq!(found(WHOLE), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_mistake_is_told_with_its_setting() {
+        for (from, to, told) in [
+            (
+                "certificate =",
+                "certificat =",
+                "server.tls.certificat: there is no such setting; did you mean server.tls.certificate?",
+            ),
+            (
+                "certificate =",
+                "certificat =",
+                "server.tls.certificate: is missing",
+            ),
+            (
+                "listen =",
+                "filter = \"info\"\nlisten =",
+                "server.filter: there is no such setting; did you mean log.filter?",
+            ),
+            (
+                "listen =",
+                "tomato = 1\nlisten =",
+                "server.tomato: there is no such setting",
+            ),
+            (
+                "listen =",
+                "requests_max = 0\nlisten =",
+                "server.requests_max: must be at least 1",
+            ),
+            (
+                "listen =",
+                "header_seconds_max = 3601\nlisten =",
+                "server.header_seconds_max: must be at most 3600",
+            ),
+            (
+                "listen =",
+                "requests_max = \"many\"\nlisten =",
+                "server.requests_max: must be a whole number",
+            ),
+            (
+                "\"raw\"",
+                "\"row\"",
+                "encryption.keys[0].provider: must be one of \"password\", \"raw\"",
+            ),
+            (
+                "file = \"k\"",
+                "fil = \"k\"",
+                "encryption.keys[0].fil: there is no such setting; did you mean encryption.keys[0].file?",
+            ),
+            (
+                "[storage]",
+                "[generators.x]\ncomponet = \"c\"\n[storage]",
+                "generators.x.componet: there is no such setting; did you mean generators.x.component?",
+            ),
+            (
+                "[storage]",
+                "[stronghold]\n[storage]",
+                "stronghold: there is no such setting",
+            ),
+            (
+                "[storage]",
+                "[info]\nname = [\"hunter2\"]\n[storage]",
+                "info.name: must be text",
+            ),
+        ] {
+            let mistakes = found(&WHOLE.replacen(from, to, 1));
+            assert!(
+                mistakes.iter().any(|mistake| mistake == told),
+                "{told}: {mistakes:#?}"
+            );
+            assert!(!mistakes.concat().contains("hunter2"));
+        }
+    }
+
+    #[test]
+    fn all_mistakes_are_told_at_once() {
+        assert_eq!(
+            found("[server]\nrequests_max = 0\nlisen = \"a\"\n[audit]\nsink = \"tape\"\n").len(),
+            8
+        );
+    }
+}

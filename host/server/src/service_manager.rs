@@ -1,0 +1,52 @@
+//! What a service manager is told, as systemd has it (`sd_notify(3)`): that the server is ready, that it ends, and that it is
+//! alive. Where none started the process, nothing is told.
+
+use std::{net::SocketAddr, time::Duration};
+
+use sd_notify::NotifyState;
+use tokio::task::JoinHandle;
+
+/// A service manager that knows that the server is ready.
+pub(crate) struct ServiceManager {
+    signs_of_life: Option<JoinHandle<()>>,
+}
+
+impl ServiceManager {
+    /// Tells that requests are answered at this address, and from now on that the server is alive, if that is asked for.
+    pub(crate) fn ready(address: SocketAddr) -> Self {
+        let status = format!("listening on {address}");
+        tell(&[NotifyState::Ready, NotifyState::Status(&status)]);
+        let silence_max = sd_notify::watchdog_enabled();
+        Self {
+            signs_of_life: silence_max.map(|time| tokio::spawn(keep_telling(time / 2))),
+        }
+    }
+
+    /// Tells that requests under way are finished and no others are taken. From now on there are no signs of life: a manager
+    /// that has a time for the end, and perhaps reads nothing any more, is told nothing in vain.
+    pub(crate) fn ending(self) {
+        if let Some(signs_of_life) = self.signs_of_life {
+            signs_of_life.abort();
+        }
+        let status = NotifyState::Status("finishing requests under way");
+        tell(&[NotifyState::Stopping, status]);
+    }
+}
+
+/// Tells again and again that the server is alive: that its threads for requests get to it.
+async fn keep_telling(pause: Duration) {
+    let mut ticks = tokio::time::interval(pause.max(PAUSE_MIN));
+    loop {
+        ticks.tick().await;
+        tell(&[NotifyState::Watchdog]);
+    }
+}
+
+fn tell(states: &[NotifyState<'_>]) {
+    if let Err(cause) = sd_notify::notify(states) {
+        tracing::warn!(error = %cause, "the service manager could not be told how the server is");
+    }
+}
+
+/// The shortest pause between two signs of life: whoever asks for more is not obeyed.
+const PAUSE_MIN: Duration = Duration::from_millis(10);

@@ -1,0 +1,141 @@
+//! A release: an archive with the program, the plugins and what an operator needs besides, its checksum beside it.
+//!
+//! `contents.rs` says what is in it, `archive.rs` writes it, `bill.rs` lists what the program and the plugins are made of,
+//! and `licences.rs` gathers the licences of that. The same commit gives the same bytes, by the same toolchain on the same
+//! system: what is written is sorted, and has the time of the commit.
+
+mod archive;
+mod bill;
+mod contents;
+mod graph;
+mod licences;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use crate::{
+    guests::{self, Which},
+    step::{self, StepFailed},
+};
+
+use self::{archive::write_archive, contents::Parts, graph::Graph};
+
+/// Builds everything and writes the archive and its checksum to `target/dist`.
+pub(crate) fn dist(arguments: &[String]) -> Result<(), StepFailed> {
+    let is_debug = match arguments {
+        [] => false,
+        [only] if only == "--debug" => true,
+        _ => return Err(StepFailed("usage: cargo xtask dist [--debug]".to_owned())),
+    };
+    let components = guests::build(Which::Shipped)?;
+    let program = if is_debug {
+        build_debug()?
+    } else {
+        build_release()?
+    };
+    let host = host_triple()?;
+    let program_graph = Graph::of_program(&host)?;
+    let plugin_graph = Graph::of_plugins()?;
+    let mtime = time()?;
+    let version = program_graph.version_of_program()?;
+    let parts = Parts {
+        program: &program,
+        components: &components,
+        bill: bill::bill(&[&program_graph, &plugin_graph], mtime)?,
+        licences: licences::licences(&[&program_graph, &plugin_graph])?,
+    };
+
+    let suffix = if is_debug { "-debug" } else { "" };
+    let name = format!("keywright-{version}-{host}{suffix}");
+    let folder = step::workspace().join("target/dist");
+    fs::create_dir_all(&folder)
+        .map_err(|cause| StepFailed::new(format!("creating {}", folder.display()), cause))?;
+    let archive = folder.join(format!("{name}.tar.gz"));
+    let bytes = write_archive(&name, parts.files()?, mtime)?;
+    write(&archive, &bytes)?;
+    let digest = archive::digest(&bytes);
+    write(
+        &folder.join(format!("{name}.tar.gz.sha256")),
+        format!("{digest}  {name}.tar.gz\n").as_bytes(),
+    )?;
+    println!("{}", archive.display());
+    Ok(())
+}
+
+/// The program as it is tested: for trying out what is done with it.
+fn build_debug() -> Result<PathBuf, StepFailed> {
+    step::run(step::cargo().args(["build", "--locked", "--workspace", "--bins"]))?;
+    Ok(step::workspace().join("target/debug/keywright"))
+}
+
+/// The program as it is shipped, in a folder of its own: the paths of this machine are not built into it.
+fn build_release() -> Result<PathBuf, StepFailed> {
+    let root = step::workspace();
+    let target = root.join("target/dist-build");
+    let mut flags = vec![format!("--remap-path-prefix={}=keywright", root.display())];
+    if let Some(home) = cargo_home() {
+        flags.push(format!("--remap-path-prefix={}=cargo", home.display()));
+    }
+    let mut cargo = step::cargo();
+    cargo
+        .args(["build", "--locked", "--profile", "dist"])
+        .args(["--package", "keywright-server", "--target-dir"])
+        .arg(&target)
+        .env_remove("RUSTFLAGS")
+        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
+    step::run(&mut cargo)?;
+    Ok(target.join("dist/keywright"))
+}
+
+fn cargo_home() -> Option<PathBuf> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")))
+}
+
+/// The system that programs are built for here.
+fn host_triple() -> Result<String, StepFailed> {
+    let described = output(Command::new("rustc").arg("-vV"))?;
+    let host = described
+        .lines()
+        .find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned)
+        .ok_or_else(|| StepFailed("rustc does not say what it builds for".to_owned()))
+}
+
+/// The time that everything in the archive has: that of the commit, in seconds since 1970, unless `SOURCE_DATE_EPOCH` says
+/// another.
+fn time() -> Result<u64, StepFailed> {
+    let told = match std::env::var("SOURCE_DATE_EPOCH") {
+        Ok(told) => told,
+        Err(_) => output(Command::new("git").args(["log", "-1", "--format=%ct"]))?,
+    };
+    told.trim()
+        .parse()
+        .map_err(|cause| StepFailed::new(format!("reading the time {told:?}"), cause))
+}
+
+/// What a program writes to standard output, in the workspace's root.
+fn output(command: &mut Command) -> Result<String, StepFailed> {
+    let shown = format!("{command:?}");
+    let output = command
+        .current_dir(step::workspace())
+        .output()
+        .map_err(|cause| StepFailed::new(&shown, cause))?;
+    if !output.status.success() {
+        return Err(StepFailed::new(shown, output.status));
+    }
+    String::from_utf8(output.stdout).map_err(|cause| StepFailed::new(shown, cause))
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), StepFailed> {
+    fs::write(path, bytes)
+        .map_err(|cause| StepFailed::new(format!("writing {}", path.display()), cause))
+}
+
+/// Reads a file.
+fn read(path: &Path) -> Result<Vec<u8>, StepFailed> {
+    fs::read(path).map_err(|cause| StepFailed::new(format!("reading {}", path.display()), cause))
+}

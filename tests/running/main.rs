@@ -1,0 +1,18 @@
+//! Running it: what an operator has besides the server itself. Here is one test program, so that nothing of it is run once
+//! for each database.
+
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
+mod check_config;
+mod config_reference;
+mod layout;
+mod manager;
+mod service;
+mod systemd;
+mod unprivileged;

@@ -1,0 +1,84 @@
+//! The systemd unit, as systemd itself judges it.
+
+use std::{fs, path::PathBuf};
+
+use keywright_harness::{Program, is_available, server_program};
+use tempfile::TempDir;
+
+use crate::layout::{example, packaged, packaging};
+
+#[test]
+fn the_unit_is_one_that_systemd_takes() {
+    if !is_available("systemd-analyze") {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    // It must name a program that is there.
+    let program = server_program().display().to_string();
+    let unit = packaged("keywright.service").replace("/usr/bin/keywright", &program);
+    let file = folder.path().join("keywright.service");
+    fs::write(&file, unit).unwrap();
+    let verified = Program::run("systemd-analyze", &["verify", "--man=no", &text(file)], "");
+    assert!(verified.is_success, "{verified:?}");
+    assert_eq!((verified.output + &verified.errors).trim(), "");
+}
+
+#[test]
+fn the_unit_leaves_the_server_little_that_it_has_no_need_of() {
+    if !is_available("systemd-analyze") {
+        return;
+    }
+    let unit = text(packaging().join("keywright.service"));
+    let threshold = format!("--threshold={EXPOSURE_MAX}");
+    let arguments = ["security", "--offline=yes", "--no-pager", &threshold, &unit];
+    let judged = Program::run("systemd-analyze", &arguments, "");
+    assert!(judged.is_success, "{}", judged.output);
+}
+
+/// How exposed the service may be, in tenths of the points that systemd gives: 0 is not at all, 100 is all that can be.
+const EXPOSURE_MAX: u8 = 20;
+
+#[test]
+fn the_unit_fits_the_example_configuration() {
+    let unit = packaged("keywright.service");
+    let example = example();
+    let directive = |name: &str| -> String {
+        let found = unit
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+        found
+            .unwrap_or_else(|| panic!("{name} is not in the unit"))
+            .to_owned()
+    };
+    let setting = |name: &str| -> u64 {
+        let line = example.lines().find(|line| line.starts_with(name)).unwrap();
+        line.rsplit(' ').next().unwrap().parse().unwrap()
+    };
+    let files: u64 = directive("LimitNOFILE").parse().unwrap();
+    assert!(files >= setting("connections_max") + OTHER_FILES);
+    for (folder, directive) in [
+        ("/var/lib/", directive("StateDirectory")),
+        ("/var/log/", directive("LogsDirectory")),
+        ("/etc/", directive("ConfigurationDirectory")),
+    ] {
+        let paths = example.match_indices(folder).map(|(at, _)| &example[at..]);
+        for path in paths.filter(|path| !path.starts_with(&format!("{folder}{directive},"))) {
+            assert!(path.starts_with(&format!("{folder}{directive}/")), "{path}");
+        }
+    }
+    let (name, source) = directive("LoadCredential")
+        .split_once(':')
+        .map(|(name, source)| (name.to_owned(), source.to_owned()))
+        .unwrap();
+    assert!(example.contains(&format!(
+        "file = \"/run/credentials/keywright.service/{name}\""
+    )));
+    assert!(example.contains(&source));
+}
+
+/// What the server has open besides connections: three for each of four readers, and 256.
+const OTHER_FILES: u64 = 4 * 3 + 256;
+
+fn text(path: PathBuf) -> String {
+    path.into_os_string().into_string().unwrap()
+}
