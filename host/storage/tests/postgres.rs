@@ -38,8 +38,9 @@ async fn servers_that_start_at_once_bring_the_schema_up_to_date_once() {
         opened.unwrap();
     }
     let applied = server.run_at(&url, "select count(*) from _sqlx_migrations");
-    let files = fs::read_dir("../../migrations/postgres").unwrap();
-    assert_eq!(applied, files.count().to_string());
+    let migrations = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../migrations/postgres");
+    let migrations = fs::read_dir(migrations).unwrap().count();
+    assert_eq!(applied, migrations.to_string());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
