@@ -76,9 +76,7 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
     let key_ring = key_ring(config, &database, identifiers.as_ref(), clock.now()).await?;
     let runtime = load_plugins(config, &key_ring).await?;
 
-    let key_ring = Arc::new(key_ring);
-    Arc::clone(&key_ring).watch();
-    let sealer: Arc<dyn Sealer> = key_ring;
+    let sealer: Arc<dyn Sealer> = key_ring.watched();
     let encryption_keys = EncryptionKeys {
         repository: Arc::new(database.encryption_keys()),
         sealer: Arc::clone(&sealer),

@@ -70,12 +70,14 @@ impl SharedKeyRing {
     }
 
     /// Looks for new records every few seconds, until each configured key has one, or the process ends.
-    pub(crate) fn watch(self: Arc<Self>) {
+    pub(crate) fn watched(self) -> Arc<Self> {
+        let shared = Arc::new(self);
+        let watching = Arc::clone(&shared);
         tokio::spawn(async move {
-            while !self.is_complete() {
+            while !watching.is_complete() {
                 tokio::time::sleep(LOOK_INTERVAL).await;
-                let mut failed_at = self.looking.lock().await;
-                if let Err(failure) = self.look(&mut failed_at).await {
+                let mut failed_at = watching.looking.lock().await;
+                if let Err(failure) = watching.look(&mut failed_at).await {
                     tracing::debug!(
                         error = &failure as &dyn std::error::Error,
                         "the records of encryption keys could not be read"
@@ -83,6 +85,7 @@ impl SharedKeyRing {
                 }
             }
         });
+        shared
     }
 
     fn is_complete(&self) -> bool {
