@@ -22,12 +22,12 @@ pub(super) fn write_archive(
     let failed = |cause: std::io::Error| StepFailed::new("writing the archive", cause);
     let compressed = GzBuilder::new().write(Vec::new(), Compression::best());
     let mut archive = Builder::new(compressed);
-    let mut made = vec![String::new()];
+    let mut folders = vec![String::new()];
     for file in &files {
         let above = file.path.rsplit_once('/').map_or("", |(above, _)| above);
-        if !made.iter().any(|path| path == above) {
+        if !folders.iter().any(|path| path == above) {
             append_folder(&mut archive, &format!("{folder}/{above}/"), mtime).map_err(failed)?;
-            made.push(above.to_owned());
+            folders.push(above.to_owned());
         }
         let mode = if file.is_program { 0o755 } else { 0o644 };
         let mut header = header(EntryType::Regular, mode, mtime);

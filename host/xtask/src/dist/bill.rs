@@ -1,4 +1,4 @@
-//! The bill of materials: what the program and the plugins are made of, as CycloneDX 1.5 has it (ECMA-424).
+//! The bill of materials: what the program and the plugins are made of, as `CycloneDX` 1.5 has it (ECMA-424).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
