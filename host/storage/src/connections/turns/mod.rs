@@ -77,13 +77,13 @@ pub(super) struct Turn {
 /// What the owner of the connection is asked.
 enum Asked {
     /// To give a turn.
-    Turn(Asker),
+    Turn(Borrower),
     /// To give none to those who come later.
     Close,
 }
 
 /// Where the turn is expected.
-type Asker = oneshot::Sender<Result<Turn, RepositoryFailure>>;
+type Borrower = oneshot::Sender<Result<Turn, RepositoryFailure>>;
 
 /// What became of a group.
 type Told = Result<(), GroupFailed>;
@@ -135,9 +135,9 @@ impl Turns {
     /// [`Self::close`].
     pub(super) async fn take(&self) -> Result<Turn, RepositoryFailure> {
         let _waiting = Waiting::new(&self.state);
-        let (asker, turn) = oneshot::channel();
+        let (borrower, turn) = oneshot::channel();
         let asking = async {
-            let asked = self.queue.send(Asked::Turn(asker)).await;
+            let asked = self.queue.send(Asked::Turn(borrower)).await;
             asked.map_err(|_| repository_failure(sqlx::Error::PoolClosed))?;
             turn.await.unwrap_or_else(|_| Err(gone()))
         };

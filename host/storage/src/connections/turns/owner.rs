@@ -12,7 +12,7 @@ use sqlx::{ConnectOptions, Connection, SqliteConnection, sqlite::SqliteConnectOp
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    super::engine::within, Asked, Asker, GroupLimits, Returned, State, Told, Turn, Verdict,
+    super::engine::within, Asked, Borrower, GroupLimits, Returned, State, Told, Turn, Verdict,
 };
 
 /// Gives turns on one connection, and alone begins, commits and rolls back.
@@ -65,14 +65,14 @@ impl Owner {
         while let Some(asked) = queue.recv().await {
             match asked {
                 Asked::Close => queue.close(),
-                Asked::Turn(asker) => self.run_group(asker, &mut queue).await,
+                Asked::Turn(borrower) => self.run_group(borrower, &mut queue).await,
             }
         }
         let connection = self.connection.take();
         self.close(connection).await;
     }
 
-    async fn run_group(&mut self, first: Asker, queue: &mut mpsc::Receiver<Asked>) {
+    async fn run_group(&mut self, first: Borrower, queue: &mut mpsc::Receiver<Asked>) {
         self.state.is_in_use.store(true, Ordering::Relaxed);
         match self.connected().await {
             Ok(connection) => {
@@ -139,13 +139,13 @@ impl Group {
     /// is known of the connection.
     async fn write(
         &mut self,
-        first: Asker,
+        first: Borrower,
         queue: &mut mpsc::Receiver<Asked>,
     ) -> Result<(), GroupFailed> {
         let begun = Instant::now();
         let mut next = Some(first);
-        while let Some(asker) = next {
-            self.give_turn(asker).await?;
+        while let Some(borrower) = next {
+            self.give_turn(borrower).await?;
             let is_complete = self.members.len() >= self.limits.length_max
                 || begun.elapsed() >= self.limits.time_max;
             next = if is_complete { None } else { waiting(queue) };
@@ -156,20 +156,20 @@ impl Group {
         self.run(COMMIT).await
     }
 
-    async fn give_turn(&mut self, asker: Asker) -> Result<(), GroupFailed> {
-        if asker.is_closed() {
+    async fn give_turn(&mut self, borrower: Borrower) -> Result<(), GroupFailed> {
+        if borrower.is_closed() {
             return Ok(());
         }
         let is_first = self.members.is_empty();
         let begun = self.run(if is_first { BEGIN } else { SAVEPOINT }).await;
         if let Err(failed) = begun {
-            refuse(asker, &failed);
+            refuse(borrower, &failed);
             return Err(failed);
         }
         let (back, returning) = oneshot::channel();
         let (member, told) = oneshot::channel();
         // Whoever has gone away drops it, and so gives it back.
-        drop(asker.send(Ok(Turn {
+        drop(borrower.send(Ok(Turn {
             connection: self.connection.take(),
             back: Some(back),
             told,
@@ -214,19 +214,19 @@ impl Group {
 }
 
 /// The next who waits for a turn.
-fn waiting(queue: &mut mpsc::Receiver<Asked>) -> Option<Asker> {
+fn waiting(queue: &mut mpsc::Receiver<Asked>) -> Option<Borrower> {
     loop {
         match queue.try_recv().ok()? {
             Asked::Close => queue.close(),
-            Asked::Turn(asker) => return Some(asker),
+            Asked::Turn(borrower) => return Some(borrower),
         }
     }
 }
 
-fn refuse(asker: Asker, failed: &GroupFailed) {
+fn refuse(borrower: Borrower, failed: &GroupFailed) {
     let failure = RepositoryFailure::Unavailable(Box::new(failed.clone()));
     // Who has gone away need not know.
-    drop(asker.send(Err(failure)));
+    drop(borrower.send(Err(failure)));
 }
 
 async fn execute(
