@@ -10,11 +10,10 @@ use keywright_core::{
     Failure,
     encryption_key::{EncryptionKeys, RotateKeys, RotatedBatch},
 };
-use metrics::{counter, describe_counter, describe_gauge, gauge};
 use uuid::Uuid;
 
 use super::{Stop, Work};
-use crate::{config::RotationConfig, measurements::gauge_value};
+use crate::{config::RotationConfig, measurements};
 
 /// The rotation of encryption keys.
 pub(crate) struct Rotation<R> {
@@ -117,8 +116,7 @@ impl<R: Reporter> Rotation<R> {
                 self.reporter.failed(version_id);
             }
         }
-        counter!(VERSIONS, "outcome" => "rotated").increment(batch.rotated);
-        counter!(VERSIONS, "outcome" => "failed").increment(new_failures);
+        measurements::rotation::batch_done(batch.rotated, new_failures);
         let counts = &mut pass.counts;
         counts.rotated += batch.rotated;
         counts.failed += u64::try_from(batch.failed.len()).unwrap_or(u64::MAX);
@@ -133,7 +131,7 @@ impl<R: Reporter> Rotation<R> {
                 self.reporter.begun(counts);
             }
         }
-        gauge!(VERSIONS_REMAINING).set(gauge_value(counts.remaining));
+        measurements::rotation::versions_remain(counts.remaining);
         if pass.has_begun {
             self.reporter.advanced(counts);
         }
@@ -166,7 +164,7 @@ impl<R: Reporter> Work for Rotation<R> {
                 break;
             }
         }
-        gauge!(VERSIONS_REMAINING).set(gauge_value(pass.counts.remaining));
+        measurements::rotation::versions_remain(pass.counts.remaining);
         if pass.has_begun {
             self.reporter.ended(&pass.counts);
         }
@@ -244,25 +242,6 @@ impl Reporter for LogReporter {
         }
     }
 }
-
-/// Tells the process's recorder what each of these measurements means, and that nothing was rotated so far.
-pub(crate) fn describe_metrics() {
-    describe_counter!(
-        VERSIONS,
-        "Versions of credentials that this server was to encrypt with the active key, by what came of it."
-    );
-    describe_gauge!(
-        VERSIONS_REMAINING,
-        "Versions of credentials that this server has still to encrypt with the active key, while it is at it."
-    );
-    for outcome in ["rotated", "failed"] {
-        counter!(VERSIONS, "outcome" => outcome).increment(0);
-    }
-    gauge!(VERSIONS_REMAINING).set(0);
-}
-
-const VERSIONS: &str = "keywright_key_rotation_versions_total";
-const VERSIONS_REMAINING: &str = "keywright_key_rotation_versions_remaining";
 
 /// How often the log tells how a rotation goes on.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);

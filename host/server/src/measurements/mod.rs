@@ -9,6 +9,7 @@
 
 mod handshakes;
 mod retention;
+pub(crate) mod rotation;
 mod stored;
 
 use std::{
@@ -23,7 +24,7 @@ use keywright_storage::{Database, PoolOccupancy};
 use metrics::{counter, describe_counter, describe_gauge, gauge};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
-use crate::{background::rotation, config::ManagementConfig, started::StartRefused};
+use crate::{config::ManagementConfig, started::StartRefused};
 pub(crate) use handshakes::handshake_failed;
 pub(crate) use retention::{RetentionOutcome, retention_run, versions_deleted};
 pub(crate) use stored::StoredCounts;
@@ -126,7 +127,7 @@ fn record_pool(pool: &'static str, occupancy: &PoolOccupancy) {
 }
 
 /// A number as a gauge holds it; more than there can be is the most that it can hold.
-pub(crate) fn gauge_value(number: impl TryInto<u32>) -> f64 {
+fn gauge_value(number: impl TryInto<u32>) -> f64 {
     f64::from(number.try_into().unwrap_or(u32::MAX))
 }
 
