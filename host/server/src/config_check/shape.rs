@@ -225,7 +225,7 @@ cache_directory = "cache"
             (
                 "\"raw\"",
                 "\"row\"",
-                "encryption.keys[0].provider: must be one of \"password\", \"raw\"",
+                "encryption.keys[0].provider: must be one of \"password\", \"raw\", \"kms\"",
             ),
             (
                 "file = \"k\"",

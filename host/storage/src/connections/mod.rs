@@ -211,16 +211,23 @@ impl LentConnection {
 
     /// What a use of the connection has come to.
     fn settled<T>(&mut self, outcome: Result<T, sqlx::Error>) -> Result<T, RepositoryFailure> {
-        self.note(&outcome);
-        outcome.map_err(repository_failure)
-    }
-
-    fn note<T>(&mut self, outcome: &Result<T, sqlx::Error>) {
-        let condition = match outcome {
+        let condition = match &outcome {
             Err(error) => Condition::after(error),
             Ok(_) => Condition::Settled,
         };
+        if condition == Condition::Spent {
+            self.spend();
+        }
         self.pooled.condition.become_at_best(condition);
+        outcome.map_err(repository_failure)
+    }
+
+    /// After it was not allowed to write: neither it nor any that was opened before is used again.
+    fn spend(&mut self) {
+        self.pooled.condition = Condition::Spent;
+        if let Some(pool) = Object::pool(&self.pooled) {
+            pool.manager().target.outdate();
+        }
     }
 
     /// Ends what was begun with it. What that comes to is seen when it is lent next.
@@ -254,9 +261,6 @@ impl Manager for Opener {
     }
 
     async fn recycle(&self, opened: &mut Opened, metrics: &Metrics) -> RecycleResult<sqlx::Error> {
-        if opened.condition == Condition::Spent {
-            self.target.outdate();
-        }
         if opened.condition == Condition::Spent || self.target.is_outdated(metrics.age()) {
             return Err(RecycleError::message("it may lead to a former primary"));
         }

@@ -14,7 +14,7 @@ async fn one_connection(folder: &TempDir) -> Connections {
     Connections::open(
         Target::Sqlite(Box::new(options)),
         1,
-        Duration::from_millis(20),
+        Duration::from_millis(500),
     )
     .await
     .unwrap()

@@ -169,7 +169,7 @@ impl PostgresTransaction {
         if let Some(connection) = &mut self.connection
             && Condition::after(error) == Condition::Spent
         {
-            connection.pooled.condition = Condition::Spent;
+            connection.spend();
         }
     }
 
