@@ -120,7 +120,7 @@ fn bring(owned: &Owned<'_>, choices: &mut ChaCha12Rng) -> Step {
         0 | 1 => set(owned, &name, &value),
         2 | 3 => add_version(owned, &name, &value, !is_flagged),
         4 | 5 if versions.len() > 1 => move_flag(owned, &name, ids.choose(choices).copied()),
-        6 => owned.delete(&name),
+        6 => Request::delete(&name),
         _ => move_flag(owned, &name, None),
     };
     Step::Write(request)
@@ -156,7 +156,7 @@ fn change_leaf(owned: &Owned<'_>, choices: &mut ChaCha12Rng) -> Step {
     }
     let is_there = !owned.versions(&name).is_empty();
     Step::Write(match choices.random_range(0..4) {
-        0 if is_there => owned.delete(&name),
+        0 if is_there => Request::delete(&name),
         1 if is_there => owned.regenerate(&name, "certificate"),
         _ => generate(owned, last),
     })

@@ -14,7 +14,7 @@ pub(super) fn next(owned: &Owned<'_>, choices: &mut ChaCha12Rng) -> Request {
     let name = owned.name(last);
     let count = owned.versions(&name).len();
     if count > VERSIONS_MAX || (count > 0 && choices.random_ratio(1, 12)) {
-        return owned.delete(&name);
+        return Request::delete(&name);
     }
     if !last.starts_with(GENERATED) {
         return set(owned, choices, &name, credential_type);

@@ -48,6 +48,16 @@ impl Request {
         }
     }
 
+    /// Deletes a credential.
+    pub(super) fn delete(name: &str) -> Self {
+        let path = format!("/api/v1/data?name={name}");
+        let mut request = Self::new(Method::DELETE, path, Value::Null);
+        request
+            .changes
+            .insert(Place::Credential(name.to_owned()), Vec::new());
+        request
+    }
+
     /// Adds a version before those that are there.
     pub(super) fn adds(mut self, owned: &Owned<'_>, name: &str, version: Value) -> Self {
         let mut versions = vec![version];
@@ -110,16 +120,6 @@ impl Owned<'_> {
     /// The versions of one of its credentials, newest first.
     pub(super) fn versions(&self, name: &str) -> &[Value] {
         at(self.records, &Place::Credential(name.to_owned()))
-    }
-
-    /// Deletes one of its credentials.
-    pub(super) fn delete(&self, name: &str) -> Request {
-        let path = format!("/api/v1/data?name={name}");
-        let mut request = Request::new(Method::DELETE, path, Value::Null);
-        request
-            .changes
-            .insert(Place::Credential(name.to_owned()), Vec::new());
-        request
     }
 
     /// Regenerates one of its credentials.

@@ -27,15 +27,12 @@ pub(super) struct Shared {
 
 /// The next write.
 pub(super) fn next(worker: usize, choices: &mut ChaCha12Rng) -> SharedWrite {
-    let (method, body) = match choices.random_range(0..3) {
-        0 => (Method::POST, generate_once()),
-        _ => {
-            let value = format!("{} of {worker}", choices.next_u64());
-            (
-                Method::PUT,
-                json!({"name": SET, "type": "value", "value": value}),
-            )
-        }
+    let (method, body) = if choices.random_ratio(1, 3) {
+        (Method::POST, generate_once())
+    } else {
+        let value = format!("{} of {worker}", choices.next_u64());
+        let body = json!({"name": SET, "type": "value", "value": value});
+        (Method::PUT, body)
     };
     SharedWrite {
         worker,
@@ -91,7 +88,8 @@ impl Shared {
 /// others than those that were asked for and not answered.
 fn verify_set(before: &[Value], writes: &[&SharedWrite], actual: &[Value]) {
     let added = actual.len().checked_sub(before.len());
-    let (added, old) = actual.split_at(added.expect("versions were lost"));
+    let (added, old) =
+        actual.split_at(added.unwrap_or_else(|| panic!("versions were lost: {actual:#?}")));
     assert_eq!(old, before);
     let mut unexplained: Vec<&Value> = added.iter().collect();
     let mut last: BTreeMap<usize, usize> = BTreeMap::new();
