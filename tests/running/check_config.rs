@@ -104,7 +104,7 @@ const MISTAKES: [(&str, &str, &str); 34] = [
     (
         "provider = \"raw\"\nfile",
         "provider = \"raw\"\nfile = \"tls/server.pem\"\n#",
-        "encryption.keys[0].file: reading an encryption key",
+        "encryption.keys[0].file: a raw encryption key must be",
     ),
     (
         "provider = \"raw\"\nfile",

@@ -62,21 +62,7 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
         retention::PAGE,
         retention::DELETABLE_VERSIONS,
         &delete_versions,
-        encryption_key::statements::INSERT_KEY,
-        encryption_key::statements::KEY_IDS,
-        encryption_key::statements::KEYS_IN_USE,
-        encryption_key::statements::VERSIONS_BY_KEY,
-        key_rotation::statements::ACTIVATE,
-        key_rotation::statements::ACTIVATE_NEW,
-        key_rotation::statements::LAST_ACTIVATED,
-        key_rotation::statements::VERSIONS_UNDER_KEY,
         &replace_envelopes,
-        check::VERSIONS,
-        check::VERSION_BY_ID,
-        check::PERMISSIONS,
-        lease::statements::ACQUIRE,
-        lease::statements::RENEW,
-        lease::statements::RELEASE,
         permission::OF_ACTOR,
         &of_actor_on,
         permission::BY_ID,
@@ -88,10 +74,29 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
         permission::DELETE_OF_ACTOR_ON,
     ]
     .iter()
+    .chain(STATEMENTS_OF_SERVERS)
     .chain(statements_of(engine))
     .map(|&statement| statement.to_owned())
     .collect()
 }
+
+/// Those by which servers do their own work, and commands theirs.
+const STATEMENTS_OF_SERVERS: &[&str] = &[
+    encryption_key::statements::INSERT_KEY,
+    encryption_key::statements::KEY_IDS,
+    encryption_key::statements::KEYS_IN_USE,
+    encryption_key::statements::VERSIONS_BY_KEY,
+    key_rotation::statements::ACTIVATE,
+    key_rotation::statements::ACTIVATE_NEW,
+    key_rotation::statements::LAST_ACTIVATED,
+    key_rotation::statements::VERSIONS_UNDER_KEY,
+    check::VERSIONS,
+    check::VERSION_BY_ID,
+    check::PERMISSIONS,
+    lease::statements::ACQUIRE,
+    lease::statements::RENEW,
+    lease::statements::RELEASE,
+];
 
 /// Those that only one engine takes.
 fn statements_of(engine: Engine) -> &'static [&'static str] {
