@@ -36,6 +36,7 @@ impl ServerMode {
     }
 
     /// Read-only mode.
+    #[must_use]
     pub fn read_only(&self) -> &ReadOnlyMode {
         &self.read_only
     }
@@ -57,6 +58,7 @@ pub struct ReadOnlyMode(Arc<AtomicBool>);
 
 impl ReadOnlyMode {
     /// Whether it is on.
+    #[must_use]
     pub fn is_on(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }

@@ -41,10 +41,6 @@ fn told(sink: &KeptSink) -> Vec<(u64, Option<String>)> {
     told.collect()
 }
 
-fn reason(text: &str) -> Option<String> {
-    Some(text.to_owned())
-}
-
 #[tokio::test]
 async fn what_is_taken_back_has_an_event_with_the_reason() {
     let (trail, sink) = trail(OnAuditFailure::Refuse);
@@ -59,9 +55,11 @@ async fn what_is_taken_back_has_an_event_with_the_reason() {
         (200, None),
         (
             409,
-            reason("the version is needed, or somebody else has deleted it"),
+            Some(String::from(
+                "the version is needed, or somebody else has deleted it",
+            )),
         ),
-        (503, reason("the database did not confirm it")),
+        (503, Some(String::from("the database did not confirm it"))),
     ];
     assert_eq!(told(&sink), expected);
     let version = Value::String(version_ids[0].to_string());
@@ -86,7 +84,7 @@ async fn what_could_not_be_announced_in_time_is_taken_back_and_then_not_even_tri
         sink.repair();
         trail.announce(&deletion).await.unwrap();
         trail.close().await;
-        let late = reason("the audit trail could not be written in time");
+        let late = Some(String::from("the audit trail could not be written in time"));
         assert_eq!(told(&sink), [(200, None), (503, late), (200, None)]);
     }
 }

@@ -114,9 +114,9 @@ impl RetentionWork {
                 break RetentionOutcome::Stopped;
             }
             let deleted_before = run.versions_deleted();
-            let step = self.retention.proceed(&mut run).await;
+            let progress = self.retention.proceed(&mut run).await;
             versions_deleted(run.versions_deleted().saturating_sub(deleted_before));
-            match step {
+            match progress {
                 Ok(RetentionProgress::Done) => break RetentionOutcome::Completed,
                 Ok(RetentionProgress::Further) => {}
                 Err(RetentionFailure::Repository(failure)) => return Err(failure),
