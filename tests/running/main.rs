@@ -2,7 +2,6 @@
 //! for each database.
 
 #![expect(
-    clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
