@@ -230,8 +230,12 @@ impl LentConnection {
         }
     }
 
-    /// Ends what was begun with it. What that comes to is seen when it is lent next.
-    async fn settle(&mut self) {
+    /// Ends what was begun with it. What that comes to is seen when it is lent next; one that is spent is closed.
+    async fn settle(mut self) {
+        if self.pooled.condition == Condition::Spent {
+            drop(Object::take(self.pooled));
+            return;
+        }
         let settling = self.pooled.connection.settle();
         if let Ok(Ok(())) = timeout(UNSETTLED_WAIT_MAX, settling).await {
             self.pooled.condition.become_at_best(Condition::Settled);

@@ -194,8 +194,7 @@ impl PostgresTransaction {
 impl Drop for PostgresTransaction {
     /// Rolled back at once, and not when the connection is lent next: until then it would stand in the way of others.
     fn drop(&mut self) {
-        if let (Some(mut connection), Ok(runtime)) = (self.connection.take(), Handle::try_current())
-        {
+        if let (Some(connection), Ok(runtime)) = (self.connection.take(), Handle::try_current()) {
             runtime.spawn(async move { connection.settle().await });
         }
     }
