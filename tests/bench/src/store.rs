@@ -9,7 +9,7 @@ use keywright_harness::Server;
 
 use crate::{
     Outcome,
-    client::Connection,
+    client::{Connection, ServerAddress},
     engine::{Database, Engine},
     server,
 };
@@ -28,7 +28,6 @@ impl Store {
     pub(crate) async fn fill(engine: &Engine, size: usize) -> Outcome<Self> {
         let database = engine.new_database();
         let server = Server::start_in(server::directory()?, &database.options()).await;
-        let mut connection = server::connect(&server).await?;
         let folders = (size.saturating_sub(SERVED) / FOLDER_SIZE).max(1);
         let store = Self {
             server,
@@ -37,6 +36,7 @@ impl Store {
         };
         let copies = folders * FOLDER_SIZE;
         for batch in 0..BATCHES {
+            let mut connection = store.connect().await?;
             for number in (0..SERVED).skip(batch).step_by(BATCHES) {
                 let body = server::set_body(&store.served_name(number));
                 connection.send(Method::PUT, &body).await?;
@@ -64,9 +64,11 @@ impl Store {
         self.size
     }
 
-    /// A connection to the server.
+    /// A connection to the server, with a token that was made just now.
     pub(crate) async fn connect(&self) -> Outcome<Connection> {
-        server::connect(&self.server).await
+        let caller = self.server.as_client("developer").await;
+        let socket = server::socket(&self.server)?;
+        Connection::open(&ServerAddress::new(socket, caller.token())).await
     }
 
     /// The name of a credential that can be read: one of [`SERVED`], which lie between all folders.

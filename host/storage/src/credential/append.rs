@@ -58,7 +58,7 @@ pub(super) async fn append_within(
     version: &NewVersion,
     condition: AppendCondition,
 ) -> Result<Result<Place, Appended>, RepositoryFailure> {
-    let credential = match find_credential(transaction, &version.name).await? {
+    let credential = match find_credential(transaction, &version.name, condition).await? {
         Some(existing) => {
             if existing.credential_type != version.credential_type {
                 return Ok(Err(Appended::TypeDiffers(existing.credential_type)));
@@ -124,6 +124,7 @@ struct Owner {
     id: Uuid,
     name: CredentialName,
     credential_type: CredentialType,
+    /// Known where it is decided on.
     newest_version_id: Option<Uuid>,
 }
 
@@ -142,8 +143,15 @@ fn holds(condition: AppendCondition, credential: Option<&Owner>) -> bool {
 async fn find_credential(
     transaction: &mut Transaction,
     name: &CredentialName,
+    condition: AppendCondition,
 ) -> Result<Option<Owner>, RepositoryFailure> {
-    let query = statement(statements::CREDENTIAL_AND_NEWEST_VERSION).bind(name.lookup().folded());
+    let sql = match condition {
+        AppendCondition::NewestIs(_) => statements::CREDENTIAL_AND_NEWEST_VERSION,
+        AppendCondition::Always | AppendCondition::CredentialIs(_) => {
+            statements::CREDENTIAL_BY_NAME
+        }
+    };
+    let query = statement(sql).bind(name.lookup().folded());
     let row = transaction.fetch_optional(query).await?;
     let Some(row) = row.as_ref() else {
         return Ok(None);

@@ -262,6 +262,12 @@ pub(crate) const SQLITE_EFFECTIVE_EXPIRIES_CONTAINING_SHORT: &str = select_effec
 
 // ---- Writing ----------------------------------------------------------------------------------------------------------
 
+pub(crate) const CREDENTIAL_BY_NAME: &str = "
+    select c.sequence, c.id, c.name, c.credential_type, cast(null as uuid) as newest_version_id
+    from credential c where c.name_folded = $1";
+
+/// As [`CREDENTIAL_BY_NAME`], with the newest version, for those that decide on it: in PostgreSQL, who has read a version stands
+/// in the way of all that add versions beside it.
 pub(crate) const CREDENTIAL_AND_NEWEST_VERSION: &str = "
     select c.sequence, c.id, c.name, c.credential_type, v.id as newest_version_id
     from credential c left join credential_version v on v.sequence = c.newest_sequence

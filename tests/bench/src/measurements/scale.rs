@@ -25,12 +25,16 @@ pub(crate) fn measure(sizes: &[usize]) -> Outcome<Table> {
         for engine in Engine::all() {
             let mut stores = Vec::new();
             for &size in sizes {
-                let store = Store::fill(&engine, size).await?;
+                stores.push(Store::fill(&engine, size).await?);
+            }
+            let mut connected = Vec::new();
+            for store in stores {
+                // Not before: a connection that is idle for long is ended.
                 let connection = store.connect().await?;
-                stores.push((store, connection));
+                connected.push((store, connection));
             }
             for request in REQUESTS {
-                compare(&mut table, &engine, request, &mut stores).await?;
+                compare(&mut table, &engine, request, &mut connected).await?;
             }
         }
         Ok(table)

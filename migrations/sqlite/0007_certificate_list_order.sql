@@ -1,0 +1,1 @@
+-- Nothing: here a new version changes the indexes of what it changes alone. What PostgreSQL needs it for stands in its file.
