@@ -10,7 +10,7 @@ use keywright_core::{
 
 use super::{find::NameSearch, row, statements};
 use crate::{
-    connections::Connections,
+    connections::{Connections, Engine},
     row::{Row, column, small},
     statement::statement,
 };
@@ -26,8 +26,10 @@ pub(super) async fn effective_expiries(
     let sql = match &names {
         NameSearch::All => statements::EFFECTIVE_EXPIRIES,
         NameSearch::Between(..) => statements::EFFECTIVE_EXPIRIES_BELOW,
-        NameSearch::Part(_) => statements::POSTGRES_EFFECTIVE_EXPIRIES_CONTAINING,
-        NameSearch::Phrase(_) => statements::SQLITE_EFFECTIVE_EXPIRIES_CONTAINING,
+        NameSearch::Containing(_) => match reader.engine() {
+            Engine::Postgres => statements::POSTGRES_EFFECTIVE_EXPIRIES_CONTAINING,
+            Engine::Sqlite => statements::SQLITE_EFFECTIVE_EXPIRIES_CONTAINING,
+        },
         NameSearch::TrigramsBetween(..) => statements::SQLITE_EFFECTIVE_EXPIRIES_CONTAINING_SHORT,
     };
     let query = statement(sql)
@@ -35,7 +37,7 @@ pub(super) async fn effective_expiries(
         .bind(i64::from(CHAIN_DEPTH_MAX));
     let query = match names {
         NameSearch::All => query,
-        NameSearch::Part(text) | NameSearch::Phrase(text) => query.bind(text),
+        NameSearch::Containing(text) => query.bind(text),
         NameSearch::Between(from, before) | NameSearch::TrigramsBetween(from, before) => {
             query.bind(from).bind(before)
         }

@@ -22,10 +22,14 @@ pub(super) async fn find(
         (NameSearch::All, Some(_)) => statements::FIND_EXPIRING,
         (NameSearch::All | NameSearch::Between(..), None) => statements::FIND_BELOW,
         (NameSearch::Between(..), Some(_)) => statements::FIND_EXPIRING_BELOW,
-        (NameSearch::Part(_), None) => statements::POSTGRES_FIND_CONTAINING,
-        (NameSearch::Part(_), Some(_)) => statements::POSTGRES_FIND_EXPIRING_CONTAINING,
-        (NameSearch::Phrase(_), None) => statements::SQLITE_FIND_CONTAINING,
-        (NameSearch::Phrase(_), Some(_)) => statements::SQLITE_FIND_EXPIRING_CONTAINING,
+        (NameSearch::Containing(_), None) => match reader.engine() {
+            Engine::Postgres => statements::POSTGRES_FIND_CONTAINING,
+            Engine::Sqlite => statements::SQLITE_FIND_CONTAINING,
+        },
+        (NameSearch::Containing(_), Some(_)) => match reader.engine() {
+            Engine::Postgres => statements::POSTGRES_FIND_EXPIRING_CONTAINING,
+            Engine::Sqlite => statements::SQLITE_FIND_EXPIRING_CONTAINING,
+        },
         (NameSearch::TrigramsBetween(..), None) => statements::SQLITE_FIND_CONTAINING_SHORT,
         (NameSearch::TrigramsBetween(..), Some(_)) => {
             statements::SQLITE_FIND_EXPIRING_CONTAINING_SHORT
@@ -38,7 +42,7 @@ pub(super) async fn find(
     query = match names {
         NameSearch::All if expires_until.is_some() => query,
         NameSearch::All => query.bind(ROOT).bind(AFTER_ROOT),
-        NameSearch::Part(text) | NameSearch::Phrase(text) => query.bind(text),
+        NameSearch::Containing(text) => query.bind(text),
         NameSearch::Between(from, before) | NameSearch::TrigramsBetween(from, before) => {
             query.bind(from).bind(before)
         }
@@ -58,10 +62,8 @@ pub(super) enum NameSearch {
     All,
     /// The folded names from the first bound up to, and without, the second.
     Between(String, String),
-    /// PostgreSQL: the names that contain a text.
-    Part(String),
-    /// SQLite: the names that contain a phrase of the full-text index.
-    Phrase(String),
+    /// The names that contain a text, of three characters at least in SQLite.
+    Containing(String),
     /// SQLite: the names that have a trigram from the first bound up to, and without, the second.
     TrigramsBetween(String, String),
 }
@@ -89,13 +91,10 @@ impl NameSearch {
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return None;
         }
-        if engine == Engine::Postgres {
-            return Some(Self::Part(text.to_owned()));
-        }
-        if text.len() < TRIGRAM_CHARACTERS {
+        if engine == Engine::Sqlite && text.len() < TRIGRAM_CHARACTERS {
             return Some(Self::TrigramsBetween(text.to_owned(), successor(text)?));
         }
-        Some(Self::Phrase(format!("\"{}\"", text.replace('"', "\"\""))))
+        Some(Self::Containing(text.to_owned()))
     }
 }
 
@@ -139,11 +138,5 @@ mod tests {
                 assert_eq!(search, None, "{text:?}");
             }
         }
-    }
-
-    #[test]
-    fn quotes_stay_inside_the_phrase() {
-        let search = NameSearch::new(&FindNames::containing("a\"b*OR"), Engine::Sqlite);
-        assert_eq!(search, Some(NameSearch::Phrase("\"a\"\"b*or\"".into())));
     }
 }

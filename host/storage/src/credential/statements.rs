@@ -165,20 +165,53 @@ pub(crate) const FIND_EXPIRING: &str = select_found_expiring!("");
 pub(crate) const FIND_EXPIRING_BELOW: &str =
     select_found_expiring!("and c.name_folded >= $2 and c.name_folded < $3");
 
-/// PostgreSQL: the sequences of the credentials whose names contain the text of a parameter. Each part of three characters of
-/// the text is looked up, or the text itself when it is shorter, and what has them all is looked at. They are gathered first,
-/// because the planner, which does not know the text, expects the more of them the larger the store is, and would sooner or
-/// later rather read all credentials.
+/// The parts of three characters of the text of a parameter that few names have, eight at most, as `rare_part`: those that none of
+/// some names has which happen to come first by their random ids. The time that an index takes for a text is that of all its
+/// parts together, and grows with the store for each part that is in most names, as the beginning of a path is. A text that
+/// is as short as a word has no rare parts: what they would save, finding them costs.
+macro_rules! rare_parts {
+    ($text:literal, $position:literal) => {
+        concat!(
+            "sampled_name as materialized (
+                select sampled.name_folded from credential sampled order by sampled.id limit 128
+            ),
+            rare_part (part) as materialized (
+                select substr(",
+            $text,
+            ", place, 3) from text_place where length(",
+            $text,
+            ") > 8 and not exists (
+                    select 1 from sampled_name s where ",
+            $position,
+            "(s.name_folded, substr(",
+            $text,
+            ", place, 3)) > 0
+                ) limit 8
+            )"
+        )
+    };
+}
+
+/// PostgreSQL: the sequences of the credentials whose names contain the text of a parameter. Its rare parts are looked up, or
+/// all its parts of three characters when it has none, or the text itself when it is shorter, and what has them all is looked
+/// at. They are gathered first, because the planner, which does not know the text, expects the more of them the larger the
+/// store is, and would sooner or later rather read all credentials.
 macro_rules! postgres_containing {
     ($text:literal) => {
         concat!(
             "c.sequence = any (array(
-                select n.credential_sequence from credential_name n where n.parts @> array(
-                    select substr(",
+                with text_place as materialized (
+                    select place from generate_series(1, greatest(length(",
             $text,
-            ", part, 3) from generate_series(1, greatest(length(",
+            ") - 2, 1)) as place
+                ), ",
+            rare_parts!($text, "strpos"),
+            "
+                select n.credential_sequence from credential_name n where n.parts @> coalesce(
+                    nullif(array(select part from rare_part), '{}'),
+                    array(select substr(",
             $text,
-            ") - 2, 1)) as part
+            ", place, 3) from text_place)
                 )
             )) and strpos(c.name_folded, ",
             $text,
@@ -192,15 +225,38 @@ pub(crate) const POSTGRES_FIND_CONTAINING: &str = select_found!(postgres_contain
 pub(crate) const POSTGRES_FIND_EXPIRING_CONTAINING: &str =
     select_found_expiring!("and ", postgres_containing!("$2"));
 
-/// SQLite: `$1` is a phrase of the full-text index.
-pub(crate) const SQLITE_FIND_CONTAINING: &str = select_found!(
-    "c.sequence in (select rowid from credential_name where credential_name match $1)"
-);
+/// SQLite: as [`postgres_containing`], for texts of three characters and more. The full-text index is asked for what has all
+/// rare parts, or for the text as a phrase.
+macro_rules! sqlite_containing {
+    ($text:literal) => {
+        concat!(
+            "c.sequence in (
+                select rowid from credential_name where credential_name match (
+                    with recursive text_place (place) as (
+                        select 1 union all select place + 1 from text_place where place < length(",
+            $text,
+            ") - 2
+                    ), ",
+            rare_parts!($text, "instr"),
+            "
+                    select coalesce(
+                        group_concat('\"' || replace(part, '\"', '\"\"') || '\"', ' AND '),
+                        '\"' || replace(",
+            $text,
+            ", '\"', '\"\"') || '\"'
+                    ) from rare_part
+                )
+            ) and instr(c.name_folded, ",
+            $text,
+            ") > 0"
+        )
+    };
+}
 
-/// SQLite: as [`SQLITE_FIND_CONTAINING`], with the phrase in `$2`.
-pub(crate) const SQLITE_FIND_EXPIRING_CONTAINING: &str = select_found_expiring!(
-    "and c.sequence in (select rowid from credential_name where credential_name match $2)"
-);
+pub(crate) const SQLITE_FIND_CONTAINING: &str = select_found!(sqlite_containing!("$1"));
+
+pub(crate) const SQLITE_FIND_EXPIRING_CONTAINING: &str =
+    select_found_expiring!("and ", sqlite_containing!("$2"));
 
 /// SQLite: `$1` and `$2` are the bounds of the trigrams that begin with the text.
 pub(crate) const SQLITE_FIND_CONTAINING_SHORT: &str = select_found!(
@@ -250,10 +306,8 @@ pub(crate) const EFFECTIVE_EXPIRIES_BELOW: &str =
 pub(crate) const POSTGRES_EFFECTIVE_EXPIRIES_CONTAINING: &str =
     select_effective_expiries!("and ", postgres_containing!("$3"));
 
-/// SQLite: as [`SQLITE_FIND_CONTAINING`], with the phrase in `$3`.
-pub(crate) const SQLITE_EFFECTIVE_EXPIRIES_CONTAINING: &str = select_effective_expiries!(
-    "and c.sequence in (select rowid from credential_name where credential_name match $3)"
-);
+pub(crate) const SQLITE_EFFECTIVE_EXPIRIES_CONTAINING: &str =
+    select_effective_expiries!("and ", sqlite_containing!("$3"));
 
 /// SQLite: as [`SQLITE_FIND_CONTAINING_SHORT`], with the bounds in `$3` and `$4`.
 pub(crate) const SQLITE_EFFECTIVE_EXPIRIES_CONTAINING_SHORT: &str = select_effective_expiries!(

@@ -100,6 +100,42 @@ async fn find_containing_takes_every_character_literally_at_every_length() {
 }
 
 #[tokio::test]
+async fn find_containing_a_long_text_finds_it_among_many_that_have_most_of_its_parts() {
+    let fixture = Fixture::new().await;
+    // More than are looked at to know which parts are in most names.
+    let names: Vec<String> = (0..200)
+        .map(|number| format!("/director/deployment-{number:03}/instance/credential"))
+        .collect();
+    for name in &names {
+        fixture.append(name, "value", 1).await;
+    }
+    for name in names.iter().step_by(40) {
+        let word = &name["/director/".len()..];
+        for text in [name.as_str(), &name[4..], &name[..30], word] {
+            assert_eq!(fixture.containing(text).await, [name.as_str()], "{text:?}");
+        }
+    }
+    let everywhere = ["/instance/credential", "director/deployment-"];
+    for text in everywhere {
+        assert_eq!(
+            fixture.containing(text).await.len(),
+            names.len(),
+            "{text:?}"
+        );
+    }
+    // All parts of it are there, but not in this order, or not in one name.
+    for text in [
+        "director/deployment-0000/instance",
+        "deployment-123/instance/credential/deployment",
+        "deployment-12\"/instance",
+        "director/\" OR deployment-",
+        "director/deployment-123*",
+    ] {
+        assert!(fixture.containing(text).await.is_empty(), "{text:?}");
+    }
+}
+
+#[tokio::test]
 async fn find_tells_the_newest_version_that_is_not_transitional() {
     let fixture = Fixture::new().await;
     fixture.append_transitional("/hidden", 1).await;

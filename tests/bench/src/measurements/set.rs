@@ -65,17 +65,20 @@ async fn compare(table: &mut Table, engine: &Engine) -> Outcome<()> {
             raw.commit()?,
         );
     }
-    sequential.rows(
-        table,
-        &format!("{engine}: 1 client, versions of one name"),
-        None,
-    );
-    new_names.rows(table, &format!("{engine}: 1 client, new names"), None);
-    concurrent.rows(
+    let alone = sequential.rows(table, &format!("{engine}: 1 client, versions of one name"));
+    new_names.rows(table, &format!("{engine}: 1 client, new names"));
+    let together = concurrent.rows(
         table,
         &format!("{engine}: {CLIENTS} clients, versions of a name each (raw: 1)"),
-        Some(Aim::AtLeast(CONCURRENT_RATIO_MIN)),
     );
+    let ratio = together / alone;
+    table.row([
+        format!("{engine}: {CLIENTS} clients beside 1: writes/s"),
+        format!("{together:.0}"),
+        format!("{alone:.0}"),
+        format!("{ratio:.2}"),
+        Aim::AtLeast(CONCURRENT_RATIO_MIN).verdict(ratio),
+    ]);
     Ok(())
 }
 
@@ -106,30 +109,27 @@ impl Comparison {
         }
     }
 
-    fn rows(self, table: &mut Table, what: &str, rate_aim: Option<Aim>) {
-        let mut row = |figure: &str, keywright: f64, raw: f64, aim: Option<Aim>| {
+    /// Tells how many writes of the server's went through in a second.
+    fn rows(self, table: &mut Table, what: &str) -> f64 {
+        let mut row = |figure: &str, keywright: f64, raw: f64| {
             table.row([
                 format!("{what}: {figure}"),
                 format!("{keywright:.0}"),
                 format!("{raw:.0}"),
                 format!("{:.2}", keywright / raw),
-                aim.map_or_else(no_aim, |aim| aim.verdict(keywright / raw)),
+                no_aim(),
             ]);
         };
         let (keywright, raw) = (
             Sample::new(self.keywright.micros),
             Sample::new(self.raw.micros),
         );
-        row("p50, µs", keywright.median(), raw.median(), None);
-        row(
-            "p99, µs",
-            keywright.percentile(99),
-            raw.percentile(99),
-            None,
-        );
+        row("p50, µs", keywright.median(), raw.median());
+        row("p99, µs", keywright.percentile(99), raw.percentile(99));
         let rates = [self.keywright.per_second, self.raw.per_second];
         let [keywright, raw] = rates.map(|rates| Sample::new(rates).median());
-        row("writes/s", keywright, raw, rate_aim);
+        row("writes/s", keywright, raw);
+        keywright
     }
 }
 
@@ -240,8 +240,9 @@ fn commit_to_sqlite(connection: &SqliteConnection) -> Outcome<Vec<f64>> {
     Ok(times)
 }
 
-/// How many times as many as single commits many clients are to write.
-const CONCURRENT_RATIO_MIN: f64 = 4.0;
+/// How many times as many as one client many clients are to write. Where a flush of the disk takes long, it is far more; where
+/// it takes no longer than the processor works on a write, there is little more to be had.
+const CONCURRENT_RATIO_MIN: f64 = 2.5;
 
 const CLIENTS: usize = 64;
 const ROUNDS: usize = 7;
