@@ -48,6 +48,10 @@ mod output;
 mod secret;
 pub mod session;
 
-pub use api::credentials::{CredentialVersion, FoundCredential, SetCredential};
+pub use api::{
+    credentials::{CredentialVersion, ExpiringLink, Find, FoundCredential, SetCredential},
+    generation::{GenerateCredential, GenerateMode},
+    types::{KnownType, Plugin},
+};
 pub use client::{Client, ClientBuilder, Error, Grant, Refusal, Tokens, Wait};
 pub use secret::{Secret, SecretJson};
