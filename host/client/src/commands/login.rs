@@ -45,8 +45,12 @@ struct Who {
 
 impl Verb for Login {
     async fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        let settings = &context.settings;
-        let grant = self.who.grant(settings).await?;
+        let mut settings = context.settings.clone();
+        let grant = self.who.grant(&settings).await?;
+        if grant.is_some() && settings.is_certificate_of_session {
+            // It was of the login that ends now.
+            settings.client_certificate = None;
+        }
         let builder = settings.anonymous_client()?;
         let (client, tokens) = match grant {
             Some(grant) => {
@@ -61,7 +65,7 @@ impl Verb for Login {
                 (client, None)
             }
         };
-        session(settings, &client, tokens)?.write(&settings.directory)?;
+        session(&settings, &client, tokens)?.write(&settings.directory)?;
         output::note(&format!("logged in to {}", client.server()));
         Ok(Outcome::Done)
     }
