@@ -155,8 +155,17 @@ impl Client {
     /// When the caller may not write one of them, in which case nothing is changed; and as any request.
     pub async fn bulk_regenerate(&self, signed_by: &str) -> Result<Vec<String>, Error> {
         let call = Call::new(Method::POST, "/api/v1/bulk-regenerate");
-        let answer = self.ask::<Regenerated>(&call.body(&BulkBody { signed_by })?);
-        answer.await.map(|answer| answer.regenerated_credentials)
+        let call = call.body(&BulkBody { signed_by })?;
+        let answer: Regenerated = self.ask(&call).await?;
+        Ok(answer.regenerated_credentials)
+    }
+}
+
+impl CredentialVersion {
+    /// A member of a certificate's value that is no secret: `ca` or `certificate`.
+    pub(crate) fn public_member(&self, name: &str) -> Option<String> {
+        let text = self.value.member(name)?.text()?;
+        Some(text.expose().to_owned())
     }
 }
 

@@ -16,6 +16,6 @@ impl Client {
         let document: &RawValue =
             serde_json::from_str(document).map_err(Error::RequestMalformed)?;
         let call = Call::new(Method::POST, "/api/v1/interpolate");
-        self.ask(&call.body(document)?).await
+        self.ask(&call.body(&document)?).await
     }
 }

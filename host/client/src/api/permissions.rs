@@ -38,6 +38,20 @@ pub enum Operation {
     WriteAcl,
 }
 
+impl Operation {
+    /// What the API calls it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Delete => "delete",
+            Self::ReadAcl => "read_acl",
+            Self::WriteAcl => "write_acl",
+        }
+    }
+}
+
 /// A permission to be added.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AddPermission {

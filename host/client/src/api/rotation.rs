@@ -21,7 +21,7 @@ use serde::Serialize;
 use super::certificates::{
     CertificateSummary, ListedVersion, RegenerateCertificate, TransitionalVersion,
 };
-use crate::{Client, CredentialVersion, Error, Secret};
+use crate::{Client, CredentialVersion, Error};
 
 /// Where the rotation of an authority stands.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
@@ -249,7 +249,8 @@ async fn outstanding(
             let Some(in_use) = current.first() else {
                 continue;
             };
-            if !is_signed_by(&member(in_use, "ca"), &signing) {
+            let authorities_of_child = in_use.public_member("ca").unwrap_or_default();
+            if !is_signed_by(&authorities_of_child, &signing) {
                 found.push(child.name);
             } else if !child.signs.is_empty() {
                 let certificate = certificate(in_use);
@@ -280,13 +281,8 @@ fn readable<T>(
 
 /// The certificate of a version, PEM with a line feed at its end.
 fn certificate(version: &CredentialVersion) -> String {
-    format!("{}\n", member(version, "certificate").trim())
-}
-
-/// A member of a version's value that is no secret; empty where there is none.
-fn member(version: &CredentialVersion, name: &str) -> String {
-    let text = version.value.member(name).and_then(|value| value.text());
-    text.map_or_else(String::new, |text: Secret| text.expose().to_owned())
+    let certificate = version.public_member("certificate").unwrap_or_default();
+    format!("{}\n", certificate.trim())
 }
 
 /// Whether the first of some authorities, PEM one after the other, is this one: the one that signed stands first.
