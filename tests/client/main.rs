@@ -8,5 +8,19 @@
     reason = "a test ends when what it needs is not there"
 )]
 
+mod certificates;
 mod credentials;
 mod examples;
+mod interpolation;
+mod operations;
+mod permissions;
+mod types;
+
+use keywright_harness::Commanded;
+use serde_json::Value;
+
+/// The JSON that a run wrote, which must have gone well.
+#[track_caller]
+fn json_of(run: Commanded) -> Value {
+    serde_json::from_str(&run.expect(0).output).unwrap()
+}

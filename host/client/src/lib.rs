@@ -49,9 +49,7 @@ mod secret;
 pub mod session;
 
 pub use api::{
-    certificates::{
-        CertificateSummary, ListedVersion, RegenerateCertificate, TransitionalVersion,
-    },
+    certificates::{CertificateSummary, ListedVersion, RegenerateCertificate, TransitionalVersion},
     credentials::{CredentialVersion, FoundCredential, SetCredential},
     operations::{KeyUsage, ServerMode},
     permissions::{AddPermission, Operation, Permission},
