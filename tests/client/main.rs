@@ -8,12 +8,22 @@
     reason = "a test ends when what it needs is not there"
 )]
 
+mod application;
 mod certificates;
+mod completions;
 mod credentials;
 mod examples;
+mod exit_statuses;
+mod help;
 mod interpolation;
+mod library;
 mod operations;
+mod output;
 mod permissions;
+mod proxies;
+mod retries;
+mod session;
+mod stub;
 mod types;
 
 use keywright_harness::Commanded;
