@@ -49,8 +49,12 @@ mod secret;
 pub mod session;
 
 pub use api::{
+    certificates::{CertificateSummary, ListedVersion, RegenerateCertificate, TransitionalVersion},
     credentials::{CredentialVersion, ExpiringLink, Find, FoundCredential, SetCredential},
     generation::{GenerateCredential, GenerateMode},
+    operations::{KeyUsage, ServerMode},
+    permissions::{AddPermission, Operation, Permission},
+    rotation::{Rotation, RotationFailed, Stage, Step},
     types::{KnownType, Plugin},
 };
 pub use client::{Client, ClientBuilder, Error, Grant, Refusal, Tokens, Wait};

@@ -9,6 +9,8 @@
 //!
 //! A noun with several verbs, as `certificates`, is a folder: its `mod.rs` has the enum of its verbs and passes on to them.
 
+mod bulk_regenerate;
+mod certificates;
 mod context;
 mod delete;
 mod examples;
@@ -17,11 +19,16 @@ mod find;
 mod generate;
 mod get;
 mod input;
+mod interpolate;
+mod key_usage;
 mod login;
 mod logout;
+mod management;
+mod permissions;
 mod regenerate;
 mod set;
 mod shown;
+mod types;
 
 use std::process::ExitCode;
 
@@ -37,6 +44,10 @@ pub(crate) use failure::Outcome;
 /// What the program can be told to do as a client.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Regenerate all certificates that an authority signed.
+    BulkRegenerate(Invocation<bulk_regenerate::BulkRegenerate>),
+    /// Work with certificates: their versions, and the rotation of what signs them.
+    Certificates(Invocation<certificates::Certificates>),
     /// Delete a credential, or all below a path.
     Delete(Invocation<delete::Delete>),
     /// Find credentials by a path or by a part of their names.
@@ -45,14 +56,24 @@ pub enum Command {
     Generate(Box<Invocation<generate::Generate>>),
     /// Read a credential.
     Get(Invocation<get::Get>),
+    /// Fill the references in a document with the credentials that they name.
+    Interpolate(Invocation<interpolate::Interpolate>),
+    /// Show how many versions are encrypted by which keys.
+    KeyUsage(Invocation<key_usage::KeyUsage>),
     /// Log in, so that other verbs need no more than a name.
     Login(Invocation<login::Login>),
     /// End the login.
     Logout(Invocation<logout::Logout>),
+    /// Show whether the server takes writes, or switch its read-only mode.
+    Management(Invocation<management::Management>),
+    /// Work with permissions: which actor may do what on which path.
+    Permissions(Invocation<permissions::Permissions>),
     /// Add a version to a credential, made of what the newest was made of.
     Regenerate(Invocation<regenerate::Regenerate>),
     /// Store a value of your own.
     Set(Invocation<set::Set>),
+    /// Show the credential types that the server knows, and their parameters.
+    Types(Invocation<types::Types>),
 }
 
 /// A verb's own arguments, and those that all verbs have.
@@ -100,14 +121,21 @@ impl Command {
 
     async fn run(self) -> Result<Outcome, Failure> {
         match self {
+            Self::BulkRegenerate(verb) => invoke(verb).await,
+            Self::Certificates(verb) => invoke(verb).await,
             Self::Delete(verb) => invoke(verb).await,
             Self::Find(verb) => invoke(verb).await,
             Self::Generate(verb) => invoke(*verb).await,
             Self::Get(verb) => invoke(verb).await,
+            Self::Interpolate(verb) => invoke(verb).await,
+            Self::KeyUsage(verb) => invoke(verb).await,
             Self::Login(verb) => invoke(verb).await,
             Self::Logout(verb) => invoke(verb).await,
+            Self::Management(verb) => invoke(verb).await,
+            Self::Permissions(verb) => invoke(verb).await,
             Self::Regenerate(verb) => invoke(verb).await,
             Self::Set(verb) => invoke(verb).await,
+            Self::Types(verb) => invoke(verb).await,
         }
     }
 }
@@ -120,16 +148,24 @@ async fn invoke<Own: Args + Verb>(invocation: Invocation<Own>) -> Result<Outcome
 /// The examples of all verbs, as their help shows them.
 #[must_use]
 pub fn examples() -> Vec<VerbExamples> {
-    vec![
+    let mut examples = vec![
+        VerbExamples::new("bulk-regenerate", bulk_regenerate::EXAMPLES),
         VerbExamples::new("delete", delete::EXAMPLES),
         VerbExamples::new("find", find::EXAMPLES),
         VerbExamples::new("generate", generate::EXAMPLES),
         VerbExamples::new("get", get::EXAMPLES),
+        VerbExamples::new("interpolate", interpolate::EXAMPLES),
+        VerbExamples::new("key-usage", key_usage::EXAMPLES),
         VerbExamples::new("login", login::EXAMPLES),
         VerbExamples::new("logout", logout::EXAMPLES),
+        VerbExamples::new("management", management::EXAMPLES),
         VerbExamples::new("regenerate", regenerate::EXAMPLES),
         VerbExamples::new("set", set::EXAMPLES),
-    ]
+        VerbExamples::new("types", types::EXAMPLES),
+    ];
+    examples.extend(certificates::EXAMPLES);
+    examples.extend(permissions::EXAMPLES);
+    examples
 }
 
 /// The statuses that the program ends with, for its help.
