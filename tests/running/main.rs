@@ -10,6 +10,7 @@
 
 mod check_config;
 mod config_reference;
+mod documents;
 mod layout;
 mod manager;
 mod service;
