@@ -3,10 +3,17 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Parser, Subcommand};
+use keywright_client::commands;
 
 /// Stores and makes the credentials that other systems run on.
 #[derive(Debug, Parser)]
-#[command(name = "keywright", version, arg_required_else_help = true)]
+#[command(
+    name = "keywright",
+    version,
+    arg_required_else_help = true,
+    next_display_order = None,
+    after_help = commands::EXIT_STATUSES
+)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -15,6 +22,8 @@ pub(crate) struct Arguments {
 /// What the program can be told to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    #[command(flatten)]
+    Client(commands::Command),
     /// Copy the database of SQLite to a file, while servers may be running. The keys that encrypt it are backed up apart.
     Backup {
         /// The configuration of the server.

@@ -37,6 +37,7 @@ pub(crate) fn execute(arguments: Arguments) -> Result<ExitCode, StartRefused> {
             };
             check_config::check_config(&config, extent)
         }
+        Command::Client(command) => Ok(command.execute()),
         Command::ConfigReference => config_reference::config_reference(),
         Command::Keys { command } => keys::keys(&command),
         Command::Serve { config } => serve::serve(&Config::load(&config)?),

@@ -1,0 +1,191 @@
+//! Credentials: `/api/v1/data` and `/api/v1/regenerate`.
+
+use reqwest::Method;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Client, Error, SecretJson, client::Call};
+
+/// One version of a credential.
+#[derive(Clone, Debug, Deserialize)]
+#[non_exhaustive]
+pub struct CredentialVersion {
+    /// The id of this version.
+    pub id: String,
+    /// The credential's name, with a slash before it.
+    pub name: String,
+    /// The credential's type.
+    #[serde(rename = "type")]
+    pub credential_type: String,
+    /// When the version was made: ISO 8601, UTC.
+    pub version_created_at: String,
+    /// What the caller has told of it besides: an object or null.
+    #[serde(default)]
+    pub metadata: Value,
+    /// The value.
+    pub value: SecretJson,
+    /// Whether a certificate's version is transitional; none of the following is there for other types.
+    pub transitional: Option<bool>,
+    /// Whether it may sign.
+    pub certificate_authority: Option<bool>,
+    /// Whether it is signed by itself.
+    pub self_signed: Option<bool>,
+    /// Whether the server made it.
+    pub generated: Option<bool>,
+    /// When it expires: ISO 8601, UTC.
+    pub expiry_date: Option<String>,
+    /// Whether the server's configuration made it last longer than was asked for.
+    pub duration_overridden: Option<bool>,
+    /// How many days it lasts.
+    pub duration_used: Option<u32>,
+}
+
+/// A credential that was found.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct FoundCredential {
+    /// Its name.
+    pub name: String,
+    /// When its newest version was made: ISO 8601, UTC.
+    pub version_created_at: String,
+    /// When it expires, where credentials were asked for that do: ISO 8601, UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expiry_date: Option<String>,
+}
+
+/// A credential to be set.
+#[derive(Clone, Debug)]
+pub struct SetCredential {
+    name: String,
+    credential_type: String,
+    value: SecretJson,
+    metadata: Option<Value>,
+}
+
+impl SetCredential {
+    /// A credential of this name, type and value.
+    ///
+    /// # Errors
+    /// When the value has no form in JSON.
+    pub fn new(
+        name: impl Into<String>,
+        credential_type: impl Into<String>,
+        value: &(impl Serialize + ?Sized),
+    ) -> Result<Self, Error> {
+        let value = SecretJson::of(value).map_err(Error::RequestMalformed)?;
+        Ok(Self {
+            name: name.into(),
+            credential_type: credential_type.into(),
+            value,
+            metadata: None,
+        })
+    }
+
+    /// The same with metadata, an object. It is not encrypted.
+    #[must_use]
+    pub fn metadata(mut self, metadata: Value) -> Self {
+        self.metadata = Some(metadata);
+        self
+    }
+}
+
+impl Client {
+    /// The version of a credential that is in use: the newest one, and of a certificate the newest one that is not
+    /// transitional.
+    ///
+    /// # Errors
+    /// When there is no such credential, or the caller may not read it; and as any request.
+    pub async fn current_version(&self, name: &str) -> Result<CredentialVersion, Error> {
+        let versions = self.current_versions(name).await?;
+        versions.into_iter().next().ok_or(Error::AnswerEmpty)
+    }
+
+    /// The version that is in use, and after it a certificate's transitional version, where there is one.
+    ///
+    /// # Errors
+    /// As [`Client::current_version`].
+    pub async fn current_versions(&self, name: &str) -> Result<Vec<CredentialVersion>, Error> {
+        let call = Call::new(Method::GET, DATA)
+            .query("current", "true")
+            .query("name", name);
+        self.ask::<Versions>(&call).await.map(|answer| answer.data)
+    }
+
+    /// The versions of a credential, newest first: so many of them, or all.
+    ///
+    /// # Errors
+    /// As [`Client::current_version`].
+    pub async fn versions(
+        &self,
+        name: &str,
+        versions_max: Option<u32>,
+    ) -> Result<Vec<CredentialVersion>, Error> {
+        let versions = versions_max.map(|count| count.to_string());
+        let call = Call::new(Method::GET, DATA)
+            .query("name", name)
+            .query_if("versions", versions.as_deref());
+        self.ask::<Versions>(&call).await.map(|answer| answer.data)
+    }
+
+    /// One version by its id.
+    ///
+    /// # Errors
+    /// When there is no such version, or the caller may not read it; and as any request.
+    pub async fn version_by_id(&self, id: &str) -> Result<CredentialVersion, Error> {
+        self.ask(&Call::new(Method::GET, format!("{DATA}/{}", segment(id))))
+            .await
+    }
+
+    /// Sets a credential, which adds a version to one that is there.
+    ///
+    /// # Errors
+    /// When the name or the value is refused, or the caller may not write it; and as any request.
+    pub async fn set_credential(
+        &self,
+        credential: &SetCredential,
+    ) -> Result<CredentialVersion, Error> {
+        let SetCredential {
+            name,
+            credential_type,
+            value,
+            metadata,
+        } = credential;
+        let body = SetBody {
+            name,
+            credential_type,
+            value: value.exposed(),
+            metadata: metadata.as_ref(),
+        };
+        self.ask(&Call::new(Method::PUT, DATA).body(&body)?).await
+    }
+}
+
+/// Text as a segment of a path: what is neither a letter nor a digit nor one of `-._~` is encoded.
+pub(crate) fn segment(text: &str) -> String {
+    let mut encoded = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
+}
+
+#[derive(Deserialize)]
+struct Versions {
+    data: Vec<CredentialVersion>,
+}
+
+#[derive(Serialize)]
+struct SetBody<'a> {
+    name: &'a str,
+    #[serde(rename = "type")]
+    credential_type: &'a str,
+    value: crate::secret::Exposed<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<&'a Value>,
+}
+
+const DATA: &str = "/api/v1/data";

@@ -1,0 +1,4 @@
+//! What the API can be asked for: one file a noun, with its requests, its answers and the methods of
+//! [`Client`](crate::Client) that send them.
+
+pub(crate) mod credentials;

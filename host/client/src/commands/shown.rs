@@ -1,0 +1,124 @@
+//! How credentials are shown.
+
+use serde::{Serialize, Serializer, ser::SerializeStruct};
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::{
+    CredentialVersion, SecretJson,
+    output::{Shown, Table},
+};
+
+/// One version, with its value.
+pub(super) struct ShownVersion<'a>(pub(super) &'a CredentialVersion);
+
+/// Several versions of one credential, with their values.
+pub(super) struct ShownVersions<'a>(pub(super) &'a [CredentialVersion]);
+
+impl Shown for ShownVersion<'_> {
+    fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
+        to_raw_value(self)
+    }
+
+    fn table(&self) -> Table {
+        Table::Members(members(self.0))
+    }
+}
+
+impl Shown for ShownVersions<'_> {
+    fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
+        let versions: Vec<_> = self.0.iter().map(ShownVersion).collect();
+        to_raw_value(&versions)
+    }
+
+    fn table(&self) -> Table {
+        let row = |version: &CredentialVersion| {
+            vec![
+                version.id.clone(),
+                version.version_created_at.clone(),
+                version.expiry_date.clone().unwrap_or_default(),
+                text(&version.value),
+            ]
+        };
+        Table::Rows {
+            heads: vec!["ID", "CREATED", "EXPIRES", "VALUE"],
+            rows: self.0.iter().map(row).collect(),
+        }
+    }
+}
+
+/// As the API has it.
+impl Serialize for ShownVersion<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let version = self.0;
+        let mut object = serializer.serialize_struct("CredentialVersion", 13)?;
+        object.serialize_field("type", &version.credential_type)?;
+        object.serialize_field("version_created_at", &version.version_created_at)?;
+        object.serialize_field("id", &version.id)?;
+        object.serialize_field("name", &version.name)?;
+        object.serialize_field("metadata", &version.metadata)?;
+        object.serialize_field("value", &version.value.exposed())?;
+        let facts = [
+            ("transitional", version.transitional),
+            ("certificate_authority", version.certificate_authority),
+            ("self_signed", version.self_signed),
+            ("generated", version.generated),
+            ("duration_overridden", version.duration_overridden),
+        ];
+        for (name, fact) in facts {
+            if let Some(fact) = fact {
+                object.serialize_field(name, &fact)?;
+            }
+        }
+        if let Some(date) = &version.expiry_date {
+            object.serialize_field("expiry_date", date)?;
+        }
+        if let Some(days) = version.duration_used {
+            object.serialize_field("duration_used", &days)?;
+        }
+        object.end()
+    }
+}
+
+fn members(version: &CredentialVersion) -> Vec<(String, String)> {
+    let mut members = vec![
+        ("name", version.name.clone()),
+        ("type", version.credential_type.clone()),
+        ("id", version.id.clone()),
+        ("created", version.version_created_at.clone()),
+    ];
+    if let Some(date) = &version.expiry_date {
+        members.push(("expires", date.clone()));
+    }
+    let facts = [
+        ("transitional", version.transitional),
+        ("certificate authority", version.certificate_authority),
+        ("self-signed", version.self_signed),
+        ("generated", version.generated),
+    ];
+    members.extend(facts.into_iter().filter_map(|(name, fact)| {
+        let word = if fact? { "yes" } else { "no" };
+        Some((name, word.to_owned()))
+    }));
+    if !version.metadata.is_null() {
+        members.push(("metadata", version.metadata.to_string()));
+    }
+    let mut members: Vec<_> = members
+        .into_iter()
+        .map(|(name, text)| (name.to_owned(), text))
+        .collect();
+    match version.value.members() {
+        // What a free JSON value is made of may be called anything, so it is not mixed with the facts.
+        Some(parts) if version.credential_type != "json" => {
+            members.extend(parts.iter().map(|(name, part)| (name.clone(), text(part))));
+        }
+        _ => members.push(("value".to_owned(), text(&version.value))),
+    }
+    members
+}
+
+/// A text as it is, anything else as JSON.
+fn text(value: &SecretJson) -> String {
+    let text = value.text();
+    let text = text.as_ref().map_or(value.expose(), |text| text.expose());
+    text.to_owned()
+}
