@@ -14,5 +14,6 @@ mod documents;
 mod layout;
 mod manager;
 mod service;
+mod symptoms;
 mod systemd;
 mod unprivileged;

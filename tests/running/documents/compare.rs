@@ -8,7 +8,7 @@ pub(super) fn is_as_shown(shown: &str, written: &str) -> bool {
 }
 
 /// Whether a line of a text has in it what is shown.
-pub(super) fn has_line_as_shown(shown: &str, written: &str) -> bool {
+pub(crate) fn has_line_as_shown(shown: &str, written: &str) -> bool {
     let wanted = format!("{ANY}{}{ANY}", masked(shown));
     written
         .lines()
@@ -51,7 +51,8 @@ fn masked(line: &str) -> String {
     let mut masked = String::new();
     let mut rest = line.trim_end();
     while !rest.is_empty() {
-        let length = rest.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-' && letter != ':');
+        let length = rest
+            .find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-' && letter != ':');
         let (word, behind) = rest.split_at(length.unwrap_or(rest.len()));
         masked.push_str(&masked_word(word));
         let mut others = behind.chars();
@@ -101,7 +102,9 @@ const RANDOM_CHARACTERS_MIN: usize = 12;
 #[test]
 fn what_differs_each_time_may_differ_and_nothing_else() {
     let id = "8563075f-ca25-4adf-9acb-a4be6a9077fd";
-    let of = |id: &str, time: &str, value: &str| format!(r#"{{"id":"{id}","at":"{time}","value":"{value}"}}"#);
+    let of = |id: &str, time: &str, value: &str| {
+        format!(r#"{{"id":"{id}","at":"{time}","value":"{value}"}}"#)
+    };
     let shown = of(id, "2026-11-21T12:35:44Z", "bVEfvLVFqha6Lk8x");
     let other = of(
         "b7cd722a-8afb-46d5-b1a3-8fd7cc27ea38",
@@ -136,6 +139,9 @@ fn what_is_left_out_may_be_anything() {
     ] {
         assert_eq!(is_as_shown(shown, written), is_so, "{shown} {written}");
     }
-    assert!(has_line_as_shown("is … here", "one\nit is not here, or is it"));
+    assert!(has_line_as_shown(
+        "is … here",
+        "one\nit is not here, or is it"
+    ));
     assert!(!has_line_as_shown("is … here", "one\nit is not\nhere"));
 }

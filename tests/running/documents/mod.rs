@@ -16,6 +16,8 @@ mod compare;
 mod document;
 mod session;
 
+pub(crate) use compare::has_line_as_shown;
+
 use document::Document;
 
 #[test]
@@ -56,7 +58,7 @@ fn replay(name: &str) {
     }
 }
 
-pub(super) const DOCUMENTS: [&str; 3] = [
+const DOCUMENTS: [&str; 3] = [
     "README.md",
     "host/server/OPERATING.md",
     "host/server/MIGRATING.md",
