@@ -28,7 +28,7 @@ pub(super) async fn provoke(text: &str) -> Answer {
         "the client certificate provides no valid identity: …" => {
             with_certificate("client_auth", "app:nobody").await
         }
-        "the database is not available" => without_database().await,
+        "the storage failed" => without_database().await,
         "the encryption key … is not configured" => without_its_key().await,
         "too many plugin calls are waiting" => with_a_full_queue().await,
         text => of_one_server(text).await,
@@ -179,7 +179,7 @@ async fn without_database() -> Answer {
         // It was said that nothing can be tested.
         return Answer {
             status: 503,
-            body: "the database is not available".to_owned(),
+            body: "the storage failed".to_owned(),
             ..Server::start().await.get("/version").await
         };
     };
