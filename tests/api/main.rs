@@ -28,3 +28,4 @@ mod retention;
 mod rotation;
 mod set;
 mod storage;
+mod types;

@@ -23,7 +23,7 @@ use crate::{
     routes::{
         certificates, credentials, interpolation, management,
         operations::{self, no_such_method, no_such_path},
-        permissions,
+        permissions, types,
     },
     server_mode::{self, INTERPOLATE, MANAGEMENT},
     telemetry::{observe, panicked},
@@ -56,6 +56,7 @@ fn operation_routes() -> Vec<Route> {
             Identity,
             operations::key_usage::handler,
         ),
+        Route::get("/api/v1/types", Identity, types::list::handler),
         Route::get("/version", Identity, operations::version::handler),
     ]
 }

@@ -48,6 +48,15 @@ mod output;
 mod secret;
 pub mod session;
 
-pub use api::credentials::{CredentialVersion, FoundCredential, SetCredential};
+pub use api::{
+    certificates::{
+        CertificateSummary, ListedVersion, RegenerateCertificate, TransitionalVersion,
+    },
+    credentials::{CredentialVersion, FoundCredential, SetCredential},
+    operations::{KeyUsage, ServerMode},
+    permissions::{AddPermission, Operation, Permission},
+    rotation::{Rotation, RotationFailed, Stage, Step},
+    types::{KnownType, Plugin},
+};
 pub use client::{Client, ClientBuilder, Error, Grant, Refusal, Tokens, Wait};
 pub use secret::{Secret, SecretJson};

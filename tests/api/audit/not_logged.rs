@@ -15,6 +15,7 @@ async fn what_needs_no_identity_or_tells_nothing_of_what_is_stored_leaves_no_eve
         "/info/",
         "/version/",
         "/api/v1/key-usage",
+        "/api/v1/types",
     ] {
         server.get(path).await.expect(200);
     }

@@ -45,7 +45,7 @@ fn is_same_route(one: &str, other: &str) -> bool {
 const UNKNOWN: &str = "UNKNOWN";
 
 /// Routes that touch nothing and tell nothing of what is stored, and that monitors and clients call all the time.
-const NOT_AUDITED: [&str; 2] = ["/version", "/api/v1/key-usage"];
+const NOT_AUDITED: [&str; 3] = ["/version", "/api/v1/key-usage", "/api/v1/types"];
 
 /// The action of each route that needs an identity.
 const ACTIONS: &[(&str, &str, &str)] = &[
@@ -127,6 +127,7 @@ mod tests {
             (Method::HEAD, Some("/api/v1/data"), Some("GET")),
             (Method::GET, Some("/version"), None),
             (Method::GET, Some("/api/v1/key-usage"), None),
+            (Method::GET, Some("/api/v1/types"), None),
         ] {
             assert_eq!(action(&method, route), expected, "{method} {route:?}");
         }

@@ -6,3 +6,4 @@ pub(crate) mod interpolation;
 pub(crate) mod management;
 pub(crate) mod operations;
 pub(crate) mod permissions;
+pub(crate) mod types;

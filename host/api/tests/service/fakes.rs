@@ -16,9 +16,9 @@ use keywright_core::{
     credential::{CredentialType, Parameters, PluginIdentity},
     ports::{
         CertificateIssuer, CertificateMembers, CertificateRefused, Certificates, Clock, Envelope,
-        Generator, Generators, Identifiers, KeyStanding, PluginFailure, PluginFault,
-        RecognitionFailure, Recovered, Reference, Resolver, SealFailure, SealedPlace, Sealer,
-        SigningRefused, Violation,
+        Generator, GeneratorDescription, Generators, Identifiers, KeyStanding, PluginFailure,
+        PluginFault, RecognitionFailure, Recovered, Reference, Resolver, SealFailure, SealedPlace,
+        Sealer, SigningRefused, Violation,
     },
 };
 use serde_json::{Map, Value, json};
@@ -80,7 +80,7 @@ impl Generators for EchoGenerators {
     fn generator(&self, credential_type: &CredentialType) -> Option<Arc<dyn Generator>> {
         self.credential_types()
             .contains(credential_type)
-            .then(|| Arc::new(EchoGenerator(identity())) as Arc<dyn Generator>)
+            .then(|| Arc::new(EchoGenerator(identity(), description())) as Arc<dyn Generator>)
     }
 
     fn credential_types(&self) -> Vec<CredentialType> {
@@ -94,7 +94,7 @@ impl Generators for EchoGenerators {
 ///
 /// It makes more of parameters than was asked for where they say in `more` what that is, and recovers from a value that was
 /// set the parameters that its member `certificate` holds as JSON.
-struct EchoGenerator(PluginIdentity);
+struct EchoGenerator(PluginIdentity, GeneratorDescription);
 
 fn identity() -> PluginIdentity {
     PluginIdentity {
@@ -105,10 +105,22 @@ fn identity() -> PluginIdentity {
     }
 }
 
+fn description() -> GeneratorDescription {
+    GeneratorDescription {
+        summary: "What it was given.".to_owned(),
+        parameters_schema: r#"{"type": "object"}"#.to_owned(),
+        value_schema: "{ }".to_owned(),
+    }
+}
+
 #[async_trait]
 impl Generator for EchoGenerator {
     fn identity(&self) -> &PluginIdentity {
         &self.0
+    }
+
+    fn description(&self) -> &GeneratorDescription {
+        &self.1
     }
 
     fn issuer_parameter(&self) -> Option<&str> {
@@ -120,7 +132,7 @@ impl Generator for EchoGenerator {
     }
 
     fn in_turn(&self) -> Arc<dyn Generator> {
-        Arc::new(Self(self.0.clone()))
+        Arc::new(Self(self.0.clone(), self.1.clone()))
     }
 
     fn read_only_parameters(&self) -> &[String] {

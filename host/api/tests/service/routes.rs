@@ -161,6 +161,7 @@ async fn service_with_probes() -> (Service, Vec<Probe>) {
             "/management".into(),
             json!({"read_only_mode": false}),
         ),
+        probe("GET", TYPES, TYPES.into(), Value::Null),
         probe("GET", "/version", "/version".into(), Value::Null),
         probe("GET", DATA, by_name("name=/guarded/it"), Value::Null),
         probe(
@@ -350,5 +351,7 @@ const EXPLAIN: &str = "/api/v2/permissions/explain";
 const OF_CREDENTIAL: &str = "/api/v1/permissions";
 
 const KEY_USAGE: &str = "/api/v1/key-usage";
+
+const TYPES: &str = "/api/v1/types";
 
 const VERSIONS: &str = "/api/v1/certificates/{certificate_id}/versions";

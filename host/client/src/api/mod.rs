@@ -1,4 +1,10 @@
 //! What the API can be asked for: one file a noun, with its requests, its answers and the methods of
 //! [`Client`](crate::Client) that send them.
 
+pub(crate) mod certificates;
 pub(crate) mod credentials;
+pub(crate) mod interpolation;
+pub(crate) mod operations;
+pub(crate) mod permissions;
+pub(crate) mod rotation;
+pub(crate) mod types;

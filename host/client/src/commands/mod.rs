@@ -9,11 +9,18 @@
 //!
 //! A noun with several verbs, as `certificates`, is a folder: its `mod.rs` has the enum of its verbs and passes on to them.
 
+mod bulk_regenerate;
+mod certificates;
 mod context;
 mod examples;
 mod failure;
 mod get;
+mod interpolate;
+mod key_usage;
+mod management;
+mod permissions;
 mod shown;
+mod types;
 
 use std::process::ExitCode;
 
@@ -29,8 +36,22 @@ pub(crate) use failure::Outcome;
 /// What the program can be told to do as a client.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Regenerate all certificates that an authority signed.
+    BulkRegenerate(Invocation<bulk_regenerate::BulkRegenerate>),
+    /// Work with certificates: their versions, and the rotation of what signs them.
+    Certificates(Invocation<certificates::Certificates>),
     /// Read a credential.
     Get(Invocation<get::Get>),
+    /// Fill the references in a document with the credentials that they name.
+    Interpolate(Invocation<interpolate::Interpolate>),
+    /// Show how many versions are encrypted by which keys.
+    KeyUsage(Invocation<key_usage::KeyUsage>),
+    /// Show whether the server takes writes, or switch its read-only mode.
+    Management(Invocation<management::Management>),
+    /// Work with permissions: which actor may do what on which path.
+    Permissions(Invocation<permissions::Permissions>),
+    /// Show the credential types that the server knows, and their parameters.
+    Types(Invocation<types::Types>),
 }
 
 /// A verb's own arguments, and those that all verbs have.
@@ -78,7 +99,14 @@ impl Command {
 
     async fn run(self) -> Result<Outcome, Failure> {
         match self {
+            Self::BulkRegenerate(verb) => invoke(verb).await,
+            Self::Certificates(verb) => invoke(verb).await,
             Self::Get(verb) => invoke(verb).await,
+            Self::Interpolate(verb) => invoke(verb).await,
+            Self::KeyUsage(verb) => invoke(verb).await,
+            Self::Management(verb) => invoke(verb).await,
+            Self::Permissions(verb) => invoke(verb).await,
+            Self::Types(verb) => invoke(verb).await,
         }
     }
 }
@@ -91,7 +119,17 @@ async fn invoke<Own: Args + Verb>(invocation: Invocation<Own>) -> Result<Outcome
 /// The examples of all verbs, as their help shows them.
 #[must_use]
 pub fn examples() -> Vec<VerbExamples> {
-    vec![VerbExamples::new("get", get::EXAMPLES)]
+    let mut examples = vec![
+        VerbExamples::new("bulk-regenerate", bulk_regenerate::EXAMPLES),
+        VerbExamples::new("get", get::EXAMPLES),
+        VerbExamples::new("interpolate", interpolate::EXAMPLES),
+        VerbExamples::new("key-usage", key_usage::EXAMPLES),
+        VerbExamples::new("management", management::EXAMPLES),
+        VerbExamples::new("types", types::EXAMPLES),
+    ];
+    examples.extend(certificates::EXAMPLES);
+    examples.extend(permissions::EXAMPLES);
+    examples
 }
 
 /// The statuses that the program ends with, for its help.

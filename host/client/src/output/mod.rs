@@ -48,18 +48,28 @@ impl Output {
     /// Writes data to standard output.
     pub(crate) fn show(self, shown: &impl Shown) -> Result<(), Failure> {
         match self.format {
+            OutputFormat::Json | OutputFormat::Yaml => self.show_document(&*shown.json()?),
+            OutputFormat::Table => self.write(shown.table().to_string().as_bytes()),
+        }
+    }
+
+    /// Writes a document to standard output, which is JSON where no other form was asked for, also on a terminal.
+    pub(crate) fn show_document(self, json: &RawValue) -> Result<(), Failure> {
+        match self.format {
             OutputFormat::Json => {
-                let json = shown.json()?;
-                self.write(pretty(&json).as_bytes())?;
+                self.write(pretty(json).as_bytes())?;
+                self.write(b"\n")
+            }
+            OutputFormat::Table => {
+                self.write(printable(&pretty(json)).as_bytes())?;
                 self.write(b"\n")
             }
             OutputFormat::Yaml => {
-                let json: serde_json::Value = serde_json::from_str(shown.json()?.get())?;
+                let json: serde_json::Value = serde_json::from_str(json.get())?;
                 let yaml = serde_saphyr::to_string(&json)
                     .map_err(|cause| Failure::Other(format!("writing YAML: {cause}")))?;
                 self.write(yaml.as_bytes())
             }
-            OutputFormat::Table => self.write(shown.table().to_string().as_bytes()),
         }
     }
 

@@ -10,6 +10,7 @@ mod delete;
 mod find;
 mod generate;
 mod get;
+mod known_types;
 mod make;
 mod metadata;
 mod name;
@@ -34,6 +35,7 @@ pub use certificates::{
 pub(crate) use content::Content;
 pub use find::{Find, FindNames, FoundCredential};
 pub use generate::{Generate, WriteMode};
+pub use known_types::KnownType;
 pub use metadata::{METADATA_CHARACTERS_MAX, Metadata, MetadataTooLong};
 pub use name::{CredentialName, LookupName, NAME_CHARACTERS_MAX, NameMalformed, PathPrefix};
 pub use parameters::Parameters;

@@ -30,7 +30,8 @@ pub use key_rotation::{KeyRotationRepository, ResealedVersion, SealedVersion};
 pub use leases::{Lease, Leases};
 pub use permissions::PermissionRepository;
 pub use plugins::{
-    Generator, Generators, PluginFailure, PluginFault, Recovered, Reference, Resolver, Violation,
+    Generator, GeneratorDescription, Generators, PluginFailure, PluginFault, Recovered, Reference,
+    Resolver, Violation,
 };
 pub use retention::{
     DeletableVersion, ExceedingCredential, NotDeleted, RetentionDeletion, RetentionPage,

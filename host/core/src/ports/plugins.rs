@@ -29,6 +29,9 @@ pub trait Generator: Send + Sync {
     /// Which plugin this is.
     fn identity(&self) -> &PluginIdentity;
 
+    /// What the plugin says of itself.
+    fn description(&self) -> &GeneratorDescription;
+
     /// The parameter that names the issuer's credential, if the plugin has one.
     fn issuer_parameter(&self) -> Option<&str>;
 
@@ -78,6 +81,18 @@ pub trait Generator: Send + Sync {
         parameters: Option<&Parameters>,
         value: &Secret,
     ) -> Result<Option<Recovered>, PluginFailure>;
+}
+
+/// What a generator says of itself to those who use it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GeneratorDescription {
+    /// What it makes, in one line.
+    pub summary: String,
+    /// The JSON Schema (draft 2020-12) of its parameters, JSON text: of type `object`. What is `readOnly` in it, no caller
+    /// may send.
+    pub parameters_schema: String,
+    /// The JSON Schema of its values, JSON text. What is `writeOnly` in it is secret.
+    pub value_schema: String,
 }
 
 /// Parameters found for a stored value.

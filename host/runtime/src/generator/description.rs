@@ -1,6 +1,6 @@
 //! What a generator says of itself, checked.
 
-use keywright_core::credential::CredentialType;
+use keywright_core::{credential::CredentialType, ports::GeneratorDescription};
 
 use crate::{
     bindings::exports::keywright::generator::descriptor,
@@ -26,6 +26,8 @@ pub(crate) struct Description {
     pub(crate) parameters_schema: ParametersSchema,
     /// The schema of values.
     pub(crate) value_schema: ValueSchema,
+    /// What of it is for those who use the plugin, as it was said.
+    pub(crate) told: GeneratorDescription,
 }
 
 impl Description {
@@ -72,6 +74,11 @@ impl Description {
                 .map_err(malformed("parameters"))?,
             value_schema: ValueSchema::parse(&described.value_schema)
                 .map_err(malformed("value"))?,
+            told: GeneratorDescription {
+                summary: described.summary,
+                parameters_schema: described.parameters_schema,
+                value_schema: described.value_schema,
+            },
         })
     }
 }

@@ -10,7 +10,9 @@ use chrono::{DateTime, Utc};
 use keywright_core::{
     Secret,
     credential::{CredentialType, Parameters, PluginIdentity},
-    ports::{CertificateIssuer, Generator, Generators, PluginFailure, Recovered},
+    ports::{
+        CertificateIssuer, Generator, GeneratorDescription, Generators, PluginFailure, Recovered,
+    },
 };
 use serde_json::Value;
 
@@ -85,6 +87,10 @@ impl WasmGenerator {
 impl Generator for WasmGenerator {
     fn identity(&self) -> &PluginIdentity {
         &self.guest.plugin.identity
+    }
+
+    fn description(&self) -> &GeneratorDescription {
+        &self.guest.description.told
     }
 
     fn issuer_parameter(&self) -> Option<&str> {

@@ -64,6 +64,12 @@ fn reads() -> Vec<Case> {
             ..USUAL
         },
         Case {
+            name: "types",
+            needs: None,
+            request: |_| get("/api/v1/types"),
+            ..USUAL
+        },
+        Case {
             name: "version",
             needs: None,
             request: |_| get("/version"),

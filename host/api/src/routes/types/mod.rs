@@ -1,0 +1,3 @@
+//! `/api/v1/types`.
+
+pub(crate) mod list;

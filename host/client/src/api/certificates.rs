@@ -1,0 +1,196 @@
+//! Certificates: `/api/v1/certificates`, and `/api/v1/bulk-regenerate`.
+
+use reqwest::Method;
+use serde::{Deserialize, Serialize};
+
+use super::credentials::segment;
+use crate::{Client, CredentialVersion, Error, client::Call};
+
+/// A certificate without its contents.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct CertificateSummary {
+    /// The credential's name.
+    pub name: String,
+    /// The certificate's id, which is none of a version.
+    pub id: String,
+    /// Its versions, newest first.
+    pub versions: Vec<ListedVersion>,
+    /// The name of the authority that signed the newest version; its own where it signed itself, empty where that is
+    /// unknown.
+    #[serde(default)]
+    pub signed_by: String,
+    /// The names of the certificates that it signed.
+    #[serde(default)]
+    pub signs: Vec<String>,
+}
+
+/// A version of a certificate without its contents.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ListedVersion {
+    /// The id of this version.
+    pub id: String,
+    /// When it expires: ISO 8601, UTC; empty where that is unknown.
+    #[serde(default)]
+    pub expiry_date: String,
+    /// Whether it is handed out beside the version in use, and does not sign.
+    pub transitional: bool,
+    /// Whether it may sign.
+    #[serde(default)]
+    pub certificate_authority: bool,
+    /// Whether it is signed by itself.
+    #[serde(default)]
+    pub self_signed: bool,
+    /// Whether the server made it, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generated: Option<bool>,
+}
+
+/// How a certificate is regenerated. Nothing said: as it was made before.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RegenerateCertificate {
+    /// The new version is transitional.
+    pub set_as_transitional: bool,
+    /// A transitional version of the authority may sign, where it is newer than the one that does.
+    pub allow_transitional_parent_to_sign: bool,
+    /// Another length of the key, in bits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_length: Option<u32>,
+    /// Another validity, in days.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration: Option<u32>,
+}
+
+/// Where the transitional flag goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransitionalVersion<'a> {
+    /// To the version with this id.
+    Id(&'a str),
+    /// To the newest version.
+    Latest,
+    /// Nowhere: it is cleared.
+    None,
+}
+
+impl Client {
+    /// All certificates that the caller may read.
+    ///
+    /// # Errors
+    /// As any request.
+    pub async fn certificates(&self) -> Result<Vec<CertificateSummary>, Error> {
+        let call = Call::new(Method::GET, CERTIFICATES);
+        self.ask::<Listed>(&call).await.map(|answer| answer.certificates)
+    }
+
+    /// The certificate of this name.
+    ///
+    /// # Errors
+    /// When there is no such certificate, or the caller may not read it; and as any request.
+    pub async fn certificate(&self, name: &str) -> Result<CertificateSummary, Error> {
+        let call = Call::new(Method::GET, CERTIFICATES).query("name", name);
+        let found = self.ask::<Listed>(&call).await?.certificates;
+        found.into_iter().next().ok_or(Error::AnswerEmpty)
+    }
+
+    /// The versions of a certificate, newest first.
+    ///
+    /// # Errors
+    /// As [`Client::certificate`].
+    pub async fn certificate_versions(
+        &self,
+        certificate_id: &str,
+    ) -> Result<Vec<CredentialVersion>, Error> {
+        self.ask(&Call::new(Method::GET, below(certificate_id, "versions")))
+            .await
+    }
+
+    /// The version of a certificate that is in use, and after it the transitional one, where there is one.
+    ///
+    /// # Errors
+    /// As [`Client::certificate`].
+    pub async fn current_certificate_versions(
+        &self,
+        certificate_id: &str,
+    ) -> Result<Vec<CredentialVersion>, Error> {
+        let call = Call::new(Method::GET, below(certificate_id, "versions"));
+        self.ask(&call.query("current", "true")).await
+    }
+
+    /// Regenerates a certificate.
+    ///
+    /// # Errors
+    /// When it can't be regenerated, or the caller may not write it; and as any request.
+    pub async fn regenerate_certificate(
+        &self,
+        certificate_id: &str,
+        how: &RegenerateCertificate,
+    ) -> Result<CredentialVersion, Error> {
+        let call = Call::new(Method::POST, below(certificate_id, "regenerate"));
+        self.ask(&call.body(how)?).await
+    }
+
+    /// Moves the transitional flag. Returns the version that is then in use, and the transitional one, where there is one.
+    ///
+    /// # Errors
+    /// When the version is none of this certificate, or the caller may not write it; and as any request.
+    pub async fn move_transitional_version(
+        &self,
+        certificate_id: &str,
+        to: TransitionalVersion<'_>,
+    ) -> Result<Vec<CredentialVersion>, Error> {
+        let version = match to {
+            TransitionalVersion::Id(id) => Some(id),
+            TransitionalVersion::Latest => Some("latest"),
+            TransitionalVersion::None => None,
+        };
+        let path = below(certificate_id, "update_transitional_version");
+        self.ask(&Call::new(Method::PUT, path).body(&MoveBody { version })?)
+            .await
+    }
+
+    /// Regenerates all certificates that an authority signed, and what those signed, and returns their names.
+    ///
+    /// # Errors
+    /// When the caller may not write one of them, in which case nothing is changed; and as any request.
+    pub async fn bulk_regenerate(&self, signed_by: &str) -> Result<Vec<String>, Error> {
+        let call = Call::new(Method::POST, "/api/v1/bulk-regenerate");
+        let call = call.body(&BulkBody { signed_by })?;
+        let answer: Regenerated = self.ask(&call).await?;
+        Ok(answer.regenerated_credentials)
+    }
+}
+
+impl CredentialVersion {
+    /// A member of a certificate's value that is no secret: `ca` or `certificate`.
+    pub(crate) fn public_member(&self, name: &str) -> Option<String> {
+        let text = self.value.member(name)?.text()?;
+        Some(text.expose().to_owned())
+    }
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    certificates: Vec<CertificateSummary>,
+}
+
+#[derive(Serialize)]
+struct MoveBody<'a> {
+    version: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct BulkBody<'a> {
+    signed_by: &'a str,
+}
+
+#[derive(Deserialize)]
+struct Regenerated {
+    regenerated_credentials: Vec<String>,
+}
+
+fn below(certificate_id: &str, what: &str) -> String {
+    format!("{CERTIFICATES}/{}/{what}", segment(certificate_id))
+}
+
+const CERTIFICATES: &str = "/api/v1/certificates";

@@ -1,0 +1,21 @@
+//! Interpolation: `/api/v1/interpolate`.
+
+use reqwest::Method;
+use serde_json::value::RawValue;
+
+use crate::{Client, Error, SecretJson, client::Call};
+
+impl Client {
+    /// Fills the references in a document: service bindings in which `credentials` says which credential belongs there.
+    /// The rest of the document, and the order of its members, stays as it is.
+    ///
+    /// # Errors
+    /// When the document is not JSON; when a credential that it refers to is not there, is of another type than json, or
+    /// may not be read; and as any request.
+    pub async fn interpolate(&self, document: &str) -> Result<SecretJson, Error> {
+        let document: &RawValue =
+            serde_json::from_str(document).map_err(Error::RequestMalformed)?;
+        let call = Call::new(Method::POST, "/api/v1/interpolate");
+        self.ask(&call.body(&document)?).await
+    }
+}

@@ -1,0 +1,127 @@
+//! Permissions: `/api/v2/permissions`.
+
+use clap::ValueEnum;
+use reqwest::Method;
+use serde::{Deserialize, Serialize};
+
+use super::credentials::segment;
+use crate::{Client, Error, client::Call};
+
+/// What an actor may do on a path.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Permission {
+    /// The permission's id.
+    pub uuid: String,
+    /// The name of one credential, or a path that ends in `/*`.
+    pub path: String,
+    /// Who may do it.
+    pub actor: String,
+    /// What may be done.
+    pub operations: Vec<Operation>,
+}
+
+/// What a permission can allow.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "snake_case")]
+#[value(rename_all = "snake_case")]
+pub enum Operation {
+    /// Read and find credentials.
+    Read,
+    /// Set, generate and regenerate credentials.
+    Write,
+    /// Delete credentials.
+    Delete,
+    /// Read the permissions themselves.
+    ReadAcl,
+    /// Add, change and delete the permissions themselves.
+    WriteAcl,
+}
+
+impl Operation {
+    /// What the API calls it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Delete => "delete",
+            Self::ReadAcl => "read_acl",
+            Self::WriteAcl => "write_acl",
+        }
+    }
+}
+
+/// A permission to be added.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AddPermission {
+    /// The name of one credential, or a path that ends in `/*`.
+    pub path: String,
+    /// Who may do it.
+    pub actor: String,
+    /// What may be done.
+    pub operations: Vec<Operation>,
+}
+
+impl Client {
+    /// The permission that an actor has on exactly this path, whatever stands on the paths that enclose it.
+    ///
+    /// # Errors
+    /// When there is none, or the caller may not read it; and as any request.
+    pub async fn permission_on(&self, path: &str, actor: &str) -> Result<Permission, Error> {
+        let call = Call::new(Method::GET, PERMISSIONS)
+            .query("path", path)
+            .query("actor", actor);
+        self.ask(&call).await
+    }
+
+    /// A permission by its id.
+    ///
+    /// # Errors
+    /// As [`Client::permission_on`].
+    pub async fn permission_by_id(&self, uuid: &str) -> Result<Permission, Error> {
+        self.ask(&Call::new(Method::GET, address(uuid))).await
+    }
+
+    /// Adds a permission.
+    ///
+    /// # Errors
+    /// When the actor has one on that path already (409), or the caller may not add it; and as any request.
+    pub async fn add_permission(&self, permission: &AddPermission) -> Result<Permission, Error> {
+        self.ask(&Call::new(Method::POST, PERMISSIONS).body(permission)?)
+            .await
+    }
+
+    /// Replaces the operations of a permission.
+    ///
+    /// # Errors
+    /// When there is none, or the caller may not change it; and as any request.
+    pub async fn amend_permission(
+        &self,
+        uuid: &str,
+        operations: &[Operation],
+    ) -> Result<Permission, Error> {
+        let body = AmendBody { operations };
+        self.ask(&Call::new(Method::PATCH, address(uuid)).body(&body)?)
+            .await
+    }
+
+    /// Deletes a permission and returns what it was.
+    ///
+    /// # Errors
+    /// As [`Client::amend_permission`].
+    pub async fn delete_permission(&self, uuid: &str) -> Result<Permission, Error> {
+        self.ask(&Call::new(Method::DELETE, address(uuid))).await
+    }
+}
+
+#[derive(Serialize)]
+struct AmendBody<'a> {
+    operations: &'a [Operation],
+}
+
+fn address(uuid: &str) -> String {
+    format!("{PERMISSIONS}/{}", segment(uuid))
+}
+
+const PERMISSIONS: &str = "/api/v2/permissions";

@@ -1,0 +1,378 @@
+//! The rotation of a certificate authority without a connection that fails: four steps, and where a rotation stands.
+//!
+//! Nothing is remembered between two steps: which versions there are, which of them is transitional, and by which of them
+//! the certificates below are signed, say everything. So whoever comes next, from wherever, goes on where the last one
+//! stopped.
+//!
+//! | Stage | The authority's versions | What comes next |
+//! |---|---|---|
+//! | [`NotBegun`](Stage::NotBegun) | none is transitional | [`Introduce`](Step::Introduce) |
+//! | [`Introduced`](Stage::Introduced) | the newest is transitional, so an older one signs | [`Switch`](Step::Switch) |
+//! | [`Switched`](Stage::Switched) | one that is older than the one that signs is transitional; it signed some certificates that are in use | [`Renew`](Step::Renew) |
+//! | [`Renewed`](Stage::Renewed) | the same, and no certificate that is in use is left that it signed | [`Retire`](Step::Retire) |
+//!
+//! After the last step none is transitional, as before the first: that a rotation has ended can't be told from that none
+//! was begun.
+
+use std::collections::HashSet;
+
+use serde::Serialize;
+
+use super::certificates::{
+    CertificateSummary, ListedVersion, RegenerateCertificate, TransitionalVersion,
+};
+use crate::{Client, CredentialVersion, Error};
+
+/// Where the rotation of an authority stands.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// None is under way.
+    NotBegun,
+    /// There is a new version that does not sign yet. It is being given to whoever trusts the authority.
+    Introduced,
+    /// The new version signs. Some certificates that are in use are still signed by the old one.
+    Switched,
+    /// No certificate that is in use is signed by the old version. The renewed ones are being given to who presents them.
+    Renewed,
+}
+
+impl Stage {
+    /// The step that leads on.
+    #[must_use]
+    pub fn next(self) -> Step {
+        match self {
+            Self::NotBegun => Step::Introduce,
+            Self::Introduced => Step::Switch,
+            Self::Switched => Step::Renew,
+            Self::Renewed => Step::Retire,
+        }
+    }
+}
+
+/// What leads from one stage to the next.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// Add a version that is transitional, which others can learn to trust before it signs anything.
+    Introduce,
+    /// Move the transitional flag to the old version, so that the new one signs.
+    Switch,
+    /// Regenerate everything that the authority signed.
+    Renew,
+    /// Clear the flag, so that the old version is no longer handed out.
+    Retire,
+}
+
+impl Step {
+    /// All steps, in their order.
+    pub const ALL: [Self; 4] = [Self::Introduce, Self::Switch, Self::Renew, Self::Retire];
+
+    /// Its place among the steps, from 1 on.
+    #[must_use]
+    pub fn number(self) -> usize {
+        match self {
+            Self::Introduce => 1,
+            Self::Switch => 2,
+            Self::Renew => 3,
+            Self::Retire => 4,
+        }
+    }
+}
+
+/// The rotation of one authority, as the server tells at one moment.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Rotation {
+    /// The credential's name, in the case in which it is stored.
+    pub name: String,
+    /// Where it stands.
+    pub stage: Stage,
+    /// The id of the version that signs.
+    pub signing_version: String,
+    /// The id of the version that is transitional.
+    pub transitional_version: Option<String>,
+    /// The certificates in use that don't come from the version that signs, directly or through another authority.
+    /// Looked for only once the flag has moved.
+    pub outstanding: Vec<String>,
+    /// The certificates that the versions in use and in transition have, PEM: what must be trusted at this stage.
+    pub trusted: String,
+    certificate_id: String,
+}
+
+impl Rotation {
+    /// Finds out where the rotation of an authority stands.
+    ///
+    /// # Errors
+    /// When the credential can't be rotated, when one that it signed can't be read, and when a request fails.
+    pub async fn observe(client: &Client, name: &str) -> Result<Self, RotationFailed> {
+        let summary = client.certificate(name).await?;
+        let versions = Versions::of(&summary)?;
+        let current = client.current_certificate_versions(&summary.id).await?;
+        let trusted: Vec<_> = current.iter().map(certificate).collect();
+        let mut rotation = Self {
+            name: summary.name.clone(),
+            stage: versions.stage_before_renewal(),
+            signing_version: versions.signing.id.clone(),
+            transitional_version: versions.transitional.map(|version| version.id.clone()),
+            outstanding: Vec::new(),
+            trusted: trusted.concat(),
+            certificate_id: summary.id.clone(),
+        };
+        if rotation.stage == Stage::Switched {
+            let signing = trusted.into_iter().next().unwrap_or_default();
+            rotation.outstanding = outstanding(client, summary, signing).await?;
+            if rotation.outstanding.is_empty() {
+                rotation.stage = Stage::Renewed;
+            }
+        }
+        Ok(rotation)
+    }
+
+    /// Takes the next step, and tells which certificates were regenerated in it.
+    ///
+    /// It is made for what was observed: when someone else has gone on meanwhile, the server refuses, or it changes nothing
+    /// that they did not.
+    ///
+    /// # Errors
+    /// When the request fails.
+    pub async fn advance(&self, client: &Client) -> Result<Vec<String>, Error> {
+        let id = &self.certificate_id;
+        match self.stage.next() {
+            Step::Introduce => {
+                let how = RegenerateCertificate {
+                    set_as_transitional: true,
+                    ..RegenerateCertificate::default()
+                };
+                client.regenerate_certificate(id, &how).await?;
+            }
+            Step::Switch => {
+                let old = TransitionalVersion::Id(&self.signing_version);
+                client.move_transitional_version(id, old).await?;
+            }
+            Step::Renew => return client.bulk_regenerate(&self.name).await,
+            Step::Retire => {
+                let none = TransitionalVersion::None;
+                client.move_transitional_version(id, none).await?;
+            }
+        }
+        Ok(Vec::new())
+    }
+}
+
+/// Why nothing can be told of a rotation.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RotationFailed {
+    /// Not the certificate of an authority.
+    #[error("{0} is no certificate authority, so there is nothing to rotate: regenerate it")]
+    NoAuthority(String),
+    /// It has nothing but a transitional version.
+    #[error(
+        "{0} has no version but a transitional one, so none signs: clear the flag first, with `certificates transitional \
+         {0} --clear`"
+    )]
+    NothingSigns(String),
+    /// A certificate below the authority is hidden from the caller, and with it by what it is signed.
+    #[error(
+        "{name}, which {authority} signed, can't be read, so it can't be told whether it was regenerated: the operation \
+         read on it is needed"
+    )]
+    Unreadable {
+        /// The certificate.
+        name: String,
+        /// The authority above it.
+        authority: String,
+    },
+    /// A request failed.
+    #[error(transparent)]
+    Request(#[from] Error),
+}
+
+/// The versions of an authority that matter.
+struct Versions<'a> {
+    signing: &'a ListedVersion,
+    transitional: Option<&'a ListedVersion>,
+    is_newest_transitional: bool,
+}
+
+impl<'a> Versions<'a> {
+    fn of(summary: &'a CertificateSummary) -> Result<Self, RotationFailed> {
+        let versions = &summary.versions;
+        let signing = versions.iter().position(|version| !version.transitional);
+        let transitional = versions.iter().position(|version| version.transitional);
+        let signing_version = signing.and_then(|index| versions.get(index));
+        let signing_version =
+            signing_version.ok_or_else(|| RotationFailed::NothingSigns(summary.name.clone()))?;
+        if !signing_version.certificate_authority {
+            return Err(RotationFailed::NoAuthority(summary.name.clone()));
+        }
+        Ok(Self {
+            signing: signing_version,
+            transitional: transitional.and_then(|index| versions.get(index)),
+            // They stand newest first.
+            is_newest_transitional: transitional < signing,
+        })
+    }
+
+    /// The stage, without looking at what the authority signed.
+    fn stage_before_renewal(&self) -> Stage {
+        match self.transitional {
+            None => Stage::NotBegun,
+            Some(_) if self.is_newest_transitional => Stage::Introduced,
+            Some(_) => Stage::Switched,
+        }
+    }
+}
+
+/// The names below an authority whose certificate in use was not made by the version of their own authority that is in
+/// use. Everything below such a one is left out: it is regenerated with it.
+async fn outstanding(
+    client: &Client,
+    root: CertificateSummary,
+    signing: String,
+) -> Result<Vec<String>, RotationFailed> {
+    let mut found = Vec::new();
+    let mut seen = HashSet::from([root.name.to_lowercase()]);
+    let mut authorities = vec![(root, signing)];
+    while let Some((authority, signing)) = authorities.pop() {
+        for name in &authority.signs {
+            if !seen.insert(name.to_lowercase()) {
+                continue;
+            }
+            let child = readable(client.certificate(name).await, name, &authority)?;
+            // An older version may be what ties it to this authority; the newest says where it belongs.
+            if !child.signed_by.eq_ignore_ascii_case(&authority.name) {
+                continue;
+            }
+            let current = client.current_certificate_versions(&child.id).await;
+            let current = readable(current, name, &authority)?;
+            let Some(in_use) = current.first() else {
+                continue;
+            };
+            let authorities_of_child = in_use.public_member("ca").unwrap_or_default();
+            if !is_signed_by(&authorities_of_child, &signing) {
+                found.push(child.name);
+            } else if !child.signs.is_empty() {
+                let certificate = certificate(in_use);
+                authorities.push((child, certificate));
+            }
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+fn readable<T>(
+    answer: Result<T, Error>,
+    name: &str,
+    authority: &CertificateSummary,
+) -> Result<T, RotationFailed> {
+    answer.map_err(|failed| {
+        if failed.is_not_found() {
+            RotationFailed::Unreadable {
+                name: name.to_owned(),
+                authority: authority.name.clone(),
+            }
+        } else {
+            failed.into()
+        }
+    })
+}
+
+/// The certificate of a version, PEM with a line feed at its end.
+fn certificate(version: &CredentialVersion) -> String {
+    let certificate = version.public_member("certificate").unwrap_or_default();
+    format!("{}\n", certificate.trim())
+}
+
+/// Whether the first of some authorities, PEM one after the other, is this one: the one that signed stands first.
+fn is_signed_by(authorities: &str, signing: &str) -> bool {
+    let first = authorities.split_inclusive(PEM_END).next();
+    first.map(str::trim) == signing.split_inclusive(PEM_END).next().map(str::trim)
+}
+
+const PEM_END: &str = "-----END CERTIFICATE-----";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Versions, newest first: `t` is transitional, `s` is not.
+    fn summary(versions: &str, is_authority: bool) -> CertificateSummary {
+        let versions = versions.chars().enumerate().map(|(index, kind)| {
+            serde_json::json!({
+                "id": index.to_string(),
+                "expiry_date": "",
+                "transitional": kind == 't',
+                "certificate_authority": is_authority,
+                "self_signed": true,
+            })
+        });
+        let summary = serde_json::json!({
+            "id": "id", "name": "/ca", "signed_by": "/ca", "signs": [],
+            "versions": versions.collect::<Vec<_>>(),
+        });
+        serde_json::from_value(summary).unwrap()
+    }
+
+    #[test]
+    fn the_order_of_the_versions_and_the_flag_tell_the_stage() {
+        let cases = [
+            ("s", Stage::NotBegun, "0", None),
+            ("sss", Stage::NotBegun, "0", None),
+            ("ts", Stage::Introduced, "1", Some("0")),
+            ("tss", Stage::Introduced, "1", Some("0")),
+            ("st", Stage::Switched, "0", Some("1")),
+            // It was regenerated once more since the flag moved, or before it was.
+            ("sst", Stage::Switched, "0", Some("2")),
+            ("sts", Stage::Switched, "0", Some("1")),
+        ];
+        for (versions, stage, signing, transitional) in cases {
+            let summary = summary(versions, true);
+            let found = Versions::of(&summary).unwrap();
+            assert_eq!(found.stage_before_renewal(), stage, "{versions}");
+            assert_eq!(found.signing.id, signing, "{versions}");
+            let flagged = found.transitional.map(|version| version.id.as_str());
+            assert_eq!(flagged, transitional, "{versions}");
+        }
+    }
+
+    #[test]
+    fn what_signs_nothing_can_t_be_rotated() {
+        let leaf = summary("s", false);
+        let refused = Versions::of(&leaf).err().unwrap();
+        assert!(matches!(refused, RotationFailed::NoAuthority(_)));
+        let flagged = summary("t", true);
+        let refused = Versions::of(&flagged).err().unwrap();
+        assert!(matches!(refused, RotationFailed::NothingSigns(_)));
+    }
+
+    #[test]
+    fn the_steps_lead_through_all_stages_in_their_order() {
+        let stages = [
+            Stage::NotBegun,
+            Stage::Introduced,
+            Stage::Switched,
+            Stage::Renewed,
+        ];
+        assert_eq!(stages.map(Stage::next), Step::ALL);
+        assert_eq!(Step::ALL.map(Step::number), [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn the_first_of_several_authorities_is_the_one_that_signed() {
+        let [old, new] = ["old", "new"]
+            .map(|body| format!("-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----"));
+        let cases = [
+            (new.clone(), true),
+            (format!("{new}\n"), true),
+            (format!("{new}\n{old}\n"), true),
+            (format!("{old}\n{new}\n"), false),
+            (old.clone(), false),
+            (String::new(), false),
+        ];
+        for (authorities, expected) in cases {
+            assert_eq!(is_signed_by(&authorities, &format!("{new}\n")), expected, "{authorities}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! `keywright certificates`: the verbs of certificates, one file each.
+
+mod list;
+mod regenerate;
+mod rotate;
+mod shown;
+mod transitional;
+mod versions;
+
+use clap::{Args, Subcommand};
+
+use super::{Context, Failure, Outcome, Verb, VerbExamples};
+
+/// Work with certificates: their versions, and the rotation of what signs them.
+#[derive(Debug, Args)]
+pub struct Certificates {
+    #[command(subcommand)]
+    verb: CertificatesVerb,
+}
+
+#[derive(Debug, Subcommand)]
+enum CertificatesVerb {
+    /// List certificates, what signed them and what they signed.
+    List(list::List),
+    /// Regenerate a certificate, perhaps as a transitional version.
+    Regenerate(regenerate::Regenerate),
+    /// Rotate an authority without a connection that fails.
+    Rotate(rotate::Rotate),
+    /// Move the transitional flag of a certificate, or clear it.
+    Transitional(transitional::Transitional),
+    /// List the versions of a certificate.
+    Versions(versions::Versions),
+}
+
+impl Verb for Certificates {
+    async fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        match self.verb {
+            CertificatesVerb::List(verb) => verb.run(context).await,
+            CertificatesVerb::Regenerate(verb) => verb.run(context).await,
+            CertificatesVerb::Rotate(verb) => verb.run(context).await,
+            CertificatesVerb::Transitional(verb) => verb.run(context).await,
+            CertificatesVerb::Versions(verb) => verb.run(context).await,
+        }
+    }
+}
+
+/// The examples of the verbs.
+pub(super) const EXAMPLES: [VerbExamples; 5] = [
+    VerbExamples::new("certificates list", list::EXAMPLES),
+    VerbExamples::new("certificates regenerate", regenerate::EXAMPLES),
+    VerbExamples::new("certificates rotate", rotate::EXAMPLES),
+    VerbExamples::new("certificates transitional", transitional::EXAMPLES),
+    VerbExamples::new("certificates versions", versions::EXAMPLES),
+];
+
+/// What examples need: an authority and a certificate that it signed.
+pub(super) const AUTHORITY_AND_LEAF: &[&str] = &[
+    AUTHORITY,
+    "keywright generate /demo/web --type certificate --param common_name=web --param ca=/demo/root",
+];
+
+const AUTHORITY: &str =
+    "keywright generate /demo/root --type certificate --param common_name=root --param is_ca=true";

@@ -1,0 +1,46 @@
+//! `keywright key-usage`.
+
+use clap::Args;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::{Context, Example, Failure, Outcome, Verb, help};
+use crate::{
+    KeyUsage as Usage,
+    output::{Shown, Table},
+};
+
+/// Show how many versions are encrypted by the active key, by other keys of the server, and by keys that it does not have.
+#[derive(Debug, Args)]
+#[command(after_help = help(EXAMPLES))]
+pub struct KeyUsage {}
+
+impl Verb for KeyUsage {
+    async fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        let usage = context.client()?.key_usage().await?;
+        context.output.show(&usage)?;
+        Ok(Outcome::Done)
+    }
+}
+
+impl Shown for Usage {
+    fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
+        to_raw_value(self)
+    }
+
+    fn table(&self) -> Table {
+        let members = [
+            ("active key", self.active_key),
+            ("inactive keys", self.inactive_keys),
+            ("unknown keys", self.unknown_keys),
+        ];
+        let member = |(name, count): (&str, u64)| (name.to_owned(), count.to_string());
+        Table::Members(members.into_iter().map(member).collect())
+    }
+}
+
+/// What help shows.
+pub(super) const EXAMPLES: &[Example] = &[Example {
+    does: "See how far a rotation of encryption keys has come",
+    line: "keywright key-usage",
+    before: &[],
+}];

@@ -1,0 +1,30 @@
+//! `keywright permissions get`.
+
+use clap::Args;
+
+use super::Selection;
+use crate::commands::{Context, Example, Failure, Outcome, Verb, help};
+
+/// Show a permission.
+#[derive(Debug, Args)]
+#[command(after_help = help(EXAMPLES))]
+pub(super) struct Get {
+    #[command(flatten)]
+    selection: Selection,
+}
+
+impl Verb for Get {
+    async fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        let client = context.client()?;
+        let permission = self.selection.permission(&client).await?;
+        context.output.show(&permission)?;
+        Ok(Outcome::Done)
+    }
+}
+
+/// What help shows.
+pub(super) const EXAMPLES: &[Example] = &[Example {
+    does: "See what an app may do below a path",
+    line: "keywright permissions get '/demo/*' --actor uaa-client:getting",
+    before: &["keywright permissions add '/demo/*' --actor uaa-client:getting --operations read"],
+}];

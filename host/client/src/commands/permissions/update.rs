@@ -1,0 +1,34 @@
+//! `keywright permissions update`.
+
+use clap::Args;
+
+use super::{Operations, Selection};
+use crate::commands::{Context, Example, Failure, Outcome, Verb, help};
+
+/// Replace what a permission allows.
+#[derive(Debug, Args)]
+#[command(after_help = help(EXAMPLES))]
+pub(super) struct Update {
+    #[command(flatten)]
+    selection: Selection,
+    #[command(flatten)]
+    operations: Operations,
+}
+
+impl Verb for Update {
+    async fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        let client = context.client()?;
+        let id = self.selection.id(&client).await?;
+        let operations = &self.operations.operations;
+        let permission = client.amend_permission(&id, operations).await?;
+        context.output.show(&permission)?;
+        Ok(Outcome::Done)
+    }
+}
+
+/// What help shows.
+pub(super) const EXAMPLES: &[Example] = &[Example {
+    does: "Let an app write, too, what it may read",
+    line: "keywright permissions update '/demo/*' --actor uaa-client:updating --operations read,write",
+    before: &["keywright permissions add '/demo/*' --actor uaa-client:updating --operations read"],
+}];

@@ -1,0 +1,3 @@
+//! The types that a server knows.
+
+mod list;
