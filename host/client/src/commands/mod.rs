@@ -11,8 +11,10 @@
 
 mod context;
 mod examples;
+mod export;
 mod failure;
 mod get;
+mod import;
 mod shown;
 
 use std::process::ExitCode;
@@ -29,8 +31,12 @@ pub(crate) use failure::Outcome;
 /// What the program can be told to do as a client.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Write the credentials below a path, with their values, to a file that `import` reads.
+    Export(Invocation<export::Export>),
     /// Read a credential.
     Get(Invocation<get::Get>),
+    /// Set every credential that a file lists.
+    Import(Invocation<import::Import>),
 }
 
 /// A verb's own arguments, and those that all verbs have.
@@ -78,7 +84,9 @@ impl Command {
 
     async fn run(self) -> Result<Outcome, Failure> {
         match self {
+            Self::Export(verb) => invoke(verb).await,
             Self::Get(verb) => invoke(verb).await,
+            Self::Import(verb) => invoke(verb).await,
         }
     }
 }
@@ -91,7 +99,11 @@ async fn invoke<Own: Args + Verb>(invocation: Invocation<Own>) -> Result<Outcome
 /// The examples of all verbs, as their help shows them.
 #[must_use]
 pub fn examples() -> Vec<VerbExamples> {
-    vec![VerbExamples::new("get", get::EXAMPLES)]
+    vec![
+        VerbExamples::new("export", export::EXAMPLES),
+        VerbExamples::new("get", get::EXAMPLES),
+        VerbExamples::new("import", import::EXAMPLES),
+    ]
 }
 
 /// The statuses that the program ends with, for its help.
