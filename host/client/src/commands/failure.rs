@@ -12,6 +12,8 @@ use crate::{
 pub(crate) enum Outcome {
     /// All of it is done.
     Done,
+    /// Some of it is done, and it was said what is not.
+    InPart,
 }
 
 /// Why a verb did not do what it was told.
@@ -49,6 +51,7 @@ impl Outcome {
     pub(crate) fn status(self) -> ExitCode {
         match self {
             Self::Done => ExitCode::SUCCESS,
+            Self::InPart => ExitCode::from(IN_PART),
         }
     }
 }
@@ -84,6 +87,7 @@ impl Failure {
 
 const OTHER: u8 = 1;
 const USAGE: u8 = 2;
+const IN_PART: u8 = 3;
 const NOT_FOUND: u8 = 4;
 const NOT_ALLOWED: u8 = 5;
 const UNAVAILABLE: u8 = 6;

@@ -13,8 +13,10 @@ mod bulk_regenerate;
 mod certificates;
 mod context;
 mod examples;
+mod export;
 mod failure;
 mod get;
+mod import;
 mod interpolate;
 mod key_usage;
 mod management;
@@ -40,8 +42,12 @@ pub enum Command {
     BulkRegenerate(Invocation<bulk_regenerate::BulkRegenerate>),
     /// Work with certificates: their versions, and the rotation of what signs them.
     Certificates(Invocation<certificates::Certificates>),
+    /// Write the credentials below a path, with their values, to a file that `import` reads.
+    Export(Invocation<export::Export>),
     /// Read a credential.
     Get(Invocation<get::Get>),
+    /// Set every credential that a file lists.
+    Import(Invocation<import::Import>),
     /// Fill the references in a document with the credentials that they name.
     Interpolate(Invocation<interpolate::Interpolate>),
     /// Show how many versions are encrypted by which keys.
@@ -101,7 +107,9 @@ impl Command {
         match self {
             Self::BulkRegenerate(verb) => invoke(verb).await,
             Self::Certificates(verb) => invoke(verb).await,
+            Self::Export(verb) => invoke(verb).await,
             Self::Get(verb) => invoke(verb).await,
+            Self::Import(verb) => invoke(verb).await,
             Self::Interpolate(verb) => invoke(verb).await,
             Self::KeyUsage(verb) => invoke(verb).await,
             Self::Management(verb) => invoke(verb).await,
@@ -121,7 +129,9 @@ async fn invoke<Own: Args + Verb>(invocation: Invocation<Own>) -> Result<Outcome
 pub fn examples() -> Vec<VerbExamples> {
     let mut examples = vec![
         VerbExamples::new("bulk-regenerate", bulk_regenerate::EXAMPLES),
+        VerbExamples::new("export", export::EXAMPLES),
         VerbExamples::new("get", get::EXAMPLES),
+        VerbExamples::new("import", import::EXAMPLES),
         VerbExamples::new("interpolate", interpolate::EXAMPLES),
         VerbExamples::new("key-usage", key_usage::EXAMPLES),
         VerbExamples::new("management", management::EXAMPLES),
