@@ -51,9 +51,7 @@ pub mod session;
 mod transfer;
 
 pub use api::{
-    certificates::{
-        CertificateSummary, ListedVersion, RegenerateCertificate, TransitionalVersion,
-    },
+    certificates::{CertificateSummary, ListedVersion, RegenerateCertificate, TransitionalVersion},
     credentials::{CredentialVersion, FoundCredential, SetCredential},
     operations::{KeyUsage, ServerMode},
     permissions::{AddPermission, Operation, Permission},

@@ -19,7 +19,9 @@ use super::{
 /// Runs all commands of a session, and compares what they write with what is shown.
 pub(super) fn replay(document: &str, session: &Session) {
     let folder = TempDir::new().unwrap();
-    let place = Place::prepare(folder.path(), &session.kind);
+    let Some(place) = Place::prepare(folder.path(), &session.kind) else {
+        return;
+    };
     place.run(session);
     let mut differences = String::new();
     for (number, step) in session.steps.iter().enumerate() {
@@ -47,10 +49,18 @@ struct Place {
     /// What stands in the document, and what stands for it here.
     names: Vec<(String, String)>,
     ports: [u16; 3],
+    /// The URL of a database, where the session needs one.
+    database: String,
 }
 
 impl Place {
-    fn prepare(root: &Path, kind: &str) -> Self {
+    /// None where PostgreSQL is needed and is not installed, which was said.
+    fn prepare(root: &Path, kind: &str) -> Option<Self> {
+        let database = if ON_POSTGRES.contains(&kind) {
+            keywright_test_postgres::shared()?.new_database()
+        } else {
+            String::new()
+        };
         let file = sessions().join(format!("{kind}.sh"));
         let preparation = fs::read_to_string(file)
             .unwrap_or_else(|cause| panic!("there is no session {kind}: {cause}"));
@@ -58,12 +68,15 @@ impl Place {
             fs::create_dir(root.join(folder)).unwrap();
         }
         let ports = free_ports();
-        Self {
+        let mut names = names(root, ports);
+        names.extend(database_names(&database));
+        Some(Self {
             root: root.to_owned(),
             preparation,
-            names: names(root, ports),
+            names,
             ports,
-        }
+            database,
+        })
     }
 
     fn run(&self, session: &Session) {
@@ -100,11 +113,12 @@ impl Place {
         program
     }
 
-    fn variables(&self) -> [(&'static str, String); 11] {
+    fn variables(&self) -> [(&'static str, String); 12] {
         let text = |path: &Path| path.display().to_string();
         let [port, management, second] = self.ports;
         [
             ("COMPONENTS", text(&workspace().join("target/components"))),
+            ("DATABASE_URL", self.database.clone()),
             ("HOME", text(&self.root.join("home"))),
             ("KEYS", text(key_file("ca.pem").parent().unwrap())),
             ("MANAGEMENT_PORT", management.to_string()),
@@ -173,6 +187,25 @@ fn names(root: &Path, [port, management, second]: [u16; 3]) -> Vec<(String, Stri
     addresses.into_iter().chain(folders).collect()
 }
 
+/// What stands in documents for databases, and what they are here: texts for the shell.
+fn database_names(url: &str) -> Vec<(String, String)> {
+    let escaped = url.replace('&', "\\&");
+    let Some((_, server)) = escaped.split_once('?') else {
+        return Vec::new();
+    };
+    vec![
+        (
+            "postgres://keywright@db.example/keywright_restored".to_owned(),
+            format!("postgres:///keywright_restored?{server}"),
+        ),
+        (
+            "postgres://keywright@db.example/keywright".to_owned(),
+            escaped.clone(),
+        ),
+        ("postgres://credhub@db.example/credhub".to_owned(), escaped),
+    ]
+}
+
 /// Ports of the loopback address that are free: two for servers, and between them the one that a development server at the
 /// first has for its measurements. That of the second is free as well.
 fn free_ports() -> [u16; 3] {
@@ -193,6 +226,9 @@ fn free_ports() -> [u16; 3] {
 
 /// What all sessions have.
 const SHARED: &str = include_str!("sessions/shared.sh");
+
+/// The sessions that need a database of PostgreSQL.
+const ON_POSTGRES: [&str; 2] = ["migration", "postgres"];
 
 /// How long a session may take, in seconds, for `timeout`.
 const SECONDS_MAX: &str = "300";

@@ -80,7 +80,9 @@ impl Client {
     /// As any request.
     pub async fn certificates(&self) -> Result<Vec<CertificateSummary>, Error> {
         let call = Call::new(Method::GET, CERTIFICATES);
-        self.ask::<Listed>(&call).await.map(|answer| answer.certificates)
+        self.ask::<Listed>(&call)
+            .await
+            .map(|answer| answer.certificates)
     }
 
     /// The certificate of this name.

@@ -372,7 +372,11 @@ mod tests {
             (String::new(), false),
         ];
         for (authorities, expected) in cases {
-            assert_eq!(is_signed_by(&authorities, &format!("{new}\n")), expected, "{authorities}");
+            assert_eq!(
+                is_signed_by(&authorities, &format!("{new}\n")),
+                expected,
+                "{authorities}"
+            );
         }
     }
 }

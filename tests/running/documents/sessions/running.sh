@@ -13,3 +13,9 @@ share_compiled_plugins
 systemctl enable --now keywright
 export KEYWRIGHT_CLIENT_SERVER=https://127.0.0.1:$PORT KEYWRIGHT_CLIENT_CA_CERT=$ROOT/etc/keywright/tls/ca.pem
 export KEYWRIGHT_CLIENT_ID=keywright-admin KEYWRIGHT_CLIENT_SECRET=admin-secret
+
+# An access token, for those who ask the API themselves.
+token() {
+    curl --silent --cacert "$KEYS/ca.pem" "$KEYWRIGHT_CLIENT_SERVER/identity/oauth/token" -d grant_type=client_credentials \
+        -d client_id=keywright-admin -d client_secret=admin-secret | jq --raw-output .access_token
+}

@@ -42,3 +42,6 @@ end_all() {
 }
 trap end_all EXIT
 trap 'exit 1' TERM
+
+# The documents show what people see on a terminal.
+export KEYWRIGHT_CLIENT_OUTPUT=table

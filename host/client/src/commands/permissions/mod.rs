@@ -48,7 +48,11 @@ impl Verb for Permissions {
 #[derive(Debug, Args)]
 struct Selection {
     /// The path that the permission stands on: a credential's name, or a path that ends in `/*`.
-    #[arg(required_unless_present = "id", conflicts_with = "id", requires = "actor")]
+    #[arg(
+        required_unless_present = "id",
+        conflicts_with = "id",
+        requires = "actor"
+    )]
     path: Option<String>,
     /// The actor whose permission it is, such as `uaa-client:app`.
     #[arg(long, conflicts_with = "id")]

@@ -8,7 +8,8 @@ pub(super) fn parameters(schema: &Value) -> Vec<(&str, String)> {
         return Vec::new();
     };
     let required = schema.get("required").and_then(Value::as_array);
-    let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|one| one == name));
+    let is_required =
+        |name: &str| required.is_some_and(|names| names.iter().any(|one| one == name));
     properties
         .iter()
         .filter(|(_, property)| !is_true(property, "readOnly"))
@@ -102,7 +103,10 @@ mod tests {
     #[test]
     fn a_schema_is_told_by_its_kind_its_bounds_its_default_and_its_description() {
         for (schema, expected) in [
-            (json!({"type": "boolean", "default": false}), "boolean, by default false"),
+            (
+                json!({"type": "boolean", "default": false}),
+                "boolean, by default false",
+            ),
             (
                 json!({"type": "integer", "minimum": 1, "maximum": 9, "default": 3, "description": "How many."}),
                 "integer, 1 to 9, by default 3. How many.",
@@ -111,9 +115,18 @@ mod tests {
                 json!({"type": ["string", "null"], "maxLength": 64}),
                 "string, at most 64 characters",
             ),
-            (json!({"type": "number", "minimum": 0}), "number, at least 0"),
-            (json!({"enum": ["rsa", "ed25519"], "default": "rsa"}), "rsa | ed25519, by default rsa"),
-            (json!({"type": "integer", "enum": [2048, 3072]}), "2048 | 3072"),
+            (
+                json!({"type": "number", "minimum": 0}),
+                "number, at least 0",
+            ),
+            (
+                json!({"enum": ["rsa", "ed25519"], "default": "rsa"}),
+                "rsa | ed25519, by default rsa",
+            ),
+            (
+                json!({"type": "integer", "enum": [2048, 3072]}),
+                "2048 | 3072",
+            ),
             (json!({"const": "x"}), "x"),
             (
                 json!({"type": "array", "items": {"enum": ["a", "b"]}}),

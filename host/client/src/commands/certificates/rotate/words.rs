@@ -27,7 +27,9 @@ pub(super) fn state(rotation: &Rotation) -> String {
 pub(super) fn end(rotation: &Rotation, is_just_done: bool) -> String {
     let name = &rotation.name;
     if is_just_done {
-        format!("The rotation of {name} is at its end. The old version need not be trusted any more.")
+        format!(
+            "The rotation of {name} is at its end. The old version need not be trusted any more."
+        )
     } else {
         format!("No rotation of {name} is under way, so there is none to go on with.")
     }
