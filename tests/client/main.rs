@@ -8,5 +8,15 @@
     reason = "a test ends when what it needs is not there"
 )]
 
+mod application;
+mod completions;
 mod credentials;
 mod examples;
+mod exit_statuses;
+mod help;
+mod library;
+mod output;
+mod proxies;
+mod retries;
+mod session;
+mod stub;

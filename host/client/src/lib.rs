@@ -52,7 +52,8 @@ mod transfer;
 
 pub use api::{
     certificates::{CertificateSummary, ListedVersion, RegenerateCertificate, TransitionalVersion},
-    credentials::{CredentialVersion, FoundCredential, SetCredential},
+    credentials::{CredentialVersion, ExpiringLink, Find, FoundCredential, SetCredential},
+    generation::{GenerateCredential, GenerateMode},
     operations::{KeyUsage, ServerMode},
     permissions::{AddPermission, Operation, Permission},
     rotation::{Rotation, RotationFailed, Stage, Step},

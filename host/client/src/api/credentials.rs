@@ -1,4 +1,6 @@
-//! Credentials: `/api/v1/data` and `/api/v1/regenerate`.
+//! Credentials: `/api/v1/data`.
+
+use std::fmt::Write;
 
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
@@ -51,6 +53,69 @@ pub struct FoundCredential {
     /// When it expires, where credentials were asked for that do: ISO 8601, UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expiry_date: Option<String>,
+    /// What of its chain expires first, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expiring_link: Option<ExpiringLink>,
+}
+
+/// The link of a certificate's chain that expires before all others.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ExpiringLink {
+    /// The name of the credential.
+    pub name: String,
+    /// The id of its version.
+    pub version_id: String,
+    /// How far it is above the certificate: 0 is the certificate itself.
+    pub depth: u32,
+}
+
+/// Which credentials to find: all of them, unless more is said.
+#[derive(Clone, Debug, Default)]
+pub struct Find {
+    place: Option<Place>,
+    expires_within_days: Option<u32>,
+    is_effective: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Place {
+    Below(String),
+    Like(String),
+}
+
+impl Find {
+    /// Credentials below a path; all of them below an empty one.
+    #[must_use]
+    pub fn below(path: impl Into<String>) -> Self {
+        Self {
+            place: Some(Place::Below(path.into())),
+            ..Self::default()
+        }
+    }
+
+    /// Credentials whose names hold a text, in whatever case.
+    #[must_use]
+    pub fn name_like(text: impl Into<String>) -> Self {
+        Self {
+            place: Some(Place::Like(text.into())),
+            ..Self::default()
+        }
+    }
+
+    /// Of these, certificates that expire within so many days, and those that have.
+    #[must_use]
+    pub fn expires_within_days(mut self, days: u32) -> Self {
+        self.expires_within_days = Some(days);
+        self
+    }
+
+    /// Certificates that are of no use any more by then, because anything above them has expired. Not all servers know it.
+    #[must_use]
+    pub fn effective(mut self) -> Self {
+        self.is_effective = true;
+        self
+    }
 }
 
 /// A credential to be set.
@@ -158,6 +223,35 @@ impl Client {
         };
         self.ask(&Call::new(Method::PUT, DATA).body(&body)?).await
     }
+
+    /// Finds credentials that the caller may read, newest first. A certificate that has nothing but a transitional version
+    /// is not among them.
+    ///
+    /// # Errors
+    /// As any request.
+    pub async fn find_credentials(&self, find: &Find) -> Result<Vec<FoundCredential>, Error> {
+        let call = Call::new(Method::GET, DATA);
+        let call = match &find.place {
+            None => call.query("path", ""),
+            Some(Place::Below(path)) => call.query("path", path),
+            Some(Place::Like(text)) => call.query("name-like", text),
+        };
+        let days = find.expires_within_days.map(|days| days.to_string());
+        let call = call
+            .query_if("expires-within-days", days.as_deref())
+            .query_if("effective", find.is_effective.then_some("true"));
+        let found: Found = self.ask(&call).await?;
+        Ok(found.credentials)
+    }
+
+    /// Deletes a credential with all its versions.
+    ///
+    /// # Errors
+    /// When there is no such credential, or the caller may not delete it; and as any request.
+    pub async fn delete_credential(&self, name: &str) -> Result<(), Error> {
+        self.tell(&Call::new(Method::DELETE, DATA).query("name", name))
+            .await
+    }
 }
 
 /// Text as a segment of a path: what is neither a letter nor a digit nor one of `-._~` is encoded.
@@ -167,10 +261,16 @@ pub(crate) fn segment(text: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             encoded.push(char::from(byte));
         } else {
-            encoded.push_str(&format!("%{byte:02X}"));
+            // Writing to a string does not fail.
+            let _ = write!(encoded, "%{byte:02X}");
         }
     }
     encoded
+}
+
+#[derive(Deserialize)]
+struct Found {
+    credentials: Vec<FoundCredential>,
 }
 
 #[derive(Deserialize)]
@@ -188,4 +288,5 @@ struct SetBody<'a> {
     metadata: Option<&'a Value>,
 }
 
-const DATA: &str = "/api/v1/data";
+/// The address of credentials.
+pub(super) const DATA: &str = "/api/v1/data";

@@ -12,15 +12,23 @@
 mod bulk_regenerate;
 mod certificates;
 mod context;
+mod delete;
 mod examples;
 mod export;
 mod failure;
+mod find;
+mod generate;
 mod get;
 mod import;
+mod input;
 mod interpolate;
 mod key_usage;
+mod login;
+mod logout;
 mod management;
 mod permissions;
+mod regenerate;
+mod set;
 mod shown;
 mod types;
 
@@ -42,8 +50,14 @@ pub enum Command {
     BulkRegenerate(Invocation<bulk_regenerate::BulkRegenerate>),
     /// Work with certificates: their versions, and the rotation of what signs them.
     Certificates(Invocation<certificates::Certificates>),
+    /// Delete a credential, or all below a path.
+    Delete(Invocation<delete::Delete>),
     /// Write the credentials below a path, with their values, to a file that `import` reads.
     Export(Invocation<export::Export>),
+    /// Find credentials by a path or by a part of their names.
+    Find(Invocation<find::Find>),
+    /// Have the server make a credential.
+    Generate(Box<Invocation<generate::Generate>>),
     /// Read a credential.
     Get(Invocation<get::Get>),
     /// Set every credential that a file lists.
@@ -52,10 +66,18 @@ pub enum Command {
     Interpolate(Invocation<interpolate::Interpolate>),
     /// Show how many versions are encrypted by which keys.
     KeyUsage(Invocation<key_usage::KeyUsage>),
+    /// Log in, so that other verbs need no more than a name.
+    Login(Invocation<login::Login>),
+    /// End the login.
+    Logout(Invocation<logout::Logout>),
     /// Show whether the server takes writes, or switch its read-only mode.
     Management(Invocation<management::Management>),
     /// Work with permissions: which actor may do what on which path.
     Permissions(Invocation<permissions::Permissions>),
+    /// Add a version to a credential, made of what the newest was made of.
+    Regenerate(Invocation<regenerate::Regenerate>),
+    /// Store a value of your own.
+    Set(Invocation<set::Set>),
     /// Show the credential types that the server knows, and their parameters.
     Types(Invocation<types::Types>),
 }
@@ -107,13 +129,20 @@ impl Command {
         match self {
             Self::BulkRegenerate(verb) => invoke(verb).await,
             Self::Certificates(verb) => invoke(verb).await,
+            Self::Delete(verb) => invoke(verb).await,
             Self::Export(verb) => invoke(verb).await,
+            Self::Find(verb) => invoke(verb).await,
+            Self::Generate(verb) => invoke(*verb).await,
             Self::Get(verb) => invoke(verb).await,
             Self::Import(verb) => invoke(verb).await,
             Self::Interpolate(verb) => invoke(verb).await,
             Self::KeyUsage(verb) => invoke(verb).await,
+            Self::Login(verb) => invoke(verb).await,
+            Self::Logout(verb) => invoke(verb).await,
             Self::Management(verb) => invoke(verb).await,
             Self::Permissions(verb) => invoke(verb).await,
+            Self::Regenerate(verb) => invoke(verb).await,
+            Self::Set(verb) => invoke(verb).await,
             Self::Types(verb) => invoke(verb).await,
         }
     }
@@ -129,12 +158,19 @@ async fn invoke<Own: Args + Verb>(invocation: Invocation<Own>) -> Result<Outcome
 pub fn examples() -> Vec<VerbExamples> {
     let mut examples = vec![
         VerbExamples::new("bulk-regenerate", bulk_regenerate::EXAMPLES),
+        VerbExamples::new("delete", delete::EXAMPLES),
         VerbExamples::new("export", export::EXAMPLES),
+        VerbExamples::new("find", find::EXAMPLES),
+        VerbExamples::new("generate", generate::EXAMPLES),
         VerbExamples::new("get", get::EXAMPLES),
         VerbExamples::new("import", import::EXAMPLES),
         VerbExamples::new("interpolate", interpolate::EXAMPLES),
         VerbExamples::new("key-usage", key_usage::EXAMPLES),
+        VerbExamples::new("login", login::EXAMPLES),
+        VerbExamples::new("logout", logout::EXAMPLES),
         VerbExamples::new("management", management::EXAMPLES),
+        VerbExamples::new("regenerate", regenerate::EXAMPLES),
+        VerbExamples::new("set", set::EXAMPLES),
         VerbExamples::new("types", types::EXAMPLES),
     ];
     examples.extend(certificates::EXAMPLES);

@@ -1,10 +1,12 @@
 //! How credentials are shown.
 
+use std::collections::BTreeMap;
+
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{
-    CredentialVersion, SecretJson,
+    CredentialVersion, FoundCredential, SecretJson,
     output::{Shown, Table},
 };
 
@@ -13,6 +15,9 @@ pub(super) struct ShownVersion<'a>(pub(super) &'a CredentialVersion);
 
 /// Several versions of one credential, with their values.
 pub(super) struct ShownVersions<'a>(pub(super) &'a [CredentialVersion]);
+
+/// Credentials that were found.
+pub(super) struct ShownFound<'a>(pub(super) &'a [FoundCredential]);
 
 impl Shown for ShownVersion<'_> {
     fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
@@ -27,7 +32,7 @@ impl Shown for ShownVersion<'_> {
 impl Shown for ShownVersions<'_> {
     fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
         let versions: Vec<_> = self.0.iter().map(ShownVersion).collect();
-        to_raw_value(&versions)
+        to_raw_value(&BTreeMap::from([("data", versions)]))
     }
 
     fn table(&self) -> Table {
@@ -42,6 +47,35 @@ impl Shown for ShownVersions<'_> {
         Table::Rows {
             heads: vec!["ID", "CREATED", "EXPIRES", "VALUE"],
             rows: self.0.iter().map(row).collect(),
+        }
+    }
+}
+
+impl Shown for ShownFound<'_> {
+    fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
+        to_raw_value(&BTreeMap::from([("credentials", self.0)]))
+    }
+
+    fn table(&self) -> Table {
+        let expires = self.0.iter().any(|found| found.expiry_date.is_some());
+        let links = self.0.iter().any(|found| found.expiring_link.is_some());
+        let mut heads = vec!["NAME", "CREATED"];
+        heads.extend(expires.then_some("EXPIRES"));
+        heads.extend(links.then_some("BECAUSE OF"));
+        let row = |found: &FoundCredential| {
+            let mut row = vec![found.name.clone(), found.version_created_at.clone()];
+            if expires {
+                row.push(found.expiry_date.clone().unwrap_or_default());
+            }
+            if links {
+                let link = found.expiring_link.as_ref();
+                row.push(link.map(|link| link.name.clone()).unwrap_or_default());
+            }
+            row
+        };
+        Table::Rows {
+            rows: self.0.iter().map(row).collect(),
+            heads,
         }
     }
 }

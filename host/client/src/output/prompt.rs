@@ -11,6 +11,12 @@ use zeroize::Zeroizing;
 
 use crate::{Secret, commands::Failure};
 
+/// A text on one line, typed on a terminal. Without one, nobody can be asked.
+pub(crate) async fn line(question: &str) -> Result<String, Failure> {
+    let line = ask(question, Echo::On).await?;
+    Ok(line.expose().to_owned())
+}
+
 /// A secret on one line: typed without being seen on a terminal, and else the first line of standard input.
 pub(crate) async fn secret_line(question: &str) -> Result<Secret, Failure> {
     if !io::stdin().is_terminal() {
