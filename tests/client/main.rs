@@ -9,14 +9,28 @@
 )]
 
 mod application;
+mod certificates;
 mod completions;
 mod credentials;
 mod examples;
 mod exit_statuses;
 mod help;
+mod interpolation;
 mod library;
+mod operations;
 mod output;
+mod permissions;
 mod proxies;
 mod retries;
 mod session;
 mod stub;
+mod types;
+
+use keywright_harness::Commanded;
+use serde_json::Value;
+
+/// The JSON that a run wrote, which must have gone well.
+#[track_caller]
+fn json_of(run: Commanded) -> Value {
+    serde_json::from_str(&run.expect(0).output).unwrap()
+}

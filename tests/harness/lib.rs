@@ -26,6 +26,7 @@ mod client;
 mod command;
 mod credentials;
 mod key_management;
+mod live_tls;
 pub mod mint;
 mod options;
 mod permissions;
@@ -45,6 +46,7 @@ pub use command::{
     run_command_with_files_up_to, run_program,
 };
 pub use key_management::KeyManagementPlugin;
+pub use live_tls::{SERVER_NAME, connects, member};
 pub use options::Options;
 pub use program::{Program, is_available};
 pub use raw_connection::{RawConnection, tls_config};

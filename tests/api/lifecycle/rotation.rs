@@ -6,10 +6,9 @@
     reason = "a test ends when what it needs is not there"
 )]
 
-use keywright_harness::{Options, Server};
+use keywright_harness::{Options, SERVER_NAME, Server, connects, member};
 use serde_json::{Value, json};
 
-use super::live_tls::{SERVER_NAME, connects, member};
 use crate::{certificates::Certificate, given};
 
 #[tokio::test]

@@ -122,6 +122,7 @@ impl Walk {
         let observed = Rotation::observe(&self.client, &self.rotate.authority).await;
         observed.map_err(|failed| match failed {
             RotationFailed::Request(error) => error.into(),
+            RotationFailed::Unreadable { .. } => Failure::NotFound(failed.to_string()),
             other => Failure::Other(other.to_string()),
         })
     }

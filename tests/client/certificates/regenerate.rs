@@ -1,0 +1,74 @@
+//! `keywright certificates regenerate`.
+
+use keywright_harness::{Server, Shell};
+use serde_json::json;
+
+use super::{authority, current, leaf, regenerate_transitional};
+use crate::json_of;
+
+#[tokio::test]
+async fn a_new_version_is_made_and_shown() {
+    let server = Server::start().await;
+    let root = authority(&server, "/root", None).await;
+    let shell = Shell::of(&server);
+    let made = json_of(shell.run(&["certificates", "regenerate", "root"]));
+    assert_ne!(made["id"], root["id"]);
+    assert_eq!(made["transitional"], false);
+    assert_eq!(made["value"], current(&server, "/root").await[0]["value"]);
+    let arguments = ["certificates", "regenerate", "/root", "--transitional"];
+    let (status, screen) = shell.on_terminal(&arguments).end();
+    assert_eq!(status, Some(0), "{screen}");
+    let id = current(&server, "/root").await[1]["id"].clone();
+    assert!(screen.contains(id.as_str().unwrap()), "{screen}");
+    // There is a transitional version already.
+    shell.run(&arguments).expect(1);
+}
+
+#[tokio::test]
+async fn what_is_to_be_other_than_before_is_passed_on() {
+    let server = Server::start().await;
+    let parameters = json!({"common_name": "root", "is_ca": true});
+    server
+        .generate("/root", "certificate", parameters)
+        .await
+        .expect(200);
+    let shell = Shell::of(&server);
+    let arguments = ["--key-length", "3072", "--duration", "7"];
+    let made =
+        json_of(shell.run(&[&["certificates", "regenerate", "/root"], &arguments[..]].concat()));
+    assert_eq!(
+        made["key_length"],
+        json!(null),
+        "it is no member of what verbs show"
+    );
+    assert_eq!(made["duration_used"], 7);
+    let stored = current(&server, "/root").await;
+    let pem = stored[0]["value"]["private_key"].as_str().unwrap();
+    // A longer modulus is seen in the length of the key.
+    assert!(pem.len() > 2300, "{}", pem.len());
+    for refused in [["--key-length", "1024"], ["--duration", "0"]] {
+        let run = shell.run(&[&["certificates", "regenerate", "/root"], &refused[..]].concat());
+        run.expect(1);
+    }
+}
+
+#[tokio::test]
+async fn a_transitional_version_of_the_authority_signs_when_it_may() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    leaf(&server, "/leaf", "/root").await;
+    regenerate_transitional(&server, "/root").await;
+    let authorities = current(&server, "/root").await;
+    let shell = Shell::of(&server);
+    for (arguments, signer) in [
+        (&[] as &[&str], &authorities[0]),
+        (&["--allow-transitional-parent-to-sign"], &authorities[1]),
+    ] {
+        let arguments = [&["certificates", "regenerate", "/leaf"], arguments].concat();
+        let made = json_of(shell.run(&arguments));
+        assert_eq!(
+            made["value"]["ca"], signer["value"]["certificate"],
+            "{arguments:?}"
+        );
+    }
+}

@@ -1,0 +1,113 @@
+//! What `keywright certificates rotate` finds below an authority: by what the certificates in use are signed.
+
+use keywright_harness::{Server, Shell};
+use serde_json::{Value, json};
+
+use super::{authority, current, leaf};
+use crate::json_of;
+
+fn rotate(shell: &Shell, name: &str, arguments: &[&str]) -> Value {
+    json_of(shell.run(&[&["certificates", "rotate", name], arguments].concat()))
+}
+
+/// A server with `/root`, `/inner` that it signed, `/leaf` that `/inner` signed, and `/other` that `/root` signed.
+async fn server_with_tree() -> Server {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    authority(&server, "/inner", Some("/root")).await;
+    leaf(&server, "/leaf", "/inner").await;
+    leaf(&server, "/other", "/root").await;
+    server
+}
+
+/// Regenerates a certificate alone, without what it signed.
+async fn regenerate(server: &Server, name: &str) {
+    server.regenerate(name).await.expect(200);
+}
+
+#[tokio::test]
+async fn what_was_regenerated_alone_is_done_and_what_it_signed_before_is_not() {
+    let server = server_with_tree().await;
+    let shell = Shell::of(&server);
+    rotate(&shell, "/root", &["--next"]);
+    rotate(&shell, "/root", &["--next"]);
+    let outstanding = || rotate(&shell, "/root", &["--status"])["outstanding"].clone();
+    // What hangs below one that is outstanding is regenerated with it, and not told of its own.
+    assert_eq!(outstanding(), json!(["/inner", "/other"]));
+    regenerate(&server, "/other").await;
+    assert_eq!(outstanding(), json!(["/inner"]));
+    regenerate(&server, "/inner").await;
+    assert_eq!(outstanding(), json!(["/leaf"]));
+    assert_eq!(rotate(&shell, "/root", &["--status"])["stage"], "switched");
+    regenerate(&server, "/leaf").await;
+    assert_eq!(outstanding(), json!([]));
+    assert_eq!(rotate(&shell, "/root", &["--status"])["stage"], "renewed");
+}
+
+#[tokio::test]
+async fn three_deep_everything_is_signed_anew_up_to_the_new_version() {
+    let server = server_with_tree().await;
+    let told = rotate(&Shell::of(&server), "/root", &["--yes"]);
+    let regenerated = json!(["/inner", "/leaf", "/other"]);
+    assert_eq!(told["regenerated_credentials"], regenerated);
+    let mut signer = current(&server, "/root").await[0].clone();
+    for name in ["/inner", "/leaf"] {
+        let signed = current(&server, name).await[0].clone();
+        assert_eq!(
+            signed["value"]["ca"], signer["value"]["certificate"],
+            "{name}"
+        );
+        signer = signed;
+    }
+}
+
+#[tokio::test]
+async fn an_authority_between_others_is_rotated_as_one_that_signs_itself() {
+    let server = server_with_tree().await;
+    let root = current(&server, "/root").await;
+    let shell = Shell::of(&server);
+    let told = rotate(&shell, "/inner", &["--yes"]);
+    assert_eq!(told["regenerated_credentials"], json!(["/leaf"]));
+    let inner = current(&server, "/inner").await;
+    assert_eq!(inner[0]["value"]["ca"], root[0]["value"]["certificate"]);
+    assert_eq!(current(&server, "/root").await, root);
+    assert_eq!(server.versions("/other").await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_certificate_that_has_gone_to_another_authority_is_not_waited_for() {
+    let server = server_with_tree().await;
+    authority(&server, "/elsewhere", None).await;
+    leaf(&server, "/other", "/elsewhere").await;
+    let shell = Shell::of(&server);
+    rotate(&shell, "/root", &["--next"]);
+    let told = rotate(&shell, "/root", &["--next"]);
+    assert_eq!(told["outstanding"], json!(["/inner"]));
+    let told = rotate(&shell, "/root", &["--next"]);
+    assert_eq!(told["stage"], "renewed");
+}
+
+#[tokio::test]
+async fn a_certificate_that_the_caller_may_not_read_is_named() {
+    let server = server_with_tree().await;
+    let operations = ["read", "write"];
+    for path in ["/root", "/inner", "/leaf"] {
+        server.grant(path, "uaa-client:app", &operations).await;
+    }
+    let caller = server.as_client("app").await;
+    let shell = Shell::at(&server).variable("KEYWRIGHT_CLIENT_TOKEN", caller.token());
+    for _ in 0..2 {
+        rotate(&Shell::of(&server), "/root", &["--next"]);
+    }
+    let run = shell.run(&["certificates", "rotate", "/root", "--next"]);
+    let run = run.expect(4);
+    assert!(
+        run.errors
+            .contains("/other, which /root signed, can't be read"),
+        "{}",
+        run.errors
+    );
+    server.grant("/other", "uaa-client:app", &operations).await;
+    let told = rotate(&shell, "/root", &["--next"]);
+    assert_eq!(told["stage"], "renewed");
+}

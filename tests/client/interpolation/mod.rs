@@ -1,0 +1,3 @@
+//! The verb of interpolation.
+
+mod interpolate;

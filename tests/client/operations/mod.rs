@@ -1,0 +1,4 @@
+//! The verbs of operators.
+
+mod key_usage;
+mod management;

@@ -1,0 +1,78 @@
+//! `keywright types`.
+
+use keywright_harness::{Options, Server, Shell, component};
+use serde_json::Value;
+
+use crate::json_of;
+
+/// A server that has a type besides the shipped ones.
+async fn server() -> Server {
+    let section = format!(
+        "component = \"{}\"\ngrants = [\"random\"]",
+        component("wireguard").display()
+    );
+    Server::start_with(&Options::default().generator("wireguard", &section)).await
+}
+
+#[tokio::test]
+async fn in_a_pipe_the_types_come_as_the_server_tells_them() {
+    let server = server().await;
+    let shell = Shell::of(&server);
+    let told = server.get("/api/v1/types").await.expect(200).json();
+    assert_eq!(json_of(shell.run(&["types"])), told["types"]);
+    let types = told["types"].as_array().unwrap();
+    let wireguard = types.iter().find(|one| one["name"] == "wireguard");
+    let shown: Value = json_of(shell.run(&["types", "wireguard"]));
+    assert_eq!(Some(&shown), wireguard);
+}
+
+#[tokio::test]
+async fn on_a_terminal_there_is_a_row_for_each_type() {
+    let server = server().await;
+    let (status, screen) = Shell::of(&server).on_terminal(&["types"]).end();
+    assert_eq!(status, Some(0), "{screen}");
+    let row = |name: &str| {
+        let start = format!("{name} ");
+        let line = |line: &&str| line.trim_start_matches("\u{1b}[0m").starts_with(&start);
+        screen.lines().find(line).unwrap_or_default().to_owned()
+    };
+    assert!(row("value").contains("callers"), "{screen}");
+    assert!(
+        row("password").contains("length, exclude_upper"),
+        "{screen}"
+    );
+    assert!(row("wireguard").contains("preshared_key"), "{screen}");
+}
+
+#[tokio::test]
+async fn one_type_is_shown_with_what_each_of_its_parameters_takes() {
+    let server = server().await;
+    let shell = Shell::of(&server);
+    let table = |name: &str| {
+        let run = shell.run(&["types", name, "--output", "table"]);
+        run.expect(0).output
+    };
+    let wireguard = table("wireguard");
+    let parameter = "--param preshared_key  boolean, by default false. Whether to make";
+    assert!(wireguard.contains(parameter), "{wireguard}");
+    let certificate = table("certificate");
+    assert!(
+        certificate.contains("integer, 1 to 3650, by default 365."),
+        "{certificate}"
+    );
+    // Callers can't give it.
+    assert!(!certificate.contains("--param kept"), "{certificate}");
+    let value = table("value");
+    assert!(
+        value.contains("callers") && !value.contains("--param"),
+        "{value}"
+    );
+}
+
+#[tokio::test]
+async fn a_type_that_is_not_there_is_not_found() {
+    let server = server().await;
+    let run = Shell::of(&server).run(&["types", "absent"]).expect(4);
+    assert!(run.errors.contains("absent"), "{}", run.errors);
+    assert_eq!(run.output, "");
+}

@@ -1,0 +1,3 @@
+//! The verb of types.
+
+mod list;
