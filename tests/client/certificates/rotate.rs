@@ -195,7 +195,7 @@ async fn whoever_says_no_leaves_everything_as_it_is() {
         let mut terminal = shell.on_terminal(&["certificates", "rotate", "/root"]);
         terminal.expect("[y/N]").type_line(answer);
         let (ended, screen) = terminal.end();
-        assert_eq!(ended, Some(0), "{screen}");
+        assert_eq!(ended, Some(3), "{screen}");
         assert!(
             screen.contains("The same command goes on from here."),
             "{screen}"
@@ -216,7 +216,7 @@ async fn a_step_that_someone_else_took_while_a_person_thought_is_not_taken_again
         .expect("gone on meanwhile")
         .expect("Step 2 of 4")
         .type_line("n");
-    assert_eq!(terminal.end().0, Some(0));
+    assert_eq!(terminal.end().0, Some(3));
     assert_eq!(status(&shell)["stage"], "introduced");
     assert_eq!(server.versions("/root").await.len(), 2);
 }

@@ -67,14 +67,14 @@ async fn the_bare_value_or_a_member_of_it_goes_to_a_pipe() {
     server.set("/object", "json", object).await.expect(200);
     let shell = Shell::of(&server);
     for (arguments, expected) in [
-        (&["get", "/user", "--member", "password"][..], "s3cret\n"),
+        (&["get", "/user", "--member", "password"][..], "s3cret"),
         (&["get", "/text", "--raw"], "a\nb\n"),
         (
             &["get", "/object", "--raw"],
-            "{\"port\":5432,\"tags\":[\"a\"]}\n",
+            "{\"port\":5432,\"tags\":[\"a\"]}",
         ),
-        (&["get", "/object", "-m", "port"], "5432\n"),
-        (&["get", "/object", "-m", "tags"], "[\"a\"]\n"),
+        (&["get", "/object", "-m", "port"], "5432"),
+        (&["get", "/object", "-m", "tags"], "[\"a\"]"),
     ] {
         assert_eq!(
             shell.run(arguments).expect(0).output,
@@ -82,6 +82,8 @@ async fn the_bare_value_or_a_member_of_it_goes_to_a_pipe() {
             "{arguments:?}"
         );
     }
+    let terminal = shell.on_terminal(&["get", "/user", "--member", "password"]);
+    assert_eq!(terminal.end(), (Some(0), "s3cret\n".to_owned()));
 }
 
 #[tokio::test]

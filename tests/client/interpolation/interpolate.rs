@@ -75,8 +75,8 @@ async fn what_is_no_document_and_what_it_refers_to_in_vain_is_told() {
     let refers_to =
         |name: &str| json!({"services": [{"credentials": {"credhub-ref": name}}]}).to_string();
     for (document, status, told) in [
-        ("{".to_owned(), 1, "standard input is no JSON"),
-        (String::new(), 1, "standard input is no JSON"),
+        ("{".to_owned(), 1, "the document is no JSON"),
+        (String::new(), 1, "the document is no JSON"),
         ("[]".to_owned(), 1, ""),
         (refers_to("/absent"), 4, ""),
         (refers_to("/text"), 1, "/text"),
@@ -93,13 +93,13 @@ async fn what_is_no_document_and_what_it_refers_to_in_vain_is_told() {
 async fn a_document_is_read_up_to_its_limit_and_no_further() {
     let server = server().await;
     let shell = Shell::of(&server);
-    let too_long = format!("\"{}\"", "a".repeat(16 * 1024 * 1024 - 1));
+    let too_long = format!("\"{}\"", "a".repeat(1024 * 1024 - 1));
     let run = shell.run_with(&["interpolate"], &too_long).expect(1);
-    assert!(run.errors.contains("16777216 bytes"), "{}", run.errors);
+    assert!(run.errors.contains("1048576 bytes"), "{}", run.errors);
     // As long as can be: the server, whose limit is lower, is the one that refuses it.
-    let longest = &format!("\"{}\"", "a".repeat(16 * 1024 * 1024 - 2));
+    let longest = &format!("\"{}\"", "a".repeat(1024 * 1024 - 2));
     let run = shell.run_with(&["interpolate"], longest).expect(1);
-    assert!(!run.errors.contains("16777216 bytes"), "{}", run.errors);
+    assert!(!run.errors.contains("1048576 bytes"), "{}", run.errors);
 }
 
 #[tokio::test]

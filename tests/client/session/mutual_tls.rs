@@ -22,7 +22,7 @@ async fn an_application_logs_in_by_its_certificate_and_needs_no_token() {
         .run(&[&["login"][..], &CERTIFICATE].concat())
         .expect(0);
     assert!(session(&shell).unwrap().get("access_token").is_none());
-    assert_eq!(shell.run(&["get", "/a", "--raw"]).expect(0).output, "v\n");
+    assert_eq!(shell.run(&["get", "/a", "--raw"]).expect(0).output, "v");
     shell.run(&["logout"]).expect(0);
     shell.run(&["get", "/a"]).expect(5);
 }

@@ -27,7 +27,7 @@ async fn a_session_goes_on_with_another_access_token_which_is_kept() {
     let file = shell.file(".config/keywright/session.json");
     fs::write(file, kept.to_string()).unwrap();
 
-    assert_eq!(shell.run(&["get", "/a", "--raw"]).expect(0).output, "v\n");
+    assert_eq!(shell.run(&["get", "/a", "--raw"]).expect(0).output, "v");
     let kept = session(&shell).unwrap();
     assert_ne!(kept["access_token"], json!(expired));
     assert_eq!(kept["refresh_token"], refresh_token);

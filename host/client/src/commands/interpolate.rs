@@ -1,20 +1,15 @@
 //! `keywright interpolate`.
 
 use std::{
-    fs::File,
-    io::{self, IsTerminal, Read},
+    io::{self, IsTerminal},
     path::{Path, PathBuf},
 };
 
 use clap::{Args, ValueHint};
 use serde_json::value::RawValue;
-use zeroize::Zeroizing;
 
-use super::{Context, Example, Failure, Outcome, Verb, help};
-use crate::{
-    output,
-    session::{FileFailure, write_private},
-};
+use super::{Context, Example, Failure, Outcome, Verb, help, input::text_of};
+use crate::{output, session::write_private};
 
 /// Fill the references in a document of service bindings with the credentials that they name.
 ///
@@ -33,50 +28,27 @@ pub struct Interpolate {
 
 impl Verb for Interpolate {
     async fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        let path = self.document.as_deref();
-        let document = match path.filter(|path| *path != Path::new("-")) {
-            Some(path) => {
-                let file =
-                    File::open(path).map_err(|cause| FileFailure::new(path, "opened", cause))?;
-                read(file, &path.display().to_string())?
-            }
-            None => {
-                if io::stdin().is_terminal() {
-                    output::note("The document is read from the terminal; end it with Ctrl-D.");
-                }
-                read(io::stdin().lock(), "standard input")?
-            }
-        };
+        let path = self.document.as_deref().unwrap_or(STANDARD_INPUT.as_ref());
+        let is_typed = path == Path::new(STANDARD_INPUT) && io::stdin().is_terminal();
+        if is_typed {
+            output::note("The document is read from the terminal; end it with Ctrl-D.");
+        }
+        let document = text_of(path)?;
+        serde_json::from_str::<&RawValue>(&document)
+            .map_err(|cause| Failure::Other(format!("the document is no JSON: {cause}")))?;
         let filled = context.client()?.interpolate(&document).await?;
         match &self.file {
             Some(file) => write_private(file, filled.expose().as_bytes())?,
             None => context
                 .output
-                .show_document(serde_json::from_str::<&RawValue>(filled.expose())?)?,
+                .show_document(serde_json::from_str(filled.expose())?)?,
         }
         Ok(Outcome::Done)
     }
 }
 
-/// A document from a source, which is named in what goes wrong.
-fn read(source: impl Read, name: &str) -> Result<Zeroizing<String>, Failure> {
-    let mut document = Zeroizing::new(String::new());
-    let taken = source
-        .take(DOCUMENT_BYTES_MAX + 1)
-        .read_to_string(&mut document)
-        .map_err(|cause| Failure::Other(format!("reading {name}: {cause}")))?;
-    if taken as u64 > DOCUMENT_BYTES_MAX {
-        return Err(Failure::Other(format!(
-            "{name} is longer than {DOCUMENT_BYTES_MAX} bytes"
-        )));
-    }
-    serde_json::from_str::<&RawValue>(&document)
-        .map_err(|cause| Failure::Other(format!("{name} is no JSON: {cause}")))?;
-    Ok(document)
-}
-
-/// The longest document that is read: more than servers take, unless their settings say otherwise.
-const DOCUMENT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// What standard input is called in the place of a file.
+const STANDARD_INPUT: &str = "-";
 
 /// What help shows.
 pub(super) const EXAMPLES: &[Example] = &[

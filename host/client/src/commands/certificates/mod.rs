@@ -56,8 +56,8 @@ pub(super) const EXAMPLES: [VerbExamples; 5] = [
 /// What examples need: an authority and a certificate that it signed.
 pub(super) const AUTHORITY_AND_LEAF: &[&str] = &[
     AUTHORITY,
-    "keywright generate /demo/web --type certificate --param common_name=web --param ca=/demo/root",
+    "keywright generate /demo/web --type certificate --common-name web --ca /demo/root",
 ];
 
 const AUTHORITY: &str =
-    "keywright generate /demo/root --type certificate --param common_name=root --param is_ca=true";
+    "keywright generate /demo/root --type certificate --common-name root --is-ca";

@@ -69,13 +69,13 @@ impl Verb for Rotate {
             taken: Vec::new(),
             regenerated: Vec::new(),
         };
-        let rotation = walk.go().await?;
+        let (rotation, outcome) = walk.go().await?;
         context.output.show(&ShownRotation {
             rotation: &rotation,
             taken: &walk.taken,
             regenerated: &walk.regenerated,
         })?;
-        Ok(Outcome::Done)
+        Ok(outcome)
     }
 }
 
@@ -91,19 +91,19 @@ struct Walk {
 
 impl Walk {
     /// Takes steps as far as it is told, and returns where the rotation stands then.
-    async fn go(&mut self) -> Result<Rotation, Failure> {
+    async fn go(&mut self) -> Result<(Rotation, Outcome), Failure> {
         loop {
             let rotation = self.observe().await?;
             if let Some(file) = &self.rotate.bundle {
                 write_bundle(file, &rotation.trusted)?;
             }
             if self.is_at_end(&rotation) {
-                return Ok(rotation);
+                return Ok((rotation, Outcome::Done));
             }
             output::note(&words::state(&rotation));
             if !self.may_take(&rotation).await? {
                 output::note("Nothing more is done. The same command goes on from here.");
-                return Ok(rotation);
+                return Ok((rotation, Outcome::InPart));
             }
             // Time has passed while a person thought.
             if self.asks() && self.observe().await? != rotation {
