@@ -10,3 +10,6 @@
 
 mod credentials;
 mod examples;
+mod export;
+mod given;
+mod import;
