@@ -176,3 +176,6 @@ fn state_of(file: &File) -> io::Result<FileState> {
 
 /// How much of what can't be read twice is kept in memory.
 const KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+#[cfg(test)]
+mod tests;

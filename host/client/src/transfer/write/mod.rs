@@ -109,3 +109,6 @@ impl<W: Write> EntryWriter<W> {
 /// YAML has no character that must stand at its end. But none of its readers takes a value that begins with an at sign,
 /// and none of JSON's takes this either.
 const GIVEN_UP: &str = "\n@ the export ended before its end\n";
+
+#[cfg(test)]
+mod tests;
