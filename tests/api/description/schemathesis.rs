@@ -1,6 +1,7 @@
 //! Thousands of requests, made of the description by a stranger, and each answer held against it.
 
 #![expect(
+    clippy::indexing_slicing,
     clippy::unwrap_used,
     reason = "a test ends when what it needs is not there"
 )]
@@ -15,14 +16,17 @@ use std::{
 use keywright_harness::{Server, key_file, workspace};
 use serde_json::{Value, json};
 
+use crate::given;
+
 /// Whatever it finds stands in the output, with a command that sends the request again.
 #[tokio::test]
 async fn every_answer_is_one_that_the_description_has() {
     let Some(program) = program() else { return };
     let server = Server::start().await;
-    let description = server.get("/openapi.json").await.expect(200).json();
+    let mut description = closed(server.get("/openapi.json").await.expect(200).json());
+    tell_ids(&mut description, &server).await;
     let file = server.directory().join("openapi.json");
-    fs::write(&file, closed(description).to_string()).unwrap();
+    fs::write(&file, description.to_string()).unwrap();
     // Read-only mode would have everything else be refused, so it is tried by itself, and last.
     for selection in [
         ["--exclude-path", "/management"],
@@ -98,6 +102,38 @@ fn close(part: &mut Value) {
             members.values_mut().for_each(close);
         }
         _ => {}
+    }
+}
+
+/// Tells the ids of what is there, as examples, so that requests with ids come to something.
+async fn tell_ids(description: &mut Value, server: &Server) {
+    let certificate = json!({"common_name": "c", "is_ca": true});
+    let version = given::generate_certificate(server, "/certificate", certificate).await;
+    let listed = server.get("/api/v1/certificates?name=/certificate").await;
+    let grant = json!({"path": "/granted", "actor": "someone", "operations": ["read"]});
+    let permission = server
+        .post("/api/v2/permissions", grant)
+        .await
+        .expect(201)
+        .json();
+    let ids = json!({
+        "certificate_id": listed.expect(200).json()["certificates"][0]["id"],
+        "id": version["id"],
+        "permission_id": permission["uuid"],
+        "version_id": version["id"],
+    });
+    for operations in description["paths"].as_object_mut().unwrap().values_mut() {
+        for operation in operations.as_object_mut().unwrap().values_mut() {
+            let parameters = operation
+                .get_mut("parameters")
+                .and_then(Value::as_array_mut);
+            for parameter in parameters.into_iter().flatten() {
+                let id = parameter["name"].as_str().and_then(|name| ids.get(name));
+                if let Some(id) = id.filter(|_| parameter["in"] == "path") {
+                    parameter["example"] = id.clone();
+                }
+            }
+        }
     }
 }
 
