@@ -7,26 +7,27 @@
 //!
 //! The reference is plain HTML without a script: the server's address is one to which browsers may bring credentials.
 
+mod bodies;
 mod document;
 pub(crate) mod example;
 mod failures;
-mod known;
 mod operation;
 mod page;
+mod scalars;
 #[cfg(test)]
 mod tests;
+mod types;
 
 use std::sync::LazyLock;
 
-pub(crate) use known::{
-    GenerateBody, LookedUpName, Metadata, SetBody, SetCertificate, Timestamp, Version,
-};
-pub(crate) use operation::{Described, LenientBoolean, Parameter, Tag};
+pub(crate) use bodies::{GenerateBody, SetBody, SetCertificate, Version};
+pub(crate) use operation::{Described, Parameter, Tag};
 pub(crate) use page::content_security_policy;
+pub(crate) use scalars::{LenientBoolean, LookedUpName, Metadata, Timestamp};
 
 /// The description, as JSON text.
 pub(crate) fn document() -> &'static str {
-    static TEXT: LazyLock<String> = LazyLock::new(|| format!("{:#}\n", document::document()));
+    static TEXT: LazyLock<String> = LazyLock::new(|| document::document().to_string());
     &TEXT
 }
 

@@ -1,8 +1,6 @@
 //! What the description says of one route. It stands beside the route's handler, and is made of the types that the handler
 //! reads and renders.
 
-use std::borrow::Cow;
-
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
@@ -261,23 +259,6 @@ impl Tag {
             }
             Self::Operations => "What the server says of itself, and its mode.",
         }
-    }
-}
-
-/// A text that is read as a boolean, beside the boolean itself.
-pub(crate) struct LenientBoolean;
-
-impl JsonSchema for LenientBoolean {
-    fn schema_name() -> Cow<'static, str> {
-        "Boolean".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        schemars::json_schema!({"enum": [true, false, "true", "false"]})
     }
 }
 

@@ -1,11 +1,11 @@
 //! `GET /openapi.json`: the API's description.
 
-use axum::{http::StatusCode, response::Response};
+use axum::{http::header::CONTENT_TYPE, response::IntoResponse};
 use serde_json::{Map, Value};
 
 use crate::{
     description::{self, Described, Tag},
-    response::json,
+    response::JSON_MEDIA_TYPE,
 };
 
 /// What the description says of it.
@@ -17,6 +17,6 @@ pub(crate) fn describe() -> Described {
 }
 
 /// Answers with the description.
-pub(crate) async fn handler() -> Response {
-    json(StatusCode::OK, description::document().to_owned())
+pub(crate) async fn handler() -> impl IntoResponse {
+    ([(CONTENT_TYPE, JSON_MEDIA_TYPE)], description::document())
 }

@@ -1,87 +1,16 @@
-//! The schemas of what several routes read and answer, and of the types of the specification.
+//! The schemas of bodies whose form depends on the type of the credential.
 
 use std::borrow::Cow;
 
-use keywright_core::credential::{
-    CredentialType, KnownType, METADATA_CHARACTERS_MAX, NAME_CHARACTERS_MAX,
-};
+use keywright_core::credential::CredentialType;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
-use super::operation::LenientBoolean;
+use super::{
+    scalars::{LenientBoolean, Metadata, Name},
+    types::known,
+};
 use crate::response::VersionBody;
-
-/// The name of a credential that is written.
-pub(crate) struct Name;
-
-impl JsonSchema for Name {
-    fn schema_name() -> Cow<'static, str> {
-        "CredentialName".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": "string",
-            "description": "The name of a credential. A leading slash is prepended where it is absent, and counts. Casing is kept, and does not tell names apart.",
-            "minLength": 1,
-            "maxLength": NAME_CHARACTERS_MAX,
-            "pattern": "^/?[A-Za-z0-9_.:()\\[\\]-]+(/[A-Za-z0-9_.:()\\[\\]-]+)*$",
-        })
-    }
-}
-
-/// The name of a credential that is looked up: one that is malformed is one that is not there.
-pub(crate) struct LookedUpName;
-
-impl JsonSchema for LookedUpName {
-    fn schema_name() -> Cow<'static, str> {
-        "LookedUpName".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "string", "minLength": 1})
-    }
-}
-
-/// A time as clients get it.
-pub(crate) struct Timestamp;
-
-impl JsonSchema for Timestamp {
-    fn schema_name() -> Cow<'static, str> {
-        "Timestamp".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": "string",
-            "format": "date-time",
-            "pattern": r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$",
-        })
-    }
-}
-
-/// Any JSON that is kept beside a version.
-pub(crate) struct Metadata;
-
-impl JsonSchema for Metadata {
-    fn schema_name() -> Cow<'static, str> {
-        "Metadata".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": format!("Any JSON of at most {METADATA_CHARACTERS_MAX} characters, kept beside this version and no other; null for none."),
-        })
-    }
-}
 
 /// A version as it is answered, with the value that each type of the specification has.
 pub(crate) struct Version;
@@ -349,94 +278,3 @@ fn set_value(name: &str) -> Option<Value> {
         _ => None,
     }
 }
-
-/// A type of the specification, with its schemas as texts.
-struct Known {
-    name: String,
-    parameters: Option<Cow<'static, str>>,
-    value: Cow<'static, str>,
-}
-
-impl Known {
-    /// A reference to the schema of its parameters.
-    fn parameters(&self, schemas: &mut SchemaGenerator) -> Option<Value> {
-        let text = self.parameters.as_deref()?;
-        Some(named(schemas, &self.name, "Parameters", text))
-    }
-
-    /// A reference to the schema of its values.
-    fn value(&self, schemas: &mut SchemaGenerator) -> Value {
-        named(schemas, &self.name, "Value", &self.value)
-    }
-}
-
-/// The types of the specification: those that no plugin makes, and those of the shipped plugins.
-fn known() -> impl Iterator<Item = Known> {
-    let set_only = KnownType::set_only().into_iter().map(|known| Known {
-        name: known.name,
-        parameters: None,
-        value: known.value_schema.into(),
-    });
-    let shipped = SHIPPED.into_iter().map(|(name, parameters, value)| Known {
-        name: name.to_owned(),
-        parameters: Some(parameters.into()),
-        value: value.into(),
-    });
-    set_only.chain(shipped)
-}
-
-/// Puts a schema among those that are referred to, under the name of a type and of what it is of.
-fn named(schemas: &mut SchemaGenerator, credential_type: &str, what: &str, text: &str) -> Value {
-    let (first, rest) = credential_type.split_at(1);
-    let name = format!("{}{rest}{what}", first.to_ascii_uppercase());
-    let mut schema: Value = serde_json::from_str(text).unwrap_or_default();
-    as_described(&mut schema);
-    schemas.definitions_mut().insert(name.clone(), schema);
-    json!({"$ref": format!("#/components/schemas/{name}")})
-}
-
-/// Makes a plugin's schema one of the description: what no caller may send is left out, and what is secret is marked as OpenAPI
-/// marks it. `writeOnly` means there that a member is never answered.
-fn as_described(schema: &mut Value) {
-    let Value::Object(members) = schema else {
-        return;
-    };
-    members.shift_remove("$schema");
-    if members.shift_remove("writeOnly").is_some() && members.get("type") != Some(&json!("object"))
-    {
-        members.insert("format".to_owned(), json!("password"));
-    }
-    if let Some(Value::Object(properties)) = members.get_mut("properties") {
-        properties.retain(|_, property| property.get("readOnly") != Some(&Value::Bool(true)));
-        properties.values_mut().for_each(as_described);
-    }
-}
-
-/// The types that the shipped plugins make, with the schemas of their parameters and their values.
-const SHIPPED: [(&str, &str, &str); 5] = [
-    (
-        CredentialType::PASSWORD,
-        include_str!("../../../../plugins/password/src/parameters.schema.json"),
-        include_str!("../../../../plugins/password/src/value.schema.json"),
-    ),
-    (
-        CredentialType::USER,
-        include_str!("../../../../plugins/user/src/parameters.schema.json"),
-        include_str!("../../../../plugins/user/src/value.schema.json"),
-    ),
-    (
-        CredentialType::CERTIFICATE,
-        include_str!("../../../../plugins/certificate/src/parameters.schema.json"),
-        include_str!("../../../../plugins/certificate/src/value.schema.json"),
-    ),
-    (
-        CredentialType::RSA,
-        include_str!("../../../../plugins/rsa/src/parameters.schema.json"),
-        include_str!("../../../../plugins/rsa/src/value.schema.json"),
-    ),
-    (
-        CredentialType::SSH,
-        include_str!("../../../../plugins/ssh/src/parameters.schema.json"),
-        include_str!("../../../../plugins/ssh/src/value.schema.json"),
-    ),
-];
