@@ -14,7 +14,9 @@
 
 mod compare;
 mod document;
+mod links;
 mod session;
+mod settings;
 
 pub(crate) use compare::has_line_as_shown;
 
