@@ -8,6 +8,7 @@ mod certificate_settings;
 mod certificates;
 mod commands;
 mod credentials;
+mod description;
 mod encryption_keys;
 mod generate;
 mod given;

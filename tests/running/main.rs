@@ -10,8 +10,10 @@
 
 mod check_config;
 mod config_reference;
+mod documents;
 mod layout;
 mod manager;
 mod service;
+mod symptoms;
 mod systemd;
 mod unprivileged;

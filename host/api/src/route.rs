@@ -10,14 +10,15 @@ use axum::{
 };
 use keywright_core::permission::Operation;
 
-use crate::Api;
+use crate::{Api, description::Described};
 
-/// One method on one path, with what its caller needs.
+/// One method on one path, with what its caller needs and what the description says of it.
 pub struct Route {
     method: Method,
     path: &'static str,
     access: Access,
     handler: MethodRouter<Arc<Api>>,
+    describe: fn() -> Described,
 }
 
 /// What the caller of a route needs.
@@ -34,48 +35,85 @@ pub enum Access {
 
 impl Route {
     /// GET, and with it HEAD.
-    pub(crate) fn get<H, T>(path: &'static str, access: Access, handler: H) -> Self
+    pub(crate) fn get<H, T>(
+        path: &'static str,
+        access: Access,
+        handler: H,
+        describe: fn() -> Described,
+    ) -> Self
     where
         H: Handler<T, Arc<Api>>,
         T: 'static,
     {
-        Self::new(Method::GET, path, access, routing::get(handler))
+        Self::new(Method::GET, path, access, routing::get(handler), describe)
     }
 
     /// PUT.
-    pub(crate) fn put<H, T>(path: &'static str, access: Access, handler: H) -> Self
+    pub(crate) fn put<H, T>(
+        path: &'static str,
+        access: Access,
+        handler: H,
+        describe: fn() -> Described,
+    ) -> Self
     where
         H: Handler<T, Arc<Api>>,
         T: 'static,
     {
-        Self::new(Method::PUT, path, access, routing::put(handler))
+        Self::new(Method::PUT, path, access, routing::put(handler), describe)
     }
 
     /// POST.
-    pub(crate) fn post<H, T>(path: &'static str, access: Access, handler: H) -> Self
+    pub(crate) fn post<H, T>(
+        path: &'static str,
+        access: Access,
+        handler: H,
+        describe: fn() -> Described,
+    ) -> Self
     where
         H: Handler<T, Arc<Api>>,
         T: 'static,
     {
-        Self::new(Method::POST, path, access, routing::post(handler))
+        Self::new(Method::POST, path, access, routing::post(handler), describe)
     }
 
     /// PATCH.
-    pub(crate) fn patch<H, T>(path: &'static str, access: Access, handler: H) -> Self
+    pub(crate) fn patch<H, T>(
+        path: &'static str,
+        access: Access,
+        handler: H,
+        describe: fn() -> Described,
+    ) -> Self
     where
         H: Handler<T, Arc<Api>>,
         T: 'static,
     {
-        Self::new(Method::PATCH, path, access, routing::patch(handler))
+        Self::new(
+            Method::PATCH,
+            path,
+            access,
+            routing::patch(handler),
+            describe,
+        )
     }
 
     /// DELETE.
-    pub(crate) fn delete<H, T>(path: &'static str, access: Access, handler: H) -> Self
+    pub(crate) fn delete<H, T>(
+        path: &'static str,
+        access: Access,
+        handler: H,
+        describe: fn() -> Described,
+    ) -> Self
     where
         H: Handler<T, Arc<Api>>,
         T: 'static,
     {
-        Self::new(Method::DELETE, path, access, routing::delete(handler))
+        Self::new(
+            Method::DELETE,
+            path,
+            access,
+            routing::delete(handler),
+            describe,
+        )
     }
 
     /// The method.
@@ -96,17 +134,24 @@ impl Route {
         self.access
     }
 
+    /// What the API's description says of it.
+    pub(crate) fn described(&self) -> Described {
+        (self.describe)()
+    }
+
     fn new(
         method: Method,
         path: &'static str,
         access: Access,
         handler: MethodRouter<Arc<Api>>,
+        describe: fn() -> Described,
     ) -> Self {
         Self {
             method,
             path,
             access,
             handler,
+            describe,
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::{
         Route, mounted,
     },
     routes::{
-        certificates, credentials, interpolation, management,
+        certificates, credentials, description, interpolation, management,
         operations::{self, no_such_method, no_such_path},
         permissions, types,
     },
@@ -47,45 +47,112 @@ pub fn routes() -> Vec<Route> {
 
 fn operation_routes() -> Vec<Route> {
     vec![
-        Route::get("/health", Open, operations::health::handler),
-        Route::get("/info", Open, operations::info::handler),
-        Route::get(MANAGEMENT, Identity, management::get::handler),
-        Route::post(MANAGEMENT, Identity, management::set::handler),
+        Route::get(
+            "/docs",
+            Open,
+            description::reference::handler,
+            description::reference::describe,
+        ),
+        Route::get(
+            "/openapi.json",
+            Open,
+            description::openapi::handler,
+            description::openapi::describe,
+        ),
+        Route::get(
+            "/health",
+            Open,
+            operations::health::handler,
+            operations::health::describe,
+        ),
+        Route::get(
+            "/info",
+            Open,
+            operations::info::handler,
+            operations::info::describe,
+        ),
+        Route::get(
+            MANAGEMENT,
+            Identity,
+            management::get::handler,
+            management::get::describe,
+        ),
+        Route::post(
+            MANAGEMENT,
+            Identity,
+            management::set::handler,
+            management::set::describe,
+        ),
         Route::get(
             "/api/v1/key-usage",
             Identity,
             operations::key_usage::handler,
+            operations::key_usage::describe,
         ),
-        Route::get("/api/v1/types", Identity, types::list::handler),
-        Route::get("/version", Identity, operations::version::handler),
+        Route::get(
+            "/api/v1/types",
+            Identity,
+            types::list::handler,
+            types::list::describe,
+        ),
+        Route::get(
+            "/version",
+            Identity,
+            operations::version::handler,
+            operations::version::describe,
+        ),
     ]
 }
 
 fn credential_routes() -> Vec<Route> {
     vec![
-        Route::get(DATA, Permission(Read), credentials::get::handler),
-        Route::put(DATA, Permission(Write), credentials::set::handler),
-        Route::post(DATA, Permission(Write), credentials::generate::handler),
-        Route::delete(DATA, Permission(Delete), credentials::delete::handler),
+        Route::get(
+            DATA,
+            Permission(Read),
+            credentials::get::handler,
+            credentials::get::describe,
+        ),
+        Route::put(
+            DATA,
+            Permission(Write),
+            credentials::set::handler,
+            credentials::set::describe,
+        ),
+        Route::post(
+            DATA,
+            Permission(Write),
+            credentials::generate::handler,
+            credentials::generate::describe,
+        ),
+        Route::delete(
+            DATA,
+            Permission(Delete),
+            credentials::delete::handler,
+            credentials::delete::describe,
+        ),
         Route::get(
             "/api/v1/data/{id}",
             Permission(Read),
             credentials::get_by_id::handler,
+            credentials::get_by_id::describe,
         ),
         Route::post(
             "/api/v1/regenerate",
             Permission(Write),
             credentials::regenerate::handler,
+            credentials::regenerate::describe,
         ),
         Route::post(
             "/api/v1/bulk-regenerate",
             Permission(Read),
             credentials::bulk_regenerate::handler,
+            credentials::bulk_regenerate::describe,
         ),
         Route::post(
             INTERPOLATE,
             Permission(Read),
             interpolation::interpolate::handler,
+            interpolation::interpolate::describe,
         ),
     ]
 }
@@ -96,63 +163,84 @@ fn certificate_routes() -> Vec<Route> {
             "/api/v1/certificates",
             Permission(Read),
             certificates::list::handler,
+            certificates::list::describe,
         ),
         Route::post(
             "/api/v1/certificates/{certificate_id}/regenerate",
             Permission(Write),
             certificates::regenerate::handler,
+            certificates::regenerate::describe,
         ),
         Route::put(
             "/api/v1/certificates/{certificate_id}/update_transitional_version",
             Permission(Write),
             certificates::update_transitional_version::handler,
+            certificates::update_transitional_version::describe,
         ),
         Route::get(
             CERTIFICATE_VERSIONS,
             Permission(Read),
             certificates::versions::handler,
+            certificates::versions::describe,
         ),
         Route::post(
             CERTIFICATE_VERSIONS,
             Permission(Write),
             certificates::add_version::handler,
+            certificates::add_version::describe,
         ),
         Route::delete(
             "/api/v1/certificates/{certificate_id}/versions/{version_id}",
             Permission(Delete),
             certificates::delete_version::handler,
+            certificates::delete_version::describe,
         ),
     ]
 }
 
 fn permission_routes() -> Vec<Route> {
     vec![
-        Route::get(PERMISSIONS, Permission(ReadAcl), permissions::get::handler),
-        Route::post(PERMISSIONS, Permission(WriteAcl), permissions::add::handler),
+        Route::get(
+            PERMISSIONS,
+            Permission(ReadAcl),
+            permissions::get::handler,
+            permissions::get::describe,
+        ),
+        Route::post(
+            PERMISSIONS,
+            Permission(WriteAcl),
+            permissions::add::handler,
+            permissions::add::describe,
+        ),
         Route::get(
             "/api/v2/permissions/explain",
             Permission(ReadAcl),
             permissions::explain::handler,
+            permissions::explain::describe,
         ),
         Route::get(
             ONE_PERMISSION,
             Permission(ReadAcl),
             permissions::get_by_id::handler,
+            permissions::get_by_id::describe,
         ),
         Route::put(
             ONE_PERMISSION,
             Permission(WriteAcl),
             permissions::replace::handler,
+            permissions::replace::describe,
         ),
         Route::patch(
             ONE_PERMISSION,
             Permission(WriteAcl),
             permissions::amend::handler,
+            permissions::amend::describe,
         ),
         Route::delete(
             ONE_PERMISSION,
             Permission(WriteAcl),
             permissions::delete::handler,
+            permissions::delete::describe,
         ),
     ]
 }
@@ -164,16 +252,19 @@ fn permission_by_credential_routes() -> Vec<Route> {
             PERMISSIONS_BY_CREDENTIAL,
             Permission(ReadAcl),
             list::handler,
+            list::describe,
         ),
         Route::post(
             PERMISSIONS_BY_CREDENTIAL,
             Permission(WriteAcl),
             add::handler,
+            add::describe,
         ),
         Route::delete(
             PERMISSIONS_BY_CREDENTIAL,
             Permission(WriteAcl),
             delete::handler,
+            delete::describe,
         ),
     ]
 }

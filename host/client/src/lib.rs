@@ -37,6 +37,7 @@
 //!   begins there: see [`Client::current_version`] in `api/credentials.rs`.
 //! - [`session`]: what is kept between two runs of the command line, and the variables and files that configure it.
 //! - [`commands`]: the verbs, one file each. A new verb is a file there; `commands/mod.rs` says what it needs.
+//! - `transfer`: what export and import do, see its own documentation.
 //! - `output`: JSON, YAML and tables, prompts, and what is asked before something is lost.
 //!
 //! Nothing of the host is used here, so the library can be used without the server.
@@ -47,6 +48,7 @@ pub mod commands;
 mod output;
 mod secret;
 pub mod session;
+mod transfer;
 
 pub use api::{
     certificates::{CertificateSummary, ListedVersion, RegenerateCertificate, TransitionalVersion},

@@ -6,6 +6,7 @@ mod dist;
 mod guests;
 mod programs;
 mod run;
+mod schemathesis;
 mod step;
 mod test;
 mod tidy;

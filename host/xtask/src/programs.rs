@@ -2,9 +2,16 @@
 
 use std::{path::PathBuf, process::Command};
 
+use crate::schemathesis;
+
 /// Installs the programs that are missing, where that can be done: on Debian, as root. Where it can't, the tests that need
 /// them say that they are skipped.
 pub(crate) fn ensure() {
+    ensure_packages();
+    schemathesis::ensure();
+}
+
+fn ensure_packages() {
     for (program, package) in PROGRAMS {
         if is_installed(program) {
             continue;

@@ -43,6 +43,7 @@ pub(crate) fn refresh_golden_files() -> Result<(), StepFailed> {
                 "test",
                 "--locked",
                 "--workspace",
+                "--lib",
                 "--bins",
                 "--test",
                 "plugins",

@@ -2,7 +2,7 @@
 
 #![expect(
     clippy::unwrap_used,
-    reason = "a test ends when the README has no example"
+    reason = "a test ends when the guide has no example"
 )]
 
 use std::fs;
@@ -16,12 +16,12 @@ use super::{
 };
 
 #[tokio::test]
-async fn the_readmes_example_of_another_provider_works() {
+async fn the_guides_example_of_another_provider_works() {
     let key = Signer::p256("a");
     let provider = StubProvider::start("", &[&key]);
     let options = Options::default()
         .identity_provider(&provider.url())
-        .authentication_settings(&readme_example());
+        .authentication_settings(&guides_example());
     let server = Server::start_with(&options).await;
     let mut claims = json!({
         "iss": provider.url(),
@@ -220,10 +220,10 @@ async fn server_with(settings: &str) -> Server {
     Server::start_with(&Options::default().authentication_settings(settings)).await
 }
 
-/// The settings in the README for a provider that is no UAA, without the provider's address.
-fn readme_example() -> String {
-    let readme = fs::read_to_string(workspace().join("README.md")).unwrap();
-    let blocks = readme.split("```toml\n").skip(1);
+/// The settings in the operator's guide for a provider that is no UAA, without the provider's address.
+fn guides_example() -> String {
+    let guide = fs::read_to_string(workspace().join("host/server/OPERATING.md")).unwrap();
+    let blocks = guide.split("```toml\n").skip(1);
     let block = blocks
         .filter_map(|block| block.split("```").next())
         .find(|block| block.starts_with("[authentication]"))

@@ -13,6 +13,7 @@ use keywright_core::{
     Failure,
     ports::{PluginFailure, PluginFault, RepositoryFailure, SealFailure},
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
@@ -240,10 +241,14 @@ pub(crate) fn error_chain(error: &dyn Error) -> String {
 }
 
 /// Bodies of failures hold texts alone: clients read them into a map of texts.
-#[derive(Serialize)]
-struct FailureBody<'a> {
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Failure")]
+pub(crate) struct FailureBody<'a> {
+    /// What is wrong, in words; where a token is refused, a code that clients compare.
     error: &'a str,
+    /// Where a token is refused, what is wrong in words.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "&'a str")]
     error_description: Option<&'a str>,
 }
 

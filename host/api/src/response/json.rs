@@ -16,7 +16,7 @@ pub(crate) fn json(status: StatusCode, body: String) -> Response {
     *response.status_mut() = status;
     response
         .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+        .insert(CONTENT_TYPE, HeaderValue::from_static(JSON_MEDIA_TYPE));
     response
 }
 
@@ -45,7 +45,8 @@ pub(crate) fn timestamp(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-const MEDIA_TYPE: &str = "application/json;charset=UTF-8";
+/// The media type of JSON bodies.
+pub(crate) const JSON_MEDIA_TYPE: &str = "application/json;charset=UTF-8";
 
 #[cfg(test)]
 mod tests {

@@ -4,37 +4,63 @@ use keywright_core::{
     Failure,
     credential::{CertificateMarks, CredentialVersion, Issuance, Written},
 };
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 use uuid::Uuid;
 
-use crate::response::timestamp;
+use crate::{description::Timestamp, response::timestamp};
 
 /// A credential version as clients get it, its members in their order. The stored value stands in it as it is.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(crate) struct VersionBody<'a> {
+    /// The credential's type, in lower case.
     #[serde(rename = "type")]
     credential_type: &'a str,
+    /// When this version was made.
+    #[schemars(with = "Timestamp")]
     version_created_at: String,
+    /// The id of this version.
     id: Uuid,
+    /// The credential's name, in the casing of its first writer.
     name: &'a str,
+    /// What its writer had kept beside this version, any JSON; null where that is nothing.
+    #[schemars(with = "Value")]
     metadata: Option<&'a RawValue>,
+    /// The value; its shape depends on the type.
+    #[schemars(with = "Value")]
     value: &'a RawValue,
+    /// Of certificates: whether this version is trusted and does not sign.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "bool")]
     transitional: Option<bool>,
+    /// Of certificates: whether this version is an authority's.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "bool")]
     certificate_authority: Option<bool>,
+    /// Of certificates: whether this version signed itself.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "bool")]
     self_signed: Option<bool>,
+    /// Of certificates: whether the server made this version; absent where that is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "bool")]
     generated: Option<bool>,
+    /// Of certificates: when this version expires; null where it has no certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Timestamp>")]
     expiry_date: Option<ExpiryDate>,
+    /// Of a certificate that was just made: whether a longer duration than was asked for was used, as the server is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "bool")]
     duration_overridden: Option<bool>,
+    /// Of a certificate that was just made: how long it is valid, in days; 0 for one that was kept.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u32")]
     duration_used: Option<u32>,
+    /// Of a certificate that was just made, or kept: the length of its key, in bits.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u32")]
     key_length: Option<u32>,
 }
 

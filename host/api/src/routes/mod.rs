@@ -2,6 +2,7 @@
 
 pub(crate) mod certificates;
 pub(crate) mod credentials;
+pub(crate) mod description;
 pub(crate) mod interpolation;
 pub(crate) mod management;
 pub(crate) mod operations;

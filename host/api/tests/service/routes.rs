@@ -151,6 +151,8 @@ async fn service_with_probes() -> (Service, Vec<Probe>) {
     let by_name = |query: &str| format!("{DATA}?{query}");
     let versions = format!("{certificate}/versions");
     let mut probes = vec![
+        probe("GET", "/docs", "/docs".into(), Value::Null),
+        probe("GET", "/openapi.json", "/openapi.json".into(), Value::Null),
         probe("GET", "/health", "/health".into(), Value::Null),
         probe("GET", "/info", "/info".into(), Value::Null),
         probe("GET", KEY_USAGE, KEY_USAGE.into(), Value::Null),

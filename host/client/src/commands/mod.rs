@@ -14,10 +14,12 @@ mod certificates;
 mod context;
 mod delete;
 mod examples;
+mod export;
 mod failure;
 mod find;
 mod generate;
 mod get;
+mod import;
 mod input;
 mod interpolate;
 mod key_usage;
@@ -50,12 +52,16 @@ pub enum Command {
     Certificates(Invocation<certificates::Certificates>),
     /// Delete a credential, or all below a path.
     Delete(Invocation<delete::Delete>),
+    /// Write the credentials below a path, with their values, to a file that `import` reads.
+    Export(Invocation<export::Export>),
     /// Find credentials by a path or by a part of their names.
     Find(Invocation<find::Find>),
     /// Have the server make a credential.
     Generate(Box<Invocation<generate::Generate>>),
     /// Read a credential.
     Get(Invocation<get::Get>),
+    /// Set every credential that a file lists.
+    Import(Invocation<import::Import>),
     /// Fill the references in a document with the credentials that they name.
     Interpolate(Invocation<interpolate::Interpolate>),
     /// Show how many versions are encrypted by which keys.
@@ -124,9 +130,11 @@ impl Command {
             Self::BulkRegenerate(verb) => invoke(verb).await,
             Self::Certificates(verb) => invoke(verb).await,
             Self::Delete(verb) => invoke(verb).await,
+            Self::Export(verb) => invoke(verb).await,
             Self::Find(verb) => invoke(verb).await,
             Self::Generate(verb) => invoke(*verb).await,
             Self::Get(verb) => invoke(verb).await,
+            Self::Import(verb) => invoke(verb).await,
             Self::Interpolate(verb) => invoke(verb).await,
             Self::KeyUsage(verb) => invoke(verb).await,
             Self::Login(verb) => invoke(verb).await,
@@ -151,9 +159,14 @@ pub fn examples() -> Vec<VerbExamples> {
     let mut examples = vec![
         VerbExamples::new("bulk-regenerate", bulk_regenerate::EXAMPLES),
         VerbExamples::new("delete", delete::EXAMPLES),
+    let mut examples = vec![
+        VerbExamples::new("export", export::EXAMPLES),
+    ];
+    examples
         VerbExamples::new("find", find::EXAMPLES),
         VerbExamples::new("generate", generate::EXAMPLES),
         VerbExamples::new("get", get::EXAMPLES),
+        VerbExamples::new("import", import::EXAMPLES),
         VerbExamples::new("interpolate", interpolate::EXAMPLES),
         VerbExamples::new("key-usage", key_usage::EXAMPLES),
         VerbExamples::new("login", login::EXAMPLES),

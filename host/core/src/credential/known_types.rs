@@ -35,7 +35,8 @@ impl Credentials {
 
 impl KnownType {
     /// The types that no plugin makes.
-    fn set_only() -> [Self; 2] {
+    #[must_use]
+    pub fn set_only() -> [Self; 2] {
         [
             (CredentialType::VALUE, VALUE_SUMMARY, VALUE_SCHEMA),
             (CredentialType::JSON, JSON_SUMMARY, JSON_SCHEMA),

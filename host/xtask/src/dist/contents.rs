@@ -75,9 +75,11 @@ const BILL: &str = "keywright.cdx.json";
 const LICENCES: &str = "THIRD-PARTY.txt";
 
 /// What is copied of the workspace: its path in the archive, and its path here.
-const COPIED: [(&str, &str); 7] = [
+const COPIED: [(&str, &str); 9] = [
     ("CONFIGURATION.md", "host/server/CONFIGURATION.md"),
     ("LICENSE", "LICENSE"),
+    ("MIGRATING.md", "host/server/MIGRATING.md"),
+    ("OPERATING.md", "host/server/OPERATING.md"),
     ("README.md", "README.md"),
     (
         "packaging/Containerfile",

@@ -8,18 +8,27 @@ use axum::{
     response::Response,
 };
 use keywright_core::{Failure, Secret, authorization::Caller, credential::NewCertificateVersion};
+use schemars::JsonSchema;
+use serde_json::json;
 use uuid::Uuid;
 
 use super::{failed, ids, one};
 use crate::{
     Api,
+    description::{Described, LenientBoolean, SetCertificate, Tag, Version, example},
     request::{BodyRefused, RequestObject, read_json_body},
     response::{ApiFailure, Endpoint},
 };
 
 /// The members of the body, each of its kind.
+#[derive(JsonSchema)]
+#[schemars(rename = "AddCertificateVersionRequest", deny_unknown_fields)]
 struct AddVersionRequest {
+    /// The certificate; `ca_name` need not be there.
+    #[schemars(with = "SetCertificate")]
     value: Option<Secret>,
+    /// Whether the new version is transitional.
+    #[schemars(rename = "transitional", default, with = "LenientBoolean")]
     is_transitional: bool,
 }
 
@@ -43,6 +52,33 @@ impl AddVersionRequest {
             is_transitional: self.is_transitional,
         })
     }
+}
+
+/// What the description says of it.
+pub(crate) fn describe() -> Described {
+    Described::new(
+        "addCertificateVersion",
+        Tag::Certificates,
+        "Adds a version that the caller brings",
+    )
+    .body::<AddVersionRequest>()
+    .asked(
+        "transitional",
+        json!({"value": {"certificate": example::CERTIFICATE}, "transitional": true}),
+    )
+    .answer::<Version>(200, "The version that was added.")
+    .answered("transitional", example::certificate_version())
+    .fails(
+        400,
+        "The certificate breaks a rule, or there is a transitional version already.",
+    )
+    .fails(403, "The caller may not write the certificate.")
+    .fails(
+        404,
+        "There is no such certificate, or no such authority as `ca_name` names.",
+    )
+    .fails(413, "The value is too large.")
+    .fails(422, "The body or the value has a member that is not known.")
 }
 
 /// Adds a version.

@@ -12,7 +12,27 @@ use uuid::Uuid;
 use super::{failed, ids, one};
 use keywright_core::authorization::Caller;
 
-use crate::{Api, response::ApiFailure};
+use crate::{
+    Api,
+    description::{Described, Tag, Version, example},
+    response::ApiFailure,
+};
+
+/// What the description says of it.
+pub(crate) fn describe() -> Described {
+    Described::new(
+        "deleteCertificateVersion",
+        Tag::Certificates,
+        "Deletes one version of a certificate",
+    )
+    .answer::<Version>(200, "The version that was deleted.")
+    .answered("deleted", example::certificate_version())
+    .fails(400, "It is the only version.")
+    .fails(
+        404,
+        "There is no such version, or the caller may not delete the certificate.",
+    )
+}
 
 /// Deletes a version and answers with it.
 pub(crate) async fn handler(

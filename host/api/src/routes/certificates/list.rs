@@ -7,13 +7,16 @@ use keywright_core::{
     authorization::Caller,
     credential::{CertificateSummary, CredentialName, ListedVersion, LookupName},
 };
+use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 use uuid::Uuid;
 
 use super::failed;
 use crate::{
     Api,
     audit::told,
+    description::{Described, Parameter, Tag},
     request::{QueryParameters, QueryRefused},
     response::{ApiFailure, rendered, timestamp},
 };
@@ -33,28 +36,42 @@ impl ListRequest {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Certificates")]
 struct ListResponse<'a> {
     certificates: Vec<SummaryBody<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "CertificateSummary")]
 struct SummaryBody<'a> {
+    /// The credential's name.
     name: &'a str,
+    /// The certificate's id, by which it is addressed. A credential that is deleted and made anew has another one.
     id: Uuid,
+    /// Its versions, newest first.
     versions: Vec<ListedBody>,
+    /// The name of the authority that signed it, its own where it is self-signed; empty where that is not known.
     signed_by: &'a str,
+    /// The names of the certificates that it signed.
     signs: Vec<&'a str>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "CertificateVersionSummary")]
 struct ListedBody {
     id: Uuid,
+    /// When it expires; empty where there is no certificate.
     expiry_date: String,
+    /// Whether it is trusted and does not sign.
     transitional: bool,
+    /// Whether it is an authority's.
     certificate_authority: bool,
+    /// Whether it signed itself.
     self_signed: bool,
+    /// Whether the server made it; absent where that is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "bool")]
     generated: Option<bool>,
 }
 
@@ -86,6 +103,32 @@ impl ListedBody {
             generated: version.is_generated,
         }
     }
+}
+
+/// What the description says of it.
+pub(crate) fn describe() -> Described {
+    Described::new("listCertificates", Tag::Certificates, "Lists certificates with their versions, without keys")
+        .parameter(Parameter::optional("name", "The name of the one certificate that is asked for; all that the caller may read without it.", json!({"type": "string", "minLength": 1})).like("/demo/root"))
+        .answer::<ListResponse<'_>>(200, "The certificates, the one with the newest version first.")
+        .answered(
+            "one",
+            json!({"certificates": [{
+                "name": "/demo/root",
+                "id": "afb58c08-85a1-445c-a731-2c42b7896417",
+                "versions": [{
+                    "id": "8f3b4de4-b821-46d6-a28c-52f21f21a18e",
+                    "expiry_date": "2027-11-22T01:27:53Z",
+                    "transitional": false,
+                    "certificate_authority": true,
+                    "self_signed": true,
+                    "generated": true,
+                }],
+                "signed_by": "/demo/root",
+                "signs": ["/demo/web"],
+            }]}),
+        )
+        .fails(400, "The name is empty or given twice.")
+        .fails(404, "There is no such certificate, or the caller may not read it.")
 }
 
 /// Lists certificates.

@@ -9,25 +9,42 @@ use axum::{
 };
 use keywright_core::{
     authorization::Caller,
-    credential::{Metadata, MetadataTooLong, RegenerateCertificate, TransitionalParent},
+    credential::{self, MetadataTooLong, RegenerateCertificate, TransitionalParent},
 };
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::ids;
 use crate::{
     Api,
+    description::{Described, LenientBoolean, Metadata, Tag, Version, example},
     request::{BodyRefused, RequestObject, read_optional_json_body},
     response::{ApiFailure, Endpoint, VersionBody, rendered},
 };
 
 /// The members of the body, each of its kind; all of them may be left out, and the body with them.
-#[derive(Default)]
+#[derive(Default, JsonSchema)]
+#[schemars(rename = "RegenerateCertificateRequest", deny_unknown_fields)]
 struct RegenerateRequest {
+    /// Whether the new version is transitional: trusted, and not signing.
+    #[schemars(rename = "set_as_transitional", default, with = "LenientBoolean")]
     is_transitional: bool,
+    /// Whether a transitional version of the authority that is newer than the one in use signs.
+    #[schemars(
+        rename = "allow_transitional_parent_to_sign",
+        default,
+        with = "LenientBoolean"
+    )]
     may_transitional_parent_sign: bool,
+    /// The length of the new key in bits, for RSA alone; as before where it is absent or null.
+    #[schemars(default, with = "Option<u32>")]
     key_length: Value,
+    /// How long it is valid, in days; as long as before where it is absent or null.
+    #[schemars(default, with = "Option<u32>")]
     duration: Value,
+    /// What to keep beside the new version.
+    #[schemars(default, with = "Metadata")]
     metadata: Value,
 }
 
@@ -60,9 +77,23 @@ impl RegenerateRequest {
             },
             key_length: Some(self.key_length).filter(|value| !value.is_null()),
             duration: Some(self.duration).filter(|value| !value.is_null()),
-            metadata: Metadata::parse(&self.metadata)?,
+            metadata: credential::Metadata::parse(&self.metadata)?,
         })
     }
+}
+
+/// What the description says of it.
+pub(crate) fn describe() -> Described {
+    Described::new("regenerateCertificate", Tag::Certificates, "Regenerates a certificate")
+        .optional_body::<RegenerateRequest>()
+        .asked("transitional", json!({"set_as_transitional": true}))
+        .answer::<Version>(200, "The version that was added.")
+        .answered("transitional", example::certificate_version())
+        .fails(400, "The certificate can't be regenerated, has a transitional version already, or a parameter breaks a rule.")
+        .fails(403, "The caller may not write the certificate.")
+        .fails(404, "There is no such certificate, or its authority is gone.")
+        .fails(413, "The metadata is too long.")
+        .fails(422, "The body has a member that is not known.")
 }
 
 /// Regenerates a certificate.

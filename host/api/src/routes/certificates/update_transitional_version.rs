@@ -8,18 +8,48 @@ use axum::{
     response::Response,
 };
 use keywright_core::{authorization::Caller, ports::TransitionalVersion};
+use schemars::JsonSchema;
+use serde_json::json;
 use uuid::Uuid;
 
 use super::{failed, ids, many};
 use crate::{
     Api,
+    description::{Described, Tag, Version, example},
     request::{BodyRefused, RequestObject, read_json_body},
     response::{ApiFailure, Endpoint},
 };
 
 /// Where the flag goes.
+#[derive(JsonSchema)]
+#[schemars(rename = "UpdateTransitionalVersionRequest", deny_unknown_fields)]
 struct UpdateTransitionalVersionRequest {
+    /// The id of the version that is to be the transitional one, `latest` for the newest that has a certificate, or null for none.
+    #[schemars(rename = "version", with = "VersionToFlag")]
     to: TransitionalVersion,
+}
+
+/// How a body names the version.
+#[derive(JsonSchema)]
+#[schemars(untagged, inline)]
+#[expect(
+    dead_code,
+    reason = "the body is read by hand, and this is what is said of it"
+)]
+enum VersionToFlag {
+    Id(Uuid),
+    Latest(Latest),
+    None(()),
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase", inline)]
+#[expect(
+    dead_code,
+    reason = "the body is read by hand, and this is what is said of it"
+)]
+enum Latest {
+    Latest,
 }
 
 impl UpdateTransitionalVersionRequest {
@@ -39,6 +69,22 @@ impl UpdateTransitionalVersionRequest {
         };
         Ok(Self { to })
     }
+}
+
+/// What the description says of it.
+pub(crate) fn describe() -> Described {
+    Described::new("updateTransitionalVersion", Tag::Certificates, "Moves the transitional flag to another version, or takes it away")
+        .text("An authority is replaced in three steps: it is regenerated as transitional; the flag is moved to the old version, so that \
+            the new one signs, and what it signs is regenerated; the flag is taken away.")
+        .body::<UpdateTransitionalVersionRequest>()
+        .asked("move", json!({"version": "8f3b4de4-b821-46d6-a28c-52f21f21a18e"}))
+        .asked("end", json!({"version": null}))
+        .answer::<Vec<Version>>(200, "The version in use, and then the transitional one; what there is of them.")
+        .answered("move", json!([example::certificate_version()]))
+        .fails(400, "The version is missing, or is none of this certificate.")
+        .fails(403, "The caller may not write the certificate.")
+        .fails(404, "There is no such certificate.")
+        .fails(422, "The body has a member that is not known.")
 }
 
 /// Moves the flag and answers with the current versions.

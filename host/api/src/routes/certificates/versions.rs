@@ -9,11 +9,13 @@ use axum::{
     response::Response,
 };
 use keywright_core::{authorization::Caller, ports::VersionSelection};
+use serde_json::json;
 use uuid::Uuid;
 
 use super::{failed, ids, many};
 use crate::{
     Api,
+    description::{Described, Parameter, Tag, Version, example},
     request::{QueryParameters, QueryRefused},
     response::ApiFailure,
 };
@@ -32,6 +34,30 @@ impl VersionsRequest {
         };
         Ok(Self { selection })
     }
+}
+
+/// What the description says of it.
+pub(crate) fn describe() -> Described {
+    Described::new(
+        "listCertificateVersions",
+        Tag::Certificates,
+        "Reads the versions of a certificate",
+    )
+    .parameter(Parameter::optional(
+        "current",
+        "Whether only the version in use and the transitional one are asked for.",
+        json!({"type": "boolean", "default": false}),
+    ))
+    .answer::<Vec<Version>>(
+        200,
+        "The versions, newest first; with `current`, the one in use and then the transitional one.",
+    )
+    .answered("one", json!([example::certificate_version()]))
+    .fails(400, "`current` is given twice, or is no boolean.")
+    .fails(
+        404,
+        "There is no such certificate, or the caller may not read it.",
+    )
 }
 
 /// Answers with all versions, newest first, or with the current ones.

@@ -7,9 +7,26 @@ use keywright_core::{authorization::Caller, credential::LookupName};
 
 use crate::{
     Api,
+    description::{Described, Parameter, Tag},
     request::QueryParameters,
     response::{ApiFailure, Endpoint},
 };
+
+/// What the description says of it.
+pub(crate) fn describe() -> Described {
+    Described::new(
+        "deleteCredential",
+        Tag::Credentials,
+        "Deletes a credential with all its versions",
+    )
+    .parameter(Parameter::required("name", "The credential's name.").like("/demo/database"))
+    .empty_answer(204, "It is deleted.")
+    .fails(400, "The name is missing, empty or given twice.")
+    .fails(
+        404,
+        "There is no such credential, or the caller may not delete it.",
+    )
+}
 
 /// Deletes the credential that the query names.
 pub(crate) async fn handler(

@@ -5,6 +5,7 @@ use keywright_core::{
     authorization::Caller,
     credential::{CredentialName, EffectiveExpiry, FindNames, FoundCredential},
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
@@ -12,6 +13,7 @@ use uuid::Uuid;
 use crate::{
     Api,
     audit::told,
+    description::Timestamp,
     request::{QueryParameters, QueryRefused},
     response::{ApiFailure, Endpoint, rendered, timestamp},
 };
@@ -71,26 +73,39 @@ impl FindRequest {
     }
 }
 
-#[derive(Serialize)]
-struct FindResponse<'a> {
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "FoundCredentials")]
+pub(super) struct FindResponse<'a> {
     credentials: Vec<FoundBody<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "FoundCredential")]
 struct FoundBody<'a> {
+    /// The credential's name, in the casing of its first writer.
     name: &'a str,
+    /// When the version in use was made.
+    #[schemars(with = "Timestamp")]
     version_created_at: String,
+    /// When the certificate expires, or with `effective` its chain; only in a search by expiry.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Timestamp")]
     expiry_date: Option<String>,
+    /// Only with `effective`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "LinkBody")]
     expiring_link: Option<LinkBody<'a>>,
 }
 
 /// The certificate of a chain that expires first.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ExpiringLink")]
 struct LinkBody<'a> {
+    /// The name of its credential; null where it is not known.
     name: Option<&'a str>,
+    /// Its version; null where it is not known.
     version_id: Option<Uuid>,
+    /// How far up in the chain it is; 0 is the certificate itself.
     depth: u32,
 }
 

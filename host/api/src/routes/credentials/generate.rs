@@ -12,12 +12,13 @@ use keywright_core::{
     authorization::Caller,
     credential::{CredentialType, Credentials, Generate, Metadata, Parameters, WriteMode},
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{known_type, regenerate, required_name};
 use crate::{
     Api,
     audit::told,
+    description::{Described, GenerateBody, Tag, Version, example},
     request::{BodyRefused, RequestObject, read_json_body},
     response::{ApiFailure, Endpoint, VersionBody, rendered},
 };
@@ -146,6 +147,46 @@ fn take_username(members: &mut RequestObject<'_>) -> Result<Option<String>, Body
     let username = value.take_text("username")?;
     value.finish()?;
     Ok(username.filter(|username| !username.is_empty()))
+}
+
+/// What the description says of it.
+pub(crate) fn describe() -> Described {
+    Described::new("generateCredential", Tag::Credentials, "Generates a credential, or keeps one that is there")
+        .text("By default it converges: the same request again keeps what is there, and one with other parameters adds a version. \
+            With `regenerate` it does what `POST /api/v1/regenerate` does.")
+        .body::<GenerateBody>()
+        .asked(
+            "password",
+            json!({"name": "/demo/password", "type": "password", "parameters": {"length": 12}}),
+        )
+        .asked(
+            "authority",
+            json!({
+                "name": "/demo/root",
+                "type": "certificate",
+                "parameters": {"common_name": "Demo root", "is_ca": true, "key_type": "ecdsa-p256"},
+            }),
+        )
+        .asked(
+            "certificate",
+            json!({
+                "name": "/demo/web",
+                "type": "certificate",
+                "parameters": {
+                    "common_name": "web",
+                    "ca": "/demo/root",
+                    "alternative_names": ["web.example"],
+                    "key_type": "ecdsa-p256",
+                },
+            }),
+        )
+        .answer::<Version>(200, "The version that was added, or the one that is there and was kept.")
+        .answered("password", example::password_version())
+        .fails(400, "The name, the type, the mode, the parameters or the metadata breaks a rule, the credential has another type, \
+            or the body or the parameters have a member that is not known.")
+        .fails(403, "The caller may not write the credential.")
+        .fails(404, "The authority that `ca` names is not there, or the caller may not read it; with `regenerate`, the credential.")
+        .fails(413, "The parameters, the value that was made, or, with `regenerate`, the metadata, are too large.")
 }
 
 /// Generates a credential, or regenerates one.

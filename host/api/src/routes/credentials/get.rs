@@ -9,14 +9,17 @@ use keywright_core::{
     credential::{CredentialVersion, LookupName},
     ports::VersionSelection,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::find::{self, FindRequest};
 use crate::{
     Api,
+    description::{Described, Parameter, Tag, Version, example},
     request::{QueryParameters, QueryRefused},
     response::{ApiFailure, Endpoint, VersionBody, rendered},
 };
+use serde_json::json;
 
 /// Which versions of which credential.
 struct GetRequest {
@@ -47,8 +50,11 @@ impl GetRequest {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "CredentialVersions")]
 struct GetResponse<'a> {
+    /// The versions, newest first; with `current`, the one in use and then the transitional one.
+    #[schemars(with = "Vec<Version>")]
     data: Vec<VersionBody<'a>>,
 }
 
@@ -60,6 +66,56 @@ impl<'a> GetResponse<'a> {
             .collect::<Result<_, _>>()?;
         Ok(Self { data })
     }
+}
+
+/// Either of the two things that this address answers.
+#[derive(JsonSchema)]
+#[schemars(untagged, inline)]
+#[expect(
+    dead_code,
+    reason = "each is rendered by itself, and this is what is said of both"
+)]
+enum EitherResponse<'a> {
+    Versions(GetResponse<'a>),
+    Found(find::FindResponse<'a>),
+}
+
+/// What the description says of it.
+pub(crate) fn describe() -> Described {
+    Described::new("getCredentials", Tag::Credentials, "Reads a credential by name, or finds names")
+        .text("With `name`, it answers versions. With `path` or `name-like`, it answers the names that the caller may read, newest first, \
+            and `name` counts for nothing.\n\nA search by `expires-within-days` answers certificates alone.")
+        .parameter(Parameter::optional("name", "The credential's name.", json!({"type": "string"})).like("/demo/database"))
+        .parameter(Parameter::optional("current", "Whether only the version in use is asked for, and of a certificate the transitional one too. It excludes `versions`.", json!({"type": "boolean", "default": false})))
+        .parameter(Parameter::optional("versions", "How many versions are asked for at most, the newest first; all by default. Of none there is nothing, so 0 is answered with 404.", json!({"type": "integer", "minimum": 0})))
+        .parameter(Parameter::optional("path", "Finds names strictly below this path; the empty path encloses all. It excludes `name-like`.", json!({"type": "string"})))
+        .parameter(Parameter::optional("name-like", "Finds names that hold this text, in whatever casing.", json!({"type": "string"})))
+        .parameter(Parameter::optional("expires-within-days", "Finds only certificates whose newest version expires within so many days of 24 hours, or has expired.", json!({"type": "integer"})))
+        .parameter(Parameter::optional("effective", "Whether the whole chain of the version in use is looked at, and the link told that expires first. It needs `expires-within-days`.", json!({"type": "boolean", "default": false})))
+        .answer::<EitherResponse<'_>>(200, "Versions, or names.")
+        .answered("versions", json!({"data": [example::json_version()]}))
+        .answered(
+            "found",
+            json!({"credentials": [
+                {"name": "/demo/web", "version_created_at": "2026-11-22T01:27:53Z"},
+                {"name": "/demo/database", "version_created_at": "2026-11-22T01:27:52Z"},
+            ]}),
+        )
+        .answered(
+            "expiring",
+            json!({"credentials": [{
+                "name": "/demo/web",
+                "version_created_at": "2026-11-22T01:27:53Z",
+                "expiry_date": "2027-11-22T01:27:53Z",
+                "expiring_link": {
+                    "name": "/demo/web",
+                    "version_id": "5df6656d-e341-4ca3-b9e3-edb0305facce",
+                    "depth": 0,
+                },
+            }]}),
+        )
+        .fails(400, "None of `name`, `path` and `name-like` is given, two parameters exclude each other, one is given twice, or is not what it must be.")
+        .fails(404, "There is no such credential, or the caller may not read it.")
 }
 
 /// Answers a search when the query has `path` or `name-like`, and with versions by name otherwise.

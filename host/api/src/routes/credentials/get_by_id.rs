@@ -12,8 +12,20 @@ use uuid::Uuid;
 
 use crate::{
     Api,
+    description::{Described, Tag, Version, example},
     response::{ApiFailure, Endpoint, VersionBody, rendered},
 };
+
+/// What the description says of it.
+pub(crate) fn describe() -> Described {
+    Described::new("getVersionById", Tag::Credentials, "Reads one version")
+        .answer::<Version>(200, "The version.")
+        .answered("json", example::json_version())
+        .fails(
+            404,
+            "There is no such version, or the caller may not read its credential.",
+        )
+}
 
 /// Answers with one version. What is no UUID is an id that nothing has.
 pub(crate) async fn handler(

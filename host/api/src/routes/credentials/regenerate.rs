@@ -10,19 +10,27 @@ use axum::{
 use keywright_core::{
     Failure,
     authorization::Caller,
-    credential::{CredentialName, LookupName, Metadata, NameMalformed, Regenerate},
+    credential::{self, CredentialName, LookupName, NameMalformed, Regenerate},
 };
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde_json::{Value, json};
 
 use crate::{
     Api,
+    description::{Described, LookedUpName, Metadata, Tag, Version, example},
     request::{BodyRefused, RequestObject, read_json_body},
     response::{ApiFailure, Endpoint, VersionBody, rendered},
 };
 
 /// The members of the body, each of its kind.
+#[derive(JsonSchema)]
+#[schemars(rename = "RegenerateRequest", deny_unknown_fields)]
 pub(super) struct RegenerateRequest {
+    /// The credential's name.
+    #[schemars(with = "LookedUpName")]
     name: Option<String>,
+    /// What to keep beside the new version.
+    #[schemars(default, with = "Metadata")]
     metadata: Value,
 }
 
@@ -51,9 +59,25 @@ impl RegenerateRequest {
         };
         Ok(Regenerate {
             name,
-            metadata: Metadata::parse(&self.metadata)?,
+            metadata: credential::Metadata::parse(&self.metadata)?,
         })
     }
+}
+
+/// What the description says of it.
+pub(crate) fn describe() -> Described {
+    Described::new("regenerateCredential", Tag::Credentials, "Regenerates a credential")
+        .text("Adds a version, made with the parameters of the newest one. RSA and SSH keys can always be regenerated; passwords and \
+            users that were generated; certificates that were generated, are self-signed or were signed by a stored authority.")
+        .body::<RegenerateRequest>()
+        .asked("password", json!({"name": "/demo/password"}))
+        .answer::<Version>(200, "The version that was added.")
+        .answered("password", example::password_version())
+        .fails(400, "The credential can't be regenerated, or its name is missing.")
+        .fails(403, "The caller may not write the credential.")
+        .fails(404, "There is no such credential, or the caller may not read the authority that signed it.")
+        .fails(413, "The metadata is too long.")
+        .fails(422, "The body has a member that is not known.")
 }
 
 /// Regenerates a credential.

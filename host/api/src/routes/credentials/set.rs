@@ -12,11 +12,12 @@ use keywright_core::{
     authorization::Caller,
     credential::{Credentials, Metadata, Set},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{known_type, required_name};
 use crate::{
     Api,
+    description::{Described, SetBody, Tag, Version, example},
     request::{BodyRefused, RequestObject, read_json_body},
     response::{ApiFailure, Endpoint, VersionBody, rendered},
 };
@@ -54,6 +55,42 @@ impl SetRequest {
             metadata: Metadata::parse(&self.metadata)?,
         })
     }
+}
+
+/// What the description says of it.
+pub(crate) fn describe() -> Described {
+    Described::new("setCredential", Tag::Credentials, "Sets a credential")
+        .text("Always adds a version. The type of a credential that is there can't be changed.")
+        .body::<SetBody>()
+        .asked(
+            "json",
+            json!({
+                "name": "/demo/database",
+                "type": "json",
+                "value": {"host": "db.example", "port": 5432},
+                "metadata": {"owner": "shop"},
+            }),
+        )
+        .asked(
+            "user",
+            json!({
+                "name": "/demo/user",
+                "type": "user",
+                "value": {"username": "ada", "password": "correct horse"},
+            }),
+        )
+        .asked(
+            "password",
+            json!({"name": "/demo/word", "type": "password", "value": "battery staple"}),
+        )
+        .answer::<Version>(200, "The version that was added.")
+        .answered("json", example::json_version())
+        .answered("user", example::user_version())
+        .fails(400, "The name, the value or the metadata breaks a rule, or the credential has another type.")
+        .fails(403, "The caller may not write the credential.")
+        .fails(404, "The authority that `ca_name` names is not there, or the caller may not read it.")
+        .fails(413, "The value has more than 65,536 bytes, or a part of it more than 7,000 characters.")
+        .fails(422, "The type is missing or not known, or the body or the value has a member that is not known.")
 }
 
 /// Sets a credential: always adds a version.

@@ -3,9 +3,26 @@
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
+use serde_json::json;
 
-use super::mode;
-use crate::{Api, response::ApiFailure};
+use super::{ManagementResponse, NOT_A_MANAGER, mode};
+use crate::{
+    Api,
+    description::{Described, Tag},
+    response::ApiFailure,
+};
+
+/// What the description says of it.
+pub(crate) fn describe() -> Described {
+    Described::new(
+        "getServerMode",
+        Tag::Operations,
+        "Tells whether the server is in read-only mode",
+    )
+    .answer::<ManagementResponse>(200, "The mode.")
+    .answered("writing", json!({"read_only_mode": false}))
+    .fails(403, NOT_A_MANAGER)
+}
 
 /// Answers with the mode.
 pub(crate) async fn handler(State(api): State<Arc<Api>>) -> Result<Response, ApiFailure> {

@@ -4,12 +4,15 @@ pub(crate) mod get;
 pub(crate) mod set;
 
 use axum::response::Response;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::response::{ApiFailure, rendered};
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ServerMode")]
 struct ManagementResponse {
+    /// Whether whatever could write is refused with 503.
     read_only_mode: bool,
 }
 
@@ -18,3 +21,7 @@ fn mode(is_on: bool) -> Result<Response, ApiFailure> {
         read_only_mode: is_on,
     })
 }
+
+/// Who is refused here and nowhere else.
+const NOT_A_MANAGER: &str =
+    "The caller comes from another machine, and is none of those who may manage the server.";

@@ -9,17 +9,23 @@ use axum::{
 };
 
 use keywright_core::authorization::Caller;
+use schemars::JsonSchema;
 use serde_json::json;
 
-use super::mode;
+use super::{ManagementResponse, NOT_A_MANAGER, mode};
 use crate::{
     Api,
+    description::{Described, LenientBoolean, Tag},
     request::{BodyRefused, RequestObject, read_json_body},
     response::{ApiFailure, Endpoint},
 };
 
 /// The mode that is to be.
+#[derive(JsonSchema)]
+#[schemars(rename = "SetServerModeRequest", deny_unknown_fields)]
 struct ManagementRequest {
+    /// Whether whatever could write is to be refused.
+    #[schemars(rename = "read_only_mode", with = "LenientBoolean")]
     is_read_only: bool,
 }
 
@@ -32,6 +38,18 @@ impl ManagementRequest {
         members.finish()?;
         Ok(Self { is_read_only })
     }
+}
+
+/// What the description says of it.
+pub(crate) fn describe() -> Described {
+    Described::new("setServerMode", Tag::Operations, "Switches read-only mode on or off")
+        .text("It is a matter of this process alone, and off when it starts. Writes that have begun are finished.")
+        .body::<ManagementRequest>()
+        .asked("read-only", json!({"read_only_mode": true}))
+        .answer::<ManagementResponse>(200, "The mode that it is in now.")
+        .answered("read-only", json!({"read_only_mode": true}))
+        .fails(403, NOT_A_MANAGER)
+        .fails(422, "The body has a member that is not known.")
 }
 
 /// Switches the mode, and answers with what it is now.

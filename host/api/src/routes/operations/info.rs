@@ -3,28 +3,50 @@
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
     Api,
+    description::{Described, Tag},
     response::{ApiFailure, rendered},
 };
+use serde_json::json;
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Information")]
 struct InfoResponse<'a> {
     #[serde(rename = "auth-server")]
     identity_provider: IdentityProviderBody<'a>,
     app: ApplicationBody<'a>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
 struct IdentityProviderBody<'a> {
     url: &'a str,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
 struct ApplicationBody<'a> {
     name: &'a str,
+}
+
+/// What the description says of it.
+pub(crate) fn describe() -> Described {
+    Described::new("getInformation", Tag::Operations, "Tells where to log in")
+        .answer::<InfoResponse<'_>>(
+            200,
+            "The address of the identity provider, and the application's name.",
+        )
+        .answered(
+            "development",
+            json!({
+                "auth-server": {"url": "https://127.0.0.1:8844/identity"},
+                "app": {"name": "Keywright"},
+            }),
+        )
 }
 
 /// Answers with the address of the identity provider and the application's name.

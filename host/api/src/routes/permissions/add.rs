@@ -10,11 +10,39 @@ use axum::{
 };
 use keywright_core::authorization::Caller;
 
-use super::{PermissionBody, failed, read_grant};
+use super::{GrantRequest, PermissionBody, example, failed, read_grant};
 use crate::{
     Api,
+    description::{Described, Tag},
     response::{ApiFailure, rendered_with},
 };
+use serde_json::json;
+
+/// What the description says of it.
+pub(crate) fn describe() -> Described {
+    Described::new(
+        "addPermission",
+        Tag::Permissions,
+        "Lets an actor perform operations on a name, or on all names below a path",
+    )
+    .body::<GrantRequest>()
+    .asked(
+        "read",
+        json!({"path": "/demo/*", "actor": "uaa-client:app", "operations": ["read"]}),
+    )
+    .answer::<PermissionBody<'_>>(201, "The permission.")
+    .answered("read", example())
+    .fails(
+        400,
+        "The body breaks a rule, or the permission is the caller's own.",
+    )
+    .fails(404, "The caller may not change permissions there.")
+    .fails(409, "The actor has a permission on this path already.")
+    .fails(
+        422,
+        "An operation is not known, or the body has a member that is not known.",
+    )
+}
 
 /// Adds a permission and answers with it.
 pub(crate) async fn handler(

@@ -7,29 +7,66 @@ use axum::{
     extract::{Request, State},
     response::Response,
 };
-use keywright_core::{authorization::Caller, permission::Operations};
+use keywright_core::{Failure, authorization::Caller, permission::Operations};
+use schemars::JsonSchema;
 use serde_json::json;
 
 use super::{
-    PermissionId, answered, failed, id, operation_names, parsed_operations, refused,
-    take_operations,
+    OPERATIONS_LISTED_MAX, OperationSchema, PermissionBody, PermissionId, answered, example,
+    failed, id, operation_names, parsed_operations, refused, take_operations,
 };
 use crate::{
     Api,
+    description::{Described, Tag},
     request::{BodyRefused, RequestObject, read_json_body},
     response::ApiFailure,
 };
 
-/// The operations in a body, which holds nothing else.
-fn read_operations(body: &[u8]) -> Result<Operations, ApiFailure> {
-    let names = RequestObject::parse(body).and_then(take_only_operations);
-    parsed_operations(&names.map_err(|cause| refused(&cause))?).map_err(failed)
+/// The members of the body.
+#[derive(JsonSchema)]
+#[schemars(rename = "AmendPermissionRequest", deny_unknown_fields)]
+struct AmendRequest {
+    /// What the actor may do from now on.
+    #[schemars(with = "Vec<OperationSchema>", length(min = 1, max = OPERATIONS_LISTED_MAX))]
+    operations: Vec<String>,
 }
 
-fn take_only_operations(mut members: RequestObject<'_>) -> Result<Vec<String>, BodyRefused> {
-    let names = take_operations(&mut members)?;
-    members.finish()?;
-    Ok(names)
+impl AmendRequest {
+    fn read(body: &[u8]) -> Result<Self, BodyRefused> {
+        let mut members = RequestObject::parse(body)?;
+        let operations = take_operations(&mut members)?;
+        members.finish()?;
+        Ok(Self { operations })
+    }
+
+    fn operations(&self) -> Result<Operations, Failure> {
+        parsed_operations(&self.operations)
+    }
+}
+
+/// What the description says of it.
+pub(crate) fn describe() -> Described {
+    Described::new(
+        "amendPermission",
+        Tag::Permissions,
+        "Replaces the operations of a permission",
+    )
+    .body::<AmendRequest>()
+    .asked("write", json!({"operations": ["read", "write"]}))
+    .answer::<PermissionBody<'_>>(200, "The permission as it is now.")
+    .answered("read", example())
+    .fails(
+        400,
+        "The body breaks a rule, or the permission is the caller's own.",
+    )
+    .fails(
+        404,
+        "There is no such permission, or the caller may not change permissions there.",
+    )
+    .fails(
+        422,
+        "An operation is not known, or the body has a member that is not known.",
+    )
 }
 
 /// Replaces the operations of a permission and answers with it.
@@ -40,7 +77,8 @@ pub(crate) async fn handler(
     request: Request,
 ) -> Result<Response, ApiFailure> {
     let body = read_json_body(request, &api.limits).await?;
-    let operations = read_operations(&body)?;
+    let request = AmendRequest::read(&body).map_err(|cause| refused(&cause))?;
+    let operations = request.operations().map_err(failed)?;
     // A permission that is not there has no event of its own to tell it.
     let details = json!({"operations": operation_names(operations)});
     caller.trail().tell_details(details);

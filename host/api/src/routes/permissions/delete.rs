@@ -5,8 +5,24 @@ use std::sync::Arc;
 use axum::{Extension, extract::State, response::Response};
 use keywright_core::authorization::Caller;
 
-use super::{PermissionId, answered, id};
-use crate::{Api, response::ApiFailure};
+use super::{PermissionBody, PermissionId, answered, example, id};
+use crate::{
+    Api,
+    description::{Described, Tag},
+    response::ApiFailure,
+};
+
+/// What the description says of it.
+pub(crate) fn describe() -> Described {
+    Described::new("deletePermission", Tag::Permissions, "Deletes a permission")
+        .answer::<PermissionBody<'_>>(200, "The permission that was deleted.")
+        .answered("read", example())
+        .fails(400, "The permission is the caller's own.")
+        .fails(
+            404,
+            "There is no such permission, or the caller may not change permissions there.",
+        )
+}
 
 /// Deletes a permission and answers with it.
 pub(crate) async fn handler(

@@ -8,12 +8,15 @@ use keywright_core::{
     authorization::Caller,
     permission::{Actor, ConsideredRule, Explanation, Operation, PermissionPath},
 };
+use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 use uuid::Uuid;
 
 use super::{failed, operation_names};
 use crate::{
     Api,
+    description::{Described, Parameter, Tag},
     request::{QueryParameters, QueryRefused},
     response::{ApiFailure, rendered},
 };
@@ -41,40 +44,50 @@ impl<'a> ExplainRequest<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Explanation")]
 struct ExplainResponse<'a> {
     actor: &'a str,
     path: &'a str,
     operation: &'static str,
+    /// Whether a permission allows it.
     allowed: bool,
+    /// Whether the server asks for permissions at all.
     enforced: bool,
+    /// Each path that covers the one that was asked about, the nearest first, with what stands there for the actor.
     rules: Vec<RuleBody<'a>>,
+    /// The permission that allows it.
     allowed_by: Option<AllowedBy<'a>>,
+    /// What is missing where none does.
     missing: Option<Missing<'a>>,
 }
 
 /// A path that covers the one that was asked about, and what stands there for the actor.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ConsideredRule")]
 struct RuleBody<'a> {
     path: &'a str,
     uuid: Option<Uuid>,
     operations: Vec<&'static str>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
 struct AllowedBy<'a> {
     uuid: Uuid,
     path: &'a str,
 }
 
 /// What no permission allows, in words, and the least permission that would allow it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
 struct Missing<'a> {
     reason: String,
     permission: MissingPermission<'a>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
 struct MissingPermission<'a> {
     path: &'a str,
     actor: &'a str,
@@ -132,6 +145,39 @@ impl<'a> Missing<'a> {
             },
         }
     }
+}
+
+/// What the description says of it.
+pub(crate) fn describe() -> Described {
+    Described::new("explainPermission", Tag::Permissions, "Explains why an actor may do something on a path, or may not")
+        .parameter(Parameter::required("actor", "The actor.").like("uaa-client:app"))
+        .parameter(Parameter::required("path", "The full name of a credential, or all names below a path.").like("/demo/database"))
+        .parameter(
+            Parameter::required("operation", "The operation.")
+                .one_of(&["read", "write", "delete", "read_acl", "write_acl"])
+                .like("read"),
+        )
+        .answer::<ExplainResponse<'_>>(200, "Which rules were looked at, and what came of it.")
+        .answered(
+            "allowed",
+            json!({
+                "actor": "uaa-client:app",
+                "path": "/demo/database",
+                "operation": "read",
+                "allowed": true,
+                "enforced": true,
+                "rules": [
+                    {"path": "/demo/database", "uuid": null, "operations": []},
+                    {"path": "/demo/*", "uuid": "1c9e6fcb-ada4-40ea-bb90-b787f15db3fb", "operations": ["read"]},
+                    {"path": "/*", "uuid": null, "operations": []},
+                ],
+                "allowed_by": {"uuid": "1c9e6fcb-ada4-40ea-bb90-b787f15db3fb", "path": "/demo/*"},
+                "missing": null,
+            }),
+        )
+        .fails(400, "A parameter is missing, empty or given twice, or breaks a rule.")
+        .fails(404, "The caller may not read permissions there.")
+        .fails(422, "The operation is not known.")
 }
 
 /// Explains why an actor may do something on a path, or may not.

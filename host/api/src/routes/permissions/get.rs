@@ -5,8 +5,31 @@ use std::sync::Arc;
 use axum::{Extension, extract::State, http::Uri, response::Response};
 use keywright_core::{authorization::Caller, credential::LookupName, permission::Actor};
 
-use super::answered;
-use crate::{Api, request::QueryParameters, response::ApiFailure};
+use super::{PermissionBody, answered, example};
+use crate::{
+    Api,
+    description::{Described, Parameter, Tag},
+    request::QueryParameters,
+    response::ApiFailure,
+};
+
+/// What the description says of it.
+pub(crate) fn describe() -> Described {
+    Described::new(
+        "getPermission",
+        Tag::Permissions,
+        "Reads the permission that an actor has on exactly a path",
+    )
+    .parameter(Parameter::required("path", "The path, as the permission has it.").like("/demo/*"))
+    .parameter(Parameter::required("actor", "The actor.").like("uaa-client:app"))
+    .answer::<PermissionBody<'_>>(200, "The permission.")
+    .answered("read", example())
+    .fails(400, "A parameter is missing, empty or given twice.")
+    .fails(
+        404,
+        "There is no such permission, or the caller may not read permissions there.",
+    )
+}
 
 /// Reads the one permission that stands on exactly this path.
 pub(crate) async fn handler(

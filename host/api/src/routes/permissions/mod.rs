@@ -15,9 +15,14 @@ use axum::{
 };
 use keywright_core::{
     Failure,
-    permission::{Actor, Grant, Operation, Operations, Permission, PermissionPath},
+    permission::{
+        ACTOR_CHARACTERS_MAX, Actor, Grant, Operation, Operations, PERMISSION_PATH_CHARACTERS_MAX,
+        Permission, PermissionPath,
+    },
 };
+use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::{
@@ -27,11 +32,17 @@ use crate::{
 };
 
 /// A permission as it stands in responses.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Permission")]
 struct PermissionBody<'a> {
+    /// Its id.
     uuid: Uuid,
+    /// The full name of one credential, or all names below a path.
     path: &'a str,
+    /// Who may: such as `uaa-client:<client id>`, `uaa-user:<user id>` or `mtls-app:<application id>`.
     actor: &'a str,
+    /// What the actor may do.
+    #[schemars(with = "Vec<OperationSchema>")]
     operations: Vec<&'static str>,
 }
 
@@ -47,10 +58,34 @@ impl<'a> PermissionBody<'a> {
 }
 
 /// A permission as it stands in requests: three members, all required.
+#[derive(JsonSchema)]
+#[schemars(rename = "PermissionRequest", deny_unknown_fields)]
 struct GrantRequest {
+    /// The full name of one credential, or all names below a path, which ends in `/*`. A leading slash is prepended where it is
+    /// absent.
+    #[schemars(length(min = 1, max = PERMISSION_PATH_CHARACTERS_MAX))]
     path: String,
+    /// Who may: such as `uaa-client:<client id>`, `uaa-user:<user id>` or `mtls-app:<application id>`.
+    #[schemars(length(min = 1, max = ACTOR_CHARACTERS_MAX))]
     actor: String,
+    /// What the actor may do.
+    #[schemars(with = "Vec<OperationSchema>", length(min = 1, max = OPERATIONS_LISTED_MAX))]
     operations: Vec<String>,
+}
+
+/// What may be done, by its name.
+#[derive(JsonSchema)]
+#[schemars(rename = "Operation", rename_all = "snake_case")]
+#[expect(
+    dead_code,
+    reason = "operations are parsed and told by their names, and this is what is said of them"
+)]
+enum OperationSchema {
+    Read,
+    Write,
+    Delete,
+    ReadAcl,
+    WriteAcl,
 }
 
 impl GrantRequest {
@@ -130,6 +165,16 @@ fn refused(cause: &BodyRefused) -> ApiFailure {
 
 fn failed(failure: Failure) -> ApiFailure {
     ApiFailure::of(failure, Endpoint::Other)
+}
+
+/// A permission as it was answered.
+fn example() -> Value {
+    json!({
+        "uuid": "1c9e6fcb-ada4-40ea-bb90-b787f15db3fb",
+        "path": "/demo/*",
+        "actor": "uaa-client:app",
+        "operations": ["read"],
+    })
 }
 
 /// How many operations may be listed in one place, each as often as it likes.

@@ -9,8 +9,26 @@ use axum::{
 };
 use keywright_core::authorization::Caller;
 
-use super::{PermissionId, answered, id, read_grant};
-use crate::{Api, audit::granted, response::ApiFailure};
+use super::{GrantRequest, PermissionBody, PermissionId, answered, example, id, read_grant};
+use crate::{
+    Api,
+    audit::granted,
+    description::{Described, Tag},
+    response::ApiFailure,
+};
+use serde_json::json;
+
+/// What the description says of it.
+pub(crate) fn describe() -> Described {
+    Described::new("replacePermission", Tag::Permissions, "Replaces the operations of a permission, which keeps its path and its actor")
+        .body::<GrantRequest>()
+        .asked("write", json!({"path": "/demo/*", "actor": "uaa-client:app", "operations": ["read", "write"]}))
+        .answer::<PermissionBody<'_>>(200, "The permission as it is now.")
+        .answered("read", example())
+        .fails(400, "The body breaks a rule or names another path or actor, or the permission is the caller's own.")
+        .fails(404, "There is no such permission, or the caller may not change permissions there.")
+        .fails(422, "An operation is not known, or the body has a member that is not known.")
+}
 
 /// Replaces a permission and answers with it.
 pub(crate) async fn handler(

@@ -9,19 +9,29 @@ use axum::{
 };
 use keywright_core::{
     authorization::Caller,
-    permission::{CREDENTIAL_GRANTS_MAX, Grant, PermissionPath},
+    permission::{CREDENTIAL_GRANTS_MAX, Grant, PERMISSION_PATH_CHARACTERS_MAX, PermissionPath},
 };
+
+use schemars::JsonSchema;
+use serde_json::json;
 
 use super::super::{GrantRequest, failed, refused};
 use crate::{
     Api,
+    description::{Described, Tag},
     request::{BodyRefused, RequestObject, read_json_body},
     response::ApiFailure,
 };
 
 /// A credential, and who may do what with it.
+#[derive(JsonSchema)]
+#[schemars(rename = "AddCredentialPermissionsRequest", deny_unknown_fields)]
 struct AddRequest {
+    /// The credential's name.
+    #[schemars(length(min = 1, max = PERMISSION_PATH_CHARACTERS_MAX))]
     credential_name: String,
+    /// What is to be allowed; each has the credential's name as its path.
+    #[schemars(length(min = 1, max = CREDENTIAL_GRANTS_MAX))]
     permissions: Vec<GrantRequest>,
 }
 
@@ -61,6 +71,34 @@ impl AddRequest {
         }
         Ok((path, grants))
     }
+}
+
+/// What the description says of it.
+pub(crate) fn describe() -> Described {
+    let entry = json!({"path": "/demo/web", "actor": "uaa-user:1", "operations": ["read"]});
+    Described::new(
+        "addCredentialPermissions",
+        Tag::Permissions,
+        "Lets actors do more with a credential",
+    )
+    .text("`POST /api/v2/permissions` takes its place.")
+    .deprecated()
+    .body::<AddRequest>()
+    .asked(
+        "read",
+        json!({"credential_name": "/demo/web", "permissions": [entry]}),
+    )
+    .empty_answer(201, "They may.")
+    .fails(
+        400,
+        "The body breaks a rule, or a permission is the caller's own.",
+    )
+    .fails(404, "The caller may not change permissions there.")
+    .fails(409, "An actor may do all of this already.")
+    .fails(
+        422,
+        "An operation is not known, or the body has a member that is not known.",
+    )
 }
 
 /// Makes sure that the permissions are there.

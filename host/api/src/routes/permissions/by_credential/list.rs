@@ -4,22 +4,27 @@ use std::sync::Arc;
 
 use axum::{Extension, extract::State, http::Uri, response::Response};
 use keywright_core::{authorization::Caller, credential::LookupName, permission::Permission};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::super::{failed, operation_names};
 use crate::{
     Api,
+    description::{Described, Parameter, Tag},
     request::QueryParameters,
     response::{ApiFailure, rendered},
 };
+use serde_json::json;
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "CredentialPermissions")]
 struct ListResponse<'a> {
     credential_name: &'a str,
     permissions: Vec<EntryBody<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "CredentialPermission")]
 struct EntryBody<'a> {
     actor: &'a str,
     path: &'a str,
@@ -34,6 +39,31 @@ impl<'a> EntryBody<'a> {
             operations: operation_names(permission.operations),
         }
     }
+}
+
+/// What the description says of it.
+pub(crate) fn describe() -> Described {
+    Described::new(
+        "listCredentialPermissions",
+        Tag::Permissions,
+        "Lists the permissions on exactly a credential's name",
+    )
+    .text("`GET /api/v2/permissions` takes its place.")
+    .deprecated()
+    .parameter(Parameter::required("credential_name", "The credential's name.").like("/demo/web"))
+    .answer::<ListResponse<'_>>(200, "The permissions.")
+    .answered(
+        "one",
+        json!({
+            "credential_name": "/demo/web",
+            "permissions": [{"actor": "uaa-user:1", "path": "/demo/web", "operations": ["read"]}],
+        }),
+    )
+    .fails(400, "The name is missing, empty or given twice.")
+    .fails(
+        404,
+        "There is no such credential, or the caller may not read permissions there.",
+    )
 }
 
 /// Lists the permissions on exactly the credential's name.

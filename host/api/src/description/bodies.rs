@@ -1,0 +1,280 @@
+//! The schemas of bodies whose form depends on the type of the credential.
+
+use std::borrow::Cow;
+
+use keywright_core::credential::CredentialType;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Map, Value, json};
+
+use super::{
+    scalars::{LenientBoolean, Metadata, Name},
+    types::known,
+};
+use crate::response::VersionBody;
+
+/// A version as it is answered, with the value that each type of the specification has.
+pub(crate) struct Version;
+
+impl JsonSchema for Version {
+    fn schema_name() -> Cow<'static, str> {
+        "CredentialVersion".into()
+    }
+
+    fn json_schema(schemas: &mut SchemaGenerator) -> Schema {
+        let mut version = VersionBody::json_schema(schemas);
+        let by_type: Vec<_> = known()
+            .map(|known| {
+                let mut then = json!({"properties": {"value": known.value(schemas)}});
+                if known.name == CredentialType::CERTIFICATE {
+                    then["required"] = json!(CERTIFICATE_MARKS);
+                }
+                json!({
+                    "if": {"properties": {"type": {"const": known.name}}},
+                    "then": then,
+                })
+            })
+            .collect();
+        version.insert("allOf".to_owned(), Value::Array(by_type));
+        version
+    }
+}
+
+/// The members that every version of a certificate has.
+const CERTIFICATE_MARKS: [&str; 4] = [
+    "transitional",
+    "certificate_authority",
+    "self_signed",
+    "expiry_date",
+];
+
+/// The body that sets a credential.
+pub(crate) struct SetBody;
+
+impl JsonSchema for SetBody {
+    fn schema_name() -> Cow<'static, str> {
+        "SetRequest".into()
+    }
+
+    fn json_schema(schemas: &mut SchemaGenerator) -> Schema {
+        let mut forms: Vec<_> = known()
+            .map(|known| {
+                let value = match known.name.as_str() {
+                    CredentialType::CERTIFICATE => schemas.subschema_for::<SetCertificate>().into(),
+                    name => set_value(name).unwrap_or_else(|| known.value(schemas)),
+                };
+                form(
+                    &known.name,
+                    json!({"const": known.name}),
+                    &["value"],
+                    [("value", value)],
+                    schemas,
+                )
+            })
+            .collect();
+        let value = json!({"description": "As the type's plugin takes it."});
+        forms.push(form(
+            OTHER,
+            other_type(),
+            &["value"],
+            [("value", value)],
+            schemas,
+        ));
+        json_schema!({"anyOf": forms})
+    }
+}
+
+/// The value of a certificate that is set.
+pub(crate) struct SetCertificate;
+
+impl JsonSchema for SetCertificate {
+    fn schema_name() -> Cow<'static, str> {
+        "SetCertificateValue".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let text = |text: &str| json!({"type": ["string", "null"], "description": text});
+        let ignored = json!({"description": "Ignored."});
+        json_schema!({
+            "type": "object",
+            "description": "At least one of the four texts; ca and ca_name exclude each other. The empty text is absent.",
+            "properties": {
+                "ca": text("The certificate of the authority that signed it, PEM."),
+                "ca_name": text("The name of the stored authority that signed it."),
+                "certificate": text("The certificate, PEM."),
+                "private_key": text("Its private key, PEM: PKCS#1, SEC1 or PKCS#8, not encrypted."),
+                "transitional": ignored,
+                "certificate_authority": ignored,
+                "self_signed": ignored,
+                "generated": ignored,
+            },
+            "additionalProperties": false,
+        })
+    }
+}
+
+/// The body that generates a credential, or regenerates one.
+pub(crate) struct GenerateBody;
+
+impl JsonSchema for GenerateBody {
+    fn schema_name() -> Cow<'static, str> {
+        "GenerateRequest".into()
+    }
+
+    fn json_schema(schemas: &mut SchemaGenerator) -> Schema {
+        let mut forms = Vec::new();
+        for known in known() {
+            let Some(parameters) = known.parameters(schemas) else {
+                continue;
+            };
+            let is_certificate = known.name == CredentialType::CERTIFICATE;
+            let required: &[_] = if is_certificate { &["parameters"] } else { &[] };
+            let parameters = if is_certificate {
+                parameters
+            } else {
+                json!({"anyOf": [parameters, {"type": "null"}]})
+            };
+            let mut members = vec![("parameters", parameters)];
+            if known.name == CredentialType::USER {
+                members.push(("value", former_username()));
+            }
+            forms.push(generate_form(
+                &known.name,
+                json!({"const": known.name}),
+                required,
+                members,
+                schemas,
+            ));
+        }
+        let parameters = json!({
+            "type": ["object", "null"],
+            "description": "As `GET /api/v1/types` tells for the type.",
+        });
+        forms.push(generate_form(
+            OTHER,
+            other_type(),
+            &[],
+            vec![("parameters", parameters)],
+            schemas,
+        ));
+        forms.push(json!({
+            "title": "regenerate",
+            "deprecated": true,
+            "description": "Regenerates a credential, as `POST /api/v1/regenerate` does.",
+            "type": "object",
+            "properties": {
+                "name": schemas.subschema_for::<Name>(),
+                "regenerate": {"enum": [true, "true"]},
+                "type": {"description": "Ignored."},
+                "metadata": schemas.subschema_for::<Metadata>(),
+            },
+            "required": ["name", "regenerate"],
+            "additionalProperties": false,
+        }));
+        json_schema!({"anyOf": forms})
+    }
+}
+
+fn generate_form(
+    title: &str,
+    credential_type: Value,
+    required: &[&str],
+    members: Vec<(&str, Value)>,
+    schemas: &mut SchemaGenerator,
+) -> Value {
+    let mode = json!({
+        "enum": ["converge", "no-overwrite", "overwrite", null],
+        "default": "converge",
+        "description": "What becomes of a credential that is there: with converge, a version is added where the parameters differ from its own; with no-overwrite, never; with overwrite, always.",
+    });
+    let mut overwrite = Value::from(LenientBoolean::json_schema(schemas));
+    overwrite["deprecated"] = json!(true);
+    overwrite["description"] =
+        json!("Stands for the modes overwrite and no-overwrite where no mode is given.");
+    let members = members
+        .into_iter()
+        .chain([("mode", mode), ("overwrite", overwrite)]);
+    form(title, credential_type, required, members, schemas)
+}
+
+/// One form of a body: what all have, and these members.
+fn form<'a>(
+    title: &str,
+    credential_type: Value,
+    required: &[&str],
+    members: impl IntoIterator<Item = (&'a str, Value)>,
+    schemas: &mut SchemaGenerator,
+) -> Value {
+    let mut properties = Map::new();
+    properties.insert("name".to_owned(), schemas.subschema_for::<Name>().into());
+    properties.insert("type".to_owned(), credential_type);
+    for (name, member) in members {
+        properties.insert(name.to_owned(), member);
+    }
+    properties.insert(
+        "metadata".to_owned(),
+        schemas.subschema_for::<Metadata>().into(),
+    );
+    let required: Vec<_> = ["name", "type"].iter().chain(required).collect();
+    json!({
+        "title": title,
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+/// A type that is not among those of the specification.
+fn other_type() -> Value {
+    json!({
+        "type": "string",
+        "description": "A type that `GET /api/v1/types` lists.",
+        "pattern": "^[A-Za-z][A-Za-z0-9-]{0,62}$",
+        "not": {"enum": CredentialType::SPECIFIED},
+    })
+}
+
+const OTHER: &str = "another type";
+
+/// Where a user's name stood before it became a parameter.
+fn former_username() -> Value {
+    json!({
+        "type": ["object", "null"],
+        "deprecated": true,
+        "properties": {"username": {"type": ["string", "null"]}},
+        "additionalProperties": false,
+    })
+}
+
+/// What callers set of a type, where that is not what is read of it.
+fn set_value(name: &str) -> Option<Value> {
+    let key = json!({"type": ["string", "null"]});
+    let computed = json!({"description": "Ignored: the server computes it."});
+    let keys = |more: &[(&str, Value)]| {
+        let mut schema = json!({
+            "type": "object",
+            "description": "At least one of the keys. The empty text is absent; the form of a key is not looked at.",
+            "properties": {"public_key": key, "private_key": key},
+            "additionalProperties": false,
+        });
+        for (name, member) in more {
+            schema["properties"][*name] = member.clone();
+        }
+        schema
+    };
+    match name {
+        CredentialType::USER => Some(json!({
+            "type": "object",
+            "properties": {
+                "username": {"type": ["string", "null"]},
+                "password": {"type": "string", "minLength": 1},
+                "password_hash": computed,
+            },
+            "required": ["password"],
+            "additionalProperties": false,
+        })),
+        CredentialType::RSA => Some(keys(&[])),
+        CredentialType::SSH => Some(keys(&[("public_key_fingerprint", computed.clone())])),
+        _ => None,
+    }
+}

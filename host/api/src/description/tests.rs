@@ -1,0 +1,305 @@
+//! What must hold of the description.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
+
+use keywright_core::{credential::CredentialType, permission::Operation};
+use serde_json::{Map, Value, json};
+
+use super::*;
+use crate::{Access, routes};
+
+/// Each operation with its method and its path.
+fn operations(document: &Value) -> BTreeMap<(String, String), Value> {
+    let paths = document["paths"].as_object().unwrap();
+    let of_path = |(path, operations): (&String, &Value)| {
+        let operations = operations.as_object().unwrap().clone();
+        let path = path.clone();
+        operations
+            .into_iter()
+            .map(move |(method, operation)| ((path.clone(), method), operation))
+    };
+    paths.iter().flat_map(of_path).collect()
+}
+
+/// Every value below this one, itself included.
+fn below(value: &Value) -> Vec<&Value> {
+    let within: Box<dyn Iterator<Item = &Value>> = match value {
+        Value::Array(items) => Box::new(items.iter()),
+        Value::Object(members) => Box::new(members.values()),
+        _ => Box::new(std::iter::empty()),
+    };
+    std::iter::once(value)
+        .chain(within.flat_map(below))
+        .collect()
+}
+
+/// What holds a value against a schema of the document.
+fn validator(document: &Value, schema: &Value) -> jsonschema::Validator {
+    let mut whole = json!({"components": document["components"], "allOf": [schema]});
+    whole["$schema"] = document["jsonSchemaDialect"].clone();
+    jsonschema::options()
+        .should_validate_formats(true)
+        .build(&whole)
+        .unwrap()
+}
+
+#[test]
+fn the_golden_file_is_what_the_code_says() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi.json");
+    if std::env::var_os("KEYWRIGHT_REFRESH_GOLDEN_FILES").is_some() {
+        fs::write(&golden, format!("{:#}\n", document::document())).unwrap();
+    }
+    let kept = fs::read_to_string(&golden).unwrap();
+    assert!(
+        kept == format!("{:#}\n", document::document()),
+        "host/api/openapi.json is not what the code says; run `cargo xtask golden` and look at the difference"
+    );
+}
+
+#[test]
+fn every_route_is_described_and_nothing_else() {
+    let document = document::document();
+    let described: BTreeSet<_> = operations(&document).into_keys().collect();
+    let mounted: BTreeSet<_> = routes()
+        .iter()
+        .map(|route| {
+            let method = route.method().as_str().to_ascii_lowercase();
+            (route.path().to_owned(), method)
+        })
+        .collect();
+    assert_eq!(described, mounted);
+    let ids: BTreeSet<_> = operations(&document)
+        .into_values()
+        .map(|operation| operation["operationId"].to_string())
+        .collect();
+    assert_eq!(ids.len(), mounted.len());
+}
+
+#[test]
+fn what_needs_no_identity_says_so_and_nothing_else_does() {
+    let document = document::document();
+    let operations = operations(&document);
+    for route in routes() {
+        let method = route.method().as_str().to_ascii_lowercase();
+        let operation = &operations[&(route.path().to_owned(), method)];
+        let is_open = route.access() == Access::Open;
+        assert_eq!(operation.get("security") == Some(&json!([])), is_open);
+        assert_eq!(operation["responses"].get("401").is_none(), is_open);
+    }
+}
+
+#[test]
+fn every_answer_has_its_body_and_its_request_id() {
+    let document = document::document();
+    for ((path, method), operation) in operations(&document) {
+        for (status, response) in operation["responses"].as_object().unwrap() {
+            let what = format!("{method} {path}: {status}");
+            let reference = response.get("$ref").and_then(Value::as_str);
+            let pointer = reference.and_then(|reference| reference.strip_prefix('#'));
+            let response = pointer.map_or(response, |pointer| document.pointer(pointer).unwrap());
+            assert!(
+                !response["description"].as_str().unwrap().is_empty(),
+                "{what}"
+            );
+            let headers = response["headers"].as_object().unwrap();
+            assert!(headers.contains_key("X-Request-Id"), "{what}");
+            let is_empty = response.get("content").is_none();
+            assert!(
+                !is_empty || ["201", "204"].contains(&status.as_str()),
+                "{what}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_reference_leads_somewhere_and_every_schema_is_referred_to() {
+    let document = document::document();
+    let references = below(&document)
+        .into_iter()
+        .filter_map(|value| value.get("$ref")?.as_str());
+    let references: BTreeSet<_> = references.collect();
+    for reference in &references {
+        let pointer = reference.strip_prefix('#').unwrap();
+        assert!(document.pointer(pointer).is_some(), "{reference}");
+    }
+    for name in document["components"]["schemas"]
+        .as_object()
+        .unwrap()
+        .keys()
+    {
+        let reference = format!("#/components/schemas/{name}");
+        assert!(references.contains(reference.as_str()), "{name}");
+        // What two types are called alike has a number.
+        assert!(
+            !name.ends_with(|last: char| last.is_ascii_digit()),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn every_example_keeps_its_schema_and_every_body_has_one() {
+    let document = document::document();
+    let mut count = 0;
+    for media in below(&document) {
+        let (Some(schema), Some(examples)) = (media.get("schema"), media.get("examples")) else {
+            continue;
+        };
+        let validator = validator(&document, schema);
+        for (name, example) in examples.as_object().unwrap() {
+            let errors: Vec<_> = validator.iter_errors(&example["value"]).collect();
+            assert!(errors.is_empty(), "{name}: {errors:?}");
+            count += 1;
+        }
+    }
+    assert!(count > 50, "{count}");
+    for ((path, method), operation) in operations(&document) {
+        let answers = operation["responses"].as_object().unwrap().iter();
+        let answers = answers
+            .filter(|(status, _)| status.starts_with('2'))
+            .map(|(_, answer)| answer);
+        for body in std::iter::once(&operation["requestBody"]).chain(answers) {
+            let Some(media) = body["content"].get("application/json") else {
+                continue;
+            };
+            let is_the_description = path == "/openapi.json";
+            assert!(
+                is_the_description || media.get("examples").is_some(),
+                "{method} {path}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_example_with_a_member_too_many_or_of_another_kind_keeps_no_schema() {
+    let document = document::document();
+    let reference = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});
+    let set = validator(&document, &reference("SetRequest"));
+    let version = validator(&document, &reference("CredentialVersion"));
+    let good = json!({"name": "/a", "type": "user", "value": {"password": "p"}});
+    assert!(set.is_valid(&good));
+    for (member, value) in [
+        ("mode", json!("overwrite")),
+        ("name", json!("//")),
+        ("type", json!("password")),
+        ("value", json!({"password": "p", "other": 1})),
+        ("value", json!({"username": "u"})),
+    ] {
+        let mut bad = good.clone();
+        bad[member] = value;
+        assert!(!set.is_valid(&bad), "{bad}");
+    }
+    assert!(version.is_valid(&example::user_version()));
+    for (member, value) in [
+        ("value", json!("text")),
+        ("id", json!("1")),
+        ("version_created_at", json!("2026-11-22")),
+    ] {
+        let mut bad = example::user_version();
+        bad[member] = value;
+        assert!(!version.is_valid(&bad), "{bad}");
+    }
+    let mut bare = example::certificate_version();
+    bare.as_object_mut().unwrap().shift_remove("transitional");
+    assert!(!version.is_valid(&bare));
+}
+
+#[test]
+fn every_type_of_the_specification_has_its_schemas() {
+    let document = document::document();
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    for name in CredentialType::SPECIFIED {
+        let (first, rest) = name.split_at(1);
+        let name = format!("{}{rest}", first.to_ascii_uppercase());
+        let value = &schemas[&format!("{name}Value")];
+        assert!(value.get("type").is_some(), "{name}");
+        assert!(!value.to_string().contains("writeOnly"), "{name}");
+        let parameters = schemas.get(&format!("{name}Parameters"));
+        assert_eq!(
+            parameters.is_none(),
+            ["Value", "Json"].contains(&name.as_str())
+        );
+        if let Some(parameters) = parameters {
+            assert!(!parameters.to_string().contains("readOnly"), "{name}");
+        }
+    }
+}
+
+#[test]
+fn operations_of_permissions_are_those_that_there_are() {
+    let document = document::document();
+    let all = |names: &Value| -> BTreeSet<String> {
+        let names = names.as_array().unwrap().iter();
+        names
+            .map(|name| name.as_str().unwrap().to_owned())
+            .collect()
+    };
+    let expected: BTreeSet<_> = Operation::ALL
+        .into_iter()
+        .map(|operation| operation.as_str().to_owned())
+        .collect();
+    assert_eq!(
+        all(&document["components"]["schemas"]["Operation"]["enum"]),
+        expected
+    );
+    let explain = &document["paths"]["/api/v2/permissions/explain"]["get"]["parameters"];
+    let operation = explain
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|parameter| parameter["name"] == "operation");
+    assert_eq!(all(&operation.unwrap()["schema"]["enum"]), expected);
+}
+
+#[test]
+fn the_page_shows_every_operation_and_every_schema_and_leads_nowhere_else() {
+    let document = document::document();
+    let page = page();
+    for operation in operations(&document).into_values() {
+        let id = operation["operationId"].as_str().unwrap();
+        assert!(page.contains(&format!("<article id=\"{id}\">")), "{id}");
+    }
+    for name in document["components"]["schemas"]
+        .as_object()
+        .unwrap()
+        .keys()
+    {
+        assert!(
+            page.contains(&format!("<article id=\"schema-{name}\">")),
+            "{name}"
+        );
+    }
+    let anchors = |before: &str| -> BTreeSet<String> {
+        let pieces = page.split(before).skip(1);
+        pieces
+            .map(|piece| piece.split('"').next().unwrap().to_owned())
+            .collect()
+    };
+    let ids = anchors("id=\"");
+    for target in anchors("href=\"") {
+        let is_known = target == "/openapi.json"
+            || target.strip_prefix('#').is_some_and(|id| ids.contains(id));
+        assert!(is_known, "{target}");
+    }
+    for unwanted in [
+        "<script", "<link", "<img", "src=", "@import", "url(", "style=\"",
+    ] {
+        assert!(!page.contains(unwanted), "{unwanted}");
+    }
+}
+
+#[test]
+fn what_the_description_says_is_escaped_on_the_page() {
+    let document = json!({"info": {"title": "<script>", "description": "a & `b<`"}});
+    let page = page::page(&document);
+    assert!(page.contains("&lt;script&gt;") && !page.contains("<script>"));
+    assert!(page.contains("a &amp; <code>b&lt;</code>"));
+    let empty: Map<String, Value> = Map::new();
+    assert!(page::page(&Value::Object(empty)).contains("</html>"));
+}

@@ -1,0 +1,98 @@
+//! The types of the specification, with the schemas of their parameters and their values.
+
+use std::borrow::Cow;
+
+use keywright_core::credential::{CredentialType, KnownType};
+use schemars::SchemaGenerator;
+use serde_json::{Value, json};
+
+/// A type of the specification, with its schemas as texts.
+pub(super) struct Known {
+    pub(super) name: String,
+    parameters: Option<Cow<'static, str>>,
+    value: Cow<'static, str>,
+}
+
+impl Known {
+    /// A reference to the schema of its parameters.
+    pub(super) fn parameters(&self, schemas: &mut SchemaGenerator) -> Option<Value> {
+        let text = self.parameters.as_deref()?;
+        Some(named(schemas, &self.name, "Parameters", text))
+    }
+
+    /// A reference to the schema of its values.
+    pub(super) fn value(&self, schemas: &mut SchemaGenerator) -> Value {
+        named(schemas, &self.name, "Value", &self.value)
+    }
+}
+
+/// The types of the specification: those that no plugin makes, and those of the shipped plugins.
+pub(super) fn known() -> impl Iterator<Item = Known> {
+    let set_only = KnownType::set_only().into_iter().map(|known| Known {
+        name: known.name,
+        parameters: None,
+        value: known.value_schema.into(),
+    });
+    let shipped = SHIPPED.into_iter().map(|(name, parameters, value)| Known {
+        name: name.to_owned(),
+        parameters: Some(parameters.into()),
+        value: value.into(),
+    });
+    set_only.chain(shipped)
+}
+
+/// Puts a schema among those that are referred to, under the name of a type and of what it is of.
+fn named(schemas: &mut SchemaGenerator, credential_type: &str, what: &str, text: &str) -> Value {
+    let (first, rest) = credential_type.split_at(1);
+    let name = format!("{}{rest}{what}", first.to_ascii_uppercase());
+    let mut schema: Value = serde_json::from_str(text).unwrap_or_default();
+    as_described(&mut schema);
+    schemas.definitions_mut().insert(name.clone(), schema);
+    json!({"$ref": format!("#/components/schemas/{name}")})
+}
+
+/// Makes a plugin's schema one of the description: what no caller may send is left out, and what is secret is marked as OpenAPI
+/// marks it. `writeOnly` means there that a member is never answered.
+fn as_described(schema: &mut Value) {
+    let Value::Object(members) = schema else {
+        return;
+    };
+    members.shift_remove("$schema");
+    if members.shift_remove("writeOnly").is_some() && members.get("type") != Some(&json!("object"))
+    {
+        members.insert("format".to_owned(), json!("password"));
+    }
+    if let Some(Value::Object(properties)) = members.get_mut("properties") {
+        properties.retain(|_, property| property.get("readOnly") != Some(&Value::Bool(true)));
+        properties.values_mut().for_each(as_described);
+    }
+}
+
+/// The types that the shipped plugins make, with the schemas of their parameters and their values.
+const SHIPPED: [(&str, &str, &str); 5] = [
+    (
+        CredentialType::PASSWORD,
+        include_str!("../../../../plugins/password/src/parameters.schema.json"),
+        include_str!("../../../../plugins/password/src/value.schema.json"),
+    ),
+    (
+        CredentialType::USER,
+        include_str!("../../../../plugins/user/src/parameters.schema.json"),
+        include_str!("../../../../plugins/user/src/value.schema.json"),
+    ),
+    (
+        CredentialType::CERTIFICATE,
+        include_str!("../../../../plugins/certificate/src/parameters.schema.json"),
+        include_str!("../../../../plugins/certificate/src/value.schema.json"),
+    ),
+    (
+        CredentialType::RSA,
+        include_str!("../../../../plugins/rsa/src/parameters.schema.json"),
+        include_str!("../../../../plugins/rsa/src/value.schema.json"),
+    ),
+    (
+        CredentialType::SSH,
+        include_str!("../../../../plugins/ssh/src/parameters.schema.json"),
+        include_str!("../../../../plugins/ssh/src/value.schema.json"),
+    ),
+];

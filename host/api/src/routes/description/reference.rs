@@ -1,0 +1,32 @@
+//! `GET /docs`: the API's description as a page.
+
+use axum::{
+    http::header::{
+        CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    },
+    response::IntoResponse,
+};
+
+use crate::description::{self, Described, Tag};
+
+/// What the description says of it.
+pub(crate) fn describe() -> Described {
+    let summary = "Describes the API, for people";
+    Described::new("getReference", Tag::Operations, summary)
+        .text("The page has no script, and loads nothing.")
+        .answer_in::<String>(200, "The description as a page.", "text/html")
+}
+
+/// Answers with the page.
+pub(crate) async fn handler() -> impl IntoResponse {
+    let headers: [(HeaderName, &'static str); 4] = [
+        (CONTENT_TYPE, "text/html; charset=utf-8"),
+        (
+            CONTENT_SECURITY_POLICY,
+            description::content_security_policy(),
+        ),
+        (REFERRER_POLICY, "no-referrer"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    (headers, description::page())
+}

@@ -1,0 +1,13 @@
+//! The two forms of an export.
+
+use clap::ValueEnum;
+
+/// The form of an export.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A JSON object with a member `credentials`.
+    Json,
+    /// A YAML mapping with a top-level key `credentials`.
+    #[default]
+    Yaml,
+}

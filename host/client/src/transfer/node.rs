@@ -1,0 +1,275 @@
+//! What stands in an export, whatever its form: scalars as they were written, lists and mappings.
+
+use std::{collections::HashMap, fmt};
+
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use zeroize::Zeroizing;
+
+use super::core_schema;
+
+/// The deepest nesting of lists and mappings in an entry.
+pub(crate) const DEPTH_MAX: usize = 128;
+
+/// A scalar, a list or a mapping. It has no `Debug`: most of what it holds is secret.
+#[derive(Clone)]
+pub(crate) enum Node {
+    /// One text, which may stand for a number, a truth value or nothing when it was not quoted.
+    Scalar(Scalar),
+    /// A list.
+    List(Vec<Node>),
+    /// A mapping, in the order of the file.
+    Mapping(Vec<(String, Node)>),
+}
+
+/// A scalar as it was written.
+#[derive(Clone)]
+pub(crate) struct Scalar {
+    /// Its text, without quotes and escapes.
+    pub(crate) text: Zeroizing<String>,
+    /// Whether it was quoted, or is text by its tag or its style: then it stands for nothing but itself.
+    pub(crate) is_quoted: bool,
+}
+
+/// Why a node can't be made or used. It never holds any of the content.
+pub(crate) type Reason = &'static str;
+
+impl Node {
+    /// A text that stands for itself.
+    pub(crate) fn quoted(text: String) -> Self {
+        Self::Scalar(Scalar {
+            text: Zeroizing::new(text),
+            is_quoted: true,
+        })
+    }
+
+    /// What stands for nothing.
+    pub(crate) fn null() -> Self {
+        Self::Scalar(Scalar {
+            text: Zeroizing::new("null".to_owned()),
+            is_quoted: false,
+        })
+    }
+
+    /// The node of a JSON text. Numbers keep their digits as they are.
+    ///
+    /// # Errors
+    /// When the text is not JSON, or nested deeper than [`DEPTH_MAX`].
+    pub(crate) fn from_json(json: &str) -> Result<Self, Reason> {
+        Self::from_json_at(json.trim(), 0)
+    }
+
+    fn from_json_at(json: &str, depth: usize) -> Result<Self, Reason> {
+        if depth > DEPTH_MAX {
+            return Err(TOO_DEEP);
+        }
+        match json.bytes().next() {
+            Some(b'"') => Ok(Self::quoted(parsed(json)?)),
+            Some(b'[') => {
+                let items: Vec<&RawValue> = parsed(json)?;
+                let nodes = items
+                    .into_iter()
+                    .map(|item| Self::from_json_at(item.get(), depth + 1));
+                Ok(Self::List(nodes.collect::<Result<_, _>>()?))
+            }
+            Some(b'{') => {
+                let Members(members) = parsed(json)?;
+                let nodes = members
+                    .into_iter()
+                    .map(|(key, value)| Ok((key, Self::from_json_at(value.get(), depth + 1)?)));
+                Ok(Self::Mapping(nodes.collect::<Result<_, Reason>>()?))
+            }
+            _ => {
+                let IgnoredAny = parsed(json)?;
+                Ok(Self::Scalar(Scalar {
+                    text: Zeroizing::new(json.to_owned()),
+                    is_quoted: false,
+                }))
+            }
+        }
+    }
+
+    /// The node as JSON: what is not quoted is read by YAML's core schema.
+    ///
+    /// # Errors
+    /// When it holds a number that JSON does not know: infinity, or none at all.
+    pub(crate) fn to_json(&self) -> Result<Zeroizing<String>, Reason> {
+        let mut json = Zeroizing::new(String::new());
+        self.write_json(&mut json)?;
+        Ok(json)
+    }
+
+    fn write_json(&self, json: &mut String) -> Result<(), Reason> {
+        match self {
+            Self::Scalar(scalar) if scalar.is_quoted => json.push_str(&json_text(&scalar.text)),
+            Self::Scalar(scalar) => match core_schema::resolve(&scalar.text)? {
+                Some(resolved) => json.push_str(&resolved),
+                None => json.push_str(&json_text(&scalar.text)),
+            },
+            Self::List(nodes) => {
+                json.push('[');
+                for (index, node) in nodes.iter().enumerate() {
+                    if index > 0 {
+                        json.push(',');
+                    }
+                    node.write_json(json)?;
+                }
+                json.push(']');
+            }
+            Self::Mapping(members) => {
+                json.push('{');
+                for (index, (key, node)) in members.iter().enumerate() {
+                    if index > 0 {
+                        json.push(',');
+                    }
+                    json.push_str(&json_text(key));
+                    json.push(':');
+                    node.write_json(json)?;
+                }
+                json.push('}');
+            }
+        }
+        Ok(())
+    }
+
+    /// The text of a scalar exactly as it is written, whatever it would stand for: `007`, `yes` and `2026-11-22` are
+    /// texts here. None where there is a list, a mapping or nothing.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match self {
+            Self::Scalar(scalar) if !self.is_null() => Some(&scalar.text),
+            _ => None,
+        }
+    }
+
+    /// Whether it stands for nothing.
+    pub(crate) fn is_null(&self) -> bool {
+        let Self::Scalar(scalar) = self else {
+            return false;
+        };
+        !scalar.is_quoted && core_schema::is_null(&scalar.text)
+    }
+
+    /// Whether it is the same as another one, whatever the order of members. Numbers are the same when all their digits are.
+    pub(crate) fn is_same_as(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Scalar(one), Self::Scalar(other)) => {
+                one.is_quoted == other.is_quoted && one.text == other.text
+            }
+            (Self::List(one), Self::List(other)) => {
+                one.len() == other.len()
+                    && one
+                        .iter()
+                        .zip(other)
+                        .all(|(one, other)| one.is_same_as(other))
+            }
+            (Self::Mapping(one), Self::Mapping(other)) => {
+                let others: HashMap<_, _> = other.iter().map(|(key, node)| (key, node)).collect();
+                one.len() == other.len()
+                    && one.iter().all(|(key, node)| {
+                        others.get(key).is_some_and(|other| node.is_same_as(other))
+                    })
+            }
+            _ => false,
+        }
+    }
+
+    /// How many lists and mappings stand in each other.
+    pub(crate) fn depth(&self) -> usize {
+        let inner = match self {
+            Self::Scalar(_) => return 0,
+            Self::List(nodes) => nodes.iter().map(Self::depth).max(),
+            Self::Mapping(members) => members.iter().map(|(_, node)| node.depth()).max(),
+        };
+        inner.unwrap_or_default() + 1
+    }
+
+    /// How much memory the node has, about.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Self>()
+            + match self {
+                Self::Scalar(scalar) => scalar.text.len(),
+                Self::List(nodes) => nodes.iter().map(Self::bytes).sum(),
+                Self::Mapping(members) => {
+                    let sizes = members
+                        .iter()
+                        .map(|(key, node)| size_of::<String>() + key.len() + node.bytes());
+                    sizes.sum()
+                }
+            }
+    }
+}
+
+/// A text as a JSON string.
+pub(crate) fn json_text(text: &str) -> Zeroizing<String> {
+    Zeroizing::new(serde_json::Value::from(text).to_string())
+}
+
+fn parsed<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, Reason> {
+    serde_json::from_str(json).map_err(|_| NOT_JSON)
+}
+
+/// The members of a JSON object in their order, each as the text that stands there.
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct MembersVisitor;
+
+        impl<'de> Visitor<'de> for MembersVisitor {
+            type Value = Members<'de>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = access.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+
+        deserializer.deserialize_map(MembersVisitor)
+    }
+}
+
+pub(crate) const TOO_DEEP: Reason = "lists and mappings are nested deeper than 128 times";
+const NOT_JSON: Reason = "it is not JSON";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_comes_back_with_every_digit_in_its_order() {
+        for json in [
+            r#"{"z":1,"a":[true,false,null,"x\n\"ä\u0001"],"":{}}"#,
+            "[1.10,1e400,-0,-0.0,123456789012345678901234567890,1E+2]",
+            r#""true""#,
+            "[]",
+        ] {
+            let node = Node::from_json(json).unwrap();
+            assert_eq!(node.to_json().unwrap().as_str(), json);
+        }
+    }
+
+    #[test]
+    fn what_is_not_json_is_refused() {
+        for json in ["", "nul", "{", "01", "'a'", "1 2"] {
+            assert_eq!(Node::from_json(json).err(), Some(NOT_JSON), "{json}");
+        }
+    }
+
+    #[test]
+    fn nesting_has_a_limit() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert!(Node::from_json(&nested(DEPTH_MAX + 1)).is_ok());
+        assert_eq!(
+            Node::from_json(&nested(DEPTH_MAX + 2)).err(),
+            Some(TOO_DEEP)
+        );
+        assert_eq!(Node::from_json(&nested(100_000)).err(), Some(TOO_DEEP));
+    }
+}

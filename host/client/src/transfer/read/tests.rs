@@ -1,0 +1,358 @@
+//! Files as people and other clients write them, and those that nobody should.
+
+use std::ops::ControlFlow;
+
+use super::*;
+
+/// What was read: of each entry its name, type, value and metadata, or why it was refused.
+fn read(format: Format, file: &str) -> (Vec<Result<String, String>>, Result<(), FileRefused>) {
+    let mut entries = Vec::new();
+    let done = read_entries(file.as_bytes(), format, &mut |entry| {
+        entries.push(match entry {
+            Ok(entry) => {
+                let metadata = entry.metadata.map(|json| format!(" {json}"));
+                Ok(format!(
+                    "{} {} {}{}",
+                    entry.name,
+                    entry.credential_type,
+                    *entry.value,
+                    metadata.unwrap_or_default()
+                ))
+            }
+            Err(refused) => Err(format!(
+                "{} {}: {}",
+                refused.place,
+                refused.name.unwrap_or_default(),
+                refused.reason
+            )),
+        });
+        ControlFlow::Continue(())
+    });
+    (entries, done)
+}
+
+#[track_caller]
+fn values(format: Format, file: &str) -> Vec<String> {
+    let (entries, done) = read(format, file);
+    done.unwrap();
+    entries.into_iter().map(Result::unwrap).collect()
+}
+
+#[track_caller]
+fn reasons(file: &str) -> Vec<String> {
+    let (entries, done) = read(Format::Yaml, file);
+    done.unwrap();
+    entries.into_iter().filter_map(Result::err).collect()
+}
+
+#[track_caller]
+fn refusal(format: Format, file: &str) -> String {
+    read(format, file).1.unwrap_err().to_string()
+}
+
+#[test]
+fn what_other_clients_write_is_read() {
+    let file = r#"
+credentials:
+- name: /test/user
+  type: user
+  value:
+    username: covfefe
+    password: test-password
+    password_hash: $6$uG$x
+- name: test/ssh
+  type: SSH
+  value:
+    private_key: |
+      -----BEGIN-----
+      x
+      -----END-----
+    public_key: ssh-rsa AAAA comment
+    public_key_fingerprint: null
+- name: /test/json
+  type: json
+  value:
+    nested: {list: [1, 2.50, true, null, ~, "yes", yes], empty: {}}
+    1: number
+    true: word
+  metadata:
+    author: "me"
+- name: /test/certificate
+  type: certificate
+  value:
+    ca: ""
+    ca_name: /test/ca
+    certificate: "-----BEGIN-----\nx\n-----END-----\n"
+    private_key:
+- {name: /test/rsa, type: rsa, value: {public_key: p, private_key: ""}, metadata: ~}
+"#;
+    assert_eq!(
+        values(Format::Yaml, file),
+        [
+            r#"/test/user user {"username":"covfefe","password":"test-password"}"#,
+            r#"/test/ssh ssh {"private_key":"-----BEGIN-----\nx\n-----END-----\n","public_key":"ssh-rsa AAAA comment"}"#,
+            r#"/test/json json {"nested":{"list":[1,2.50,true,null,null,"yes","yes"],"empty":{}},"1":"number","true":"word"} {"author":"me"}"#,
+            r#"/test/certificate certificate {"ca":"","ca_name":"/test/ca","certificate":"-----BEGIN-----\nx\n-----END-----\n"}"#,
+            r#"/test/rsa rsa {"public_key":"p","private_key":""}"#,
+        ]
+    );
+}
+
+#[test]
+fn unquoted_scalars_are_texts_where_texts_are_needed_and_keep_every_character() {
+    for (written, text) in [
+        ("yes", "yes"),
+        ("true", "true"),
+        ("007", "007"),
+        ("12345678901234567890123", "12345678901234567890123"),
+        ("1.50", "1.50"),
+        ("0x1F", "0x1F"),
+        ("2026-11-22", "2026-11-22"),
+        ("12:30:45", "12:30:45"),
+        (".inf", ".inf"),
+        ("!!str null", "null"),
+        ("'null'", "null"),
+        ("\"\\u00e4\\x41\\ud83d\\ude00\"", "äA😀"),
+        ("folded\n    over lines", "folded over lines"),
+        ("|-\n    two\n      lines", "two\n  lines"),
+        (">-\n    one\n    line", "one line"),
+        ("a # comment", "a"),
+        ("a#b", "a#b"),
+    ] {
+        let file = format!("credentials:\n- name: /a\n  type: value\n  value: {written}\n");
+        let text = serde_json::Value::from(text);
+        assert_eq!(values(Format::Yaml, &file), [format!("/a value {text}")]);
+    }
+}
+
+#[test]
+fn anchors_aliases_and_merge_keys_are_read() {
+    let file = "
+x-common: &common {username: admin, password: &secret s3cret}
+credentials:
+- &first
+  name: /a
+  type: password
+  value: *secret
+- {name: /b, type: user, value: *common}
+- {<<: *first, name: /c}
+- {name: /d, type: user, value: {<<: [*common, {password: other, username: more}], username: me}}
+- &secret2 {name: /e, type: json, value: &secret {list: [*common, 1]}}
+- {name: /f, type: json, value: *secret}
+";
+    let common = r#"{"username":"admin","password":"s3cret"}"#;
+    assert_eq!(
+        values(Format::Yaml, file),
+        [
+            "/a password \"s3cret\"".to_owned(),
+            format!("/b user {common}"),
+            "/c password \"s3cret\"".to_owned(),
+            r#"/d user {"username":"me","password":"s3cret"}"#.to_owned(),
+            format!("/e json {{\"list\":[{common},1]}}"),
+            format!("/f json {{\"list\":[{common},1]}}"),
+        ]
+    );
+}
+
+#[test]
+fn json_is_read_with_every_digit() {
+    let file = "\u{20}{\"about\": [1], \"credentials\": [\n\
+        {\"name\": \"/a\", \"type\": \"json\", \"value\": {\"n\": 1.10, \"e\": 1e400}},\n\
+        {\"name\": \"b\", \"type\": \"value\", \"value\": 007.0e1},\n";
+    let (entries, done) = read(Format::Json, file);
+    assert_eq!(entries.len(), 1);
+    assert_eq!(
+        done.unwrap_err().to_string(),
+        "line 3, column 40: this is not JSON"
+    );
+    let file = "{\"credentials\": [\
+        {\"name\": \"/a\", \"type\": \"json\", \"value\": {\"n\": 1.10, \"e\": 1e400}},\
+        {\"name\": \"b\", \"type\": \"value\", \"value\": 7}], \"more\": {}}";
+    assert_eq!(
+        values(Format::Json, file),
+        [r#"/a json {"n":1.10,"e":1e400}"#, "/b value \"7\""]
+    );
+}
+
+#[test]
+fn entries_that_are_wrong_are_told_by_place_and_name_and_the_rest_is_read() {
+    let file = "credentials:
+- name: /a
+  value: s3cret
+- name: /b c
+  type: value
+  value: s3cret
+- s3cret
+- {name: /d, type: user, value: {password: [s3cret]}}
+- {name: /e, type: value, value: *s3cret}
+- {name: /f, type: value, value: {s3cret: 1}}
+- {name: /g, type: value, value: x, value: s3cret}
+- {name: /h, type: value, value: !custom s3cret}
+- {name: /i, type: value, vaule: s3cret}
+- {name: /j, type: json, value: {s3cret: .inf}}
+- {name: /k, type: json, value: {[s3cret]: 1}}
+- {type: value, value: s3cret}
+- {name: /m, type: value, value: ~}
+- {name: /n, type: json, value: {<<: s3cret}}
+- {name: /o, type: value, value: ok}
+";
+    let (entries, done) = read(Format::Yaml, file);
+    done.unwrap();
+    assert_eq!(entries.last(), Some(&Ok("/o value \"ok\"".to_owned())));
+    let reasons: Vec<String> = entries.into_iter().filter_map(Result::err).collect();
+    let expected = [
+        "entry 1, line 2 /a: it has no type",
+        "entry 2, line 4 /b c: its name has a character other than letters, digits, and _ - / . : ( ) [ ]",
+        "entry 3, line 7 : it is not a mapping with name, type and value",
+        "entry 4, line 8 /d: a member of value is not a text",
+        "entry 5, line 9 /e: it has an alias of what is not defined before it; quote a text that begins with an asterisk",
+        "entry 6, line 10 /f: value must be a text",
+        "entry 7, line 11 /g: it has a key twice in one mapping",
+        "entry 8, line 12 /h: it has a tag that is not of YAML's core schema",
+        "entry 9, line 13 /i: it has a member that is not one of name, type, value and metadata",
+        "entry 10, line 14 /j: it holds an infinity or a number that is none, which JSON has not",
+        "entry 11, line 15 /k: it has a key that is not a text",
+        "entry 12, line 16 : it has no name",
+        "entry 13, line 17 /m: it has no value",
+        "entry 14, line 18 /n: a merge key stands before something that is not a mapping",
+    ];
+    assert_eq!(reasons, expected);
+    assert!(!reasons.concat().contains("s3cret"));
+}
+
+#[test]
+fn files_that_are_not_of_their_form_are_refused_without_their_content() {
+    for (format, file, expected) in [
+        (Format::Yaml, "", NO_LIST),
+        (Format::Yaml, "- a\n", NO_LIST),
+        (Format::Yaml, "other: []\n", NO_LIST),
+        (Format::Yaml, "credentials: s3cret\n", NO_LIST),
+        (Format::Json, "{}", NO_LIST),
+        (Format::Json, "[]", NO_LIST),
+        (Format::Json, r#"{"credentials": "s3cret"}"#, NO_LIST),
+        (
+            Format::Json,
+            r#"{"credentials": ["#,
+            "line 1, column 17: the JSON ends before its end",
+        ),
+        (
+            Format::Json,
+            r#"{"credentials": []} s3cret"#,
+            "line 1, column 21: this is not JSON",
+        ),
+        (
+            Format::Yaml,
+            "credentials: []\n---\ncredentials: []\n",
+            "it has more than one YAML document",
+        ),
+        (
+            Format::Yaml,
+            "credentials: []\ncredentials: []\n",
+            "line 2, column 14: the key `credentials` is there twice",
+        ),
+        (
+            Format::Yaml,
+            "credentials:\n- {name: /a, value: @s3cret}\n",
+            "line 2, column 21: a character that can't begin a value: quote the value",
+        ),
+    ] {
+        assert_eq!(refusal(format, file), expected, "{file}");
+    }
+    for empty in ["credentials: []\n", "credentials:\n", "{credentials: ~}"] {
+        assert!(values(Format::Yaml, empty).is_empty());
+    }
+    let invalid = b"credentials:\n- \xff\xfe\n";
+    let done = read_entries(invalid.as_slice(), Format::Yaml, &mut |_| {
+        ControlFlow::Continue(())
+    });
+    assert!(matches!(done, Err(FileRefused::Unreadable(_))));
+}
+
+#[test]
+fn an_entry_may_be_1_mib_long_and_hardly_more() {
+    let yaml = |bytes: usize| {
+        let value = "v".repeat(bytes);
+        format!("credentials:\n- {{name: /a, type: value, value: {value}}}\n")
+    };
+    let json = |bytes: usize| {
+        let value = "v".repeat(bytes);
+        format!(r#"{{"credentials":[{{"name":"/a","type":"value","value":"{value}"}}]}}"#)
+    };
+    let frame = 1_024;
+    let files: [(Format, &dyn Fn(usize) -> String); 2] =
+        [(Format::Yaml, &yaml), (Format::Json, &json)];
+    for (format, file) in files {
+        let (entries, done) = read(format, &file(ENTRY_BYTES_MAX - frame));
+        done.unwrap();
+        assert!(entries[0].as_ref().unwrap_err().contains("65,536 bytes"));
+        assert_eq!(
+            refusal(format, &file(ENTRY_BYTES_MAX + 1)),
+            "an entry is longer than 1024 KiB, aliases included"
+        );
+    }
+}
+
+#[test]
+fn aliases_that_multiply_are_refused() {
+    let mut file = "a0: &a0 0123456789\n".to_owned();
+    for level in 1..9 {
+        let below = format!("*a{}", level - 1);
+        let items = vec![below; 10].join(", ");
+        file.push_str(&format!("a{level}: &a{level} [{items}]\n"));
+    }
+    file.push_str("credentials:\n- {name: /a, type: json, value: {a: *a8}}\n");
+    let (_, done) = read(Format::Yaml, &file);
+    assert!(
+        matches!(done, Err(FileRefused::AnchorsTooLarge)),
+        "{done:?}"
+    );
+
+    let large = "v".repeat(ENTRY_BYTES_MAX / 4);
+    let file = format!(
+        "a: &a {large}\ncredentials:\n- {{name: /a, type: json, value: {{a: [*a, *a, *a, *a]}}}}\n"
+    );
+    let expected = "entry 1, line 3 /a: its aliases stand for more than 1 MiB";
+    assert_eq!(reasons(&file), [expected]);
+}
+
+#[test]
+fn nodes_may_be_nested_128_times_and_not_more_by_aliases_either() {
+    let mut file = format!("a0: &a0 {}{}\n", "[".repeat(100), "]".repeat(100));
+    for level in 1..100 {
+        file.push_str(&format!("a{level}: &a{level} [[*a{}]]\n", level - 1));
+    }
+    file.push_str("credentials:\n- {name: /a, type: json, value: {a: *a99}}\n");
+    let (entries, done) = read(Format::Yaml, &file);
+    done.unwrap();
+    // The anchors beyond the limit stand for nothing.
+    assert!(entries[0].is_ok() || entries[0].as_ref().unwrap_err().contains("128 times"));
+
+    let nested = |depth: usize| {
+        let value = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        format!("credentials:\n- {{name: /a, type: json, value: {{a: {value}}}}}\n")
+    };
+    assert!(reasons(&nested(120)).is_empty());
+    assert!(refusal(Format::Yaml, &nested(10_000)).contains("recursion"));
+}
+
+#[test]
+fn reading_ends_when_no_more_is_wanted() {
+    for (format, file) in [
+        (Format::Yaml, "credentials: [1, 2, 3, @"),
+        (Format::Json, "{\"credentials\": [1, 2, 3, @"),
+    ] {
+        let mut count = 0;
+        let done = read_entries(file.as_bytes(), format, &mut |_| {
+            count += 1;
+            if count < 2 {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        });
+        done.unwrap();
+        assert_eq!(count, 2);
+    }
+}
+
+const NO_LIST: &str = "it has no top-level list `credentials`";

@@ -1,0 +1,180 @@
+//! What the server has of a credential, as an export writes it.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
+use reqwest::Method;
+use serde::Deserialize;
+
+use super::{
+    node::{Node, Reason},
+    write::Written,
+};
+use crate::{Client, CredentialVersion, Error, client::Call};
+
+/// A credential that the server has.
+pub(crate) struct Stored {
+    /// What is written of it.
+    pub(crate) written: Written,
+    /// The authority that it says it was signed by, where that is not the one that is in use: then its own copy of the
+    /// authority's certificate is written.
+    pub(crate) signed_before_by: Option<String>,
+}
+
+/// Why a credential can't be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotRead {
+    /// The server does not give it.
+    #[error(transparent)]
+    Refused(#[from] Error),
+    /// What it gives is not understood.
+    #[error("the answer of the server is not understood: {0}")]
+    Malformed(Reason),
+}
+
+/// The authorities whose certificates were looked at, so that each is read once for all that it signed.
+#[derive(Default)]
+pub(crate) struct Authorities {
+    /// The certificate in use of each, in the form of [`first_certificate`]; none where there is none.
+    known: Mutex<HashMap<String, Option<String>>>,
+}
+
+impl Stored {
+    /// Reads the version in use.
+    pub(crate) async fn read(
+        client: &Client,
+        authorities: &Authorities,
+        name: &str,
+    ) -> Result<Self, NotRead> {
+        let version = client.current_version(name).await?;
+        let mut value = Node::from_json(version.value.expose()).map_err(NotRead::Malformed)?;
+        let mut signed_before_by = None;
+        if version.credential_type == CERTIFICATE
+            && let Some(ca_name) = signed_by(client, &version).await?
+        {
+            let in_use = authorities.certificate_in_use(client, &ca_name).await?;
+            let own_copy = version.value.member("ca").and_then(|ca| ca.text());
+            let own_copy = own_copy.map(|ca| first_certificate(ca.expose()));
+            if own_copy.is_none() || own_copy == in_use {
+                value = with_ca_name(value, ca_name);
+            } else {
+                signed_before_by = Some(ca_name);
+            }
+        }
+        let metadata = Some(version.metadata.to_string()).filter(|_| !version.metadata.is_null());
+        let metadata = metadata.map(|json| Node::from_json(&json)).transpose();
+        Ok(Self {
+            written: Written {
+                name: version.name,
+                credential_type: version.credential_type,
+                value,
+                metadata: metadata.map_err(NotRead::Malformed)?,
+            },
+            signed_before_by,
+        })
+    }
+}
+
+impl Authorities {
+    async fn certificate_in_use(
+        &self,
+        client: &Client,
+        name: &str,
+    ) -> Result<Option<String>, Error> {
+        if let Some(known) = self.known().get(name) {
+            return Ok(known.clone());
+        }
+        let certificate = match client.current_version(name).await {
+            Ok(version) => {
+                let certificate = version.value.member("certificate");
+                let certificate = certificate.and_then(|certificate| certificate.text());
+                certificate.map(|certificate| first_certificate(certificate.expose()))
+            }
+            Err(refused) if refused.is_not_found() => None,
+            Err(refused) => return Err(refused),
+        };
+        let mut known = self.known();
+        if known.len() >= AUTHORITIES_MAX {
+            known.clear();
+        }
+        known.insert(name.to_owned(), certificate.clone());
+        Ok(certificate)
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<String, Option<String>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The names of all credentials below a path that the caller may read, in order.
+///
+/// # Errors
+/// As any request.
+pub(crate) async fn names_below(client: &Client, path: &str) -> Result<Vec<String>, Error> {
+    let call = Call::new(Method::GET, "/api/v1/data").query("path", path);
+    let found: Found = client.ask(&call).await?;
+    let mut names: Vec<_> = found
+        .credentials
+        .into_iter()
+        .map(|item| item.name)
+        .collect();
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// The stored authority that signed a certificate, as the server remembers it, unless it signed itself.
+async fn signed_by(client: &Client, version: &CredentialVersion) -> Result<Option<String>, Error> {
+    let call = Call::new(Method::GET, "/api/v1/certificates").query("name", &version.name);
+    let summaries: Summaries = client.ask(&call).await?;
+    let signer = summaries.certificates.into_iter().next();
+    let signer = signer.map(|summary| summary.signed_by).unwrap_or_default();
+    let is_other = !signer.is_empty() && !signer.eq_ignore_ascii_case(&version.name);
+    Ok(is_other.then_some(signer))
+}
+
+/// The value with the name of its authority in the place of that one's certificate.
+fn with_ca_name(value: Node, ca_name: String) -> Node {
+    let Node::Mapping(members) = value else {
+        return value;
+    };
+    let others = members.into_iter().filter(|(member, _)| member != "ca");
+    let first = ("ca_name".to_owned(), Node::quoted(ca_name));
+    Node::Mapping(std::iter::once(first).chain(others).collect())
+}
+
+/// The first certificate of a PEM text, without what stands around it and between its lines: two are the same when these
+/// are. A server that is told to concatenate authorities appends a second one.
+fn first_certificate(pem: &str) -> String {
+    let first = pem.split_inclusive(PEM_END).next().unwrap_or_default();
+    first.split_whitespace().collect()
+}
+
+#[derive(Deserialize)]
+struct Found {
+    credentials: Vec<FoundName>,
+}
+
+#[derive(Deserialize)]
+struct FoundName {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Summaries {
+    certificates: Vec<Summary>,
+}
+
+#[derive(Deserialize)]
+struct Summary {
+    #[serde(default)]
+    signed_by: String,
+}
+
+const CERTIFICATE: &str = "certificate";
+
+const PEM_END: &str = "-----END CERTIFICATE-----";
+
+/// How many authorities are remembered: they have a few KiB each.
+const AUTHORITIES_MAX: usize = 1_024;

@@ -1,0 +1,160 @@
+//! Thousands of requests, made of the description by a stranger, and each answer held against it.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
+use std::{
+    fs,
+    io::Write,
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
+use keywright_harness::{Server, key_file, workspace};
+use serde_json::{Value, json};
+
+use crate::given;
+
+/// Whatever it finds stands in the output, with a command that sends the request again.
+#[tokio::test]
+async fn every_answer_is_one_that_the_description_has() {
+    let Some(program) = program() else { return };
+    let server = Server::start().await;
+    let mut description = closed(server.get("/openapi.json").await.expect(200).json());
+    tell_ids(&mut description, &server).await;
+    let file = server.directory().join("openapi.json");
+    fs::write(&file, description.to_string()).unwrap();
+    // Read-only mode would have everything else be refused, so it is tried by itself, and last.
+    for selection in [
+        ["--exclude-path", "/management"],
+        ["--include-path", "/management"],
+    ] {
+        let mut command = Command::new(&program);
+        command
+            .arg("--no-color")
+            .arg("--config-file")
+            .arg(workspace().join("tests/api/description/schemathesis.toml"))
+            .arg("run")
+            .arg(&file)
+            .args(["--url", server.base_url()])
+            .arg("--tls-verify")
+            .arg(key_file("ca.pem"))
+            .args([
+                "--header",
+                &format!("Authorization: Bearer {}", server.token()),
+            ])
+            .args(selection)
+            .current_dir(server.directory())
+            .stdin(Stdio::null());
+        if !environment().join("pyvenv.cfg").is_file() {
+            command.env("PYTHONPATH", environment());
+        }
+        let output = tokio::task::spawn_blocking(move || command.output().unwrap())
+            .await
+            .unwrap();
+        let told = String::from_utf8_lossy(&output.stdout);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{told}\n{errors}");
+        assert!(requests(&told) >= least(selection), "{told}");
+    }
+    server.get("/health").await.expect(200);
+}
+
+/// How many requests a run must have made, or it has not tried what it should.
+fn least(selection: [&str; 2]) -> u64 {
+    if selection[0] == "--exclude-path" {
+        2_000
+    } else {
+        20
+    }
+}
+
+/// How many requests a run has made, as it tells at its end.
+fn requests(told: &str) -> u64 {
+    let line = told.lines().find(|line| line.contains("generated"));
+    let words = line.unwrap_or_default().split_whitespace();
+    words
+        .filter_map(|word| word.replace(',', "").parse().ok())
+        .next()
+        .unwrap_or_default()
+}
+
+/// The description as a reader has it who expects nothing but what it says: no member of an answer that it does not name.
+fn closed(mut description: Value) -> Value {
+    for part in ["schemas", "responses"] {
+        close(&mut description["components"][part]);
+    }
+    description
+}
+
+fn close(part: &mut Value) {
+    match part {
+        Value::Array(items) => items.iter_mut().for_each(close),
+        Value::Object(members) => {
+            let is_open =
+                members.contains_key("type") && !members.contains_key("additionalProperties");
+            if is_open && members.contains_key("properties") {
+                members.insert("additionalProperties".to_owned(), json!(false));
+            }
+            members.values_mut().for_each(close);
+        }
+        _ => {}
+    }
+}
+
+/// Tells the ids of what is there, as examples, so that requests with ids come to something.
+async fn tell_ids(description: &mut Value, server: &Server) {
+    let certificate = json!({"common_name": "c", "is_ca": true});
+    let version = given::generate_certificate(server, "/certificate", certificate).await;
+    let listed = server.get("/api/v1/certificates?name=/certificate").await;
+    let grant = json!({"path": "/granted", "actor": "someone", "operations": ["read"]});
+    let permission = server
+        .post("/api/v2/permissions", grant)
+        .await
+        .expect(201)
+        .json();
+    let ids = json!({
+        "certificate_id": listed.expect(200).json()["certificates"][0]["id"],
+        "id": version["id"],
+        "permission_id": permission["uuid"],
+        "version_id": version["id"],
+    });
+    for operations in description["paths"].as_object_mut().unwrap().values_mut() {
+        for operation in operations.as_object_mut().unwrap().values_mut() {
+            let parameters = operation
+                .get_mut("parameters")
+                .and_then(Value::as_array_mut);
+            for parameter in parameters.into_iter().flatten() {
+                let id = parameter["name"].as_str().and_then(|name| ids.get(name));
+                if let Some(id) = id.filter(|_| parameter["in"] == "path") {
+                    parameter["example"] = id.clone();
+                }
+            }
+        }
+    }
+}
+
+/// The program, which `cargo xtask test` installs; where it could not, that is said, and in CI it must be there.
+fn program() -> Option<PathBuf> {
+    let program = environment().join("bin/schemathesis");
+    if program.is_file() {
+        return Some(program);
+    }
+    assert!(
+        std::env::var_os("CI").is_none(),
+        "schemathesis is required in CI"
+    );
+    // Past the harness, which shows nothing of tests that pass.
+    let _ = writeln!(
+        std::io::stderr(),
+        "skipped: schemathesis is not installed (`cargo xtask test` installs it where Python 3 is)"
+    );
+    None
+}
+
+fn environment() -> PathBuf {
+    workspace().join("target/schemathesis")
+}

@@ -1,0 +1,84 @@
+//! Which authority stands in a certificate's entry, and how.
+
+use keywright_harness::{Server, Shell};
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn a_certificate_names_the_stored_authority_whose_version_in_use_signed_it() {
+    let server = server().await;
+    let entries = exported(&server).await;
+    let leaf = &entries["/leaf"];
+    assert_eq!(leaf["ca_name"], json!("/ca"));
+    assert!(leaf.get("ca").is_none());
+    let ca = &entries["/ca"];
+    assert_eq!(ca["ca"], ca["certificate"]);
+    assert!(ca.get("ca_name").is_none());
+}
+
+#[tokio::test]
+async fn a_certificate_of_an_earlier_version_or_of_an_authority_that_is_gone_keeps_the_certificate()
+{
+    let server = server().await;
+    let before = exported(&server).await;
+    server.regenerate("/ca").await.expect(200);
+    let entries = exported(&server).await;
+    assert_eq!(entries["/leaf"]["ca"], before["/ca"]["certificate"]);
+    assert!(entries["/leaf"].get("ca_name").is_none());
+    let run = Shell::of(&server).run(&["export"]).expect(0);
+    assert!(
+        run.errors
+            .contains("/leaf was not signed by the version in use of /ca"),
+        "{run:?}"
+    );
+
+    server.regenerate("/leaf").await.expect(200);
+    let entries = exported(&server).await;
+    assert_eq!(entries["/leaf"]["ca_name"], json!("/ca"));
+    server.delete("/api/v1/data?name=/ca").await.expect(204);
+    let leaf = exported(&server).await["/leaf"].clone();
+    assert_eq!(leaf["ca"], entries["/ca"]["certificate"]);
+    assert!(leaf.get("ca_name").is_none());
+}
+
+#[tokio::test]
+async fn while_an_authority_is_rotated_the_version_in_use_is_exported() {
+    let server = server().await;
+    let before = exported(&server).await;
+    let listed = server
+        .get("/api/v1/certificates?name=/ca")
+        .await
+        .expect(200);
+    let id = listed.json()["certificates"][0]["id"].clone();
+    let regenerate = format!("/api/v1/certificates/{}/regenerate", id.as_str().unwrap());
+    server
+        .post(&regenerate, json!({"set_as_transitional": true}))
+        .await
+        .expect(200);
+    assert_eq!(exported(&server).await, before);
+}
+
+/// The values in an export, by their names.
+async fn exported(server: &Server) -> Value {
+    let run = Shell::of(server).run(&["export", "--format", "json"]);
+    let json: Value = serde_json::from_str(&run.expect(0).output).unwrap();
+    let entries = json["credentials"].as_array().unwrap().iter();
+    entries
+        .map(|entry| {
+            (
+                entry["name"].as_str().unwrap().to_owned(),
+                entry["value"].clone(),
+            )
+        })
+        .collect()
+}
+
+async fn server() -> Server {
+    let server = Server::start().await;
+    for (name, parameters) in [
+        ("/ca", json!({"is_ca": true})),
+        ("/leaf", json!({"ca": "/ca"})),
+    ] {
+        crate::given::certificate(&server, name, parameters).await;
+    }
+    server
+}

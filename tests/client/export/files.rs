@@ -1,0 +1,79 @@
+//! The file appears when it is complete, and is for the eyes of its owner.
+
+use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+
+use keywright_harness::{Server, Shell};
+use serde_json::json;
+
+#[tokio::test]
+async fn the_file_has_mode_0600_and_nothing_else_is_left() {
+    let server = server().await;
+    let shell = Shell::of(&server);
+    let before = names(shell.folder());
+    let run = shell.run(&["export", "--file", "export.yml"]).expect(0);
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(&run.output).unwrap()["exported"],
+        json!(3)
+    );
+    let mode = fs::metadata(shell.file("export.yml"))
+        .unwrap()
+        .permissions();
+    assert_eq!(mode.mode() & 0o777, 0o600);
+    let mut expected = before;
+    expected.push("export.yml".to_owned());
+    expected.sort();
+    assert_eq!(names(shell.folder()), expected);
+}
+
+#[tokio::test]
+async fn a_file_that_is_there_is_replaced_with_force_alone() {
+    let server = server().await;
+    let shell = Shell::of(&server);
+    fs::write(shell.file("export.yml"), "before").unwrap();
+    let refused = shell.run(&["export", "--file", "export.yml"]).expect(1);
+    assert!(
+        refused.errors.contains("export.yml is there"),
+        "{refused:?}"
+    );
+    assert_eq!(
+        fs::read_to_string(shell.file("export.yml")).unwrap(),
+        "before"
+    );
+    shell
+        .run(&["export", "--file", "export.yml", "--force"])
+        .expect(0);
+    let replaced = fs::read_to_string(shell.file("export.yml")).unwrap();
+    assert!(replaced.starts_with("credentials:\n"));
+    for wrong in [".", "no/such/folder/export.yml"] {
+        shell.run(&["export", "--file", wrong, "--force"]).expect(1);
+    }
+}
+
+#[tokio::test]
+async fn on_a_terminal_a_bar_shows_how_far_it_is_and_a_table_the_end() {
+    let server = server().await;
+    let shell = Shell::of(&server);
+    let (status, screen) = shell.on_terminal(&["export", "--file", "export.yml"]).end();
+    assert_eq!(status, Some(0), "{screen}");
+    assert!(screen.contains("3 of 3"), "{screen}");
+    assert!(screen.contains("exported"), "{screen}");
+    assert!(!screen.contains("secret"), "{screen}");
+}
+
+async fn server() -> Server {
+    let server = Server::start().await;
+    for name in ["/a", "/b", "/c"] {
+        let set = server.set(name, "password", json!("secret"));
+        set.await.expect(200);
+    }
+    server
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}

@@ -1,0 +1,146 @@
+//! The two forms, and what stands in them.
+
+use keywright_harness::{Program, Server, Shell, is_available};
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn the_file_lists_name_type_and_value_and_metadata_where_there_is_some() {
+    let server = server().await;
+    let run = Shell::of(&server).run(&["export"]).expect(0);
+    let expected = "credentials:
+- name: /a/number
+  type: value
+  value: \"12\"
+- name: /a/object
+  type: json
+  value:
+    port: 5432
+    list:
+      - 1.10
+      - 123456789012345678901234567890
+  metadata:
+    owner: me
+- name: /a/user
+  type: user
+  value:
+    username: null
+    password: secret
+- name: /b
+  type: password
+  value: \"first line\\nsecond line\\n\\n\"
+";
+    let written: String = run
+        .output
+        .split_inclusive('\n')
+        .filter(|line| !line.contains("password_hash"))
+        .collect();
+    assert_eq!(written, expected);
+    assert!(run.output.contains("    password_hash: \"$6$"));
+    assert!(run.errors.contains("exported 4 credentials"), "{run:?}");
+}
+
+#[tokio::test]
+async fn json_is_the_second_form_by_argument_or_by_the_name_of_the_file() {
+    let server = server().await;
+    let shell = Shell::of(&server);
+    let by_format = shell.run(&["export", "--format", "json"]).expect(0);
+    let by_output = shell.run(&["export", "--output", "json"]).expect(0);
+    shell.run(&["export", "--file", "a.JSON"]).expect(0);
+    let by_name = std::fs::read_to_string(shell.file("a.JSON")).unwrap();
+    assert_eq!(by_format.output, by_output.output);
+    assert_eq!(by_format.output, by_name);
+    assert!(by_name.contains(r#"{"port":5432,"list":[1.10,123456789012345678901234567890]}"#));
+    let json: Value = serde_json::from_str(&by_name).unwrap();
+    let names: Vec<_> = json["credentials"].as_array().unwrap().iter().collect();
+    assert_eq!(names.len(), 4);
+    assert_eq!(
+        *names[3],
+        json!({"name": "/b", "type": "password", "value": "first line\nsecond line\n\n"})
+    );
+}
+
+#[tokio::test]
+async fn a_path_exports_what_is_below_it_alone() {
+    let server = server().await;
+    let shell = Shell::of(&server);
+    for path in ["/a", "a/", "/A"] {
+        let run = shell.run(&["export", "--path", path]).expect(0);
+        assert!(run.errors.contains("exported 3 credentials"), "{run:?}");
+        assert!(!run.output.contains("/b"), "{run:?}");
+    }
+    let nothing = shell.run(&["export", "--path", "/nothing"]).expect(0);
+    assert_eq!(nothing.output, "credentials: []\n");
+}
+
+#[tokio::test]
+async fn other_readers_of_yaml_read_the_same() {
+    let reader = "import json, sys, yaml; print(json.dumps(yaml.safe_load(sys.stdin)))";
+    if !is_available("python3") || !Program::run("python3", &["-c", "import yaml"], "").is_success {
+        println!("skipped: PyYAML is not installed");
+        return;
+    }
+    let server = server().await;
+    for (index, text) in STRANGE_TEXTS.iter().enumerate() {
+        let name = format!("/c/{index}");
+        server.set(&name, "value", json!(text)).await.expect(200);
+        let object = json!({*text: [*text, {*text: 1}]});
+        let name = format!("/d/{index}");
+        server.set(&name, "json", object).await.expect(200);
+    }
+    let shell = Shell::of(&server);
+    let yaml = shell.run(&["export"]).expect(0).output;
+    let json = shell.run(&["export", "--format", "json"]).expect(0).output;
+    let read = Program::run("python3", &["-c", reader], &yaml).expect_success();
+    let read: Value = serde_json::from_str(&read).unwrap();
+    let expected: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(read, expected);
+}
+
+/// Texts that some reader of YAML takes for something else when they are not quoted.
+const STRANGE_TEXTS: [&str; 28] = [
+    "yes",
+    "No",
+    "on",
+    "y",
+    "null",
+    "~",
+    "true",
+    "0",
+    "1e3",
+    "0o17",
+    "017",
+    "1_000",
+    "12:30:45",
+    "2026-11-22",
+    ".inf",
+    "=",
+    "<<",
+    "- a",
+    "a: b",
+    "a #b",
+    "#a",
+    "*a",
+    "&a",
+    "!a",
+    "%a",
+    "@a",
+    " lead\ntrail \n",
+    "ä\u{85}\u{2028}\u{feff}\t\u{7f}😀",
+];
+
+async fn server() -> Server {
+    let server = Server::start().await;
+    for (name, credential_type, value) in [
+        ("/b", "password", json!("first line\nsecond line\n\n")),
+        ("/a/number", "value", json!("old")),
+        ("/a/number", "value", json!("12")),
+        ("/a/user", "user", json!({"password": "secret"})),
+    ] {
+        server.set(name, credential_type, value).await.expect(200);
+    }
+    let body = r#"{"name":"/a/object","type":"json","metadata":{"owner":"me"},
+        "value":{"port":5432,"list":[1.10,123456789012345678901234567890]}}"#;
+    let request = server.authorized(reqwest::Method::PUT, "/api/v1/data");
+    server.send(request.body(body)).await.expect(200);
+    server
+}

@@ -1,0 +1,6 @@
+//! `keywright export`.
+
+mod authorities;
+mod failures;
+mod files;
+mod forms;

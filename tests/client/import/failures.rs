@@ -1,0 +1,125 @@
+//! Entries that fail, and files that can't be read.
+
+use keywright_harness::{Server, Shell};
+use serde_json::{Value, json};
+
+use crate::given;
+
+#[tokio::test]
+async fn three_bad_entries_among_a_thousand_are_named_and_the_rest_is_set() {
+    let server = Server::start().await;
+    server
+        .set("/many/500", "user", json!({"password": "p"}))
+        .await
+        .expect(200);
+    let mut file = "credentials:\n".to_owned();
+    for index in 0..1_000 {
+        let name = match index {
+            10 => "/many/not allowed".to_owned(),
+            index => format!("/many/{index}"),
+        };
+        let value = match index {
+            999 => "{certificate: s3cret}".to_owned(),
+            index => format!("s3cret-{index}"),
+        };
+        let credential_type = if index == 999 {
+            "certificate"
+        } else {
+            "password"
+        };
+        file += &format!("- {{name: {name}, type: {credential_type}, value: {value}}}\n");
+    }
+    let shell = Shell::of(&server);
+    given::file(&shell, "many.yml", &file);
+    let run = shell.run(&["import", "many.yml"]).expect(3);
+    let summary: Value = serde_json::from_str(&run.output).unwrap();
+    assert_eq!(summary["set"], json!(997));
+    assert_eq!(summary["failed"], json!(3));
+    let failures = summary["failures"].as_array().unwrap();
+    let mut failed: Vec<_> = failures
+        .iter()
+        .map(|failure| (failure["entry"].clone(), failure["name"].clone()))
+        .collect();
+    failed.sort_by_key(|(entry, _)| entry.as_u64());
+    let expected = [
+        (json!(11), json!("/many/not allowed")),
+        (json!(501), json!("/many/500")),
+        (json!(1_000), json!("/many/999")),
+    ];
+    assert_eq!(failed, expected);
+    for failure in failures {
+        let (name, line) = (failure["name"].as_str().unwrap(), &failure["line"]);
+        let (entry, reason) = (&failure["entry"], failure["reason"].as_str().unwrap());
+        let told = format!("failed: {name} (entry {entry}, line {line}): {reason}\n");
+        assert!(run.errors.contains(&told), "{told}: {run:?}");
+    }
+    assert!(!run.errors.contains("s3cret") && !run.output.contains("s3cret"));
+    let stored = given::stored(&server, "/many").await;
+    assert_eq!(stored.as_object().unwrap().len(), 998);
+    assert_eq!(stored["/many/998"][1], json!("s3cret-998"));
+}
+
+#[tokio::test]
+async fn nothing_of_a_file_that_ends_in_its_middle_is_set() {
+    let server = Server::start().await;
+    let shell = Shell::of(&server);
+    for (file, told) in [
+        (
+            "credentials:\n- {name: /a, type: value, value: s3cret}\n- {name: /b, value: \"s3cret",
+            "file: line 3, column",
+        ),
+        (
+            r#"{"credentials":[{"name":"/a","type":"value","value":"s3cret"},"#,
+            "file: line 1, column 62: the JSON ends before its end",
+        ),
+        ("- name: /a\n", "it has no top-level list `credentials`"),
+    ] {
+        given::file(&shell, "file", file);
+        let run = shell.run(&["import", "file"]).expect(1);
+        assert!(run.errors.contains(told), "{run:?}");
+        assert!(!run.errors.contains("s3cret"), "{run:?}");
+        shell.run_with(&["import", "-"], file).expect(1);
+    }
+    let absent = shell.run(&["import", "absent"]).expect(1);
+    assert!(
+        absent.errors.contains("absent: it can't be read"),
+        "{absent:?}"
+    );
+    assert_eq!(given::stored(&server, "").await, json!({}));
+}
+
+#[tokio::test]
+async fn an_import_that_is_not_let_in_stops_and_says_how_many_were_not_tried() {
+    let server = Server::start().await;
+    let stranger = Shell::of(&server).variable("KEYWRIGHT_CLIENT_SECRET", "wrong");
+    let away = Shell::of(&server).variable("KEYWRIGHT_CLIENT_SERVER", "https://127.0.0.1:1");
+    let entries: String = (0..40)
+        .map(|index| format!("- {{name: /{index}, type: value, value: v}}\n"))
+        .collect();
+    for (shell, status) in [(stranger, 5), (away, 6)] {
+        given::file(&shell, "file", &format!("credentials:\n{entries}"));
+        let run = shell.run(&["import", "file", "--parallel", "4"]);
+        let run = run.expect(status);
+        let summary: Value = serde_json::from_str(&run.output).unwrap();
+        assert_eq!(summary["set"], json!(0));
+        assert!(summary["not_tried"].as_u64().unwrap() >= 32, "{run:?}");
+    }
+}
+
+#[tokio::test]
+async fn on_a_terminal_a_bar_shows_how_far_it_is_and_failures_stand_above_it() {
+    let server = Server::start().await;
+    let shell = Shell::of(&server);
+    let listing = "credentials:\n\
+        - {name: /a, type: value, value: s3cret}\n\
+        - {name: \"/\\e[31m\", type: value, value: s3cret}\n";
+    given::file(&shell, "file", listing);
+    let (status, screen) = shell.on_terminal(&["import", "file"]).end();
+    assert_eq!(status, Some(3), "{screen}");
+    assert!(screen.contains("2 of 2"), "{screen}");
+    assert!(
+        screen.contains("failed: /\\u{1b}[31m (entry 2, line 3)"),
+        "{screen}"
+    );
+    assert!(!screen.contains("s3cret"), "{screen}");
+}

@@ -1,0 +1,9 @@
+//! `keywright import`.
+
+mod dry_run;
+mod failures;
+mod foreign;
+mod memory;
+mod order;
+mod resumption;
+mod round_trip;

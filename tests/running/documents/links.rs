@@ -1,0 +1,49 @@
+//! Links of the documents lead somewhere.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use keywright_harness::workspace;
+
+use super::DOCUMENTS;
+
+#[test]
+fn links_of_the_documents_lead_to_files_and_headings_that_are_there() {
+    for document in DOCUMENTS {
+        let text = fs::read_to_string(workspace().join(document)).unwrap();
+        let targets: Vec<_> = targets(&text).collect();
+        assert!(!targets.is_empty(), "{document} has no links");
+        for target in targets {
+            let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+            let file = if file.is_empty() {
+                workspace().join(document)
+            } else {
+                workspace().join(document).with_file_name("").join(file)
+            };
+            assert!(file.exists(), "{document}: {target}");
+            let is_there = heading.is_empty() || anchors(&file).contains(heading);
+            assert!(is_there, "{document}: {target}");
+        }
+    }
+}
+
+/// What the links of a text lead to, but for other sites.
+fn targets(text: &str) -> impl Iterator<Item = &str> {
+    let behind = text.split("](").skip(1);
+    let targets = behind.filter_map(|behind| Some(behind.split_once(')')?.0));
+    targets.filter(|target| !target.contains("://"))
+}
+
+/// The headings of a document, as links name them.
+fn anchors(file: &Path) -> BTreeSet<String> {
+    let text = fs::read_to_string(file).unwrap();
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    let anchors = headings.map(|line| {
+        let words = line.trim_start_matches('#').trim().to_lowercase();
+        let kept = words
+            .chars()
+            .filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter));
+        kept.map(|letter| if letter == ' ' { '-' } else { letter })
+            .collect()
+    });
+    anchors.collect()
+}

@@ -1,0 +1,242 @@
+//! Runs the commands of a session.
+
+use std::{
+    fmt::Write,
+    fs,
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use keywright_harness::{key_file, server_program, workspace};
+use tempfile::TempDir;
+
+use super::{
+    compare::is_as_shown,
+    document::{Session, Step},
+};
+
+/// Runs all commands of a session, and compares what they write with what is shown.
+pub(super) fn replay(document: &str, session: &Session) {
+    let folder = TempDir::new().unwrap();
+    let Some(place) = Place::prepare(folder.path(), &session.kind) else {
+        return;
+    };
+    place.run(session);
+    let mut differences = String::new();
+    for (number, step) in session.steps.iter().enumerate() {
+        let Some(difference) = place.difference(number, step) else {
+            continue;
+        };
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            differences,
+            "{document}:{}: {}\n{difference}",
+            step.line, step.command
+        );
+        if difference.starts_with(ENDED) {
+            break;
+        }
+    }
+    let log = fs::read_to_string(place.log()).unwrap_or_default();
+    assert!(differences.is_empty(), "{differences}\n== log ==\n{log}");
+}
+
+/// Where a session is run.
+struct Place {
+    root: PathBuf,
+    preparation: String,
+    /// What stands in the document, and what stands for it here.
+    names: Vec<(String, String)>,
+    ports: [u16; 3],
+    /// The URL of a database, where the session needs one.
+    database: String,
+}
+
+impl Place {
+    /// None where PostgreSQL is needed and is not installed, which was said.
+    fn prepare(root: &Path, kind: &str) -> Option<Self> {
+        let database = if ON_POSTGRES.contains(&kind) {
+            keywright_test_postgres::shared()?.new_database()
+        } else {
+            String::new()
+        };
+        let file = sessions().join(format!("{kind}.sh"));
+        let preparation = fs::read_to_string(file)
+            .unwrap_or_else(|cause| panic!("there is no session {kind}: {cause}"));
+        for folder in ["home", "root", "work", "written"] {
+            fs::create_dir(root.join(folder)).unwrap();
+        }
+        let ports = free_ports();
+        let mut names = names(root, ports);
+        names.extend(database_names(&database));
+        Some(Self {
+            root: root.to_owned(),
+            preparation,
+            names,
+            ports,
+            database,
+        })
+    }
+
+    fn run(&self, session: &Session) {
+        let program = self.root.join("session");
+        fs::write(&program, self.program(session)).unwrap();
+        let log = fs::File::create(self.log()).unwrap();
+        let mut command = Command::new("timeout");
+        command
+            .args([SECONDS_MAX, "bash", "--noprofile", "--norc"])
+            .arg(&program)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("LC_ALL", "C.UTF-8")
+            .envs(self.variables())
+            .current_dir(self.root.join("work"))
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log);
+        // What went wrong is told command by command.
+        command.status().unwrap();
+    }
+
+    /// The program of the shell. Each command is run by the same one, so that what one sets the next has.
+    fn program(&self, session: &Session) -> String {
+        let mut program = format!("{SHARED}\n{}\n", self.preparation);
+        let written = self.root.join("written");
+        let written = written.display();
+        for (number, step) in session.steps.iter().enumerate() {
+            let command = self.here(&step.command);
+            // Writing to a string does not fail.
+            let _ = writeln!(program, "{{\n{command}\n}} >{written}/{number} 2>&1");
+            let _ = writeln!(program, "ended $? {written}/{number}");
+        }
+        program
+    }
+
+    fn variables(&self) -> [(&'static str, String); 12] {
+        let text = |path: &Path| path.display().to_string();
+        let [port, management, second] = self.ports;
+        [
+            ("COMPONENTS", text(&workspace().join("target/components"))),
+            ("DATABASE_URL", self.database.clone()),
+            ("HOME", text(&self.root.join("home"))),
+            ("KEYS", text(key_file("ca.pem").parent().unwrap())),
+            ("MANAGEMENT_PORT", management.to_string()),
+            ("PORT", port.to_string()),
+            ("PROGRAM", text(&server_program())),
+            ("ROOT", text(&self.root.join("root"))),
+            ("SECOND_PORT", second.to_string()),
+            ("SESSION", text(&self.root)),
+            ("SESSIONS", text(&sessions())),
+            ("WORKSPACE", text(&workspace())),
+        ]
+    }
+
+    /// What is wrong with a command that was run, if anything.
+    fn difference(&self, number: usize, step: &Step) -> Option<String> {
+        let file = self.root.join("written").join(number.to_string());
+        let written = fs::read(&file).unwrap_or_default();
+        let written = String::from_utf8_lossy(&written);
+        let status = fs::read_to_string(file.with_extension("status")).unwrap_or_default();
+        if status.trim() != "0" {
+            return Some(format!("{ENDED} {:?} after\n{written}", status.trim()));
+        }
+        let expected = self.here(step.expected.as_deref()?);
+        let is_so = is_as_shown(&expected, &written);
+        (!is_so).then(|| format!("shown:\n{expected}written:\n{written}"))
+    }
+
+    /// A text of the document, with what stands here for the addresses and folders in it.
+    fn here(&self, text: &str) -> String {
+        let names = self.names.iter();
+        names.fold(text.to_owned(), |text, (there, here)| {
+            text.replace(there, here)
+        })
+    }
+
+    fn log(&self) -> PathBuf {
+        self.root.join("log")
+    }
+}
+
+/// The folder with what prepares sessions.
+fn sessions() -> PathBuf {
+    workspace().join("tests/running/documents/sessions")
+}
+
+/// What stands in documents for the addresses and folders of a real system, and what they are here.
+fn names(root: &Path, [port, management, second]: [u16; 3]) -> Vec<(String, String)> {
+    let addresses = [
+        ("keywright.example:8844", port),
+        ("127.0.0.1:8844", port),
+        ("127.0.0.1:9001", management),
+        ("127.0.0.1:8845", second),
+    ];
+    let addresses = addresses.map(|(name, port)| (name.to_owned(), format!("127.0.0.1:{port}")));
+    let root = root.join("root");
+    let root = root.display();
+    let folders = ["/etc/", "/run/", "/usr/", "/var/"].into_iter();
+    let folders = folders.flat_map(|folder| {
+        [" ", "=", ">", "\"", ":", "'", "\n"].map(|before| {
+            (
+                format!("{before}{folder}"),
+                format!("{before}{root}{folder}"),
+            )
+        })
+    });
+    addresses.into_iter().chain(folders).collect()
+}
+
+/// What stands in documents for databases, and what they are here: texts for the shell.
+fn database_names(url: &str) -> Vec<(String, String)> {
+    let escaped = url.replace('&', "\\&");
+    let Some((_, server)) = escaped.split_once('?') else {
+        return Vec::new();
+    };
+    vec![
+        (
+            "postgres://keywright@db.example/keywright_restored".to_owned(),
+            format!("postgres:///keywright_restored?{server}"),
+        ),
+        (
+            "postgres://keywright@db.example/keywright".to_owned(),
+            escaped.clone(),
+        ),
+        ("postgres://credhub@db.example/credhub".to_owned(), escaped),
+    ]
+}
+
+/// Ports of the loopback address that are free: two for servers, and between them the one that a development server at the
+/// first has for its measurements. That of the second is free as well.
+fn free_ports() -> [u16; 3] {
+    for _ in 0..PORT_ATTEMPTS_MAX {
+        let first = TcpListener::bind("127.0.0.1:0").unwrap();
+        let first = first.local_addr().unwrap().port();
+        let distances = [1, MANAGEMENT_PORT_DISTANCE, MANAGEMENT_PORT_DISTANCE + 1];
+        let others = distances.map(|distance| first.saturating_add(distance));
+        let are_free = others
+            .iter()
+            .all(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
+        if are_free {
+            return [first, others[1], others[0]];
+        }
+    }
+    panic!("no free ports were found");
+}
+
+/// What all sessions have.
+const SHARED: &str = include_str!("sessions/shared.sh");
+
+/// The sessions that need a database of PostgreSQL.
+const ON_POSTGRES: [&str; 2] = ["migration", "postgres"];
+
+/// How long a session may take, in seconds, for `timeout`.
+const SECONDS_MAX: &str = "300";
+
+/// How a command that failed is told.
+const ENDED: &str = "ended with the status";
+
+/// How far the port of measurements is from that of a development server.
+const MANAGEMENT_PORT_DISTANCE: u16 = 157;
+
+const PORT_ATTEMPTS_MAX: usize = 50;

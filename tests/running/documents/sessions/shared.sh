@@ -1,0 +1,47 @@
+# What all sessions have.
+
+# After each command: how it ended. The session ends with the first that did not end well.
+ended() {
+    echo "$1" >"$2.status"
+    [ "$1" = 0 ] || exit 1
+}
+
+# Waits until a command ends well.
+wait_for() {
+    for _ in $(seq 600); do
+        "$@" >/dev/null 2>&1 && return
+        sleep 0.1
+    done
+    echo "gave up waiting for: $*"
+    return 1
+}
+
+# Starts a program that goes on beside the session, under a name.
+begin_program() {
+    local name=$1
+    shift
+    "$@" >>"$SESSION/log" 2>&1 </dev/null &
+    echo $! >"$SESSION/$name.pid"
+}
+
+# Ends such a program, if it runs, and waits until it has.
+end_program() {
+    [ -f "$SESSION/$1.pid" ] || return 0
+    local id
+    id=$(cat "$SESSION/$1.pid")
+    rm "$SESSION/$1.pid"
+    kill "$id"
+    wait "$id"
+}
+
+end_all() {
+    local file
+    for file in "$SESSION"/*.pid; do
+        [ -f "$file" ] && kill "$(cat "$file")"
+    done
+}
+trap end_all EXIT
+trap 'exit 1' TERM
+
+# The documents show what people see on a terminal.
+export KEYWRIGHT_CLIENT_OUTPUT=table

@@ -1,0 +1,118 @@
+# A system: $ROOT has what stands in / of a real one. Programs that change a system as a whole are functions here.
+
+ARCHIVE=keywright-0.1.0-x86_64-unknown-linux-gnu
+export PATH=$ROOT/usr/bin:$PATH
+mkdir -p "$ROOT"/etc/systemd/system "$ROOT"/usr/bin "$ROOT"/usr/lib "$ROOT"/var/lib "$ROOT"/var/log "$ROOT"/var/backups
+PACKAGING=$WORKSPACE/host/server/packaging
+
+# An archive as `cargo xtask dist` writes it. The program is large, so what calls it stands for it.
+make_archive() {
+    mkdir -p "$ARCHIVE/bin" "$ARCHIVE/plugins"
+    printf '#!/bin/sh\nexec "%s" "$@"\n' "$PROGRAM" >"$ARCHIVE/bin/keywright"
+    chmod 755 "$ARCHIVE/bin/keywright"
+    local plugin
+    for plugin in certificate interpolation password rsa ssh user; do
+        cp "$COMPONENTS/$plugin.wasm" "$ARCHIVE/plugins"
+    done
+    cp -r "$PACKAGING" "$ARCHIVE/packaging"
+    touch "$ARCHIVE/LICENSE" "$ARCHIVE/THIRD-PARTY.txt" "$ARCHIVE/keywright.cdx.json"
+    (cd "$ARCHIVE" && find . -type f ! -name SHA256SUMS -exec sha256sum {} + >SHA256SUMS)
+    tar -czf "$ARCHIVE.tar.gz" "$ARCHIVE"
+    rm -r "$ARCHIVE"
+}
+
+# There is one user here.
+install() {
+    local arguments=()
+    while [ $# -gt 0 ]; do
+        case $1 in
+        -g | -o) shift ;;
+        *) arguments+=("$1") ;;
+        esac
+        shift
+    done
+    command install "${arguments[@]}"
+}
+
+systemd-sysusers() {
+    grep -q '^u keywright ' "$ROOT/usr/lib/sysusers.d/keywright.conf"
+}
+
+# What the unit says behind a directive, with the folders of this system.
+unit_says() {
+    sed -n "s/^$1=//p" "$ROOT/etc/systemd/system/keywright.service" | sed -E "s#(^|[ :])/(etc|usr)/#\1$ROOT/\2/#g"
+}
+
+start_service() {
+    local credentials=$ROOT/run/credentials/keywright.service credential
+    mkdir -p "$ROOT/var/lib/keywright" "$ROOT/var/log/keywright" "$credentials"
+    for credential in $(unit_says LoadCredential); do
+        command install -m 600 "${credential#*:}" "$credentials/${credential%%:*}"
+    done
+    $(unit_says ExecStartPre) >>"$SESSION/log" || return 1
+    # shellcheck disable=SC2046
+    begin_program server $(unit_says ExecStart)
+    wait_for is_up
+}
+
+is_up() {
+    curl --silent --fail --cacert "$KEYS/ca.pem" "https://127.0.0.1:$PORT/health"
+}
+
+# The server says that it has read its files again.
+is_reloaded() {
+    [ "$(grep -c 'opened anew' "$SESSION/log")" -gt "$1" ]
+}
+
+systemctl() {
+    local before
+    case $* in
+    daemon-reload) [ -f "$ROOT/etc/systemd/system/keywright.service" ] ;;
+    'enable --now keywright' | 'start keywright') start_service ;;
+    'stop keywright') end_program server ;;
+    'restart keywright') end_program server && start_service ;;
+    'reload keywright')
+        before=$(grep -c 'opened anew' "$SESSION/log")
+        kill -HUP "$(cat "$SESSION/server.pid")"
+        wait_for is_reloaded "$before"
+        ;;
+    *)
+        echo "systemctl does not know: $*"
+        return 1
+        ;;
+    esac
+}
+
+# Has the example configuration name what is here: folders, addresses, and the server's own identity provider for
+# development in the place of a real one.
+put_own_values_in() {
+    local file=$ROOT/etc/keywright/keywright.toml
+    sed -i -E -e "s#\"/(etc|run|usr|var)/#\"$ROOT/\1/#" -e "s#0\.0\.0\.0:8844#127.0.0.1:$PORT#" \
+        -e "s#127\.0\.0\.1:9001#127.0.0.1:$MANAGEMENT_PORT#" \
+        -e "s#https://uaa\.example:8443#https://127.0.0.1:$PORT/identity#" "$file"
+    cat >>"$file" <<END
+
+[development_identity_provider]
+signing_key = "$KEYS/token-signing-key.pem"
+access_token_seconds = 600
+refresh_token_seconds = 3600
+clients = [
+    { id = "keywright-admin", secret = "admin-secret" },
+    { id = "app", secret = "app-secret" },
+    { id = "credhub_cli", secret = "" },
+]
+users = [{ id = "3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10", name = "ops", password = "ops-password" }]
+END
+}
+
+# Has the next start find its plugins compiled, where the encryption key is the one that all tests share.
+share_compiled_plugins() {
+    sed -i "s#^cache_directory = .*#cache_directory = \"$WORKSPACE/target/test-plugin-cache\"#" \
+        "$ROOT/etc/keywright/keywright.toml"
+}
+
+# Has the next start compile its plugins for this system alone, as the one with another encryption key must.
+own_plugin_cache() {
+    sed -i "s#^cache_directory = .*#cache_directory = \"$ROOT/var/lib/keywright/plugin-cache\"#" \
+        "$ROOT/etc/keywright/keywright.toml"
+}

@@ -1,0 +1,30 @@
+//! What the command line ends with.
+
+use keywright_harness::{Commanded, Server, Shell};
+
+use super::nothing_provokes;
+
+/// Has the program end in the words of this text.
+pub(super) async fn provoke(text: &str) -> Commanded {
+    let server = Server::start().await;
+    let shell = match text {
+        "there is no server: log in, or name it by --server or KEYWRIGHT_CLIENT_SERVER" => {
+            Shell::new()
+        }
+        "the variable … is none of the client's" => {
+            Shell::of(&server).variable("KEYWRIGHT_CLIENT_SERVR", "https://keywright.example")
+        }
+        "the credential does not exist or the caller may not access it" => Shell::of(&server),
+        "there is no login for this server" => Shell::at(&server),
+        "the identity provider refuses the login: …" => {
+            Shell::of(&server).variable("KEYWRIGHT_CLIENT_SECRET", "wrong")
+        }
+        "… can't be reached: …" => {
+            Shell::of(&server).variable("KEYWRIGHT_CLIENT_SERVER", "https://127.0.0.1:1")
+        }
+        text => nothing_provokes(text),
+    };
+    tokio::task::spawn_blocking(move || shell.run(&["get", "/absent"]))
+        .await
+        .unwrap()
+}

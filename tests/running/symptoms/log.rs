@@ -1,0 +1,70 @@
+//! What the log warns of.
+
+use std::{fs, time::Duration};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use keywright_harness::{Options, Server, key_file};
+use tempfile::TempDir;
+
+use super::nothing_provokes;
+
+/// Has a server warn of what this text tells, and returns its log.
+pub(super) async fn provoke(text: &str) -> String {
+    let plain = Options::default().without_plugins();
+    let options = match text {
+        "the TLS files can't be used: new connections use what was read before" => {
+            return after_the_authorities_went().await;
+        }
+        "the identity provider's keys could not be fetched" => {
+            plain.identity_provider("https://127.0.0.1:1/uaa")
+        }
+        "an encryption key is ignored until a server has made it active" => {
+            let file = key_file("encryption.key");
+            let own = format!("provider = \"raw\"\nfile = \"{}\"\nactive = true", file.display());
+            let other = "provider = \"raw\"\nenvironment = \"OTHER_KEY\"";
+            plain
+                .encryption(&format!("[[encryption.keys]]\n{own}\n[[encryption.keys]]\n{other}\n"))
+                .environment("OTHER_KEY", &STANDARD.encode([1; 32]))
+        }
+        "authorization.permissions names …, which no caller can be" => plain.extra(
+            "[[authorization.permissions]]\npath = \"/*\"\nactors = [\"admin\"]\noperations = [\"read\"]\n",
+        ),
+        "permissions are not enforced: every authenticated caller may do everything" => {
+            plain.without_enforcement()
+        }
+        "the audit trail is off: nothing tells later who read or changed what" => {
+            plain.audit("[audit]\nsink = \"off\"\n")
+        }
+        "an encryption password has fewer than … characters: who has the database could guess it" => {
+            let key = "provider = \"password\"\nenvironment = \"PASSWORD\"\nactive = true";
+            plain
+                .encryption(&format!("[[encryption.keys]]\n{key}\n"))
+                .environment("PASSWORD", "short")
+        }
+        text => nothing_provokes(text),
+    };
+    let server = Server::start_with(&options).await;
+    let (words, _) = text.split_once('…').unwrap_or((text, ""));
+    for _ in 0..POLLS_MAX {
+        if server.log().contains(words) {
+            break;
+        }
+        tokio::time::sleep(POLL).await;
+    }
+    server.log()
+}
+
+async fn after_the_authorities_went() -> String {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("clients.pem");
+    fs::copy(key_file("ca.pem"), &file).unwrap();
+    let settings = format!("client_authorities = \"{}\"", file.display());
+    let options = Options::default().without_plugins().tls_settings(&settings);
+    let server = Server::start_with(&options).await;
+    fs::remove_file(&file).unwrap();
+    server.reload_tls_files().await
+}
+
+/// How often it is looked whether the log has it: some of it is found by work beside the start.
+const POLLS_MAX: usize = 1_000;
+const POLL: Duration = Duration::from_millis(10);

@@ -1,0 +1,99 @@
+//! Troubleshooting in the operator's guide: what an operator sees, as the tables there have it, is provoked, each row of them.
+
+mod client;
+mod log;
+mod request;
+mod start;
+
+use std::fs;
+
+use keywright_harness::workspace;
+
+use crate::documents::has_line_as_shown;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_that_do_not_start_say_what_the_guide_says() {
+    for symptom in symptoms("### The server does not start") {
+        symptom.must_be_in(&start::provoke(&symptom.text).await);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refused_requests_are_told_what_the_guide_says() {
+    for symptom in symptoms("### Requests are refused") {
+        let answer = request::provoke(&symptom.text).await;
+        let status = answer.status.to_string();
+        assert!(
+            symptom.statuses.contains(&status),
+            "{}: {answer:?}",
+            symptom.text
+        );
+        symptom.must_be_in(&answer.body);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_warns_of_what_the_guide_says() {
+    for symptom in symptoms("### The log warns") {
+        symptom.must_be_in(&log::provoke(&symptom.text).await);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_line_ends_as_the_guide_says() {
+    for symptom in symptoms("### The command line says") {
+        let ended = client::provoke(&symptom.text).await;
+        let status = ended.status.unwrap().to_string();
+        assert!(
+            symptom.statuses.contains(&status),
+            "{}: {ended:?}",
+            symptom.text
+        );
+        symptom.must_be_in(&ended.errors);
+    }
+}
+
+/// A row of a table.
+struct Symptom {
+    /// What stands before what is seen: statuses, where the table has them.
+    statuses: Vec<String>,
+    /// What is seen, with `…` for what is left out.
+    text: String,
+}
+
+impl Symptom {
+    fn must_be_in(&self, seen: &str) {
+        assert!(has_line_as_shown(&self.text, seen), "{}: {seen}", self.text);
+    }
+}
+
+/// The rows of the table below a heading.
+fn symptoms(heading: &str) -> Vec<Symptom> {
+    let guide = fs::read_to_string(workspace().join("host/server/OPERATING.md")).unwrap();
+    let lines = guide.lines().skip_while(|line| *line != heading).skip(1);
+    let lines = lines.take_while(|line| !line.starts_with('#'));
+    let symptoms: Vec<_> = lines.filter_map(symptom).collect();
+    assert!(!symptoms.is_empty(), "nothing stands below {heading}");
+    symptoms
+}
+
+fn symptom(line: &str) -> Option<Symptom> {
+    let cells = line.strip_prefix("| ")?.split(" | ");
+    let mut statuses = Vec::new();
+    for cell in cells {
+        if let Some(text) = cell
+            .strip_prefix('`')
+            .and_then(|text| text.strip_suffix('`'))
+        {
+            let text = text.to_owned();
+            return Some(Symptom { statuses, text });
+        }
+        statuses = cell.split(", ").map(str::to_owned).collect();
+    }
+    None
+}
+
+/// What no test knows how to bring about.
+fn nothing_provokes(text: &str) -> ! {
+    panic!("nothing provokes {text:?}: correct the guide, or provoke it here")
+}

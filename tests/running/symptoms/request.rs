@@ -1,0 +1,246 @@
+//! Requests that are refused.
+
+use std::os::unix::fs::symlink;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use keywright_harness::{
+    Answer, Caller, Options, Server, component,
+    mint::{Mint, present},
+};
+use keywright_test_postgres::PostgresServer;
+use reqwest::{Certificate, Client, Method};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::nothing_provokes;
+
+/// Has a request be refused in the words of this text.
+pub(super) async fn provoke(text: &str) -> Answer {
+    match text {
+        "the access token can't be checked, because the identity provider has not answered" => {
+            without_provider().await
+        }
+        "the audit trail can't be written at present" => on_a_full_disk().await,
+        "the caller makes too many requests" => beyond_the_rate().await,
+        "the client certificate is not meant for client use: …" => {
+            with_certificate("server_auth", ACTOR).await
+        }
+        "the client certificate provides no valid identity: …" => {
+            with_certificate("client_auth", "app:nobody").await
+        }
+        "the storage failed" => without_database().await,
+        "the encryption key … is not configured" => without_its_key().await,
+        "too many plugin calls are waiting" => with_a_full_queue().await,
+        text => of_one_server(text).await,
+    }
+}
+
+async fn of_one_server(text: &str) -> Answer {
+    let server = Server::start().await;
+    server.set("/a", "password", json!("p")).await.expect(200);
+    let app = server.as_client("app").await;
+    match text {
+        "the request has the unknown field …" => {
+            let body = json!({"name": "/b", "type": "value", "value": "v", "overwrit": true});
+            server.put("/api/v1/data", body).await
+        }
+        "the credential can't be regenerated: …" => server.regenerate("/a").await,
+        "the certificate authority can't sign: its …" => without_private_key(&server).await,
+        "the request needs an access token, or a client certificate where the server takes one" => {
+            let request = server.request(Method::GET, "/api/v1/data?name=/a");
+            server.send(request).await
+        }
+        "the access token has expired" => with_claim(&server, "exp", json!(1)).await,
+        "the access token is not valid here" => {
+            with_claim(&server, "iss", json!("https://uaa.elsewhere")).await
+        }
+        "the access token lacks a scope that is required here" => {
+            with_claim(&server, "scope", json!(["credhub.read"])).await
+        }
+        "the caller may not write this credential" => {
+            let body = json!({"name": "/a", "type": "password", "value": "q"});
+            app.put("/api/v1/data", body).await
+        }
+        "the credential does not exist or the caller may not access it" => {
+            app.get("/api/v1/data?name=/a").await
+        }
+        "only the actors that the server's configuration names may manage it from another machine" => {
+            from_elsewhere(&server).await
+        }
+        "the actor has this permission already" => {
+            server.grant("/a", app.actor(), &["read"]).await;
+            let body = json!({"path": "/a", "actor": app.actor(), "operations": ["write"]});
+            server.post("/api/v2/permissions", body).await
+        }
+        "the request body may have at most … bytes" => {
+            server
+                .set("/b", "value", json!("v".repeat(1_048_577)))
+                .await
+        }
+        "the stored value could not be decrypted: it was changed, or does not belong where it stands" =>
+        {
+            let garbled = "update credential_version set ciphertext = nonce";
+            server.run_sql(garbled).await;
+            server.get("/api/v1/data?name=/a").await
+        }
+        "the server is in read-only mode: nothing can be written at present" => {
+            let on = json!({"read_only_mode": true});
+            server.post("/management", on).await.expect(200);
+            server.regenerate("/a").await
+        }
+        text => nothing_provokes(text),
+    }
+}
+
+async fn with_claim(server: &Server, claim: &str, value: Value) -> Answer {
+    let mint = Mint::of(server).await;
+    present(server, &mint.token(&mint.claims_with(claim, value))).await
+}
+
+async fn without_private_key(server: &Server) -> Answer {
+    let parameters = json!({"common_name": "authority", "is_ca": true});
+    let whole = server.generate("/whole", "certificate", parameters).await;
+    let certificate = whole.expect(200).json()["value"]["certificate"].clone();
+    let value = json!({"certificate": certificate});
+    server
+        .set("/authority", "certificate", value)
+        .await
+        .expect(200);
+    let parameters = json!({"common_name": "leaf", "ca": "/authority"});
+    server.generate("/leaf", "certificate", parameters).await
+}
+
+async fn from_elsewhere(server: &Server) -> Answer {
+    let authority = std::fs::read(keywright_harness::key_file("ca.pem")).unwrap();
+    let client = Client::builder()
+        .tls_certs_only([Certificate::from_pem(&authority).unwrap()])
+        .local_address(std::net::IpAddr::from([127, 0, 0, 2]))
+        .build()
+        .unwrap();
+    let request = client.get(format!("{}/management", server.base_url()));
+    server.send(request.bearer_auth(server.token())).await
+}
+
+/// Calls a server with a certificate that an authority of its has signed.
+async fn with_certificate(usage: &str, unit: &str) -> Answer {
+    let maker = Server::start().await;
+    let parameters = json!({"common_name": "clients", "is_ca": true});
+    let authority = maker.generate("/clients", "certificate", parameters).await;
+    let parameters = json!({
+        "common_name": "instance",
+        "ca": "/clients",
+        "organization_unit": unit,
+        "extended_key_usage": [usage],
+    });
+    let certificate = maker.generate("/app", "certificate", parameters).await;
+    let [authority, certificate] =
+        [authority, certificate].map(|made| made.expect(200).json()["value"].clone());
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("clients.pem");
+    std::fs::write(&file, authority["certificate"].as_str().unwrap()).unwrap();
+    let settings = format!("client_authorities = \"{}\"", file.display());
+    let server = Server::start_with(&Options::default().tls_settings(&settings)).await;
+    let text = |member: &str| certificate[member].as_str().unwrap();
+    let caller: Caller = server.as_application(unit, text("certificate"), text("private_key"));
+    caller.get("/version").await
+}
+
+async fn without_provider() -> Answer {
+    let maker = Server::start().await;
+    let token = maker.token().to_owned();
+    let options = Options::default().identity_provider("https://127.0.0.1:1/uaa");
+    let server = Server::start_with(&options).await;
+    present(&server, &token).await
+}
+
+async fn on_a_full_disk() -> Answer {
+    let directory = TempDir::new().unwrap();
+    symlink("/dev/full", directory.path().join("audit.log")).unwrap();
+    let server = Server::start_in(directory, &Options::default()).await;
+    // What is found only when it is to be written withholds one answer.
+    server.get("/api/v1/data?name=/a").await.expect(500);
+    server.get("/api/v1/data?name=/a").await
+}
+
+async fn beyond_the_rate() -> Answer {
+    let options = Options::default().server_settings("requests_per_second_max = 1");
+    let server = Server::start_with(&options).await;
+    for _ in 0..REQUESTS_MAX {
+        let answer = server.get("/version").await;
+        if answer.status != 200 {
+            return answer;
+        }
+    }
+    panic!("{REQUESTS_MAX} requests were answered");
+}
+
+async fn without_database() -> Answer {
+    let Some(postgres) = PostgresServer::start() else {
+        // It was said that nothing can be tested.
+        return Answer {
+            status: 503,
+            body: "the storage failed".to_owned(),
+            ..Server::start().await.get("/version").await
+        };
+    };
+    let url = postgres.new_database();
+    let storage = format!("url = \"{url}\"\nwait_seconds_max = 1");
+    let server = Server::start_with(&Options::default().storage(&storage)).await;
+    postgres.stop();
+    server.get("/api/v1/data?name=/a").await
+}
+
+async fn without_its_key() -> Answer {
+    let keys = |keys: &[&str]| {
+        let mut sections = "[encryption.rotation]\nenabled = false\n".to_owned();
+        for (number, key) in keys.iter().enumerate() {
+            let is_active = number == 0;
+            sections.push_str(&format!(
+                "[[encryption.keys]]\nprovider = \"raw\"\nenvironment = \"{key}\"\nactive = {is_active}\n"
+            ));
+        }
+        Options::default()
+            .without_plugins()
+            .encryption(&sections)
+            .environment("OLD_KEY", &STANDARD.encode([1; 32]))
+            .environment("NEW_KEY", &STANDARD.encode([2; 32]))
+    };
+    let server = Server::start_with(&keys(&["OLD_KEY"])).await;
+    server.set("/old", "value", json!("v")).await.expect(200);
+    let server = Server::start_in(server.stop().await, &keys(&["NEW_KEY", "OLD_KEY"])).await;
+    server.set("/new", "value", json!("v")).await.expect(200);
+    let server = Server::start_in(server.stop().await, &keys(&["NEW_KEY"])).await;
+    server.get("/api/v1/data?name=/old").await
+}
+
+async fn with_a_full_queue() -> Answer {
+    let hostile = format!(
+        "component = \"{}\"\ngrants = [\"random\", \"signing\"]\n\
+         limits = {{ deadline_ms = 2000 }}\nsettings = {{ generate = \"loop\" }}",
+        component("hostile").display(),
+    );
+    let options = Options::default()
+        .generator("hostile", &hostile)
+        .environment("KEYWRIGHT_PLUGINS__QUEUE_LENGTH", "1")
+        .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", "1");
+    let server = Server::start_with(&options).await;
+    // One runs, one waits, and there is a third.
+    let mut calls = tokio::task::JoinSet::new();
+    for number in 0..4 {
+        let body = json!({"name": format!("/{number}"), "type": "hostile", "parameters": {"key_length": 0}});
+        let request = server.authorized(Method::POST, "/api/v1/data");
+        calls.spawn(Answer::to(request.body(body.to_string())));
+    }
+    while let Some(answer) = calls.join_next().await {
+        let answer = answer.unwrap();
+        if answer.status == 503 {
+            return answer;
+        }
+    }
+    panic!("no call was refused");
+}
+
+const ACTOR: &str = "app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55";
+
+/// More than can be made in one second with a limit of one.
+const REQUESTS_MAX: usize = 100;

@@ -1,0 +1,124 @@
+//! Servers that do not start.
+
+use std::{fs, net::TcpListener, os::unix::fs::PermissionsExt};
+
+use keywright_harness::{Options, Server, component, key_file, run_command, run_sql};
+use tempfile::TempDir;
+
+use super::nothing_provokes;
+use crate::layout::Layout;
+
+/// Has a server not start for the reason that this text tells, and returns what it says.
+pub(super) async fn provoke(text: &str) -> String {
+    let plain = Options::default();
+    match text {
+        "there is no such setting" => checked("connections_max", "conections_max"),
+        "there is no folder …" => checked("lib/keywright/keywright.db", "lib/absent/keywright.db"),
+        "using it for the certificate" => checked("tls/server-key.pem", "tls/other-signing-key.pem"),
+        "one encryption key must be active, and none is" => {
+            Server::refusal(&plain.encryption(&key_section("")))
+        }
+        "the active encryption key has no record in the database, and encryption.key_creation_enabled is false" => {
+            let settings = "[encryption]\nkey_creation_enabled = false\nkey_wait_seconds_max = 1\n";
+            let key = key_section("active = true");
+            Server::refusal(&plain.encryption(&format!("{settings}{key}")))
+        }
+        "the key management plugin at … failed to …" => Server::refusal(&plain.encryption(
+            "[[encryption.keys]]\nprovider = \"kms\"\nactive = true\nsocket = \"absent.sock\"\nhost = \"localhost\"\n",
+        )),
+        "Address already in use" => {
+            let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = taken.local_addr().unwrap();
+            Server::refusal(&plain.extra(&format!("[management]\nlisten = \"{address}\"")))
+        }
+        "the database file … can't be opened" => {
+            let folder = TempDir::new().unwrap();
+            let file = folder.path().join("garbage.db");
+            fs::write(&file, "this is no database, and never was one").unwrap();
+            Server::refusal(&plain.storage(&format!("file = \"{}\"", file.display())))
+        }
+        "the development identity provider is refused on …" => {
+            Server::refusal(&plain.environment("KEYWRIGHT_SERVER__LISTEN", "0.0.0.0:0"))
+        }
+        "the cache directory … must have the mode 0700" => {
+            let folder = TempDir::new().unwrap();
+            fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+            let path = folder.path().display().to_string();
+            Server::refusal(&plain.environment("KEYWRIGHT_PLUGINS__CACHE_DIRECTORY", &path))
+        }
+        "the file does not exist; build the component or correct the path" => {
+            with_password_plugin("component = \"/absent/password.wasm\"")
+        }
+        "its SHA-256 is …, but … is configured" => with_password_plugin(&format!(
+            "component = \"{}\"\ngrants = [\"random\"]\nsha256 = \"{}\"",
+            component("password").display(),
+            "0".repeat(64),
+        )),
+        "it imports …, which is not granted" => {
+            let component = component("password");
+            with_password_plugin(&format!("component = \"{}\"", component.display()))
+        }
+        "values are stored, and none of the configured encryption keys is the key of any of them; they need the keys …" => {
+            with_another_key().await
+        }
+        "a newer version of the server is needed" => on_a_newer_schema().await,
+        text => nothing_provokes(text),
+    }
+}
+
+/// What `check-config` says of the example with one change.
+fn checked(from: &str, to: &str) -> String {
+    let layout = Layout::new();
+    let example = layout.example();
+    assert!(example.contains(from), "{from}");
+    layout.write_configuration(&example.replacen(from, to, 1));
+    layout.check(&["--no-plugins"], &[]).expect(1).output
+}
+
+fn key_section(lines: &str) -> String {
+    let file = key_file("encryption.key");
+    let file = file.display();
+    format!("[[encryption.keys]]\nprovider = \"raw\"\nfile = \"{file}\"\n{lines}\n")
+}
+
+fn with_password_plugin(section: &str) -> String {
+    Server::refusal(&Options::default().generator("password", section))
+}
+
+async fn with_another_key() -> String {
+    let server = Server::start_with(&Options::default().without_plugins()).await;
+    server
+        .set("/a", "value", serde_json::json!("v"))
+        .await
+        .expect(200);
+    let directory = server.stop().await;
+    let file = directory.path().join("keywright.toml");
+    let configuration = fs::read_to_string(&file).unwrap();
+    let own = key_file("encryption.key").display().to_string();
+    let other = directory.path().join("other.key");
+    fs::write(&other, "b3RoZXIga2V5LCBvdGhlciBrZXksIG90aGVyIGtleSE=").unwrap();
+    fs::write(
+        &file,
+        configuration.replace(&own, &other.display().to_string()),
+    )
+    .unwrap();
+    served(directory.path())
+}
+
+async fn on_a_newer_schema() -> String {
+    let server = Server::start_with(&Options::default().without_plugins()).await;
+    let directory = server.stop().await;
+    run_sql(
+        directory.path(),
+        "insert into _sqlx_migrations (version, description, success, checksum, execution_time)
+         values (8001, 'later', true, '', 0), (8002, 'drop salt needs 8001', true, '', 0)",
+    )
+    .await;
+    served(directory.path())
+}
+
+/// What a server says that does not start in this folder.
+fn served(directory: &std::path::Path) -> String {
+    let ended = run_command(directory, &["serve"]).expect(1);
+    ended.output + &ended.errors
+}
