@@ -22,6 +22,7 @@
 
 mod answer;
 mod caller;
+mod client;
 mod command;
 mod credentials;
 mod key_management;
@@ -33,10 +34,12 @@ mod raw_connection;
 mod scrape;
 mod server;
 mod storage;
+mod terminal;
 mod watched;
 
 pub use answer::Answer;
 pub use caller::Caller;
+pub use client::Shell;
 pub use command::{
     Commanded, copied_by_backup, kill_command, memory_of_command, run_command,
     run_command_with_files_up_to, run_program,
@@ -48,6 +51,7 @@ pub use raw_connection::{RawConnection, tls_config};
 pub use scrape::{Sample, Scrape};
 pub use server::{Server, server_program};
 pub use storage::{is_on_postgres, run_sql};
+pub use terminal::Terminal;
 
 use std::path::{Path, PathBuf};
 

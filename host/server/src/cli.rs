@@ -3,10 +3,18 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Parser, Subcommand};
+use clap_complete::Shell;
+use keywright_client::commands;
 
 /// Stores and makes the credentials that other systems run on.
 #[derive(Debug, Parser)]
-#[command(name = "keywright", version, arg_required_else_help = true)]
+#[command(
+    name = "keywright",
+    version,
+    arg_required_else_help = true,
+    next_display_order = None,
+    after_help = commands::EXIT_STATUSES
+)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -15,6 +23,8 @@ pub(crate) struct Arguments {
 /// What the program can be told to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    #[command(flatten)]
+    Client(commands::Command),
     /// Copy the database of SQLite to a file, while servers may be running. The keys that encrypt it are backed up apart.
     Backup {
         /// The configuration of the server.
@@ -49,12 +59,24 @@ pub(crate) enum Command {
         #[arg(long)]
         no_plugins: bool,
     },
+    /// Print what makes a shell complete the arguments of this program.
+    Completions {
+        /// The shell.
+        #[arg(value_enum)]
+        shell: Shell,
+    },
     /// Print the reference of all settings, in Markdown.
     ConfigReference,
     /// Look at the encryption keys of a database, and rotate what they encrypt. Servers may run meanwhile.
     Keys {
         #[command(subcommand)]
         command: KeysCommand,
+    },
+    /// Write the manual pages of this program and of each of its commands.
+    ManPages {
+        /// The folder to write them to; made when absent.
+        #[arg(value_name = "FOLDER")]
+        directory: PathBuf,
     },
     /// Run the server.
     Serve {

@@ -12,15 +12,18 @@ mod tests {
     use crate::step;
 
     /// Which crates of the host each crate of the host may depend on.
-    const ARROWS: [(&str, &[&str]); 8] = [
+    const ARROWS: [(&str, &[&str]); 9] = [
         ("api", &["core"]),
+        ("client", &[]),
         ("core", &[]),
         ("crypto", &["core"]),
         ("kms", &["core"]),
         ("runtime", &["core"]),
         (
             "server",
-            &["api", "core", "crypto", "kms", "runtime", "storage"],
+            &[
+                "api", "client", "core", "crypto", "kms", "runtime", "storage",
+            ],
         ),
         ("storage", &["core"]),
         ("xtask", &[]),

@@ -1,6 +1,7 @@
 //! The configuration: one file of TOML, one struct for each section.
 //!
-//! Relative paths are relative to the file's folder. `KEYWRIGHT_SECTION__NAME` in the environment overrides a setting.
+//! Relative paths are relative to the file's folder. `KEYWRIGHT_SECTION__NAME` in the environment overrides a setting;
+//! `KEYWRIGHT_CLIENT_…` configures the command line as a client, and is left alone here.
 //! A secret never stands in the configuration: a section names the file or the variable that holds it.
 
 mod audit;
@@ -28,6 +29,7 @@ use std::{
 use figment::{
     Figment,
     providers::{Env, Format, Toml},
+    value::UncasedStr,
 };
 use keywright_runtime::{PluginConfig, SandboxConfig};
 use schemars::JsonSchema;
@@ -189,8 +191,23 @@ pub(crate) fn read(path: &Path) -> Result<Figment, StartRefused> {
     })?;
     Ok(Figment::new()
         .merge(Toml::string(&text))
-        .merge(Env::prefixed("KEYWRIGHT_").ignore(&["log"]).split("__")))
+        .merge(environment()))
 }
+
+/// The variables that override settings.
+fn environment() -> Env {
+    let is_ours = |name: &UncasedStr| {
+        let is_clients = name
+            .as_str()
+            .get(..CLIENT_PREFIX.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(CLIENT_PREFIX));
+        !is_clients && name != "log"
+    };
+    Env::prefixed("KEYWRIGHT_").filter(is_ours).split("__")
+}
+
+/// How the variables of the command line as a client begin, after what all of ours begin with. No section may.
+const CLIENT_PREFIX: &str = "client_";
 
 impl Config {
     /// Reads a configuration.

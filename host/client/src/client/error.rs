@@ -1,0 +1,170 @@
+//! What can go wrong when a server is asked.
+
+use serde::Deserialize;
+
+/// Why there is no answer, or none that is of use.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The server answered, and did not do it.
+    #[error("{0}")]
+    Refused(Refusal),
+    /// The identity provider answered, and gave no token.
+    #[error("the identity provider refuses the login: {0}")]
+    LoginRefused(Refusal),
+    /// There is neither a token nor what one could be had by.
+    #[error("there is no login for this server")]
+    NotLoggedIn,
+    /// The access token has expired, and nothing is there that it could be renewed by.
+    #[error("the login has expired")]
+    LoginExpired,
+    /// There was no answer.
+    #[error("{server} can't be reached: {cause}")]
+    Unreachable {
+        /// The address of the server, or of the identity provider.
+        server: String,
+        /// Why, with the causes of that.
+        cause: String,
+    },
+    /// The answer is larger than is taken.
+    #[error("the answer is larger than {0} bytes")]
+    AnswerTooLarge(usize),
+    /// The answer is not what the API has.
+    #[error("the answer is not what the API describes: {0}")]
+    AnswerMalformed(#[source] serde_json::Error),
+    /// The answer to a request for something by its name holds nothing.
+    #[error("the answer of the server is empty")]
+    AnswerEmpty,
+    /// What should be sent has no form in JSON.
+    #[error("the request can't be written as JSON")]
+    RequestMalformed(#[source] serde_json::Error),
+    /// The address of the server or of its identity provider is none.
+    #[error("{0:?} is no address of a server: https, a host and a port are needed")]
+    AddressMalformed(String),
+    /// The server does not say who its identity provider is.
+    #[error("the server names no identity provider; callers need a client certificate")]
+    NoIdentityProvider,
+    /// The access token holds no id that it could be revoked by.
+    #[error("the access token has no id, so the login can't be ended at the identity provider")]
+    TokenWithoutId,
+    /// The certificates of trusted authorities can't be used.
+    #[error("the certificates of trusted authorities are not PEM certificates")]
+    AuthoritiesMalformed,
+    /// The client certificate or its key can't be used.
+    #[error(
+        "the client certificate and its private key are not a PEM certificate and the key of it"
+    )]
+    ClientCertificateMalformed,
+    /// The client could not be made.
+    #[error("the client can't be made: {0}")]
+    Configuration(String),
+}
+
+impl Error {
+    /// The status that the server or the identity provider answered with.
+    #[must_use]
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Refused(refusal) | Self::LoginRefused(refusal) => Some(refusal.status),
+            _ => None,
+        }
+    }
+
+    /// Whether what was asked for is not there, or the caller may not know of it.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Refused(refusal) if refusal.status == 404)
+    }
+
+    /// Whether the caller did not prove who it is, or may not do this.
+    #[must_use]
+    pub fn is_not_allowed(&self) -> bool {
+        match self {
+            Self::Refused(refusal) => matches!(refusal.status, 401 | 403),
+            Self::LoginRefused(_) | Self::NotLoggedIn | Self::LoginExpired => true,
+            _ => false,
+        }
+    }
+
+    /// Whether there was no answer, or the server says that it is not available now.
+    #[must_use]
+    pub fn is_unavailable(&self) -> bool {
+        match self {
+            Self::Refused(refusal) => refusal.status == 503,
+            Self::Unreachable { .. } => true,
+            _ => false,
+        }
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+/// An answer that is no success.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+#[error("{}", self.words())]
+pub struct Refusal {
+    /// The status.
+    pub status: u16,
+    /// What the server says, or a code of OAuth 2.0; empty when the body is none of the API's.
+    pub error: String,
+    /// What the code means.
+    pub description: Option<String>,
+}
+
+impl Refusal {
+    /// Reads the body of an answer with this status.
+    pub(super) fn read(status: u16, body: &[u8]) -> Self {
+        let Body { error, description } = serde_json::from_slice(body).unwrap_or_default();
+        Self {
+            status,
+            error,
+            description,
+        }
+    }
+
+    fn words(&self) -> String {
+        let Self {
+            status,
+            error,
+            description,
+        } = self;
+        match (error.as_str(), description) {
+            ("", _) => format!("the server answers with status {status}"),
+            (error, Some(description)) => format!("{description} ({error})"),
+            (error, None) => error.to_owned(),
+        }
+    }
+}
+
+#[derive(Default, Deserialize)]
+struct Body {
+    error: String,
+    #[serde(rename = "error_description")]
+    description: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_says_what_the_server_says() {
+        let cases: [(&[u8], &str); 4] = [
+            (br#"{"error":"no such thing"}"#, "no such thing"),
+            (
+                br#"{"error":"invalid_token","error_description":"it is malformed"}"#,
+                "it is malformed (invalid_token)",
+            ),
+            (b"<html>", "the server answers with status 404"),
+            (b"", "the server answers with status 404"),
+        ];
+        for (body, words) in cases {
+            assert_eq!(Refusal::read(404, body).to_string(), words);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Who a client is, as far as tokens say it.
+
+use std::fmt;
+
+use tokio::sync::Mutex;
+
+use super::{
+    Error, Grant, Tokens,
+    identity::{revoke, tokens},
+    transport::Transport,
+};
+use crate::Secret;
+
+/// Who is told of new tokens.
+pub(super) type Renewed = Box<dyn Fn(&Tokens) + Send + Sync>;
+
+/// The tokens of a client, and what they are had by. A client without both sends no token: it has a client certificate, or
+/// asks for what is open to all.
+pub(super) struct Login {
+    grant: Option<Grant>,
+    renewed: Option<Renewed>,
+    /// Held while tokens are asked for, so that requests that find theirs expired together ask once.
+    tokens: Mutex<Option<Tokens>>,
+}
+
+impl Login {
+    pub(super) fn new(
+        grant: Option<Grant>,
+        tokens: Option<Tokens>,
+        renewed: Option<Renewed>,
+    ) -> Self {
+        Self {
+            grant,
+            renewed,
+            tokens: Mutex::new(tokens),
+        }
+    }
+
+    /// Asks for tokens by the grant.
+    pub(super) async fn log_in(&self, transport: &Transport) -> Result<Tokens, Error> {
+        let mut held = self.tokens.lock().await;
+        let grant = self.grant.as_ref().ok_or(Error::NotLoggedIn)?;
+        self.ask(transport, grant, &mut held).await
+    }
+
+    /// Ends the login.
+    pub(super) async fn log_out(&self, transport: &Transport) -> Result<(), Error> {
+        let mut held = self.tokens.lock().await;
+        let tokens = held.take().ok_or(Error::NotLoggedIn)?;
+        revoke(transport, &tokens).await
+    }
+
+    /// The access token, if requests are to show one.
+    pub(super) async fn access_token(
+        &self,
+        transport: &Transport,
+    ) -> Result<Option<Secret>, Error> {
+        let mut held = self.tokens.lock().await;
+        match (&*held, &self.grant) {
+            (Some(tokens), _) => Ok(Some(tokens.access_token.clone())),
+            (None, Some(grant)) => {
+                let tokens = self.ask(transport, grant, &mut held).await?;
+                Ok(Some(tokens.access_token))
+            }
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// An access token in the place of one that has expired, unless another request has fetched one already: by the refresh
+    /// token, or else by the grant.
+    pub(super) async fn renewed(
+        &self,
+        transport: &Transport,
+        expired: Option<&Secret>,
+    ) -> Result<Option<Secret>, Error> {
+        let mut held = self.tokens.lock().await;
+        if let Some(tokens) = &*held
+            && Some(&tokens.access_token) != expired
+        {
+            return Ok(Some(tokens.access_token.clone()));
+        }
+        let refresh_token = held
+            .as_ref()
+            .and_then(|tokens| tokens.refresh_token.clone());
+        if let Some(refresh_token) = refresh_token {
+            let refresh = Grant::RefreshToken(refresh_token);
+            match self.ask(transport, &refresh, &mut held).await {
+                Ok(tokens) => return Ok(Some(tokens.access_token)),
+                Err(Error::LoginRefused(_)) => {}
+                Err(cause) => return Err(cause),
+            }
+        }
+        match &self.grant {
+            None | Some(Grant::RefreshToken(_)) => Err(Error::LoginExpired),
+            Some(grant) => {
+                let tokens = self.ask(transport, grant, &mut held).await?;
+                Ok(Some(tokens.access_token))
+            }
+        }
+    }
+
+    /// Asks for tokens and keeps them.
+    async fn ask(
+        &self,
+        transport: &Transport,
+        grant: &Grant,
+        held: &mut Option<Tokens>,
+    ) -> Result<Tokens, Error> {
+        let mut given = tokens(transport, grant).await?;
+        // A provider that gives no other refresh token means that the old one goes on (RFC 6749, section 6).
+        if let (None, Grant::RefreshToken(used)) = (&given.refresh_token, grant) {
+            given.refresh_token = Some(used.clone());
+        }
+        if let Some(renewed) = &self.renewed {
+            renewed(&given);
+        }
+        *held = Some(given.clone());
+        Ok(given)
+    }
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Login")
+            .field("grant", &self.grant)
+            .finish_non_exhaustive()
+    }
+}

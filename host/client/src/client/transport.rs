@@ -1,0 +1,184 @@
+//! Sends requests and reads answers, and knows nothing of what they mean.
+
+use std::{
+    error::Error as StdError,
+    time::{Duration, SystemTime},
+};
+
+use reqwest::{
+    Method, Response, StatusCode, Url,
+    header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER},
+};
+use zeroize::Zeroizing;
+
+use super::{Call, Error, Refusal, wait};
+use crate::Secret;
+
+/// The connections to a server and its identity provider.
+#[derive(Debug)]
+pub(super) struct Transport {
+    http: reqwest::Client,
+    server: String,
+}
+
+/// An answer, read whole.
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) retry_after: Option<Duration>,
+    pub(super) body: Zeroizing<Vec<u8>>,
+}
+
+impl Transport {
+    /// A transport to the server at an address.
+    ///
+    /// # Errors
+    /// When it is no address, or not one of https.
+    pub(super) fn new(http: reqwest::Client, server: &str) -> Result<Self, Error> {
+        let server = address(server)?;
+        Ok(Self { http, server })
+    }
+
+    /// The server's address, without a slash at its end.
+    pub(super) fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// Sends a request of the API.
+    pub(super) async fn send(&self, call: &Call, token: Option<&Secret>) -> Result<Answer, Error> {
+        let mut request = self
+            .http
+            .request(call.method.clone(), format!("{}{}", self.server, call.path))
+            .header(ACCEPT, JSON)
+            .header(CONTENT_TYPE, JSON);
+        if call.needs_login
+            && let Some(token) = token
+        {
+            request = request.bearer_auth(token.expose());
+        }
+        if let Some(body) = &call.body {
+            request = request.body(body.to_vec());
+        }
+        answer(request, &self.server).await
+    }
+
+    /// Asks the identity provider for a document.
+    pub(super) async fn get(&self, url: &str) -> Result<Answer, Error> {
+        answer(self.http.get(url).header(ACCEPT, JSON), url).await
+    }
+
+    /// Sends a form to the identity provider.
+    pub(super) async fn post_form(
+        &self,
+        url: &str,
+        form: &[(&str, &str)],
+    ) -> Result<Answer, Error> {
+        let mut body = form_urlencoded::Serializer::new(String::new());
+        let request = self
+            .http
+            .post(url)
+            .header(ACCEPT, JSON)
+            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .body(body.extend_pairs(form).finish());
+        answer(request, url).await
+    }
+
+    /// Has the identity provider delete something.
+    pub(super) async fn delete(&self, url: &str, token: &Secret) -> Result<Answer, Error> {
+        let request = self.http.request(Method::DELETE, url);
+        answer(request.bearer_auth(token.expose()), url).await
+    }
+}
+
+impl Answer {
+    pub(super) fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    pub(super) fn is_unavailable(&self) -> bool {
+        self.status == StatusCode::SERVICE_UNAVAILABLE.as_u16()
+    }
+
+    /// Whether a client should renew its token: whatever the status, the code says it.
+    pub(super) fn says_that_the_token_has_expired(&self) -> bool {
+        self.status >= 400 && Refusal::read(self.status, &self.body).error == "access_token_expired"
+    }
+}
+
+/// An address as it is used: of https, without a slash at its end.
+pub(super) fn address(text: &str) -> Result<String, Error> {
+    let malformed = || Error::AddressMalformed(text.to_owned());
+    let url = Url::parse(text.trim()).map_err(|_| malformed())?;
+    let is_plain = url.query().is_none() && url.fragment().is_none();
+    let is_anonymous = url.username().is_empty() && url.password().is_none();
+    if url.scheme() != "https" || !url.has_host() || !is_plain || !is_anonymous {
+        return Err(malformed());
+    }
+    Ok(url.as_str().trim_end_matches('/').to_owned())
+}
+
+async fn answer(request: reqwest::RequestBuilder, server: &str) -> Result<Answer, Error> {
+    let unreachable = |cause: reqwest::Error| Error::Unreachable {
+        server: server.to_owned(),
+        cause: causes(&cause.without_url()),
+    };
+    let mut response = request.send().await.map_err(unreachable)?;
+    let status = response.status().as_u16();
+    let retry_after = asked_patience(&response);
+    let mut body = Zeroizing::new(Vec::new());
+    while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
+        if body.len() + chunk.len() > ANSWER_BYTES_MAX {
+            return Err(Error::AnswerTooLarge(ANSWER_BYTES_MAX));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(Answer {
+        status,
+        retry_after,
+        body,
+    })
+}
+
+fn asked_patience(response: &Response) -> Option<Duration> {
+    let header = response.headers().get(RETRY_AFTER)?.to_str().ok()?;
+    wait::retry_after(header, SystemTime::now())
+}
+
+/// What an error says, and what each of its causes says, without what was said already.
+fn causes(error: &dyn StdError) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !words.contains(&more) {
+            words = format!("{words}: {more}");
+        }
+        cause = error.source();
+    }
+    words
+}
+
+const JSON: &str = "application/json";
+
+/// The largest answer that is taken: the names of a million credentials, of 255 bytes each.
+const ANSWER_BYTES_MAX: usize = 512 * 1024 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_of_https_and_lose_the_slash_at_their_end() {
+        for (text, expected) in [
+            ("https://a.example:8844", Some("https://a.example:8844")),
+            (" https://a.example/ ", Some("https://a.example")),
+            ("https://a.example/uaa/", Some("https://a.example/uaa")),
+            ("http://a.example", None),
+            ("a.example:8844", None),
+            ("https://user:secret@a.example", None),
+            ("https://a.example?x=y", None),
+            ("", None),
+        ] {
+            assert_eq!(address(text).ok().as_deref(), expected, "{text}");
+        }
+    }
+}

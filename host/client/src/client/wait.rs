@@ -1,0 +1,139 @@
+//! How long is waited before a request is sent again that the server was not available for.
+
+use std::{
+    fmt,
+    time::{Duration, SystemTime},
+};
+
+/// A wait that begins now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Wait {
+    /// How long it is.
+    pub duration: Duration,
+    /// How many waits come after it at most.
+    pub left: u32,
+}
+
+/// What is told of waits.
+pub(super) type Notice = Box<dyn Fn(Wait) + Send + Sync>;
+
+/// The waits of a client.
+pub(super) struct Waits {
+    /// How often a request is sent again at most.
+    pub(super) retries_max: u32,
+    /// Who is told.
+    pub(super) notice: Option<Notice>,
+}
+
+impl Waits {
+    /// Waits before a request is sent again that was sent so often again already. False when it is not to be.
+    pub(super) async fn wait(&self, retries: u32, retry_after: Option<Duration>) -> bool {
+        let Some(duration) = self.duration(retries, retry_after) else {
+            return false;
+        };
+        if let Some(notice) = &self.notice {
+            let left = self.retries_max - retries - 1;
+            notice(Wait { duration, left });
+        }
+        tokio::time::sleep(duration).await;
+        true
+    }
+
+    /// What the server asks for, or else twice as long each time. None when it was tried often enough, or the server
+    /// asks for more patience than there is.
+    fn duration(&self, retries: u32, retry_after: Option<Duration>) -> Option<Duration> {
+        if retries >= self.retries_max {
+            return None;
+        }
+        let backed_off = BACK_OFF_FIRST
+            .saturating_mul(2_u32.saturating_pow(retries))
+            .min(BACK_OFF_MAX);
+        let duration = retry_after.unwrap_or(backed_off);
+        (duration <= RETRY_AFTER_MAX).then_some(duration)
+    }
+}
+
+impl fmt::Debug for Waits {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Waits")
+            .field("retries_max", &self.retries_max)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a `Retry-After` asks for: seconds, or a date (RFC 9110, section 10.2.3).
+pub(super) fn retry_after(header: &str, now: SystemTime) -> Option<Duration> {
+    let header = header.trim();
+    if let Ok(seconds) = header.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = httpdate::parse_http_date(header).ok()?;
+    Some(date.duration_since(now).unwrap_or_default())
+}
+
+/// How often a request is sent again at most, unless the client is told otherwise.
+pub(super) const RETRIES_MAX: u32 = 4;
+
+/// The first wait where the server does not ask for one.
+const BACK_OFF_FIRST: Duration = Duration::from_millis(500);
+
+/// The longest wait where the server does not ask for one.
+const BACK_OFF_MAX: Duration = Duration::from_secs(8);
+
+/// The longest wait that the server may ask for. One that asks for more is not waited for at all.
+const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waits(retries_max: u32) -> Waits {
+        Waits {
+            retries_max,
+            notice: None,
+        }
+    }
+
+    #[test]
+    fn waits_double_up_to_a_bound_and_end() {
+        let waits = waits(7);
+        let millis: Vec<_> = (0..8)
+            .map(|retries| waits.duration(retries, None).map(|wait| wait.as_millis()))
+            .collect();
+        let expected = [500, 1_000, 2_000, 4_000, 8_000, 8_000, 8_000].map(Some);
+        assert_eq!(millis[..7], expected);
+        assert_eq!(millis[7], None);
+    }
+
+    #[test]
+    fn what_the_server_asks_for_is_waited_for_up_to_a_minute() {
+        let waits = waits(1);
+        let cases = [(0, Some(0)), (7, Some(7)), (60, Some(60)), (61, None)];
+        for (asked, waited) in cases {
+            let asked = Some(Duration::from_secs(asked));
+            assert_eq!(waits.duration(0, asked).map(|wait| wait.as_secs()), waited);
+        }
+    }
+
+    #[test]
+    fn the_header_holds_seconds_or_a_date() {
+        let now = httpdate::parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();
+        let cases = [
+            ("3", Some(3)),
+            (" 0 ", Some(0)),
+            ("Sun, 06 Nov 1994 08:49:47 GMT", Some(10)),
+            ("Sun, 06 Nov 1994 08:49:27 GMT", Some(0)),
+            ("soon", None),
+            ("-1", None),
+        ];
+        for (header, seconds) in cases {
+            assert_eq!(
+                retry_after(header, now).map(|wait| wait.as_secs()),
+                seconds,
+                "{header}"
+            );
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! `keywright get`.
+
+use std::{
+    io::{self, IsTerminal},
+    path::PathBuf,
+};
+
+use clap::{Args, ValueHint};
+use zeroize::Zeroizing;
+
+use super::{
+    Context, Example, Failure, Outcome, Verb, help,
+    shown::{ShownVersion, ShownVersions},
+};
+use crate::{SecretJson, output::Output, session::write_private};
+
+/// Read a credential.
+#[derive(Debug, Args)]
+#[command(after_help = help(EXAMPLES))]
+pub struct Get {
+    /// The credential's name.
+    #[arg(required_unless_present = "id", conflicts_with = "id")]
+    name: Option<String>,
+    /// Read one version by its id.
+    #[arg(long)]
+    id: Option<String>,
+    /// Read so many versions, the newest first, instead of the one in use.
+    #[arg(long, value_name = "COUNT", conflicts_with = "id", value_parser = clap::value_parser!(u32).range(1..))]
+    versions: Option<u32>,
+    /// Write nothing but one member of the value, such as `private_key`.
+    #[arg(long, short, value_name = "NAME", conflicts_with = "versions")]
+    member: Option<String>,
+    /// Write nothing but the value: a text as it is, anything else as JSON.
+    #[arg(long, conflicts_with_all = ["versions", "member"])]
+    raw: bool,
+    /// Write to a file of mode 0600 instead of standard output. It says the bare value, or the member, as `--raw` does.
+    #[arg(long, short, value_name = "FILE", conflicts_with = "versions", value_hint = ValueHint::FilePath)]
+    file: Option<PathBuf>,
+}
+
+impl Verb for Get {
+    async fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        let client = context.client()?;
+        let name = self.name.unwrap_or_default();
+        if let Some(count) = self.versions {
+            let versions = client.versions(&name, Some(count)).await?;
+            context.output.show(&ShownVersions(&versions))?;
+            return Ok(Outcome::Done);
+        }
+        let version = match &self.id {
+            Some(id) => client.version_by_id(id).await?,
+            None => client.current_version(&name).await?,
+        };
+        let bare =
+            match &self.member {
+                Some(member) => Some(version.value.member(member).ok_or_else(|| {
+                    Failure::NotFound(format!("the value has no member {member}"))
+                })?),
+                None if self.raw || self.file.is_some() => Some(version.value.clone()),
+                None => None,
+            };
+        match (bare, &self.file) {
+            (Some(bare), Some(file)) => write_private(file, &bytes(&bare))?,
+            (Some(bare), None) => Output::write_raw(&for_output(&bare))?,
+            (None, _) => context.output.show(&ShownVersion(&version))?,
+        }
+        Ok(Outcome::Done)
+    }
+}
+
+/// A text as it is, anything else as JSON.
+fn bytes(value: &SecretJson) -> Zeroizing<Vec<u8>> {
+    let text = value.text();
+    let text = text.as_ref().map_or(value.expose(), |text| text.expose());
+    Zeroizing::new(text.as_bytes().to_vec())
+}
+
+/// What is written to standard output: the same, and on a terminal with a line end, so that what follows begins on a line.
+fn for_output(value: &SecretJson) -> Zeroizing<Vec<u8>> {
+    let mut bytes = bytes(value);
+    if io::stdout().is_terminal() && bytes.last() != Some(&b'\n') {
+        bytes.push(b'\n');
+    }
+    bytes
+}
+
+/// What help shows.
+pub(super) const EXAMPLES: &[Example] = &[
+    Example {
+        does: "Read the version in use",
+        line: "keywright get /demo/password",
+        before: &[],
+    },
+    Example {
+        does: "Put the bare value into a variable",
+        line: "PASSWORD=$(keywright get /demo/password --raw)",
+        before: &[],
+    },
+    Example {
+        does: "Write one member of the value to a file of mode 0600",
+        line: "keywright get /demo/user --member password --file password.txt",
+        before: &[],
+    },
+    Example {
+        does: "Read the two newest versions",
+        line: "keywright get /demo/password --versions 2 --output yaml",
+        before: &[],
+    },
+];

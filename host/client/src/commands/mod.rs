@@ -1,0 +1,144 @@
+//! The verbs of the command line, one file each: its arguments, what it does, and its examples.
+//!
+//! A new verb needs:
+//!
+//! 1. a file with a struct of arguments ([`clap::Args`]), an `impl` of [`Verb`], and `EXAMPLES`, which its help shows
+//!    (`#[command(after_help = help(EXAMPLES))]`) and a test runs;
+//! 2. a variant of [`Command`], a line in `Command::run`, both in the order of the alphabet, and one in [`examples()`];
+//! 3. tests in `tests/client/<noun>/<verb>.rs`.
+//!
+//! A noun with several verbs, as `certificates`, is a folder: its `mod.rs` has the enum of its verbs and passes on to them.
+
+mod context;
+mod delete;
+mod examples;
+mod failure;
+mod find;
+mod generate;
+mod get;
+mod input;
+mod login;
+mod logout;
+mod regenerate;
+mod set;
+mod shown;
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+use crate::output;
+pub(crate) use context::Context;
+pub(crate) use examples::help;
+pub use examples::{Example, VerbExamples};
+pub use failure::Failure;
+pub(crate) use failure::Outcome;
+
+/// What the program can be told to do as a client.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Delete a credential, or all below a path.
+    Delete(Invocation<delete::Delete>),
+    /// Find credentials by a path or by a part of their names.
+    Find(Invocation<find::Find>),
+    /// Have the server make a credential.
+    Generate(Box<Invocation<generate::Generate>>),
+    /// Read a credential.
+    Get(Invocation<get::Get>),
+    /// Log in, so that other verbs need no more than a name.
+    Login(Invocation<login::Login>),
+    /// End the login.
+    Logout(Invocation<logout::Logout>),
+    /// Add a version to a credential, made of what the newest was made of.
+    Regenerate(Invocation<regenerate::Regenerate>),
+    /// Store a value of your own.
+    Set(Invocation<set::Set>),
+}
+
+/// A verb's own arguments, and those that all verbs have.
+#[derive(Debug, Args)]
+pub struct Invocation<Own: Args> {
+    #[command(flatten)]
+    own: Own,
+    #[command(flatten)]
+    common: context::CommonArguments,
+}
+
+/// What a verb does with its arguments.
+pub(crate) trait Verb {
+    /// Does it.
+    async fn run(self, context: &Context) -> Result<Outcome, Failure>;
+}
+
+impl Command {
+    /// Does what the arguments say, tells what went wrong on standard error, and says by which status the program is to end.
+    #[must_use]
+    pub fn execute(self) -> ExitCode {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let outcome = match runtime {
+            Ok(runtime) => {
+                let outcome = runtime.block_on(self.run());
+                // A prompt's thread may still wait for a line that nobody needs.
+                runtime.shutdown_background();
+                outcome
+            }
+            Err(cause) => Err(Failure::Other(format!("starting: {cause}"))),
+        };
+        match outcome {
+            Ok(outcome) => outcome.status(),
+            Err(failure) => {
+                output::error(&failure.to_string());
+                if let Some(advice) = failure.advice() {
+                    output::note(advice);
+                }
+                failure.status()
+            }
+        }
+    }
+
+    async fn run(self) -> Result<Outcome, Failure> {
+        match self {
+            Self::Delete(verb) => invoke(verb).await,
+            Self::Find(verb) => invoke(verb).await,
+            Self::Generate(verb) => invoke(*verb).await,
+            Self::Get(verb) => invoke(verb).await,
+            Self::Login(verb) => invoke(verb).await,
+            Self::Logout(verb) => invoke(verb).await,
+            Self::Regenerate(verb) => invoke(verb).await,
+            Self::Set(verb) => invoke(verb).await,
+        }
+    }
+}
+
+async fn invoke<Own: Args + Verb>(invocation: Invocation<Own>) -> Result<Outcome, Failure> {
+    let context = Context::new(invocation.common)?;
+    invocation.own.run(&context).await
+}
+
+/// The examples of all verbs, as their help shows them.
+#[must_use]
+pub fn examples() -> Vec<VerbExamples> {
+    vec![
+        VerbExamples::new("delete", delete::EXAMPLES),
+        VerbExamples::new("find", find::EXAMPLES),
+        VerbExamples::new("generate", generate::EXAMPLES),
+        VerbExamples::new("get", get::EXAMPLES),
+        VerbExamples::new("login", login::EXAMPLES),
+        VerbExamples::new("logout", logout::EXAMPLES),
+        VerbExamples::new("regenerate", regenerate::EXAMPLES),
+        VerbExamples::new("set", set::EXAMPLES),
+    ]
+}
+
+/// The statuses that the program ends with, for its help.
+pub const EXIT_STATUSES: &str = "\
+Exit statuses:
+  0  done
+  1  could not be done
+  2  wrong usage
+  3  done in part, or something was found
+  4  not found, or not known to the caller
+  5  not logged in, or not allowed
+  6  the server can't be reached, or is not available now";

@@ -1,0 +1,128 @@
+//! How credentials are shown.
+
+use std::collections::BTreeMap;
+
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::{
+    CredentialVersion, FoundCredential, SecretJson,
+    output::{Shown, Table},
+};
+
+/// One version, with its value.
+pub(super) struct ShownVersion<'a>(pub(super) &'a CredentialVersion);
+
+/// Several versions of one credential, with their values.
+pub(super) struct ShownVersions<'a>(pub(super) &'a [CredentialVersion]);
+
+/// Credentials that were found.
+pub(super) struct ShownFound<'a>(pub(super) &'a [FoundCredential]);
+
+impl Shown for ShownVersion<'_> {
+    fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
+        to_raw_value(&self.0.whole.exposed())
+    }
+
+    fn table(&self) -> Table {
+        Table::Members(members(self.0))
+    }
+}
+
+impl Shown for ShownVersions<'_> {
+    fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
+        let versions: Vec<_> = self
+            .0
+            .iter()
+            .map(|version| version.whole.exposed())
+            .collect();
+        to_raw_value(&BTreeMap::from([("data", versions)]))
+    }
+
+    fn table(&self) -> Table {
+        let row = |version: &CredentialVersion| {
+            vec![
+                version.id.clone(),
+                version.version_created_at.clone(),
+                version.expiry_date.clone().unwrap_or_default(),
+                text(&version.value),
+            ]
+        };
+        Table::Rows {
+            heads: vec!["ID", "CREATED", "EXPIRES", "VALUE"],
+            rows: self.0.iter().map(row).collect(),
+        }
+    }
+}
+
+impl Shown for ShownFound<'_> {
+    fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
+        to_raw_value(&BTreeMap::from([("credentials", self.0)]))
+    }
+
+    fn table(&self) -> Table {
+        let expires = self.0.iter().any(|found| found.expiry_date.is_some());
+        let links = self.0.iter().any(|found| found.expiring_link.is_some());
+        let mut heads = vec!["NAME", "CREATED"];
+        heads.extend(expires.then_some("EXPIRES"));
+        heads.extend(links.then_some("BECAUSE OF"));
+        let row = |found: &FoundCredential| {
+            let mut row = vec![found.name.clone(), found.version_created_at.clone()];
+            if expires {
+                row.push(found.expiry_date.clone().unwrap_or_default());
+            }
+            if links {
+                let link = found.expiring_link.as_ref();
+                row.push(link.map(|link| link.name.clone()).unwrap_or_default());
+            }
+            row
+        };
+        Table::Rows {
+            rows: self.0.iter().map(row).collect(),
+            heads,
+        }
+    }
+}
+
+fn members(version: &CredentialVersion) -> Vec<(String, String)> {
+    let mut members = vec![
+        ("name", version.name.clone()),
+        ("type", version.credential_type.clone()),
+        ("id", version.id.clone()),
+        ("created", version.version_created_at.clone()),
+    ];
+    if let Some(date) = &version.expiry_date {
+        members.push(("expires", date.clone()));
+    }
+    let facts = [
+        ("transitional", version.transitional),
+        ("certificate authority", version.certificate_authority),
+        ("self-signed", version.self_signed),
+        ("generated", version.generated),
+    ];
+    members.extend(facts.into_iter().filter_map(|(name, fact)| {
+        let word = if fact? { "yes" } else { "no" };
+        Some((name, word.to_owned()))
+    }));
+    if !version.metadata.is_null() {
+        members.push(("metadata", version.metadata.to_string()));
+    }
+    let mut members: Vec<_> = members
+        .into_iter()
+        .map(|(name, text)| (name.to_owned(), text))
+        .collect();
+    match version.value.members() {
+        // What a free JSON value is made of may be called anything, so it is not mixed with the facts.
+        Some(parts) if version.credential_type != "json" => {
+            members.extend(parts.iter().map(|(name, part)| (name.clone(), text(part))));
+        }
+        _ => members.push(("value".to_owned(), text(&version.value))),
+    }
+    members
+}
+
+/// A text as it is, anything else as JSON.
+fn text(value: &SecretJson) -> String {
+    let text = value.text();
+    let text = text.as_ref().map_or(value.expose(), |text| text.expose());
+    text.to_owned()
+}

@@ -1,0 +1,57 @@
+//! Keywright as a client: a typed library for the API, and the verbs of the command line on top of it.
+//!
+//! # The library
+//!
+//! A [`Client`] speaks HTTPS with one server. It logs in by a [`Grant`] or presents a client certificate, renews its access
+//! token when the server says that it has expired, and tries again, a bounded number of times, while the server is not
+//! available (503). It works with any server of this API.
+//!
+//! ```no_run
+//! use keywright_client::{Client, Grant, Secret, SetCredential};
+//! use serde_json::json;
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = Client::builder("https://keywright.example:8844")
+//!     .trusting_only(std::fs::read("ca.pem")?)
+//!     .grant(Grant::ClientCredentials {
+//!         client_id: "app".to_owned(),
+//!         client_secret: Secret::new("app-secret".to_owned()),
+//!     })
+//!     .build()?;
+//!
+//! client
+//!     .set_credential(&SetCredential::new("/app/database", "json", &json!({"port": 5432}))?)
+//!     .await?;
+//! let credential = client.current_version("/app/database").await?;
+//! println!("{} was set at {}", credential.name, credential.version_created_at);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The same example is run by `tests/client/library.rs`.
+//!
+//! # Where is what
+//!
+//! - `client`: the connection, TLS, proxies, the login, what is tried again, and [`Error`].
+//! - `api`: one file a noun, with its requests, its answers and the methods of [`Client`] that send them. A new endpoint
+//!   begins there: see [`Client::current_version`] in `api/credentials.rs`.
+//! - [`session`]: what is kept between two runs of the command line, and the variables and files that configure it.
+//! - [`commands`]: the verbs, one file each. A new verb is a file there; `commands/mod.rs` says what it needs.
+//! - `output`: JSON, YAML and tables, prompts, and what is asked before something is lost.
+//!
+//! Nothing of the host is used here, so the library can be used without the server.
+
+mod api;
+mod client;
+pub mod commands;
+mod output;
+mod secret;
+pub mod session;
+
+pub use api::{
+    credentials::{CredentialVersion, ExpiringLink, Find, FoundCredential, SetCredential},
+    generation::{GenerateCredential, GenerateMode},
+    types::{KnownType, Plugin},
+};
+pub use client::{Client, ClientBuilder, Error, Grant, Refusal, Tokens, Wait};
+pub use secret::{Secret, SecretJson};

@@ -1,0 +1,108 @@
+//! What people and programs read: data on standard output, all else on standard error.
+
+mod pretty;
+mod printable;
+mod prompt;
+mod table;
+
+use std::io::{self, IsTerminal, Write};
+
+use anstyle::{AnsiColor, Style};
+use serde_json::value::RawValue;
+
+use crate::{commands::Failure, session::OutputFormat};
+
+use pretty::pretty;
+pub(crate) use printable::printable;
+pub(crate) use prompt::{confirm, line, secret_line, secret_of_input};
+pub(crate) use table::Table;
+
+/// What can be written in each form.
+pub(crate) trait Shown {
+    /// As JSON, which YAML is made of too.
+    fn json(&self) -> Result<Box<RawValue>, serde_json::Error>;
+
+    /// For people.
+    fn table(&self) -> Table;
+}
+
+/// Where and how a verb writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Output {
+    format: OutputFormat,
+}
+
+impl Output {
+    /// Writes in this form; or else as a table on a terminal, and as JSON elsewhere.
+    pub(crate) fn new(format: Option<OutputFormat>) -> Self {
+        let usual = if io::stdout().is_terminal() {
+            OutputFormat::Table
+        } else {
+            OutputFormat::Json
+        };
+        Self {
+            format: format.unwrap_or(usual),
+        }
+    }
+
+    /// Writes data to standard output.
+    pub(crate) fn show(self, shown: &impl Shown) -> Result<(), Failure> {
+        match self.format {
+            OutputFormat::Json => {
+                let json = shown.json()?;
+                self.write(pretty(&json).as_bytes())?;
+                self.write(b"\n")
+            }
+            OutputFormat::Yaml => {
+                let json: serde_json::Value = serde_json::from_str(shown.json()?.get())?;
+                let yaml = serde_saphyr::to_string(&json)
+                    .map_err(|cause| Failure::Other(format!("writing YAML: {cause}")))?;
+                self.write(yaml.as_bytes())
+            }
+            OutputFormat::Table => self.write(shown.table().to_string().as_bytes()),
+        }
+    }
+
+    /// Writes bytes to standard output as they are, but for colours where there is no terminal.
+    ///
+    /// A reader that has gone, as `head` does, has what it wanted.
+    pub(crate) fn write(self, bytes: &[u8]) -> Result<(), Failure> {
+        let mut stdout = anstream::stdout().lock();
+        let written = match self.format {
+            OutputFormat::Table => stdout.write_all(bytes),
+            OutputFormat::Json | OutputFormat::Yaml => io::stdout().lock().write_all(bytes),
+        };
+        written.and_then(|()| stdout.flush()).or_else(|cause| {
+            if cause.kind() == io::ErrorKind::BrokenPipe {
+                Ok(())
+            } else {
+                Err(Failure::Other(format!(
+                    "writing to standard output: {cause}"
+                )))
+            }
+        })
+    }
+
+    /// Writes bytes to standard output exactly.
+    pub(crate) fn write_raw(bytes: &[u8]) -> Result<(), Failure> {
+        let raw = Self {
+            format: OutputFormat::Json,
+        };
+        raw.write(bytes)
+    }
+}
+
+/// Tells people something, on standard error.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(anstream::stderr().lock(), "{}", printable(text));
+}
+
+/// Tells people what went wrong, on standard error.
+pub(crate) fn error(text: &str) {
+    let style = Style::new().fg_color(Some(AnsiColor::Red.into())).bold();
+    let text = printable(text);
+    let _ = writeln!(
+        anstream::stderr().lock(),
+        "{style}keywright:{style:#} {text}"
+    );
+}

@@ -1,0 +1,149 @@
+//! What people are asked.
+
+use std::{
+    io::{self, BufRead, IsTerminal, Read, Write},
+    thread,
+};
+
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use tokio::{select, signal, sync::oneshot};
+use zeroize::Zeroizing;
+
+use crate::{Secret, commands::Failure};
+
+/// A text on one line, typed on a terminal. Without one, nobody can be asked.
+pub(crate) async fn line(question: &str) -> Result<String, Failure> {
+    let line = ask(question, Echo::On).await?;
+    Ok(line.expose().to_owned())
+}
+
+/// A secret on one line: typed without being seen on a terminal, and else the first line of standard input.
+pub(crate) async fn secret_line(question: &str) -> Result<Secret, Failure> {
+    if !io::stdin().is_terminal() {
+        let mut line = Zeroizing::new(String::new());
+        let read = io::stdin()
+            .lock()
+            .read_line(&mut line)
+            .map_err(|cause| unread(&cause))?;
+        if read == 0 {
+            return Err(Failure::Other(format!(
+                "{question}: standard input is empty"
+            )));
+        }
+        return Ok(without_line_end(&line));
+    }
+    ask(question, Echo::Off).await
+}
+
+/// A secret of any length: typed on one line without being seen on a terminal, and else all of standard input but for the
+/// line end after it.
+pub(crate) async fn secret_of_input(question: &str) -> Result<Secret, Failure> {
+    if io::stdin().is_terminal() {
+        return ask(question, Echo::Off).await;
+    }
+    let mut text = Zeroizing::new(String::new());
+    let taken = io::stdin()
+        .lock()
+        .take(INPUT_BYTES_MAX + 1)
+        .read_to_string(&mut text)
+        .map_err(|cause| unread(&cause))?;
+    if taken as u64 > INPUT_BYTES_MAX {
+        return Err(Failure::Other(format!(
+            "standard input is longer than {INPUT_BYTES_MAX} bytes"
+        )));
+    }
+    Ok(without_line_end(&text))
+}
+
+/// Whether the person at the terminal means it. Without a terminal nobody can be asked, and it is not done: the way out is
+/// an argument, which is named.
+pub(crate) async fn confirm(question: &str, argument: &str) -> Result<bool, Failure> {
+    if !io::stdin().is_terminal() {
+        return Err(Failure::Usage(format!(
+            "{question} There is no terminal to ask on: say {argument} if you mean it"
+        )));
+    }
+    let answer = ask(&format!("{question} [y/N]"), Echo::On).await?;
+    let answer = answer.expose().trim().to_ascii_lowercase();
+    Ok(answer == "y" || answer == "yes")
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Echo {
+    On,
+    Off,
+}
+
+/// Asks on the terminal. An interruption leaves it as it was, with what is typed visible again.
+async fn ask(question: &str, echo: Echo) -> Result<Secret, Failure> {
+    let failed = |cause: io::Error| Failure::Other(format!("asking on the terminal: {cause}"));
+    let hidden = match echo {
+        Echo::Off => Some(Hidden::begin().map_err(failed)?),
+        Echo::On => None,
+    };
+    let mut stderr = io::stderr();
+    write!(stderr, "{question}: ")
+        .and_then(|()| stderr.flush())
+        .map_err(failed)?;
+    let (sender, receiver) = oneshot::channel();
+    // A thread of its own: it can't be interrupted, and nothing waits for it when the program ends.
+    thread::spawn(move || {
+        let mut line = Zeroizing::new(String::new());
+        let read = io::stdin().lock().read_line(&mut line);
+        let _ = sender.send(read.map(|_| line));
+    });
+    let answer = select! {
+        answer = receiver => answer,
+        _ = signal::ctrl_c() => {
+            drop(hidden);
+            let _ = writeln!(stderr);
+            return Err(Failure::Interrupted);
+        }
+    };
+    drop(hidden);
+    if echo == Echo::Off {
+        let _ = writeln!(stderr);
+    }
+    let line = answer
+        .map_err(|_| failed(io::ErrorKind::UnexpectedEof.into()))?
+        .map_err(failed)?;
+    if line.is_empty() {
+        return Err(Failure::Other(format!("{question}: no answer")));
+    }
+    Ok(without_line_end(&line))
+}
+
+/// The terminal while what is typed is not shown.
+struct Hidden {
+    before: Termios,
+}
+
+impl Hidden {
+    fn begin() -> io::Result<Self> {
+        let before = tcgetattr(io::stdin())?;
+        let mut hidden = before.clone();
+        hidden
+            .local_modes
+            .remove(LocalModes::ECHO | LocalModes::ECHONL);
+        tcsetattr(io::stdin(), OptionalActions::Flush, &hidden)?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
+    }
+}
+
+fn without_line_end(text: &str) -> Secret {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    Secret::new(text.strip_suffix('\r').unwrap_or(text).to_owned())
+}
+
+fn unread(cause: &io::Error) -> Failure {
+    Failure::Other(format!("reading standard input: {cause}"))
+}
+
+/// The longest value that is read from standard input: more than any server takes.
+const INPUT_BYTES_MAX: u64 = 1024 * 1024;

@@ -1,0 +1,174 @@
+//! What must not be seen: texts, and values of credentials.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::Error as _};
+use serde_json::value::RawValue;
+use zeroize::Zeroizing;
+
+/// Secret text: zeroed when dropped, redacted in `Debug`, with neither `Display` nor `Serialize`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Zeroizing<String>);
+
+impl Secret {
+    /// Takes ownership of secret text.
+    #[must_use]
+    pub fn new(text: String) -> Self {
+        Self(Zeroizing::new(text))
+    }
+
+    /// Lends the text. Each caller is a place where it could leak.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Secret(redacted)")
+    }
+}
+
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self::new)
+    }
+}
+
+/// The value of a credential: JSON, kept as the text that it was sent as, so that no number loses digits. Zeroed when
+/// dropped, redacted in `Debug`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecretJson(Zeroizing<String>);
+
+impl SecretJson {
+    /// The JSON of anything.
+    ///
+    /// # Errors
+    /// When it has no form in JSON.
+    pub fn of(value: &(impl Serialize + ?Sized)) -> Result<Self, serde_json::Error> {
+        Ok(Self(Zeroizing::new(serde_json::to_string(value)?)))
+    }
+
+    /// Lends the JSON text. Each caller is a place where it could leak.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// The text, where the value is one.
+    #[must_use]
+    pub fn text(&self) -> Option<Secret> {
+        serde_json::from_str(&self.0).ok()
+    }
+
+    /// A member of the value, where it is an object that has it.
+    #[must_use]
+    pub fn member(&self, name: &str) -> Option<Self> {
+        let mut members = self.members()?.into_iter();
+        members
+            .find(|(have, _)| have == name)
+            .map(|(_, value)| value)
+    }
+
+    /// The members of the value in their order, where it is an object.
+    #[must_use]
+    pub fn members(&self) -> Option<Vec<(String, Self)>> {
+        serde_json::from_str::<Members>(&self.0)
+            .ok()
+            .map(|members| members.0)
+    }
+
+    /// The value with what serialization makes of it visible: for a request, or for the eyes of its owner.
+    pub(crate) fn exposed(&self) -> Exposed<'_> {
+        Exposed(self)
+    }
+}
+
+impl fmt::Debug for SecretJson {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("SecretJson(redacted)")
+    }
+}
+
+impl<'de> Deserialize<'de> for SecretJson {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        Ok(Self(Zeroizing::new(String::from(Box::<str>::from(raw)))))
+    }
+}
+
+/// A value that may be seen.
+#[derive(Clone, Copy)]
+pub(crate) struct Exposed<'a>(&'a SecretJson);
+
+impl Serialize for Exposed<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw: &RawValue = serde_json::from_str(&self.0.0).map_err(S::Error::custom)?;
+        raw.serialize(serializer)
+    }
+}
+
+/// The members of an object in their order.
+struct Members(Vec<(String, SecretJson)>);
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = Members;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> Result<Members, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Visitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_redacts_texts_and_values() {
+        let text = Secret::new("hunter2".to_owned());
+        let value = SecretJson::of("hunter2").unwrap();
+        assert!(!format!("{text:?} {value:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn numbers_keep_all_their_digits_and_members_their_order() {
+        let text = r#"{"z":123456789012345678901234567890,"a":1.10}"#;
+        let value: SecretJson = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&value.exposed()).unwrap(), text);
+        let members = value.members().unwrap();
+        let members: Vec<_> = members
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.expose()))
+            .collect();
+        assert_eq!(
+            members,
+            [("z", "123456789012345678901234567890"), ("a", "1.10")]
+        );
+    }
+
+    #[test]
+    fn a_value_that_is_a_text_has_no_members() {
+        let value = SecretJson::of("secret").unwrap();
+        assert_eq!(value.text().unwrap().expose(), "secret");
+        assert!(value.members().is_none());
+        assert!(SecretJson::of(&1).unwrap().text().is_none());
+    }
+}

@@ -1,0 +1,172 @@
+use tempfile::TempDir;
+
+use super::*;
+use crate::Secret;
+
+/// A folder with these settings and this session.
+fn folder(settings: &str, session: Option<&str>) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join(FILE), settings).unwrap();
+    if let Some(server) = session {
+        let session = StoredSession {
+            server: server.to_owned(),
+            ca_cert: vec!["/session.pem".into()],
+            client_certificate: None,
+            tokens: Some(Tokens::new(Secret::new("token".to_owned()), None)),
+        };
+        session
+            .write(&Directory::at(folder.path().to_owned()))
+            .unwrap();
+    }
+    folder
+}
+
+fn of(
+    folder: &TempDir,
+    arguments: Arguments,
+    environment: Environment,
+) -> Result<Settings, SettingsRefused> {
+    Settings::of(
+        arguments,
+        environment,
+        Directory::at(folder.path().to_owned()),
+    )
+}
+
+fn named(server: &str) -> Arguments {
+    Arguments {
+        server: Some(server.to_owned()),
+        ..Arguments::default()
+    }
+}
+
+#[test]
+fn arguments_go_before_variables_before_the_session_before_the_file() {
+    let settings = "server = \"https://file\"\nca_cert = \"file.pem\"\noutput = \"yaml\"";
+    let variables = || Environment {
+        server: Some("https://variable".to_owned()),
+        output: Some("table".to_owned()),
+        ..Environment::default()
+    };
+    let with_session = folder(settings, Some("https://session"));
+    let without_session = folder(settings, None);
+    let cases = [
+        (
+            &with_session,
+            named("https://argument"),
+            variables(),
+            "https://argument",
+        ),
+        (
+            &with_session,
+            Arguments::default(),
+            variables(),
+            "https://variable",
+        ),
+        (
+            &with_session,
+            Arguments::default(),
+            Environment::default(),
+            "https://session",
+        ),
+        (
+            &without_session,
+            Arguments::default(),
+            Environment::default(),
+            "https://file",
+        ),
+    ];
+    for (folder, arguments, environment, server) in cases {
+        let settings = of(folder, arguments, environment).unwrap();
+        assert_eq!(settings.server.as_deref(), Some(server));
+    }
+    let settings = of(&with_session, Arguments::default(), Environment::default()).unwrap();
+    assert_eq!(settings.ca_cert, [PathBuf::from("/session.pem")]);
+    assert_eq!(settings.output, Some(OutputFormat::Yaml));
+    let settings = of(&without_session, Arguments::default(), variables()).unwrap();
+    assert_eq!(settings.ca_cert, [without_session.path().join("file.pem")]);
+    assert_eq!(settings.output, Some(OutputFormat::Table));
+}
+
+#[test]
+fn tokens_are_for_the_server_of_the_session_alone() {
+    let folder = folder("", Some("https://session"));
+    let tokens = |arguments| {
+        let settings = of(&folder, arguments, Environment::default()).unwrap();
+        settings.tokens.is_some()
+    };
+    assert!(tokens(Arguments::default()));
+    assert!(tokens(named("https://session/")));
+    assert!(!tokens(named("https://other")));
+    assert!(!tokens(named("https://session:444")));
+}
+
+#[test]
+fn what_the_environment_says_of_the_caller_goes_before_the_session() {
+    let folder = folder("", Some("https://session"));
+    let environment = Environment {
+        client_id: Some("app".to_owned()),
+        client_secret: Some(Secret::new("secret".to_owned())),
+        ..Environment::default()
+    };
+    let settings = of(&folder, Arguments::default(), environment).unwrap();
+    assert!(settings.tokens.is_none() && settings.grant.is_some());
+}
+
+#[test]
+fn what_can_t_be_used_is_refused_by_its_name() {
+    let plain = folder("", None);
+    let environment = |set: fn(&mut Environment)| {
+        let mut environment = Environment::default();
+        set(&mut environment);
+        environment
+    };
+    let cases = [
+        (
+            environment(|variables| variables.retries = Some("21".to_owned())),
+            "KEYWRIGHT_CLIENT_RETRIES",
+        ),
+        (
+            environment(|variables| variables.output = Some("xml".to_owned())),
+            "KEYWRIGHT_CLIENT_OUTPUT",
+        ),
+        (
+            environment(|variables| variables.client_id = Some("app".to_owned())),
+            "KEYWRIGHT_CLIENT_SECRET is needed",
+        ),
+        (
+            environment(|variables| variables.cert = Some("/cert.pem".into())),
+            "KEYWRIGHT_CLIENT_KEY is needed",
+        ),
+    ];
+    for (environment, words) in cases {
+        let refused = of(&plain, Arguments::default(), environment).unwrap_err();
+        assert!(refused.to_string().contains(words), "{refused}");
+    }
+    let twenty = environment(|variables| variables.retries = Some("20".to_owned()));
+    let settings = of(&plain, Arguments::default(), twenty).unwrap();
+    assert_eq!(settings.retries_max, Some(20));
+
+    for (text, words) in [
+        ("servr = \"x\"", "servr"),
+        ("retries = 21", "at most 20"),
+        ("cert = \"cert.pem\"", "key is needed"),
+        ("server = ", "settings.toml"),
+    ] {
+        let folder = folder(text, None);
+        let refused = of(&folder, Arguments::default(), Environment::default()).unwrap_err();
+        assert!(refused.to_string().contains(words), "{refused}");
+    }
+}
+
+#[test]
+fn without_a_server_it_says_how_to_name_one() {
+    let settings = of(
+        &folder("", None),
+        Arguments::default(),
+        Environment::default(),
+    )
+    .unwrap();
+    let refused = settings.anonymous_client().unwrap_err();
+    assert!(refused.to_string().contains("--server"));
+}

@@ -1,0 +1,152 @@
+//! The program as a client: in a pipe, and on a pseudo-terminal.
+
+use std::{
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use tempfile::TempDir;
+
+use crate::{Commanded, Server, Terminal, key_file, server::program, server_program};
+
+/// A person or a script that calls the program as a client, in a folder of its own and with nothing in its environment but
+/// what is said here.
+pub struct Shell {
+    folder: TempDir,
+    variables: Vec<(String, String)>,
+}
+
+impl Shell {
+    /// One that knows of no server.
+    pub fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        fs::copy(key_file("ca.pem"), folder.path().join("ca.pem")).unwrap();
+        let home = folder.path().display().to_string();
+        let programs = server_program();
+        let programs = programs.parent().unwrap().display().to_string();
+        let path = std::env::var("PATH").unwrap();
+        let variables = vec![
+            ("HOME".to_owned(), home),
+            ("PATH".to_owned(), format!("{programs}:{path}")),
+            ("TERM".to_owned(), "xterm".to_owned()),
+        ];
+        Self { folder, variables }
+    }
+
+    /// One whose environment names a server and logs in there as the client `developer`, who may do everything.
+    pub fn of(server: &Server) -> Self {
+        Self::at(server)
+            .variable("KEYWRIGHT_CLIENT_ID", "developer")
+            .variable("KEYWRIGHT_CLIENT_SECRET", "developer-secret")
+    }
+
+    /// One whose environment names a server, and which is not logged in.
+    pub fn at(server: &Server) -> Self {
+        let authority = key_file("ca.pem").display().to_string();
+        Self::new()
+            .variable("KEYWRIGHT_CLIENT_SERVER", server.base_url())
+            .variable("KEYWRIGHT_CLIENT_CA_CERT", &authority)
+    }
+
+    /// The same with one more variable, or with another value for one.
+    pub fn variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.retain(|(have, _)| have != name);
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The same without a variable.
+    pub fn without(mut self, name: &str) -> Self {
+        self.variables.retain(|(have, _)| have != name);
+        self
+    }
+
+    /// The folder that it stands in, which is its home too.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The path of a file in its folder.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Runs the program to its end, without anything on its standard input.
+    pub fn run(&self, arguments: &[&str]) -> Commanded {
+        self.run_with(arguments, "")
+    }
+
+    /// Runs the program to its end, with a text as its standard input.
+    pub fn run_with(&self, arguments: &[&str], input: &str) -> Commanded {
+        let mut command = self.command();
+        command.args(arguments);
+        finish(&mut command, input)
+    }
+
+    /// Runs a line of bash, in which `keywright` is the program.
+    pub fn bash(&self, line: &str) -> Commanded {
+        let mut command = self.prepared(Command::new("bash"));
+        command.args(["-euo", "pipefail", "-c", line]);
+        finish(&mut command, "")
+    }
+
+    /// Starts the program on a pseudo-terminal.
+    pub fn on_terminal(&self, arguments: &[&str]) -> Terminal {
+        let mut command = self.command();
+        command.args(arguments);
+        Terminal::start(command)
+    }
+
+    /// Starts the program with pipes, for a test that stops it itself.
+    pub fn start(&self, arguments: &[&str]) -> Child {
+        let mut command = self.command();
+        command
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command.spawn().unwrap()
+    }
+
+    fn command(&self) -> Command {
+        self.prepared(program())
+    }
+
+    fn prepared(&self, mut command: Command) -> Command {
+        command
+            .env_clear()
+            .envs(self.variables.iter().cloned())
+            .current_dir(self.folder());
+        command
+    }
+}
+
+impl Default for Shell {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn finish(command: &mut Command, input: &str) -> Commanded {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_owned();
+    // A program that does not read its input closes it early; that is no failure of the test.
+    let writer = std::thread::spawn(move || {
+        let _ = stdin.write_all(input.as_bytes());
+    });
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    Commanded {
+        status: output.status.code(),
+        output: String::from_utf8(output.stdout).unwrap(),
+        errors: String::from_utf8(output.stderr).unwrap(),
+    }
+}
