@@ -4,26 +4,27 @@ use keywright_client::commands::{self, Example};
 use keywright_harness::{Server, Shell};
 use serde_json::json;
 
+use crate::application::Application;
+
 #[tokio::test]
 async fn every_example_of_every_verb_can_be_typed() {
-    let server = Server::start().await;
+    let application = Application::new();
+    let server = Server::start_with(&application.options()).await;
     for verb in commands::examples() {
-        assert!(!verb.examples.is_empty(), "{}", verb.verb);
         for example in verb.examples {
-            type_example(&server, example).await;
+            prepare(&server).await;
+            type_example(&server, &application, example);
         }
     }
 }
 
-/// Types an example in a fresh folder, on a server on which nothing is stored but a few credentials below `/demo`.
-async fn type_example(server: &Server, example: &Example) {
+/// Deletes what other examples have stored, and stores a few credentials below `/demo`, which examples take for granted.
+async fn prepare(server: &Server) {
     let found = server.get("/api/v1/data?path=").await.expect(200).json();
     for credential in found["credentials"].as_array().unwrap() {
         let name = credential["name"].as_str().unwrap();
-        server
-            .delete(&format!("/api/v1/data?name={name}"))
-            .await
-            .expect(204);
+        let deleted = server.delete(&format!("/api/v1/data?name={name}")).await;
+        deleted.expect(204);
     }
     for (name, credential_type, value) in [
         ("/demo/password", "password", json!("secret")),
@@ -40,7 +41,12 @@ async fn type_example(server: &Server, example: &Example) {
     ] {
         server.set(name, credential_type, value).await.expect(200);
     }
+}
+
+/// Types an example in a fresh folder, in which there are `ca.pem`, `app.pem` and `app-key.pem`.
+fn type_example(server: &Server, application: &Application, example: &Example) {
     let shell = Shell::of(server);
+    application.equip(&shell);
     for line in example.before.iter().chain([&example.line]) {
         let line = line.replace(SERVER, server.base_url());
         let run = shell.bash(&line);

@@ -8,8 +8,18 @@
     reason = "a test ends when what it needs is not there"
 )]
 
+mod application;
+mod completions;
 mod credentials;
 mod examples;
+mod exit_statuses;
 mod export;
 mod given;
+mod help;
 mod import;
+mod library;
+mod output;
+mod proxies;
+mod retries;
+mod session;
+mod stub;

@@ -50,6 +50,10 @@ mod secret;
 pub mod session;
 mod transfer;
 
-pub use api::credentials::{CredentialVersion, FoundCredential, SetCredential};
+pub use api::{
+    credentials::{CredentialVersion, ExpiringLink, Find, FoundCredential, SetCredential},
+    generation::{GenerateCredential, GenerateMode},
+    types::{KnownType, Plugin},
+};
 pub use client::{Client, ClientBuilder, Error, Grant, Refusal, Tokens, Wait};
 pub use secret::{Secret, SecretJson};

@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Parser, Subcommand};
+use clap_complete::Shell;
 use keywright_client::commands;
 
 /// Stores and makes the credentials that other systems run on.
@@ -58,12 +59,24 @@ pub(crate) enum Command {
         #[arg(long)]
         no_plugins: bool,
     },
+    /// Print what makes a shell complete the arguments of this program.
+    Completions {
+        /// The shell.
+        #[arg(value_enum)]
+        shell: Shell,
+    },
     /// Print the reference of all settings, in Markdown.
     ConfigReference,
     /// Look at the encryption keys of a database, and rotate what they encrypt. Servers may run meanwhile.
     Keys {
         #[command(subcommand)]
         command: KeysCommand,
+    },
+    /// Write the manual pages of this program and of each of its commands.
+    ManPages {
+        /// The folder to write them to; made when absent.
+        #[arg(value_name = "FOLDER")]
+        directory: PathBuf,
     },
     /// Run the server.
     Serve {

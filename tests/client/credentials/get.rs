@@ -1,18 +1,115 @@
 //! `keywright get`.
 
+use std::{fs, os::unix::fs::PermissionsExt};
+
 use keywright_harness::{Server, Shell};
-use serde_json::{Value, json};
+use serde_json::json;
+
+use super::shown;
 
 #[tokio::test]
 async fn in_a_pipe_it_writes_the_version_in_use_as_json_and_nothing_else() {
     let server = Server::start().await;
     server.set("/a", "password", json!("old")).await.expect(200);
-    let set = server
-        .set("/a", "password", json!("secret"))
+    let set = server.set("/a", "password", json!("new")).await.expect(200);
+    let run = Shell::of(&server).run(&["get", "/a"]);
+    assert_eq!(run.errors, "");
+    assert_eq!(shown(run), set.json());
+}
+
+#[tokio::test]
+async fn a_certificate_has_all_that_the_api_tells_of_it() {
+    let server = Server::start().await;
+    let parameters = json!({"common_name": "root", "is_ca": true});
+    let made = server.generate("/ca", "certificate", parameters).await;
+    made.expect(200);
+    let path = "/api/v1/data?name=/ca&current=true";
+    let told = server.get(path).await.expect(200).json()["data"][0].clone();
+    let shell = Shell::of(&server);
+    assert_eq!(shown(shell.run(&["get", "/ca"])), told);
+    let table = shell.run(&["get", "/ca", "-o", "table"]).expect(0).output;
+    for words in [
+        "certificate authority  yes",
+        "-----BEGIN CERTIFICATE-----",
+        "expires",
+    ] {
+        assert!(table.contains(words), "{table}");
+    }
+}
+
+#[tokio::test]
+async fn a_version_is_had_by_its_id_and_so_many_by_a_count() {
+    let server = Server::start().await;
+    let mut ids = Vec::new();
+    for value in ["one", "two", "three"] {
+        let set = server.set("/a", "value", json!(value)).await.expect(200);
+        ids.push(set.json()["id"].as_str().unwrap().to_owned());
+    }
+    let shell = Shell::of(&server);
+    assert_eq!(shown(shell.run(&["get", "--id", &ids[0]]))["value"], "one");
+    let two = shown(shell.run(&["get", "/a", "--versions", "2"]));
+    let versions = two["data"].as_array().unwrap();
+    let values: Vec<_> = versions.iter().map(|version| &version["value"]).collect();
+    assert_eq!(values, ["three", "two"]);
+    shell.run(&["get", "/a", "--versions", "0"]).expect(2);
+    shell.run(&["get", "/a", "--id", &ids[0]]).expect(2);
+    shell.run(&["get", "--id", "../certificates"]).expect(4);
+}
+
+#[tokio::test]
+async fn the_bare_value_or_a_member_of_it_goes_to_a_pipe() {
+    let server = Server::start().await;
+    let user = json!({"username": "admin", "password": "s3cret"});
+    server.set("/user", "user", user).await.expect(200);
+    server
+        .set("/text", "value", json!("a\nb\n"))
         .await
         .expect(200);
-    let run = Shell::of(&server).run(&["get", "/a"]).expect(0);
-    let shown: Value = serde_json::from_str(&run.output).unwrap();
-    assert_eq!(shown, set.json());
-    assert_eq!(run.errors, "");
+    let object = json!({"port": 5432, "tags": ["a"]});
+    server.set("/object", "json", object).await.expect(200);
+    let shell = Shell::of(&server);
+    for (arguments, expected) in [
+        (&["get", "/user", "--member", "password"][..], "s3cret"),
+        (&["get", "/text", "--raw"], "a\nb\n"),
+        (
+            &["get", "/object", "--raw"],
+            "{\"port\":5432,\"tags\":[\"a\"]}",
+        ),
+        (&["get", "/object", "-m", "port"], "5432"),
+        (&["get", "/object", "-m", "tags"], "[\"a\"]"),
+    ] {
+        assert_eq!(
+            shell.run(arguments).expect(0).output,
+            expected,
+            "{arguments:?}"
+        );
+    }
+    let terminal = shell.on_terminal(&["get", "/user", "--member", "password"]);
+    assert_eq!(terminal.end(), (Some(0), "s3cret\n".to_owned()));
+}
+
+#[tokio::test]
+async fn a_file_is_for_its_owner_alone_and_holds_nothing_but_the_value() {
+    let server = Server::start().await;
+    server
+        .set("/a", "password", json!("s3cret"))
+        .await
+        .expect(200);
+    let shell = Shell::of(&server);
+    let file = shell.file("password");
+    for before in [None, Some("longer than what is written")] {
+        if let Some(before) = before {
+            fs::write(&file, before).unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        }
+        let run = shell.run(&["get", "/a", "--file", "password"]).expect(0);
+        assert_eq!((run.output.as_str(), run.errors.as_str()), ("", ""));
+        assert_eq!(fs::read_to_string(&file).unwrap(), "s3cret");
+        let mode = fs::metadata(&file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    let run = shell
+        .run(&["get", "/a", "--file", "absent/password"])
+        .expect(1);
+    assert!(run.errors.contains("absent/password"), "{run:?}");
 }

@@ -1,4 +1,6 @@
-//! Credentials: `/api/v1/data` and `/api/v1/regenerate`.
+//! Credentials: `/api/v1/data`.
+
+use std::fmt::Write;
 
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
@@ -8,6 +10,7 @@ use crate::{Client, Error, SecretJson, client::Call};
 
 /// One version of a credential.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "SecretJson")]
 #[non_exhaustive]
 pub struct CredentialVersion {
     /// The id of this version.
@@ -15,12 +18,10 @@ pub struct CredentialVersion {
     /// The credential's name, with a slash before it.
     pub name: String,
     /// The credential's type.
-    #[serde(rename = "type")]
     pub credential_type: String,
     /// When the version was made: ISO 8601, UTC.
     pub version_created_at: String,
     /// What the caller has told of it besides: an object or null.
-    #[serde(default)]
     pub metadata: Value,
     /// The value.
     pub value: SecretJson,
@@ -34,10 +35,8 @@ pub struct CredentialVersion {
     pub generated: Option<bool>,
     /// When it expires: ISO 8601, UTC.
     pub expiry_date: Option<String>,
-    /// Whether the server's configuration made it last longer than was asked for.
-    pub duration_overridden: Option<bool>,
-    /// How many days it lasts.
-    pub duration_used: Option<u32>,
+    /// All that the server has answered, this and more.
+    pub whole: SecretJson,
 }
 
 /// A credential that was found.
@@ -51,6 +50,69 @@ pub struct FoundCredential {
     /// When it expires, where credentials were asked for that do: ISO 8601, UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expiry_date: Option<String>,
+    /// What of its chain expires first, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expiring_link: Option<ExpiringLink>,
+}
+
+/// The link of a certificate's chain that expires before all others.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ExpiringLink {
+    /// The name of the credential.
+    pub name: String,
+    /// The id of its version.
+    pub version_id: String,
+    /// How far it is above the certificate: 0 is the certificate itself.
+    pub depth: u32,
+}
+
+/// Which credentials to find: all of them, unless more is said.
+#[derive(Clone, Debug, Default)]
+pub struct Find {
+    place: Option<Place>,
+    expires_within_days: Option<u32>,
+    is_effective: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Place {
+    Below(String),
+    Like(String),
+}
+
+impl Find {
+    /// Credentials below a path; all of them below an empty one.
+    #[must_use]
+    pub fn below(path: impl Into<String>) -> Self {
+        Self {
+            place: Some(Place::Below(path.into())),
+            ..Self::default()
+        }
+    }
+
+    /// Credentials whose names hold a text, in whatever case.
+    #[must_use]
+    pub fn name_like(text: impl Into<String>) -> Self {
+        Self {
+            place: Some(Place::Like(text.into())),
+            ..Self::default()
+        }
+    }
+
+    /// Of these, certificates that expire within so many days, and those that have.
+    #[must_use]
+    pub fn expires_within_days(mut self, days: u32) -> Self {
+        self.expires_within_days = Some(days);
+        self
+    }
+
+    /// Certificates that are of no use any more by then, because anything above them has expired. Not all servers know it.
+    #[must_use]
+    pub fn effective(mut self) -> Self {
+        self.is_effective = true;
+        self
+    }
 }
 
 /// A credential to be set.
@@ -158,6 +220,57 @@ impl Client {
         };
         self.ask(&Call::new(Method::PUT, DATA).body(&body)?).await
     }
+
+    /// Finds credentials that the caller may read, newest first. A certificate that has nothing but a transitional version
+    /// is not among them.
+    ///
+    /// # Errors
+    /// As any request.
+    pub async fn find_credentials(&self, find: &Find) -> Result<Vec<FoundCredential>, Error> {
+        let call = Call::new(Method::GET, DATA);
+        let call = match &find.place {
+            None => call.query("path", ""),
+            Some(Place::Below(path)) => call.query("path", path),
+            Some(Place::Like(text)) => call.query("name-like", text),
+        };
+        let days = find.expires_within_days.map(|days| days.to_string());
+        let call = call
+            .query_if("expires-within-days", days.as_deref())
+            .query_if("effective", find.is_effective.then_some("true"));
+        let found: Found = self.ask(&call).await?;
+        Ok(found.credentials)
+    }
+
+    /// Deletes a credential with all its versions.
+    ///
+    /// # Errors
+    /// When there is no such credential, or the caller may not delete it; and as any request.
+    pub async fn delete_credential(&self, name: &str) -> Result<(), Error> {
+        self.tell(&Call::new(Method::DELETE, DATA).query("name", name))
+            .await
+    }
+}
+
+impl TryFrom<SecretJson> for CredentialVersion {
+    type Error = serde_json::Error;
+
+    fn try_from(whole: SecretJson) -> Result<Self, serde_json::Error> {
+        let members: VersionMembers = serde_json::from_str(whole.expose())?;
+        Ok(Self {
+            id: members.id,
+            name: members.name,
+            credential_type: members.credential_type,
+            version_created_at: members.version_created_at,
+            metadata: members.metadata,
+            value: members.value,
+            transitional: members.transitional,
+            certificate_authority: members.certificate_authority,
+            self_signed: members.self_signed,
+            generated: members.generated,
+            expiry_date: members.expiry_date,
+            whole,
+        })
+    }
 }
 
 /// Text as a segment of a path: what is neither a letter nor a digit nor one of `-._~` is encoded.
@@ -167,10 +280,33 @@ pub(crate) fn segment(text: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             encoded.push(char::from(byte));
         } else {
-            encoded.push_str(&format!("%{byte:02X}"));
+            // Writing to a string does not fail.
+            let _ = write!(encoded, "%{byte:02X}");
         }
     }
     encoded
+}
+
+#[derive(Deserialize)]
+struct VersionMembers {
+    id: String,
+    name: String,
+    #[serde(rename = "type")]
+    credential_type: String,
+    version_created_at: String,
+    #[serde(default)]
+    metadata: Value,
+    value: SecretJson,
+    transitional: Option<bool>,
+    certificate_authority: Option<bool>,
+    self_signed: Option<bool>,
+    generated: Option<bool>,
+    expiry_date: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Found {
+    credentials: Vec<FoundCredential>,
 }
 
 #[derive(Deserialize)]
@@ -188,4 +324,5 @@ struct SetBody<'a> {
     metadata: Option<&'a Value>,
 }
 
-const DATA: &str = "/api/v1/data";
+/// The address of credentials.
+pub(super) const DATA: &str = "/api/v1/data";

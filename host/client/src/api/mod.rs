@@ -2,3 +2,6 @@
 //! [`Client`](crate::Client) that send them.
 
 pub(crate) mod credentials;
+pub(crate) mod generation;
+pub(crate) mod types;
+mod version;

@@ -82,7 +82,10 @@ impl ClientBuilder {
         self
     }
 
-    /// Sends a request so often again at most while the server is not available. Without this, 4 times.
+    /// Sends a request so often again at most while the server answers that it is not available (503). Without this, 4 times.
+    ///
+    /// A write that was answered so may have been done all the same, when the server's database did not say. Done again, it
+    /// adds another version.
     pub fn retries_max(mut self, retries_max: u32) -> Self {
         self.retries_max = retries_max;
         self

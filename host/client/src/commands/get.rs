@@ -1,6 +1,9 @@
 //! `keywright get`.
 
-use std::path::PathBuf;
+use std::{
+    io::{self, IsTerminal},
+    path::PathBuf,
+};
 
 use clap::{Args, ValueHint};
 use zeroize::Zeroizing;
@@ -58,7 +61,7 @@ impl Verb for Get {
             };
         match (bare, &self.file) {
             (Some(bare), Some(file)) => write_private(file, &bytes(&bare))?,
-            (Some(bare), None) => Output::write_raw(&with_line_end(&bare))?,
+            (Some(bare), None) => Output::write_raw(&for_output(&bare))?,
             (None, _) => context.output.show(&ShownVersion(&version))?,
         }
         Ok(Outcome::Done)
@@ -72,10 +75,10 @@ fn bytes(value: &SecretJson) -> Zeroizing<Vec<u8>> {
     Zeroizing::new(text.as_bytes().to_vec())
 }
 
-/// What is written to standard output: with a line end, as people and shells expect it.
-fn with_line_end(value: &SecretJson) -> Zeroizing<Vec<u8>> {
+/// What is written to standard output: the same, and on a terminal with a line end, so that what follows begins on a line.
+fn for_output(value: &SecretJson) -> Zeroizing<Vec<u8>> {
     let mut bytes = bytes(value);
-    if bytes.last() != Some(&b'\n') {
+    if io::stdout().is_terminal() && bytes.last() != Some(&b'\n') {
         bytes.push(b'\n');
     }
     bytes

@@ -10,11 +10,19 @@
 //! A noun with several verbs, as `certificates`, is a folder: its `mod.rs` has the enum of its verbs and passes on to them.
 
 mod context;
+mod delete;
 mod examples;
 mod export;
 mod failure;
+mod find;
+mod generate;
 mod get;
 mod import;
+mod input;
+mod login;
+mod logout;
+mod regenerate;
+mod set;
 mod shown;
 
 use std::process::ExitCode;
@@ -31,12 +39,26 @@ pub(crate) use failure::Outcome;
 /// What the program can be told to do as a client.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Delete a credential, or all below a path.
+    Delete(Invocation<delete::Delete>),
     /// Write the credentials below a path, with their values, to a file that `import` reads.
     Export(Invocation<export::Export>),
+    /// Find credentials by a path or by a part of their names.
+    Find(Invocation<find::Find>),
+    /// Have the server make a credential.
+    Generate(Box<Invocation<generate::Generate>>),
     /// Read a credential.
     Get(Invocation<get::Get>),
     /// Set every credential that a file lists.
     Import(Invocation<import::Import>),
+    /// Log in, so that other verbs need no more than a name.
+    Login(Invocation<login::Login>),
+    /// End the login.
+    Logout(Invocation<logout::Logout>),
+    /// Add a version to a credential, made of what the newest was made of.
+    Regenerate(Invocation<regenerate::Regenerate>),
+    /// Store a value of your own.
+    Set(Invocation<set::Set>),
 }
 
 /// A verb's own arguments, and those that all verbs have.
@@ -84,9 +106,16 @@ impl Command {
 
     async fn run(self) -> Result<Outcome, Failure> {
         match self {
+            Self::Delete(verb) => invoke(verb).await,
             Self::Export(verb) => invoke(verb).await,
+            Self::Find(verb) => invoke(verb).await,
+            Self::Generate(verb) => invoke(*verb).await,
             Self::Get(verb) => invoke(verb).await,
             Self::Import(verb) => invoke(verb).await,
+            Self::Login(verb) => invoke(verb).await,
+            Self::Logout(verb) => invoke(verb).await,
+            Self::Regenerate(verb) => invoke(verb).await,
+            Self::Set(verb) => invoke(verb).await,
         }
     }
 }
@@ -100,9 +129,16 @@ async fn invoke<Own: Args + Verb>(invocation: Invocation<Own>) -> Result<Outcome
 #[must_use]
 pub fn examples() -> Vec<VerbExamples> {
     vec![
+        VerbExamples::new("delete", delete::EXAMPLES),
         VerbExamples::new("export", export::EXAMPLES),
+        VerbExamples::new("find", find::EXAMPLES),
+        VerbExamples::new("generate", generate::EXAMPLES),
         VerbExamples::new("get", get::EXAMPLES),
         VerbExamples::new("import", import::EXAMPLES),
+        VerbExamples::new("login", login::EXAMPLES),
+        VerbExamples::new("logout", logout::EXAMPLES),
+        VerbExamples::new("regenerate", regenerate::EXAMPLES),
+        VerbExamples::new("set", set::EXAMPLES),
     ]
 }
 

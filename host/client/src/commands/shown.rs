@@ -1,10 +1,11 @@
 //! How credentials are shown.
 
-use serde::{Serialize, Serializer, ser::SerializeStruct};
+use std::collections::BTreeMap;
+
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{
-    CredentialVersion, SecretJson,
+    CredentialVersion, FoundCredential, SecretJson,
     output::{Shown, Table},
 };
 
@@ -14,9 +15,12 @@ pub(super) struct ShownVersion<'a>(pub(super) &'a CredentialVersion);
 /// Several versions of one credential, with their values.
 pub(super) struct ShownVersions<'a>(pub(super) &'a [CredentialVersion]);
 
+/// Credentials that were found.
+pub(super) struct ShownFound<'a>(pub(super) &'a [FoundCredential]);
+
 impl Shown for ShownVersion<'_> {
     fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
-        to_raw_value(self)
+        to_raw_value(&self.0.whole.exposed())
     }
 
     fn table(&self) -> Table {
@@ -26,8 +30,12 @@ impl Shown for ShownVersion<'_> {
 
 impl Shown for ShownVersions<'_> {
     fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
-        let versions: Vec<_> = self.0.iter().map(ShownVersion).collect();
-        to_raw_value(&versions)
+        let versions: Vec<_> = self
+            .0
+            .iter()
+            .map(|version| version.whole.exposed())
+            .collect();
+        to_raw_value(&BTreeMap::from([("data", versions)]))
     }
 
     fn table(&self) -> Table {
@@ -46,36 +54,32 @@ impl Shown for ShownVersions<'_> {
     }
 }
 
-/// As the API has it.
-impl Serialize for ShownVersion<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let version = self.0;
-        let mut object = serializer.serialize_struct("CredentialVersion", 13)?;
-        object.serialize_field("type", &version.credential_type)?;
-        object.serialize_field("version_created_at", &version.version_created_at)?;
-        object.serialize_field("id", &version.id)?;
-        object.serialize_field("name", &version.name)?;
-        object.serialize_field("metadata", &version.metadata)?;
-        object.serialize_field("value", &version.value.exposed())?;
-        let facts = [
-            ("transitional", version.transitional),
-            ("certificate_authority", version.certificate_authority),
-            ("self_signed", version.self_signed),
-            ("generated", version.generated),
-            ("duration_overridden", version.duration_overridden),
-        ];
-        for (name, fact) in facts {
-            if let Some(fact) = fact {
-                object.serialize_field(name, &fact)?;
+impl Shown for ShownFound<'_> {
+    fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
+        to_raw_value(&BTreeMap::from([("credentials", self.0)]))
+    }
+
+    fn table(&self) -> Table {
+        let expires = self.0.iter().any(|found| found.expiry_date.is_some());
+        let links = self.0.iter().any(|found| found.expiring_link.is_some());
+        let mut heads = vec!["NAME", "CREATED"];
+        heads.extend(expires.then_some("EXPIRES"));
+        heads.extend(links.then_some("BECAUSE OF"));
+        let row = |found: &FoundCredential| {
+            let mut row = vec![found.name.clone(), found.version_created_at.clone()];
+            if expires {
+                row.push(found.expiry_date.clone().unwrap_or_default());
             }
+            if links {
+                let link = found.expiring_link.as_ref();
+                row.push(link.map(|link| link.name.clone()).unwrap_or_default());
+            }
+            row
+        };
+        Table::Rows {
+            rows: self.0.iter().map(row).collect(),
+            heads,
         }
-        if let Some(date) = &version.expiry_date {
-            object.serialize_field("expiry_date", date)?;
-        }
-        if let Some(days) = version.duration_used {
-            object.serialize_field("duration_used", &days)?;
-        }
-        object.end()
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{commands::Failure, session::OutputFormat};
 
 use pretty::pretty;
 pub(crate) use printable::printable;
-pub(crate) use prompt::{confirm, secret_line, secret_of_input};
+pub(crate) use prompt::{confirm, line, secret_line, secret_of_input};
 pub(crate) use table::Table;
 
 /// What can be written in each form.

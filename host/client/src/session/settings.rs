@@ -63,6 +63,8 @@ pub struct Settings {
     pub ca_cert: Vec<PathBuf>,
     /// The files with the client certificate and its private key.
     pub client_certificate: Option<(PathBuf, PathBuf)>,
+    /// Whether it is the session that names these two files, and nothing else does.
+    pub is_certificate_of_session: bool,
     /// How what was asked for is written, if it was said.
     pub output: Option<OutputFormat>,
     /// How often a request is sent again while the server is not available, if it was said.
@@ -156,13 +158,14 @@ impl Settings {
                 .unwrap_or_default(),
             file.ca_cert.into_iter().collect(),
         ]);
-        let client_certificate = pair((arguments.cert, arguments.key), ("--cert", "--key"))?
-            .or(pair(
+        let named_certificate =
+            pair((arguments.cert, arguments.key), ("--cert", "--key"))?.or(pair(
                 (environment.cert, environment.key),
                 ("KEYWRIGHT_CLIENT_CERT", "KEYWRIGHT_CLIENT_KEY"),
-            )?)
-            .or(of_session.and_then(|session| session.client_certificate.clone()))
-            .or(pair((file.cert, file.key), ("cert", "key"))?);
+            )?);
+        let of_file = pair((file.cert, file.key), ("cert", "key"))?;
+        let certificate_of_session =
+            of_session.and_then(|session| session.client_certificate.clone());
         let grant = pair(
             (environment.client_id, environment.client_secret),
             ("KEYWRIGHT_CLIENT_ID", "KEYWRIGHT_CLIENT_SECRET"),
@@ -181,7 +184,9 @@ impl Settings {
                 .or(of_session.map(|session| session.server.clone()))
                 .or(file.server),
             ca_cert,
-            client_certificate,
+            is_certificate_of_session: named_certificate.is_none()
+                && certificate_of_session.is_some(),
+            client_certificate: named_certificate.or(certificate_of_session).or(of_file),
             output: arguments
                 .output
                 .or(output(environment.output.as_deref())?)

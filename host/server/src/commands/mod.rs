@@ -3,8 +3,10 @@
 mod backup;
 mod check;
 mod check_config;
+mod completions;
 mod config_reference;
 mod keys;
+mod man_pages;
 mod serve;
 
 use std::{future::Future, process::ExitCode};
@@ -38,8 +40,10 @@ pub(crate) fn execute(arguments: Arguments) -> Result<ExitCode, StartRefused> {
             check_config::check_config(&config, extent)
         }
         Command::Client(command) => Ok(command.execute()),
+        Command::Completions { shell } => completions::completions(shell),
         Command::ConfigReference => config_reference::config_reference(),
         Command::Keys { command } => keys::keys(&command),
+        Command::ManPages { directory } => man_pages::man_pages(&directory),
         Command::Serve { config } => serve::serve(&Config::load(&config)?),
         Command::Develop {
             directory,

@@ -18,6 +18,8 @@ pub(super) struct Parts<'a> {
     pub(super) bill: Vec<u8>,
     /// The licences of that.
     pub(super) licences: Vec<u8>,
+    /// The manual pages and the completions.
+    pub(super) shell: Vec<ArchivedFile>,
 }
 
 /// One file of an archive.
@@ -49,6 +51,7 @@ impl Parts<'_> {
             let bytes = read(&self.components.join(&name))?;
             files.push(ArchivedFile::plain(&format!("plugins/{name}"), bytes));
         }
+        files.extend(self.shell);
         for (path, source) in COPIED {
             files.push(ArchivedFile::plain(path, read(&root.join(source))?));
         }

@@ -1,7 +1,7 @@
 //! A release: an archive with the program, the plugins and what an operator needs besides, its checksum beside it.
 //!
 //! `contents.rs` says what is in it, `archive.rs` writes it, `bill.rs` lists what the program and the plugins are made of,
-//! and `licences.rs` gathers the licences of that. The same commit gives the same bytes, by the same toolchain on the same
+//! `licences.rs` gathers the licences of that, and `shell.rs` has the manual pages and the completions. The same commit gives the same bytes, by the same toolchain on the same
 //! system: what is written is sorted, and has the time of the commit.
 
 mod archive;
@@ -9,6 +9,7 @@ mod bill;
 mod contents;
 mod graph;
 mod licences;
+mod shell;
 
 use std::{
     fs,
@@ -46,6 +47,7 @@ pub(crate) fn dist(arguments: &[String]) -> Result<(), StepFailed> {
         components: &components,
         bill: bill::bill(&[&program_graph, &plugin_graph], mtime)?,
         licences: licences::licences(&[&program_graph, &plugin_graph])?,
+        shell: shell::files(&program)?,
     };
 
     let suffix = if is_debug { "-debug" } else { "" };

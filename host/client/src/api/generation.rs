@@ -1,0 +1,105 @@
+//! Generating and regenerating: `POST /api/v1/data` and `/api/v1/regenerate`.
+
+use reqwest::Method;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::credentials::DATA;
+use crate::{Client, CredentialVersion, Error, client::Call};
+
+/// A credential to be generated.
+#[derive(Clone, Debug, Serialize)]
+pub struct GenerateCredential {
+    name: String,
+    #[serde(rename = "type")]
+    credential_type: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<GenerateMode>,
+    parameters: Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Value>,
+}
+
+/// What becomes of a credential that is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum GenerateMode {
+    /// It gets a new version if it was made of other parameters. That is what servers do when nothing is said.
+    Converge,
+    /// It stays as it is.
+    NoOverwrite,
+    /// It gets a new version.
+    Overwrite,
+}
+
+impl GenerateCredential {
+    /// A credential of this name and type, made of the type's own defaults.
+    #[must_use]
+    pub fn new(name: impl Into<String>, credential_type: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            credential_type: credential_type.into(),
+            mode: None,
+            parameters: Map::new(),
+            metadata: None,
+        }
+    }
+
+    /// The same made of these parameters.
+    #[must_use]
+    pub fn parameters(mut self, parameters: Map<String, Value>) -> Self {
+        self.parameters = parameters;
+        self
+    }
+
+    /// The same in this mode.
+    #[must_use]
+    pub fn mode(mut self, mode: GenerateMode) -> Self {
+        self.mode = Some(mode);
+        self
+    }
+
+    /// The same with metadata, an object. It is not encrypted.
+    #[must_use]
+    pub fn metadata(mut self, metadata: Value) -> Self {
+        self.metadata = Some(metadata);
+        self
+    }
+}
+
+impl Client {
+    /// Generates a credential, or returns the version that is there already: see [`GenerateMode`].
+    ///
+    /// # Errors
+    /// When the type can't be generated, the parameters are refused, or the caller may not write the credential; and as any
+    /// request.
+    pub async fn generate_credential(
+        &self,
+        credential: &GenerateCredential,
+    ) -> Result<CredentialVersion, Error> {
+        self.ask(&Call::new(Method::POST, DATA).body(credential)?)
+            .await
+    }
+
+    /// Adds a version to a credential, made of what the newest was made of. Metadata is not inherited.
+    ///
+    /// # Errors
+    /// When there is no such credential, it was not generated, or the caller may not write it; and as any request.
+    pub async fn regenerate_credential(
+        &self,
+        name: &str,
+        metadata: Option<&Value>,
+    ) -> Result<CredentialVersion, Error> {
+        let body = Regenerate { name, metadata };
+        let call = Call::new(Method::POST, "/api/v1/regenerate").body(&body)?;
+        self.ask(&call).await
+    }
+}
+
+#[derive(Serialize)]
+struct Regenerate<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<&'a Value>,
+}

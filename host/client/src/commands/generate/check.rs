@@ -1,0 +1,120 @@
+//! Checks parameters before they are sent, by what the server says of its types.
+
+use jsonschema::Validator;
+use serde_json::{Map, Value};
+
+use crate::{Client, Error, KnownType, commands::Failure};
+
+/// What the server says of a type. None when it says nothing of its types at all, or nothing of what this one is made of:
+/// then it is the server itself that checks.
+pub(super) async fn known_type(
+    client: &Client,
+    credential_type: &str,
+) -> Result<Option<KnownType>, Failure> {
+    let types = match client.types().await {
+        Ok(types) => types,
+        Err(Error::Refused(refusal)) if refusal.status == 404 => return Ok(None),
+        Err(cause) => return Err(cause.into()),
+    };
+    let names: Vec<_> = types.iter().map(|known| known.name.clone()).collect();
+    let is_named = |known: &KnownType| known.name.eq_ignore_ascii_case(credential_type);
+    match types.into_iter().find(is_named) {
+        Some(known) => Ok(Some(known).filter(|known| known.parameters.is_object())),
+        None => Err(Failure::Usage(format!(
+            "the server knows no type {credential_type}, but {}",
+            names.join(", ")
+        ))),
+    }
+}
+
+/// Checks parameters.
+///
+/// # Errors
+/// The rules that are broken, and which parameters there are.
+pub(super) fn check(known: &KnownType, parameters: &Map<String, Value>) -> Result<(), Failure> {
+    let Ok(validator) = validator(&known.parameters) else {
+        // A schema that this program can't read: the server checks by it.
+        return Ok(());
+    };
+    let parameters = Value::Object(parameters.clone());
+    let broken: Vec<String> = validator
+        .iter_errors(&parameters)
+        .map(|broken| {
+            let place = broken.instance_path().to_string();
+            let place = place.trim_start_matches('/');
+            if place.is_empty() {
+                broken.to_string()
+            } else {
+                format!("{place}: {broken}")
+            }
+        })
+        .collect();
+    if broken.is_empty() {
+        return Ok(());
+    }
+    let known_names = known
+        .parameters
+        .get("properties")
+        .and_then(Value::as_object);
+    let names: Vec<&str> = known_names
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| name.as_str())
+        .collect();
+    Err(Failure::Usage(format!(
+        "{}\nparameters of type {}: {}",
+        broken.join("\n"),
+        known.name,
+        names.join(", ")
+    )))
+}
+
+fn validator(schema: &Value) -> Result<Validator, Failure> {
+    jsonschema::options()
+        .with_draft(jsonschema::Draft::Draft202012)
+        .with_pattern_options(jsonschema::PatternOptions::regex())
+        .offline()
+        .build(schema)
+        .map_err(|cause| Failure::Other(cause.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pin(parameters: &Value) -> Result<(), Failure> {
+        let known: KnownType = serde_json::from_value(json!({
+            "name": "pin",
+            "summary": "A number.",
+            "plugin": null,
+            "parameters": {
+                "type": "object",
+                "properties": {"digits": {"type": "integer", "maximum": 12}},
+                "required": ["digits"],
+                "additionalProperties": false,
+            },
+        }))
+        .unwrap();
+        check(&known, parameters.as_object().unwrap())
+    }
+
+    #[test]
+    fn what_breaks_a_rule_is_named_with_what_there_is() {
+        pin(&json!({"digits": 12})).unwrap();
+        for (parameters, words) in [
+            (json!({"digits": 13}), "digits: 13"),
+            (json!({"digits": "x"}), "integer"),
+            (json!({"digits": 4, "length": 1}), "length"),
+            (json!({}), "digits"),
+        ] {
+            let refused = pin(&parameters).unwrap_err().to_string();
+            assert!(refused.contains(words), "{refused}");
+            assert!(
+                refused.ends_with("parameters of type pin: digits"),
+                "{refused}"
+            );
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! What a credential is made of, as the arguments say it.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    KnownType,
+    commands::{
+        Failure,
+        input::{object, text_of},
+    },
+};
+
+/// What a credential is made of.
+#[derive(Debug, Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a parameter that is said or not, on its own"
+)]
+pub(super) struct Parameters {
+    /// A parameter by its name. One that is a list can be said more than once, or with commas.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = named)]
+    param: Vec<(String, String)>,
+    /// Read parameters from a file with a JSON object; `-` is standard input. What is said besides goes before it.
+    #[arg(long = "parameters-file", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    file: Option<PathBuf>,
+    /// The number of characters.
+    #[arg(long, value_name = "COUNT", help_heading = PASSWORDS)]
+    length: Option<u64>,
+    /// Leave out the letters A-Z.
+    #[arg(long, help_heading = PASSWORDS)]
+    exclude_upper: bool,
+    /// Leave out the letters a-z.
+    #[arg(long, help_heading = PASSWORDS)]
+    exclude_lower: bool,
+    /// Leave out the digits.
+    #[arg(long, help_heading = PASSWORDS)]
+    exclude_number: bool,
+    /// Use special characters too.
+    #[arg(long, help_heading = PASSWORDS)]
+    include_special: bool,
+    /// The user's name, instead of one that is made.
+    #[arg(long, value_name = "NAME", help_heading = PASSWORDS)]
+    username: Option<String>,
+    /// The length of an RSA key in bits.
+    #[arg(long, value_name = "BITS", help_heading = KEYS)]
+    key_length: Option<u64>,
+    /// The comment of an SSH key.
+    #[arg(long, value_name = "TEXT", help_heading = KEYS)]
+    ssh_comment: Option<String>,
+    /// The subject's common name.
+    #[arg(long, value_name = "TEXT", help_heading = CERTIFICATES)]
+    common_name: Option<String>,
+    /// The subject's organization.
+    #[arg(long, value_name = "TEXT", help_heading = CERTIFICATES)]
+    organization: Option<String>,
+    /// The subject's organizational unit.
+    #[arg(long, value_name = "TEXT", help_heading = CERTIFICATES)]
+    organization_unit: Option<String>,
+    /// The subject's city.
+    #[arg(long, value_name = "TEXT", help_heading = CERTIFICATES)]
+    locality: Option<String>,
+    /// The subject's state or province.
+    #[arg(long, value_name = "TEXT", help_heading = CERTIFICATES)]
+    state: Option<String>,
+    /// The subject's country, two letters.
+    #[arg(long, value_name = "CODE", help_heading = CERTIFICATES)]
+    country: Option<String>,
+    /// A name or an address that the certificate is for. It can be said more than once.
+    #[arg(long = "alternative-name", value_name = "NAME", help_heading = CERTIFICATES)]
+    alternative_names: Vec<String>,
+    /// What the key is for, such as `digital_signature`. It can be said more than once.
+    #[arg(long, value_name = "USAGE", help_heading = CERTIFICATES)]
+    key_usage: Vec<String>,
+    /// What the certificate is for, such as `server_auth`. It can be said more than once.
+    #[arg(long, value_name = "USAGE", help_heading = CERTIFICATES)]
+    extended_key_usage: Vec<String>,
+    /// For how many days it is valid.
+    #[arg(long, value_name = "DAYS", help_heading = CERTIFICATES)]
+    duration: Option<u64>,
+    /// The name of the stored authority that signs it.
+    #[arg(long, value_name = "NAME", help_heading = CERTIFICATES)]
+    ca: Option<String>,
+    /// Make an authority.
+    #[arg(long, help_heading = CERTIFICATES)]
+    is_ca: bool,
+    /// Have it signed by itself.
+    #[arg(long, help_heading = CERTIFICATES)]
+    self_sign: bool,
+}
+
+impl Parameters {
+    /// Whether anything is said that the server's description of its types is of use for.
+    pub(super) fn are_to_be_checked(&self) -> bool {
+        !self.param.is_empty() || self.file.is_some()
+    }
+
+    /// All that is said. What is said by name is of the type that the server expects, where it is known.
+    pub(super) fn gathered(
+        &self,
+        known: Option<&KnownType>,
+    ) -> Result<Map<String, Value>, Failure> {
+        let mut gathered = match &self.file {
+            None => Map::new(),
+            Some(file) => object(&text_of(file)?)
+                .map_err(|cause| Failure::Usage(format!("--parameters-file: {cause}")))?,
+        };
+        for (name, value) in self.by_options() {
+            gathered.insert(name.to_owned(), value);
+        }
+        let mut lists: Vec<&str> = Vec::new();
+        for (name, text) in &self.param {
+            let schema = known.and_then(|known| known.parameters.get("properties")?.get(name));
+            let value = typed(text, schema);
+            match (gathered.get_mut(name), value) {
+                (Some(Value::Array(have)), Value::Array(more))
+                    if lists.contains(&name.as_str()) =>
+                {
+                    have.extend(more);
+                }
+                (_, value) => {
+                    if value.is_array() {
+                        lists.push(name);
+                    }
+                    gathered.insert(name.clone(), value);
+                }
+            }
+        }
+        Ok(gathered)
+    }
+
+    fn by_options(&self) -> impl Iterator<Item = (&'static str, Value)> {
+        let flag = |is_said: bool| is_said.then_some(Value::Bool(true));
+        let text = |text: &Option<String>| text.as_ref().map(|text| json!(text));
+        let number = |number: Option<u64>| number.map(|number| json!(number));
+        let list = |list: &Vec<String>| (!list.is_empty()).then(|| json!(list));
+        [
+            ("length", number(self.length)),
+            ("exclude_upper", flag(self.exclude_upper)),
+            ("exclude_lower", flag(self.exclude_lower)),
+            ("exclude_number", flag(self.exclude_number)),
+            ("include_special", flag(self.include_special)),
+            ("username", text(&self.username)),
+            ("key_length", number(self.key_length)),
+            ("ssh_comment", text(&self.ssh_comment)),
+            ("common_name", text(&self.common_name)),
+            ("organization", text(&self.organization)),
+            ("organization_unit", text(&self.organization_unit)),
+            ("locality", text(&self.locality)),
+            ("state", text(&self.state)),
+            ("country", text(&self.country)),
+            ("alternative_names", list(&self.alternative_names)),
+            ("key_usage", list(&self.key_usage)),
+            ("extended_key_usage", list(&self.extended_key_usage)),
+            ("duration", number(self.duration)),
+            ("ca", text(&self.ca)),
+            ("is_ca", flag(self.is_ca)),
+            ("self_sign", flag(self.self_sign)),
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
+    }
+}
+
+fn named(argument: &str) -> Result<(String, String), String> {
+    match argument.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("it must be NAME=VALUE".to_owned()),
+    }
+}
+
+/// The value that a text means: by the schema of the parameter, or else, as JSON if it is a number, a list or the like, and
+/// as a text if not. What does not fit stays a text, so that the check, or the server, says what is wrong.
+fn typed(text: &str, schema: Option<&Value>) -> Value {
+    let as_text = || Value::String(text.to_owned());
+    let as_json = || serde_json::from_str::<Value>(text).ok();
+    let Some(schema) = schema else {
+        let value = as_json().filter(|value| !value.is_string());
+        return value.unwrap_or_else(as_text);
+    };
+    if may_be(schema, "array") {
+        if let Some(list @ Value::Array(_)) = as_json() {
+            return list;
+        }
+        let items = schema.get("items");
+        return text.split(',').map(|item| typed(item, items)).collect();
+    }
+    if may_be(schema, "string") || !schema.is_object() {
+        return as_text();
+    }
+    as_json().unwrap_or_else(as_text)
+}
+
+/// Whether a schema names a JSON type, alone or among others.
+fn may_be(schema: &Value, json_type: &str) -> bool {
+    match schema.get("type") {
+        Some(Value::String(only)) => only == json_type,
+        Some(Value::Array(several)) => several.iter().any(|one| one == json_type),
+        _ => {
+            let values = schema.get("enum").and_then(Value::as_array);
+            json_type == "string"
+                && values.is_some_and(|values| values.iter().all(Value::is_string))
+        }
+    }
+}
+
+const PASSWORDS: &str = "Parameters of passwords and users";
+const KEYS: &str = "Parameters of keys";
+const CERTIFICATES: &str = "Parameters of certificates";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_means_what_the_schema_of_its_parameter_says() {
+        let texts = json!({"type": "array", "items": {"type": "string"}});
+        let cases = [
+            ("40", Some(json!({"type": "integer"})), json!(40)),
+            ("40", Some(json!({"type": "string"})), json!("40")),
+            ("40", Some(json!({"type": ["string", "null"]})), json!("40")),
+            ("true", Some(json!({"type": "boolean"})), json!(true)),
+            ("yes", Some(json!({"type": "boolean"})), json!("yes")),
+            ("a,1", Some(texts.clone()), json!(["a", "1"])),
+            (r#"["a,b"]"#, Some(texts), json!(["a,b"])),
+            ("2048", Some(json!({"enum": [2048, 4096]})), json!(2048)),
+            ("1", Some(json!({"enum": ["1", "2"]})), json!("1")),
+            ("40", None, json!(40)),
+            ("true", None, json!(true)),
+            ("[1]", None, json!([1])),
+            ("a b", None, json!("a b")),
+            ("\"40\"", None, json!("\"40\"")),
+        ];
+        for (text, schema, expected) in cases {
+            assert_eq!(typed(text, schema.as_ref()), expected, "{text} {schema:?}");
+        }
+    }
+
+    #[test]
+    fn a_parameter_has_a_name_and_a_value() {
+        assert_eq!(named("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
+        assert_eq!(named("a="), Ok(("a".to_owned(), String::new())));
+        assert!(named("a").is_err());
+        assert!(named("=a").is_err());
+    }
+}

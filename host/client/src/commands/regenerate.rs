@@ -1,0 +1,36 @@
+//! `keywright regenerate`.
+
+use clap::Args;
+use serde_json::{Map, Value};
+
+use super::{Context, Example, Failure, Outcome, Verb, help, input::object, shown::ShownVersion};
+
+/// Add a version to a credential, made of what the newest was made of.
+#[derive(Debug, Args)]
+#[command(after_help = help(EXAMPLES))]
+pub struct Regenerate {
+    /// The credential's name.
+    name: String,
+    /// What to keep besides, as a JSON object. It is not encrypted.
+    #[arg(long, value_name = "JSON", value_parser = object)]
+    metadata: Option<Map<String, Value>>,
+}
+
+impl Verb for Regenerate {
+    async fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        let metadata = self.metadata.map(Value::Object);
+        let client = context.client()?;
+        let version = client
+            .regenerate_credential(&self.name, metadata.as_ref())
+            .await?;
+        context.output.show(&ShownVersion(&version))?;
+        Ok(Outcome::Done)
+    }
+}
+
+/// What help shows.
+pub(super) const EXAMPLES: &[Example] = &[Example {
+    does: "Replace a password by another one of the same form",
+    line: "keywright regenerate /demo/generated",
+    before: &["keywright generate /demo/generated --type password --length 40"],
+}];

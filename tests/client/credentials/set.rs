@@ -1,0 +1,172 @@
+//! `keywright set`.
+
+use std::fs;
+
+use keywright_harness::{Server, Shell};
+use serde_json::{Value, json};
+
+use super::shown;
+
+#[tokio::test]
+async fn on_a_terminal_the_value_is_asked_for_and_not_seen() {
+    let server = Server::start().await;
+    let shell = Shell::of(&server);
+    let mut terminal = shell.on_terminal(&["set", "/a", "--type", "password", "-o", "json"]);
+    terminal.expect("Value: ");
+    assert!(!terminal.echoes());
+    terminal.type_line("s3cret");
+    let (status, screen) = terminal.end();
+    assert_eq!(status, Some(0), "{screen}");
+    assert_eq!(screen.matches("s3cret").count(), 1, "{screen}");
+    assert_eq!(server.versions("/a").await[0]["value"], "s3cret");
+}
+
+#[tokio::test]
+async fn on_a_terminal_a_user_has_a_name_that_is_seen_and_a_password_that_is_not() {
+    let server = Server::start().await;
+    let shell = Shell::of(&server);
+    let mut terminal = shell.on_terminal(&["set", "/a", "-t", "user", "-o", "yaml"]);
+    terminal.expect("Username: ");
+    assert!(terminal.echoes());
+    terminal.type_line("admin").expect("Password: ");
+    assert!(!terminal.echoes());
+    let (status, screen) = {
+        terminal.type_line("s3cret");
+        terminal.end()
+    };
+    assert_eq!(status, Some(0), "{screen}");
+    let value = &server.versions("/a").await[0]["value"];
+    assert_eq!(
+        (&value["username"], &value["password"]),
+        (&json!("admin"), &json!("s3cret"))
+    );
+}
+
+#[tokio::test]
+async fn an_interruption_leaves_the_terminal_as_it_was_and_sets_nothing() {
+    let server = Server::start().await;
+    let shell = Shell::of(&server);
+    let mut terminal = shell.on_terminal(&["set", "/a", "--type", "password"]);
+    terminal.expect("Value: ");
+    assert!(!terminal.echoes());
+    terminal.signal("INT").expect("interrupted");
+    assert!(terminal.echoes());
+    assert_eq!(terminal.end().0, Some(130));
+    assert!(server.versions("/a").await.is_empty());
+}
+
+#[tokio::test]
+async fn in_a_pipe_the_value_is_what_comes_but_for_a_line_end() {
+    let server = Server::start().await;
+    let shell = Shell::of(&server);
+    let cases = [
+        ("password", "s3cret\n", json!("s3cret")),
+        ("value", "two\nlines\n\n", json!("two\nlines\n")),
+        ("json", "{\"a\": [1]}\n", json!({"a": [1]})),
+        ("value", "{\"a\": 1}", json!("{\"a\": 1}")),
+    ];
+    for (number, (credential_type, input, value)) in cases.into_iter().enumerate() {
+        let name = format!("/{number}");
+        let run = shell.run_with(&["set", &name, "--type", credential_type], input);
+        assert_eq!(shown(run)["value"], value);
+    }
+    let user = r#"{"username": "a", "password": "b"}"#;
+    let set = shown(shell.run_with(&["set", "/user", "-t", "user"], user));
+    assert_eq!(set["value"]["password"], "b");
+    let run = shell
+        .run_with(&["set", "/other", "-t", "user"], "b")
+        .expect(2);
+    assert!(run.errors.contains("JSON object"), "{run:?}");
+    assert!(!run.errors.contains("\"b\""), "{run:?}");
+    shell.run(&["set", "/empty", "-t", "value"]).expect(1);
+}
+
+#[tokio::test]
+async fn members_come_from_files_and_a_password_from_standard_input() {
+    let server = Server::start().await;
+    let shell = Shell::of(&server);
+    let user = ["set", "/user", "-t", "user", "--username", "admin"];
+    let set = shown(shell.run_with(&user, "s3cret\n"));
+    assert_eq!(set["value"]["username"], "admin");
+    assert_eq!(set["value"]["password"], "s3cret");
+
+    let parameters = json!({"common_name": "root", "is_ca": true});
+    let made = server.generate("/ca", "certificate", parameters).await;
+    let value = made.expect(200).json()["value"].clone();
+    for member in ["certificate", "private_key"] {
+        fs::write(shell.file(member), value[member].as_str().unwrap()).unwrap();
+    }
+    let certificate = [
+        "set",
+        "/copy",
+        "-t",
+        "certificate",
+        "--certificate",
+        "certificate",
+    ];
+    let rest = ["--private-key", "private_key", "--ca-name", "/ca"];
+    let set = shown(shell.run(&[&certificate[..], &rest].concat()));
+    assert_eq!(set["value"]["private_key"], value["private_key"]);
+    assert_eq!(set["value"]["ca"], value["ca"]);
+
+    let key = ["set", "/key", "-t", "rsa", "--private-key", "-"];
+    assert_eq!(
+        shown(shell.run_with(&key, "a key"))["value"]["private_key"],
+        "a key"
+    );
+    shell
+        .run(&["set", "/key", "-t", "rsa", "--private-key", "absent"])
+        .expect(1);
+    shell
+        .run(&[
+            "set",
+            "/a",
+            "-t",
+            "rsa",
+            "--value",
+            "x",
+            "--public-key",
+            "y",
+        ])
+        .expect(2);
+}
+
+#[tokio::test]
+async fn values_come_from_files_and_arguments_too_with_metadata() {
+    let server = Server::start().await;
+    let shell = Shell::of(&server);
+    fs::write(shell.file("value"), "from a file\n").unwrap();
+    let metadata = r#"{"owner": "ops"}"#;
+    let arguments = [
+        "set",
+        "/a",
+        "-t",
+        "value",
+        "--value-file",
+        "value",
+        "--metadata",
+        metadata,
+    ];
+    let set = shown(shell.run(&arguments));
+    assert_eq!(set["value"], "from a file");
+    assert_eq!(
+        set["metadata"],
+        serde_json::from_str::<Value>(metadata).unwrap()
+    );
+    let set = shown(shell.run(&["set", "/a", "-t", "value", "--value", "v"]));
+    assert_eq!(
+        (&set["value"], &set["metadata"]),
+        (&json!("v"), &Value::Null)
+    );
+    let arguments = [
+        "set",
+        "/a",
+        "-t",
+        "value",
+        "--value",
+        "v",
+        "--metadata",
+        "[]",
+    ];
+    shell.run(&arguments).expect(2);
+}

@@ -1,0 +1,131 @@
+//! `keywright login`.
+
+use std::{fs, os::unix::fs::PermissionsExt};
+
+use keywright_harness::{Server, Shell};
+use serde_json::json;
+
+use super::session;
+
+#[tokio::test]
+async fn a_client_logs_in_by_its_secret_on_standard_input() {
+    let server = Server::start().await;
+    server.set("/a", "value", json!("v")).await.expect(200);
+    let shell = Shell::new();
+    let login = [
+        "login",
+        "--server",
+        server.base_url(),
+        "--ca-cert",
+        "ca.pem",
+    ];
+    let as_client = [&login[..], &["--client-id", "developer"]].concat();
+    let run = shell.run_with(&as_client, "developer-secret\n").expect(0);
+    assert_eq!(run.output, "");
+    assert_eq!(shell.run(&["get", "/a", "--raw"]).expect(0).output, "v");
+
+    let kept = session(&shell).unwrap();
+    assert_eq!(kept["server"], server.base_url());
+    assert!(!kept.to_string().contains("developer-secret"));
+    let folder = shell.file(".config/keywright");
+    let mode = |path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(folder.join("session.json")), 0o600);
+    assert_eq!(mode(folder), 0o700);
+}
+
+#[tokio::test]
+async fn a_user_logs_in_by_a_password_that_is_not_seen() {
+    let server = Server::start().await;
+    let shell = Shell::at(&server);
+    let mut terminal = shell.on_terminal(&["login"]);
+    terminal.expect("Username: ").type_line("developer");
+    terminal.expect("Password: ");
+    assert!(!terminal.echoes());
+    terminal.type_line("developer-password");
+    let (status, screen) = terminal.end();
+    assert_eq!(status, Some(0), "{screen}");
+    assert!(!screen.contains("developer-password"), "{screen}");
+    shell.run(&["find"]).expect(0);
+
+    let other = Shell::at(&server);
+    let arguments = ["login", "--username", "developer"];
+    other.run_with(&arguments, "developer-password\n").expect(0);
+    other.run(&["find"]).expect(0);
+    let refresh_token = session(&other).unwrap()["refresh_token"].clone();
+    let third = Shell::at(&server);
+    let refresh_token = refresh_token.as_str().unwrap();
+    third
+        .run_with(&["login", "--refresh-token"], refresh_token)
+        .expect(0);
+    third.run(&["find"]).expect(0);
+}
+
+#[tokio::test]
+async fn a_login_that_is_refused_leaves_what_was_there() {
+    let server = Server::start().await;
+    let shell = Shell::at(&server);
+    let as_client = ["login", "--client-id", "developer"];
+    shell.run_with(&as_client, "developer-secret").expect(0);
+    let before = session(&shell);
+    for (arguments, input, status, words) in [
+        (&as_client[..], "wrong-secret", 5, "invalid_client"),
+        (
+            &["login", "--username", "developer"],
+            "wrong-secret",
+            5,
+            "invalid_grant",
+        ),
+        (
+            &["login", "--refresh-token"],
+            "wrong-secret",
+            5,
+            "invalid_grant",
+        ),
+        (&as_client, "", 1, "standard input is empty"),
+        (&["login"], "", 2, "as who"),
+        (
+            &["login", "--client-id", "a", "--username", "b"],
+            "",
+            2,
+            "cannot be used",
+        ),
+    ] {
+        let run = shell.run_with(arguments, input).expect(status);
+        assert!(run.errors.contains(words), "{run:?}");
+        assert!(!run.errors.contains("wrong-secret"), "{run:?}");
+        assert_eq!(session(&shell), before);
+    }
+}
+
+#[tokio::test]
+async fn a_server_without_an_identity_provider_says_that_it_has_none() {
+    let application = crate::application::Application::new();
+    let options = application.options().without_tokens();
+    let server = Server::start_with(&options).await;
+    let run = Shell::at(&server).run_with(&["login", "--username", "a"], "b");
+    assert!(run.expect(1).errors.contains("no identity provider"));
+}
+
+#[tokio::test]
+async fn a_server_of_an_authority_that_is_not_trusted_is_not_talked_to() {
+    let server = Server::start().await;
+    let shell = Shell::at(&server);
+    fs::write(shell.file("other.pem"), other_authority()).unwrap();
+    let arguments = [
+        "login",
+        "--client-id",
+        "developer",
+        "--ca-cert",
+        "other.pem",
+    ];
+    let run = shell.run_with(&arguments, "developer-secret").expect(6);
+    assert!(run.errors.to_lowercase().contains("certificate"), "{run:?}");
+    assert!(session(&shell).is_none());
+}
+
+fn other_authority() -> String {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut parameters = rcgen::CertificateParams::default();
+    parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    parameters.self_signed(&key).unwrap().pem()
+}

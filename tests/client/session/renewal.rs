@@ -1,0 +1,104 @@
+//! Access tokens that have expired are renewed, once for each request.
+
+use std::fs;
+
+use keywright_harness::{Server, Shell, mint::Mint};
+use serde_json::json;
+
+use super::session;
+use crate::stub::{Asked, Reply, Stub, versions};
+
+const EXPIRED: &str = "{\"error\":\"access_token_expired\",\"error_description\":\"it has\"}";
+
+#[tokio::test]
+async fn a_session_goes_on_with_another_access_token_which_is_kept() {
+    let server = Server::start().await;
+    server.set("/a", "value", json!("v")).await.expect(200);
+    let shell = Shell::at(&server);
+    let login = ["login", "--username", "developer"];
+    shell.run_with(&login, "developer-password").expect(0);
+    let mint = Mint::of(&server).await;
+    let mut claims = mint.user_claims("3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10");
+    claims["exp"] = json!(1_000_000_000);
+    let expired = mint.token(&claims);
+    let mut kept = session(&shell).unwrap();
+    let refresh_token = kept["refresh_token"].clone();
+    kept["access_token"] = json!(expired);
+    let file = shell.file(".config/keywright/session.json");
+    fs::write(file, kept.to_string()).unwrap();
+
+    assert_eq!(shell.run(&["get", "/a", "--raw"]).expect(0).output, "v");
+    let kept = session(&shell).unwrap();
+    assert_ne!(kept["access_token"], json!(expired));
+    assert_eq!(kept["refresh_token"], refresh_token);
+}
+
+/// What an identity provider beside the API answers; tokens are numbered.
+fn provider(asked: &Asked, before: usize, url: &str) -> Option<Reply> {
+    match asked.line.as_str() {
+        "GET /info" => {
+            let info = json!({"auth-server": {"url": format!("{url}/uaa")}, "app": {"name": "x"}});
+            Some(Reply::new(200, &info.to_string()))
+        }
+        "GET /uaa/info" => Some(Reply::new(200, "{}")),
+        "POST /uaa/oauth/token" => {
+            let token = json!({"access_token": format!("token-{before}"), "token_type": "bearer"});
+            Some(Reply::new(200, &token.to_string()))
+        }
+        _ => None,
+    }
+}
+
+#[test]
+fn a_client_of_the_environment_asks_for_another_token_by_its_secret() {
+    let stub = Stub::start(|asked, before, url| {
+        provider(asked, before, url).unwrap_or_else(|| {
+            if asked.head.contains("bearer token-1") {
+                Reply::new(200, &versions())
+            } else {
+                Reply::new(401, EXPIRED)
+            }
+        })
+    });
+    let shell = stub
+        .shell()
+        .without("KEYWRIGHT_CLIENT_TOKEN")
+        .variable("KEYWRIGHT_CLIENT_ID", "app")
+        .variable("KEYWRIGHT_CLIENT_SECRET", "s&cret");
+    shell.run(&["get", "/a"]).expect(0);
+    let log_in = ["GET /info", "GET /uaa/info", "POST /uaa/oauth/token"];
+    let get = ["GET /api/v1/data?current=true&name=%2Fa"];
+    assert_eq!(stub.lines(), [&log_in[..], &get, &log_in, &get].concat());
+    let form = stub.asked()[2].body.clone();
+    assert_eq!(
+        form,
+        "response_type=token&grant_type=client_credentials&client_id=app&client_secret=s%26cret"
+    );
+}
+
+#[test]
+fn a_token_that_expires_at_once_is_renewed_once_and_no_more() {
+    for status in [401, 400, 403] {
+        let stub = Stub::start(move |asked, before, url| {
+            provider(asked, before, url).unwrap_or_else(|| Reply::new(status, EXPIRED))
+        });
+        let shell = stub
+            .shell()
+            .without("KEYWRIGHT_CLIENT_TOKEN")
+            .variable("KEYWRIGHT_CLIENT_ID", "app")
+            .variable("KEYWRIGHT_CLIENT_SECRET", "secret");
+        let run = shell.run(&["get", "/a"]);
+        assert_ne!(run.status, Some(0));
+        let lines = stub.lines();
+        let gets = lines.iter().filter(|line| line.starts_with("GET /api"));
+        assert_eq!(gets.count(), 2, "{lines:?}");
+    }
+}
+
+#[test]
+fn without_anything_to_renew_it_by_it_says_to_log_in() {
+    let stub = Stub::start(|_, _, _| Reply::new(401, EXPIRED));
+    let run = stub.shell().run(&["get", "/a"]).expect(5);
+    assert!(run.errors.contains("has expired") && run.errors.contains("keywright login"));
+    assert_eq!(stub.lines().len(), 1);
+}
