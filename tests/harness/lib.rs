@@ -39,7 +39,7 @@ pub use answer::Answer;
 pub use caller::Caller;
 pub use command::{
     Commanded, copied_by_backup, kill_command, memory_of_command, run_command,
-    run_command_with_files_up_to, run_program,
+    run_command_with_files_up_to, run_program, run_program_into_closed_pipe,
 };
 pub use key_management::KeyManagementPlugin;
 pub use options::Options;
