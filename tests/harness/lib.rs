@@ -47,7 +47,7 @@ pub use program::{Program, is_available};
 pub use raw_connection::{RawConnection, tls_config};
 pub use scrape::{Sample, Scrape};
 pub use server::{Server, server_program};
-pub use storage::{is_on_postgres, run_sql};
+pub use storage::{is_on_postgres, run_sql, shared_storage};
 
 use std::path::{Path, PathBuf};
 
