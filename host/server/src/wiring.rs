@@ -55,17 +55,7 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
     let audit = audit::start(&config.audit, Arc::clone(&clock))?;
     let identifiers: Arc<dyn Identifiers> = Arc::new(RandomIdentifiers);
     let database = open_database(config, Arc::clone(&identifiers)).await?;
-    let key_ring = keys::unlock(
-        &config.encryption,
-        &database,
-        identifiers.as_ref(),
-        clock.now(),
-    )
-    .await?;
-    let activation = Activation {
-        repository: database.key_rotation(),
-        key_id: key_ring.active_key_id(),
-    };
+    let (key_ring, activation) = key_ring(config, &database, &identifiers, &clock).await?;
     let runtime = load_plugins(config, &key_ring).await?;
 
     let sealer: Arc<dyn Sealer> = key_ring.watched();
@@ -120,6 +110,22 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         background,
         database,
     })
+}
+
+/// Recognises the configured keys. With which of them a server starts is not written down yet.
+async fn key_ring(
+    config: &Config,
+    database: &Database,
+    identifiers: &Arc<dyn Identifiers>,
+    clock: &Arc<dyn Clock>,
+) -> Result<(SharedKeyRing, Activation), StartRefused> {
+    let (identifiers, now) = (identifiers.as_ref(), clock.now());
+    let key_ring = keys::unlock(&config.encryption, database, identifiers, now).await?;
+    let activation = Activation {
+        repository: database.key_rotation(),
+        key_id: key_ring.active_key_id(),
+    };
+    Ok((key_ring, activation))
 }
 
 /// What is done beside requests.
