@@ -44,7 +44,10 @@ pub fn run_command(directory: &Path, arguments: &[&str]) -> Commanded {
 }
 
 fn commanded(command: &mut Command) -> Commanded {
-    let output = command.output().unwrap();
+    ended(command.output().unwrap())
+}
+
+fn ended(output: Output) -> Commanded {
     let Output {
         status,
         stdout,
@@ -67,6 +70,22 @@ pub fn run_program(directory: &Path, arguments: &[&str], variables: &[(&str, &st
         .current_dir(directory)
         .stdin(Stdio::null());
     commanded(&mut command)
+}
+
+/// The same, with nobody at the other end of its standard output.
+pub fn run_program_into_closed_pipe(directory: &Path, arguments: &[&str]) -> Commanded {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = program();
+    command
+        .args(arguments)
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .stdout(writer)
+        .stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    drop(command);
+    ended(child.wait_with_output().unwrap())
 }
 
 /// As [`run_command`], with no file growing beyond so many KiB: a disk that is full.

@@ -43,7 +43,7 @@ pub use caller::Caller;
 pub use client::Shell;
 pub use command::{
     Commanded, copied_by_backup, kill_command, memory_of_command, run_command,
-    run_command_with_files_up_to, run_program,
+    run_command_with_files_up_to, run_program, run_program_into_closed_pipe,
 };
 pub use key_management::KeyManagementPlugin;
 pub use live_tls::{SERVER_NAME, connects, member};
@@ -52,7 +52,7 @@ pub use program::{Program, is_available};
 pub use raw_connection::{RawConnection, tls_config};
 pub use scrape::{Sample, Scrape};
 pub use server::{Server, server_program};
-pub use storage::{is_on_postgres, run_sql};
+pub use storage::{is_on_postgres, run_sql, shared_storage};
 pub use terminal::Terminal;
 
 use std::path::{Path, PathBuf};

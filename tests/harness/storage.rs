@@ -90,7 +90,12 @@ const DATABASE_URL: &str = "database-url";
 /// How long a lock of the server is waited for.
 const BUSY_MAX: Duration = Duration::from_secs(10);
 
-/// The lines of the section `storage` for another server on the database of the one in this folder.
+/// The lines of the section `storage` by which any server has the database of the one in this folder, which may still come.
+pub fn shared_storage(directory: &Path) -> String {
+    shared_settings(directory, None)
+}
+
+/// The same, for one that is configured with these lines.
 pub(crate) fn shared_settings(directory: &Path, configured: Option<&str>) -> String {
     let own = configured.map_or_else(|| settings(directory), str::to_owned);
     let folder = directory.display();

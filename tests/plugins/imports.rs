@@ -50,6 +50,21 @@ fn the_imports_of_shipped_plugins_are_those_of_the_golden_files() {
     assert_eq!(files, SHIPPED.map(|plugin| format!("{plugin}.txt")).into());
 }
 
+#[test]
+fn shipped_plugins_hold_no_path_of_the_machine_that_built_them() {
+    let home = std::env::var("HOME").unwrap();
+    let cargo_home = std::env::var("CARGO_HOME").unwrap_or(format!("{home}/.cargo"));
+    let workspace = workspace().display().to_string();
+    for plugin in SHIPPED {
+        let bytes = fs::read(component(plugin)).unwrap();
+        for path in [&cargo_home, &workspace] {
+            let mut windows = bytes.windows(path.len());
+            let is_there = windows.any(|part| part == path.as_bytes());
+            assert!(!is_there, "{plugin} holds {path}");
+        }
+    }
+}
+
 /// The interfaces that a component imports, one a line, in alphabetical order.
 fn imports(plugin: &str) -> String {
     let bytes = fs::read(component(plugin)).unwrap();

@@ -73,22 +73,36 @@ impl PluginSettings {
 }
 
 impl KeyManagementPlugin {
+    /// A plugin that is connected with when it is first asked for something.
+    ///
+    /// # Errors
+    /// When the settings can't be meant.
+    pub fn new(settings: PluginSettings) -> Result<Self, KeyManagementFailure> {
+        let channel = channel(&settings).map_err(into_port)?;
+        Ok(Self {
+            client: Grpc::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX),
+            settings,
+        })
+    }
+
     /// Connects with a plugin, and asks for its version. A plugin that does not answer is asked again a few times, as it may
     /// just be starting.
     ///
     /// # Errors
     /// When the settings can't be meant, the plugin does not answer, or speaks another version of the protocol.
     pub async fn connect(settings: PluginSettings) -> Result<Self, KeyManagementFailure> {
-        let channel = channel(&settings).map_err(into_port)?;
-        let plugin = Self {
-            client: Grpc::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX),
-            settings,
-        };
+        let plugin = Self::new(settings)?;
+        plugin.greet().await?;
+        Ok(plugin)
+    }
+
+    /// Asks for its version.
+    async fn greet(&self) -> Result<(), KeyManagementFailure> {
         let request = VersionRequest {
             version: PROTOCOL_VERSION.to_owned(),
         };
-        let answer: VersionResponse = plugin.call(&VERSION, request).await?;
-        let socket = plugin.settings.socket.display().to_string();
+        let answer: VersionResponse = self.call(&VERSION, request).await?;
+        let socket = self.settings.socket.display().to_string();
         if answer.version != PROTOCOL_VERSION {
             return Err(into_port(PluginFailed::VersionDiffers {
                 socket,
@@ -101,7 +115,7 @@ impl KeyManagementPlugin {
             kms.runtime_version = shortened(&answer.runtime_version),
             "a key management plugin answers"
         );
-        Ok(plugin)
+        Ok(())
     }
 
     /// Calls a method, and again, a bounded number of times, while the plugin does not answer.

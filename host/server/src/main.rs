@@ -17,6 +17,7 @@ mod listener;
 mod management;
 mod measurements;
 mod progress;
+mod served;
 mod service_manager;
 mod started;
 mod telemetry;

@@ -1,7 +1,7 @@
 //! What a service manager is told, as systemd has it (`sd_notify(3)`): that the server is ready, that it ends, and that it is
 //! alive. Where none started the process, nothing is told.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, sync::mpsc, thread, time::Duration};
 
 use sd_notify::NotifyState;
 use tokio::task::JoinHandle;
@@ -33,12 +33,25 @@ impl ServiceManager {
     }
 }
 
-/// Tells again and again that the server is alive: that its threads for requests get to it.
+/// Tells again and again that the server is alive: that its threads for requests get to it. They themselves tell nothing, so
+/// that a manager that reads nothing holds no request up.
 async fn keep_telling(pause: Duration) {
+    let (due, told) = mpsc::sync_channel(1);
+    let telling = move || {
+        while told.recv().is_ok() {
+            tell(&[NotifyState::Watchdog]);
+        }
+    };
+    let thread = thread::Builder::new().name("keywright-alive".to_owned());
+    if let Err(cause) = thread.spawn(telling) {
+        tracing::warn!(error = %cause, "the service manager can't be told that the server is alive");
+        return;
+    }
     let mut ticks = tokio::time::interval(pause.max(PAUSE_MIN));
     loop {
         ticks.tick().await;
-        tell(&[NotifyState::Watchdog]);
+        // Where the one before is not told yet, another one would say nothing more.
+        let _ = due.try_send(());
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::io::IsTerminal;
 
-use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt, util::SubscriberInitExt};
+use tracing_subscriber::{
+    EnvFilter, filter::LevelFilter, fmt, layer::SubscriberExt, util::SubscriberInitExt,
+};
 
 use crate::{
     config::{LogConfig, LogFormat},
@@ -14,6 +16,15 @@ use crate::{
 /// The filter is the variable `KEYWRIGHT_LOG` where it is set, in `tracing`'s notation, and else the configuration's.
 /// What other libraries say at `debug` and below is never let through, whatever the filter says: they may log bodies.
 pub(crate) fn start(config: &LogConfig) -> Result<(), StartRefused> {
+    start_up_to(LevelFilter::TRACE, config)
+}
+
+/// The same, with nothing that is less than a warning, whatever the filter says.
+pub(crate) fn start_quietly(config: &LogConfig) -> Result<(), StartRefused> {
+    start_up_to(LevelFilter::WARN, config)
+}
+
+fn start_up_to(level_max: LevelFilter, config: &LogConfig) -> Result<(), StartRefused> {
     let filter = filter(config)?;
     let own_code_or_important = tracing_subscriber::filter::filter_fn(|metadata| {
         *metadata.level() <= tracing::Level::INFO || metadata.target().starts_with("keywright")
@@ -25,6 +36,7 @@ pub(crate) fn start(config: &LogConfig) -> Result<(), StartRefused> {
     };
     let registry = tracing_subscriber::registry()
         .with(filter)
+        .with(level_max)
         .with(own_code_or_important);
     let outcome = if as_json {
         registry

@@ -5,7 +5,6 @@ use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
 use chrono::{DateTime, Utc};
 use keywright_api::{
     Api, Information, Management, Router,
-    audit::AuditTrail,
     development_identity::{
         DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser, Grant,
     },
@@ -17,7 +16,7 @@ use keywright_core::{
     encryption_key::{EncryptionKeys, RotateKeys},
     interpolation::Interpolation,
     permission::Permissions,
-    ports::{Clock, Identifiers, KeyRotationRepository, PermissionRepository, Sealer},
+    ports::{Clock, Identifiers, PermissionRepository, Sealer},
 };
 use keywright_crypto::X509Certificates;
 use keywright_runtime::{Runtime, RuntimeConfig, SystemRandom};
@@ -35,28 +34,11 @@ use crate::{
     development::{Announcement, IDENTITY_PATH},
     keys::{self, SharedKeyRing},
     measurements::{MeasurementsPage, Recorder, StoredCounts},
+    served::{Activation, Served},
     started::StartRefused,
     tls::Tls,
     tokens::token_verifier,
 };
-
-/// What the listener serves.
-pub(crate) struct Served {
-    /// TLS.
-    pub(crate) tls: Arc<Tls>,
-    /// What answers requests.
-    pub(crate) router: Router,
-    /// What answers on the management address, where there is one.
-    pub(crate) management: Option<Router>,
-    /// What is said once the listener is there.
-    pub(crate) announcement: Option<Announcement>,
-    /// The audit trail, where there is one: to be closed at the end.
-    pub(crate) audit: Option<Arc<AuditTrail>>,
-    /// What is done beside requests: to be stopped before the audit trail and the database are closed.
-    pub(crate) background: Background,
-    /// The database, to be closed at the end.
-    pub(crate) database: Database,
-}
 
 /// Makes a server of a configuration.
 pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
@@ -73,7 +55,7 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
     let audit = audit::start(&config.audit, Arc::clone(&clock))?;
     let identifiers: Arc<dyn Identifiers> = Arc::new(RandomIdentifiers);
     let database = open_database(config, Arc::clone(&identifiers)).await?;
-    let key_ring = key_ring(config, &database, identifiers.as_ref(), clock.now()).await?;
+    let (key_ring, activation) = key_ring(config, &database, &identifiers, &clock).await?;
     let runtime = load_plugins(config, &key_ring).await?;
 
     let sealer: Arc<dyn Sealer> = key_ring.watched();
@@ -96,7 +78,7 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
     };
     let server_mode = config.management.server_mode()?;
     if let Some(work) = retention(config, &database, &credentials, audit.as_ref())? {
-        background.begin(work.resting_in(server_mode.read_only()));
+        background.add(work.resting_in(server_mode.read_only()));
     }
     let interpolation = interpolation(&runtime, &credentials);
     let management = recorder.map(|recorder| {
@@ -124,28 +106,29 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         management,
         announcement,
         audit,
+        activation,
         background,
         database,
     })
 }
 
-/// Recognises the configured keys, and writes down with which one a server starts.
+/// Recognises the configured keys. With which of them a server starts is not written down yet.
 async fn key_ring(
     config: &Config,
     database: &Database,
-    identifiers: &dyn Identifiers,
-    now: DateTime<Utc>,
-) -> Result<SharedKeyRing, StartRefused> {
+    identifiers: &Arc<dyn Identifiers>,
+    clock: &Arc<dyn Clock>,
+) -> Result<(SharedKeyRing, Activation), StartRefused> {
+    let (identifiers, now) = (identifiers.as_ref(), clock.now());
     let key_ring = keys::unlock(&config.encryption, database, identifiers, now).await?;
-    let repository = database.key_rotation();
-    let activating = repository.activate(key_ring.active_key_id());
-    activating.await.map_err(|cause| {
-        StartRefused::while_doing("writing down which encryption key is active", cause)
-    })?;
-    Ok(key_ring)
+    let activation = Activation {
+        repository: database.key_rotation(),
+        key_id: key_ring.active_key_id(),
+    };
+    Ok((key_ring, activation))
 }
 
-/// Begins what is done beside requests.
+/// What is done beside requests.
 fn background(
     config: &Config,
     database: &Database,
@@ -166,7 +149,7 @@ fn background(
         };
         let usage = encryption_keys.clone();
         let reporter = LogReporter::default();
-        background.begin(Rotation::new(rotate, usage, settings, reporter));
+        background.add(Rotation::new(rotate, usage, settings, reporter));
     }
     background
 }

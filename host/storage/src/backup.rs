@@ -38,7 +38,7 @@ pub struct BackedUp {
     pub bytes: u64,
 }
 
-/// Why there is no copy. Nothing of one is left.
+/// Why there is no copy of which it is sure that it lasts. But for [`BackupFailed::NotSynchronised`], nothing of one is left.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupFailed {
     /// The copy is not what the database is.
@@ -47,6 +47,15 @@ pub enum BackupFailed {
     /// The copy could not be read.
     #[error("the copy can't be read")]
     CopyNotRead(#[source] RepositoryFailure),
+    /// The copy is in its place, and whole; that it is there may be forgotten when the machine loses its power.
+    #[error("{} is there and whole, but its folder can't be synchronised with the disk", .path.display())]
+    NotSynchronised {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
     /// The database can't be read.
     #[error("the database can't be copied")]
     NotCopied(#[source] RepositoryFailure),
@@ -79,7 +88,7 @@ pub enum BackupFailed {
 /// `progressed` is told how many bytes are copied, of how many. Only with `may_replace` is a file replaced that is there.
 ///
 /// # Errors
-/// Why there is no copy; then nothing of one is left.
+/// Why there is no copy, or none of which it is sure that it lasts.
 pub async fn back_up(
     source: &SqliteOptions,
     target: &Path,
@@ -200,18 +209,22 @@ impl Partial {
     fn put_in_place(self, target: &Target) -> Result<u64, BackupFailed> {
         let not_written = |source| target.not_written(source);
         self.file.as_file().sync_all().map_err(not_written)?;
+        let metadata = self.file.as_file().metadata().map_err(not_written)?;
         let persisted = if target.may_replace {
             self.file.persist(&target.path)
         } else {
             self.file.persist_noclobber(&target.path)
         };
-        let file = persisted.map_err(|refused| match refused.error.kind() {
+        persisted.map_err(|refused| match refused.error.kind() {
             io::ErrorKind::AlreadyExists => BackupFailed::TargetExists(target.path.clone()),
             _ => not_written(refused.error),
         })?;
-        let folder = File::open(&target.folder).map_err(not_written)?;
-        folder.sync_all().map_err(not_written)?;
-        Ok(file.metadata().map_err(not_written)?.len())
+        let synchronised = File::open(&target.folder).and_then(|folder| folder.sync_all());
+        synchronised.map_err(|source| BackupFailed::NotSynchronised {
+            path: target.path.clone(),
+            source,
+        })?;
+        Ok(metadata.len())
     }
 }
 

@@ -75,7 +75,8 @@ impl KeyRotationRepository for SqlKeyRotationRepository {
         let query = statement(statements::VERSIONS_UNDER_KEY)
             .bind(key_id)
             .bind(after_sequence)
-            .bind(i64::from(count_max));
+            .bind(i64::from(count_max))
+            .bind(BATCH_BYTES_MAX);
         let rows = self.pools.reader.fetch_all(query).await?;
         rows.iter().map(sealed_version).collect()
     }
@@ -98,6 +99,10 @@ impl KeyRotationRepository for SqlKeyRotationRepository {
         self.pools.writer.execute(query).await
     }
 }
+
+/// How many bytes of ciphertexts are read and written at once at most, but for one version that is longer by itself: sealed and
+/// opened, they are all in memory.
+pub const BATCH_BYTES_MAX: i64 = 16 * 1_024 * 1_024;
 
 fn bind_version(query: Statement, version: &ResealedVersion) -> Statement {
     query
@@ -139,13 +144,26 @@ pub(crate) mod statements {
     pub(crate) const LAST_ACTIVATED: &str = "
         select k.encryption_key_id from encryption_key_activation k order by k.ordinal desc limit 1";
 
-    /// The name by a query of its own, so that no plan reads all credentials to join them.
+    /// The lengths are summed up first, for which no ciphertext is read: the last of the versions whose sum is within the limit
+    /// is where a batch ends, or the first one, if that is longer. The name by a query of its own, so that no plan reads all
+    /// credentials to join them.
     pub(crate) const VERSIONS_UNDER_KEY: &str = "
         select v.sequence, v.id, v.encryption_key_id, v.nonce, v.ciphertext, (
             select c.name from credential c where c.sequence = v.credential_sequence
         ) as name
-        from credential_version v where v.encryption_key_id = $1 and v.sequence > $2
-        order by v.sequence limit $3";
+        from credential_version v
+        where v.encryption_key_id = $1 and v.sequence > $2 and v.sequence <= (
+            select coalesce(max(case when summed.bytes <= $4 then summed.sequence end), min(summed.sequence))
+            from (
+                select measured.sequence, sum(measured.bytes) over (order by measured.sequence) as bytes
+                from (
+                    select m.sequence, length(m.ciphertext) as bytes from credential_version m
+                    where m.encryption_key_id = $1 and m.sequence > $2
+                    order by m.sequence limit $3
+                ) measured
+            ) summed
+        )
+        order by v.sequence";
 
     /// Gives `count` versions other envelopes. The parameters are the key of all of them, and for each its sequence, the key
     /// and the nonce that it had, and the new nonce and ciphertext.

@@ -40,7 +40,7 @@ pub use connections::PoolOccupancy;
 pub use credential::SqlCredentialRepository;
 pub use database::{Database, DatabaseOccupancy, DatabaseOptions, DatabaseUnusable};
 pub use encryption_key::{EncryptionKeyRow, SqlEncryptionKeyRepository};
-pub use key_rotation::SqlKeyRotationRepository;
+pub use key_rotation::{BATCH_BYTES_MAX, SqlKeyRotationRepository};
 pub use lease::SqlLeases;
 pub use permission::SqlPermissionRepository;
 pub use postgres::PostgresOptions;

@@ -304,8 +304,11 @@ fn is_whole_scan(step: &str) -> bool {
         "SCAN text_place",
         "SCAN rare_part",
         "SCAN s",
+        "SCAN measured",
+        "SCAN summed",
     ]
-    .contains(&step);
+    .contains(&step)
+        || step.starts_with("SCAN (subquery-");
     let is_sample = step.starts_with("SCAN sampled USING INDEX");
     let is_short = [
         "SCAN CONSTANT ROW",

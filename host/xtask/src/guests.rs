@@ -93,15 +93,17 @@ pub(crate) const PLUGIN_PREFIX: &str = "keywright-plugin-";
 const TEST_GUEST_PREFIX: &str = "keywright-guest-";
 
 /// Wide arithmetic makes RSA key generation in a guest several times faster.
-const GUEST_RUST_FLAGS: &str = "-C target-feature=+wide-arithmetic,+simd128";
+const GUEST_RUST_FLAG: &str = "-Ctarget-feature=+wide-arithmetic,+simd128";
 
 fn guest_cargo(target_folder: &Path) -> std::process::Command {
+    let mut flags = step::remapped_paths();
+    flags.push(GUEST_RUST_FLAG.to_owned());
     let mut cargo = step::cargo();
     cargo
         .args(["build", "--locked", "--target", WASM_TARGET, "--target-dir"])
         .arg(target_folder)
-        .env("RUSTFLAGS", GUEST_RUST_FLAGS)
-        .env_remove("CARGO_ENCODED_RUSTFLAGS");
+        .env_remove("RUSTFLAGS")
+        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
     cargo
 }
 

@@ -43,3 +43,17 @@ pub(crate) fn workspace() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().nth(2).unwrap_or(here).to_owned()
 }
+
+/// What has the compiler write no paths of this machine into what it makes.
+pub(crate) fn remapped_paths() -> Vec<String> {
+    let remapped =
+        |path: &Path, name: &str| format!("--remap-path-prefix={}={name}", path.display());
+    let mut flags = vec![remapped(&workspace(), "keywright")];
+    flags.extend(cargo_home().map(|home| remapped(&home, "cargo")));
+    flags
+}
+
+fn cargo_home() -> Option<PathBuf> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")))
+}

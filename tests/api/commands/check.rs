@@ -72,6 +72,9 @@ async fn what_is_written_deleted_and_moved_meanwhile_is_not_told() {
     }
 }
 
+/// The commands that take a database as it is.
+const READING: [&[&str]; 2] = [&["check"], &["keys", "status"]];
+
 #[tokio::test]
 async fn a_database_that_is_not_there_is_refused_and_not_made() {
     if is_on_postgres() {
@@ -81,13 +84,17 @@ async fn a_database_that_is_not_there_is_refused_and_not_made() {
     let directory = server.stop().await;
     let file = directory.path().join("keywright.db");
     std::fs::remove_file(&file).unwrap();
-    let said = run_command(directory.path(), &["check"]).expect(1);
-    assert!(said.errors.contains("there is no database at"), "{said:?}");
-    assert!(!file.exists());
+    for command in READING {
+        let said = run_command(directory.path(), command).expect(1);
+        assert!(said.errors.contains("there is no database at"), "{said:?}");
+        assert!(!file.exists());
+    }
     std::fs::write(&file, "").unwrap();
-    let said = run_command(directory.path(), &["check"]).expect(1);
-    assert!(said.errors.contains("no server has used it"), "{said:?}");
-    assert_eq!(std::fs::read(&file).unwrap(), b"");
+    for command in READING {
+        let said = run_command(directory.path(), command).expect(1);
+        assert!(said.errors.contains("no server has used it"), "{said:?}");
+        assert_eq!(std::fs::read(&file).unwrap(), b"");
+    }
 }
 
 #[tokio::test]
@@ -122,10 +129,12 @@ async fn a_schema_of_another_version_is_refused_and_not_changed() {
         run_sql(directory.path(), &sql).await;
         let applied = "select version || '' from _sqlx_migrations order by version";
         let before = run_sql(directory.path(), applied).await;
-        let said = run_command(directory.path(), &["check"]).expect(1);
-        assert!(said.errors.contains(reason), "{reason}: {said:?}");
-        assert_eq!(said.output, "");
-        assert_eq!(run_sql(directory.path(), applied).await, before);
+        for command in READING {
+            let said = run_command(directory.path(), command).expect(1);
+            assert!(said.errors.contains(reason), "{reason}: {said:?}");
+            assert_eq!(said.output, "");
+            assert_eq!(run_sql(directory.path(), applied).await, before);
+        }
     }
 }
 

@@ -54,7 +54,7 @@ fn keys_that_can_not_be_meant_are_refused() {
         ),
         (
             "[[encryption.keys]]\nprovider = \"hsm\"\n".to_owned(),
-            "unknown variant: found `hsm`",
+            "must be one of password, raw, kms",
         ),
     ] {
         let options = with_secrets(Options::default().encryption(&sections));

@@ -2,10 +2,10 @@
 
 use std::{fs, time::Duration};
 
-use keywright_harness::{Options, Server};
+use keywright_harness::{Options, Server, shared_storage};
 use tempfile::TempDir;
 
-use super::{sections, shared_storage, usage, used, with_keys, with_secrets};
+use super::{sections, usage, used, with_keys, with_secrets};
 use crate::given;
 
 #[tokio::test]

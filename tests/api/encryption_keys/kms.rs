@@ -1,9 +1,9 @@
 //! The provider `kms`: a key management plugin on a Unix socket.
 
-use keywright_harness::{KeyManagementPlugin, Options, Server, key_file};
+use keywright_harness::{KeyManagementPlugin, Options, Server, key_file, shared_storage};
 use tempfile::TempDir;
 
-use super::{active_key_id, shared_storage, usage, used, with_keys, with_secrets};
+use super::{active_key_id, usage, used, with_keys, with_secrets};
 use crate::given;
 
 #[tokio::test]

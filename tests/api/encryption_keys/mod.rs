@@ -12,9 +12,9 @@ mod refusals;
 mod rolling_change;
 mod stored;
 
-use std::{fmt::Write, path::Path};
+use std::fmt::Write;
 
-use keywright_harness::{Options, Server, is_on_postgres};
+use keywright_harness::{Options, Server};
 use serde_json::{Value, json};
 
 /// Raw keys of tests, in base64, each in a variable of the server's environment.
@@ -65,18 +65,6 @@ fn sections(names: &[&str]) -> String {
         );
     }
     sections
-}
-
-/// The lines of the section `storage` for a database of its own that several servers share, whose files are in this folder.
-fn shared_storage(folder: &Path) -> String {
-    if !is_on_postgres() {
-        return format!("file = \"{}\"", folder.join("shared.db").display());
-    }
-    let Some(postgres) = keywright_test_postgres::shared() else {
-        // Nothing can be tested, which was said.
-        std::process::exit(0);
-    };
-    format!("url = \"{}\"", postgres.new_database())
 }
 
 async fn usage(server: &Server) -> Value {

@@ -1,9 +1,9 @@
 //! A server does not start with keys that open nothing of what is stored.
 
-use keywright_harness::Server;
+use keywright_harness::{Server, shared_storage};
 use tempfile::TempDir;
 
-use super::{active_key_id, shared_storage, with_keys};
+use super::{active_key_id, with_keys};
 use crate::given;
 
 #[tokio::test]

@@ -5,11 +5,11 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use keywright_harness::Server;
+use keywright_harness::{Server, shared_storage};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
-use super::{active_key_id, shared_storage, usage, used, with_keys};
+use super::{active_key_id, usage, used, with_keys};
 use crate::given;
 
 #[tokio::test]

@@ -2,8 +2,9 @@
 
 use std::{fs, path::Path};
 
-use keywright_harness::{Server, run_command, run_sql};
+use keywright_harness::{Server, run_command, run_sql, shared_storage};
 use serde_json::Value;
+use tempfile::TempDir;
 
 use super::{FAST, Keys, OFF, assert_values, counted, seed, set, usage};
 
@@ -93,6 +94,10 @@ async fn rotate_does_it_also_when_no_server_runs() {
         said.errors.contains("versions rotated: 30 of 30"),
         "{said:?}"
     );
+    assert!(
+        said.errors.contains("the encryption keys are there"),
+        "{said:?}"
+    );
     assert_eq!(
         status(folder.path()),
         expected(&[("inactive", 0), ("active", 30)], false)
@@ -146,3 +151,31 @@ async fn rotate_refuses_a_key_that_was_active_before_the_one_of_the_servers() {
         expected(&[("active", 0), ("inactive", 3)], false)
     );
 }
+
+#[tokio::test]
+async fn rotate_ends_when_a_server_starts_with_another_key_meanwhile() {
+    let keys = Keys::new();
+    let server = Server::start_with(&keys.options(&["a"], VERY_SLOW)).await;
+    seed(&server, 100).await;
+    let folder = server.stop().await;
+    configure(&keys, folder.path(), &["a"], &["b", "a"]);
+    let path = folder.path().to_owned();
+    let rotating = tokio::task::spawn_blocking(move || run_command(&path, &["keys", "rotate"]));
+    // Once the first version is rotated, the command has made its key the one to go towards.
+    let rotated = "select count(distinct encryption_key_id) from credential_version";
+    while run_sql(folder.path(), rotated).await != "2" {
+        assert!(!rotating.is_finished(), "{:?}", rotating.await);
+        tokio::time::sleep(super::POLL).await;
+    }
+    let options = keys.options(&["a", "b"], OFF);
+    let options = options.storage(&shared_storage(folder.path()));
+    let server = Server::start_in(TempDir::new().unwrap(), &options).await;
+    let said = rotating.await.unwrap().expect(1);
+    let reason = "a server has started with another one since";
+    assert!(said.errors.contains(reason), "{said:?}");
+    let [_, rotated, unknown] = usage(&server).await;
+    assert!((1..100).contains(&rotated) && unknown == 0, "{rotated}");
+}
+
+/// A second and more for each version: a server can start meanwhile.
+const VERY_SLOW: &str = "batch_versions = 1\npause_milliseconds = 1000";

@@ -12,9 +12,10 @@ mod damaged;
 mod kill;
 mod settings;
 mod several_servers;
+mod starts;
 mod under_load;
 
-use std::{collections::BTreeMap, fs, path::Path, time::Duration};
+use std::{collections::BTreeMap, fs, time::Duration};
 
 use keywright_harness::{Answer, Caller, Options, Server};
 use serde_json::{Value, json};
@@ -171,14 +172,6 @@ fn ended_line(log: &str) -> Value {
     let words = "the rotation of encryption keys has ended";
     let line = log.lines().find(|line| line.contains(words));
     serde_json::from_str(line.unwrap_or_else(|| panic!("no end in:\n{log}"))).unwrap()
-}
-
-/// The lines of the section `storage` by which a server has the database of another one, which is in this folder.
-fn storage_of(folder: &Path) -> String {
-    match fs::read_to_string(folder.join("database-url")) {
-        Ok(url) => format!("url = \"{url}\""),
-        Err(_) => format!("file = \"{}\"", folder.join("keywright.db").display()),
-    }
 }
 
 /// What no file may hold and no row.

@@ -1,11 +1,11 @@
 //! Several servers on one database.
 
-use keywright_harness::Server;
+use keywright_harness::{Server, shared_storage};
 use tempfile::TempDir;
 
 use super::{
-    FAST, Keys, SLOW, assert_values, counted, ended_line, seed, set, storage_of, until_inactive,
-    until_logged, usage,
+    FAST, Keys, SLOW, assert_values, counted, ended_line, seed, set, until_inactive, until_logged,
+    usage,
 };
 
 #[tokio::test]
@@ -15,7 +15,7 @@ async fn two_servers_rotate_each_version_once_and_one_goes_on_where_the_other_ha
     let values = seed(&one, VERSIONS).await;
     let slow = keys.options(&["b", "a"], SLOW);
     let one = Server::start_in(one.stop().await, &slow).await;
-    let storage = storage_of(one.directory());
+    let storage = shared_storage(one.directory());
     let fast = keys.options(&["b", "a"], FAST).storage(&storage);
     let two = Server::start_in(TempDir::new().unwrap(), &fast).await;
     until_inactive(&two, |inactive| inactive < VERSIONS as u64 - 10).await;
@@ -46,7 +46,7 @@ async fn of_servers_with_different_active_keys_the_one_that_started_last_rotates
     let folder = first.stop().await;
     let old = Server::start_in(folder, &keys.options(&["a", "b"], FAST)).await;
     let values = seed(&old, 40).await;
-    let storage = storage_of(old.directory());
+    let storage = shared_storage(old.directory());
     let options = keys.options(&["b", "a"], FAST).storage(&storage);
     let new = Server::start_in(TempDir::new().unwrap(), &options).await;
     assert_eq!(until_inactive(&new, |left| left == 0).await, [40, 0, 0]);

@@ -33,8 +33,21 @@ async fn reads_writes_and_deletes_go_on_while_keys_are_rotated() {
     let server = Server::start_in(server.stop().await, &options).await;
     let begun = std::time::Instant::now();
     let load = Load::begin(&server, &values).await;
-    let watched = until_inactive(&server, |inactive| inactive == 0);
-    let (_, ()) = tokio::join!(watched, load.until_some_were_deleted());
+    let is_over = AtomicBool::new(false);
+    let watched = async {
+        until_inactive(&server, |inactive| inactive == 0).await;
+        is_over.store(true, Ordering::Release);
+    };
+    let looked = async {
+        let mut looks = 0;
+        while !is_over.load(Ordering::Acquire) {
+            assert_no_plaintext(server.directory()).await;
+            looks += 1;
+        }
+        looks
+    };
+    let ((), looks, ()) = tokio::join!(watched, looked, load.until_some_were_deleted());
+    assert!(looks > 0, "the rotation was over before anybody looked");
     let took = begun.elapsed();
     let done = load.finish().await;
     println!(

@@ -45,6 +45,7 @@ async fn survive(engine: Engine) {
         }
     }
     run.end().await;
+    run.was_telling(count);
 }
 
 /// A run, between two rounds.
@@ -141,15 +142,35 @@ impl Run {
         self.store.kill(server).await;
     }
 
+    /// Asserts that the kills came between writes, and some of them in the middle of one, before and after it was done: a run
+    /// in which nothing was written shows nothing.
+    fn was_telling(&self, kills: usize) {
+        let (done, undone) = self.interrupted();
+        assert!(
+            self.writes > kills,
+            "{} writes in {kills} rounds",
+            self.writes
+        );
+        if kills >= ROUNDS {
+            assert!(
+                done > 0 && undone > 0,
+                "under way and done: {done}, not done: {undone}"
+            );
+        }
+    }
+
+    /// How many writes that were under way at a kill were done, and how many were not.
+    fn interrupted(&self) -> (usize, usize) {
+        let interrupted = self.workers.iter().map(|worker| worker.interrupted);
+        interrupted.fold((0, 0), |(done, undone), of_worker| {
+            (done + of_worker.done, undone + of_worker.undone)
+        })
+    }
+
     /// Prints what was shown.
     fn tell(&self, kills: &str) {
         let writes = self.writes;
-        let interrupted = self.workers.iter().map(|worker| worker.interrupted);
-        let done: usize = interrupted
-            .clone()
-            .map(|interrupted| interrupted.done)
-            .sum();
-        let undone: usize = interrupted.map(|interrupted| interrupted.undone).sum();
+        let (done, undone) = self.interrupted();
         println!("{kills}; acknowledged: {writes}; under way and done: {done}, not done: {undone}");
     }
 }

@@ -90,7 +90,7 @@ fn seconds(default: u64) -> Duration {
 }
 
 /// Says how many seconds each history takes.
-const SECONDS_VARIABLE: &str = "KEYWRIGHT_HISTORY_SECONDS";
+const SECONDS_VARIABLE: &str = "KEYWRIGHT_TEST_HISTORY_SECONDS";
 
 /// A history with fewer calls shows nothing.
 const CALLS_MIN: usize = 100;

@@ -36,7 +36,8 @@ pub trait KeyRotationRepository: Send + Sync {
     /// When the database can't answer.
     async fn keys_in_use(&self) -> Result<Vec<Uuid>, RepositoryFailure>;
 
-    /// The versions under a key behind this sequence, at most so many, in the order of their sequences.
+    /// The versions under a key behind this sequence, at most so many, in the order of their sequences. There are fewer where
+    /// they are long, so that they have room in memory, and none only where there is none.
     ///
     /// # Errors
     /// When the database can't answer.

@@ -189,7 +189,11 @@ impl KeySource {
         Ok(Self::Raw(RawKey(key_of(&bytes).ok_or(RawKeyMalformed)?)))
     }
 
-    fn check(&self) -> Result<(), KeysRefused> {
+    /// Whether it can be meant, whatever other keys there are.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(&self) -> Result<(), KeysRefused> {
         let Self::Password {
             password,
             iterations,

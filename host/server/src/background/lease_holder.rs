@@ -1,10 +1,6 @@
 //! Doing a piece of work under its lease.
 
-use std::{
-    pin::pin,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use keywright_core::{
@@ -13,10 +9,10 @@ use keywright_core::{
 };
 use tokio::{
     sync::watch,
-    time::{sleep, timeout},
+    time::{Instant, sleep_until, timeout, timeout_at},
 };
 
-use super::{Stop, Work, stopped};
+use super::{STOP_TIME_MAX, Stop, Work};
 
 /// A process, as one who takes leases.
 #[derive(Clone)]
@@ -26,6 +22,7 @@ pub(crate) struct LeaseHolder {
     identifiers: Arc<dyn Identifiers>,
     lease_time: Duration,
     renewal_interval: Duration,
+    stop_time_max: Duration,
 }
 
 /// What came of wanting to do a piece of work.
@@ -50,6 +47,7 @@ impl LeaseHolder {
             identifiers,
             lease_time: LEASE_TIME,
             renewal_interval: RENEWAL_INTERVAL,
+            stop_time_max: STOP_TIME_MAX,
         }
     }
 
@@ -67,7 +65,7 @@ impl LeaseHolder {
             name: work.name(),
             holder: self.identifiers.fresh(),
         };
-        let now = self.clock.now();
+        let (now, ends_at) = (self.clock.now(), Instant::now() + self.lease_time);
         if !self.leases.acquire(&lease, now, self.end_of(now)).await? {
             return Ok(Turn::Anothers);
         }
@@ -76,37 +74,36 @@ impl LeaseHolder {
             let mut doing = pin!(work.run(Stop::told_by(&is_over)));
             let ended = tokio::select! {
                 outcome = &mut doing => Some(outcome),
-                () = self.keep(&lease) => None,
+                () = self.keep(&lease, ends_at) => None,
                 () = stop.told() => None,
             };
             if let Some(outcome) = ended {
                 outcome
             } else {
                 is_over.send_replace(true);
-                stopped(doing).await.unwrap_or(Ok(()))
+                let stopping = timeout(self.stop_time_max, doing).await;
+                stopping.unwrap_or(Ok(()))
             }
         };
         self.give_up(&lease).await;
         outcome.map(|()| Turn::Taken)
     }
 
-    /// Renews a lease again and again; returns when it is lost.
-    async fn keep(&self, lease: &Lease) {
+    /// Renews a lease that ends then, again and again; returns when it has ended, or another one has it.
+    async fn keep(&self, lease: &Lease, mut ends_at: Instant) {
         let mut renewed_at = Instant::now();
         loop {
-            sleep(self.renewal_interval).await;
-            let begun_at = Instant::now();
-            let until = self.end_of(self.clock.now());
-            let is_kept =
-                match timeout(self.renewal_interval, self.leases.renew(lease, until)).await {
-                    Ok(Ok(is_kept)) => {
-                        renewed_at = begun_at;
-                        is_kept
-                    }
-                    Ok(Err(_)) | Err(_) => renewed_at.elapsed() < self.lease_time,
-                };
-            if !is_kept {
+            sleep_until(ends_at.min(renewed_at + self.renewal_interval)).await;
+            renewed_at = Instant::now();
+            if renewed_at >= ends_at {
                 break;
+            }
+            let until = self.end_of(self.clock.now());
+            let tried_until = ends_at.min(renewed_at + self.renewal_interval);
+            match timeout_at(tried_until, self.leases.renew(lease, until)).await {
+                Ok(Ok(true)) => ends_at = renewed_at + self.lease_time,
+                Ok(Ok(false)) => break,
+                Ok(Err(_)) | Err(_) => {}
             }
         }
         tracing::warn!(background.work = lease.name, "its lease is lost");
@@ -122,7 +119,8 @@ impl LeaseHolder {
     }
 }
 
-/// How long a lease is good without being renewed: the longest time until another one takes over from one that was killed.
+/// How long a lease is good without being renewed, and how often, at least, those look who wait for another's to end. So where
+/// one was killed, another one takes over after twice this at the latest, or after its work's interval where it did not wait.
 pub(crate) const LEASE_TIME: Duration = Duration::from_secs(15);
 
 /// How often it is renewed. What is left is how much clocks may differ until two have one lease: ten seconds.
@@ -147,6 +145,7 @@ mod tests {
     struct OneLease {
         holder: Mutex<Option<Uuid>>,
         is_away: AtomicBool,
+        hangs: AtomicBool,
     }
 
     #[async_trait]
@@ -163,6 +162,9 @@ mod tests {
         }
 
         async fn renew(&self, lease: &Lease, _: DateTime<Utc>) -> Result<bool, RepositoryFailure> {
+            if self.hangs.load(Ordering::Acquire) {
+                std::future::pending::<()>().await;
+            }
             if self.is_away.load(Ordering::Acquire) {
                 return Err(RepositoryFailure::Inconsistent("away"));
             }
@@ -176,11 +178,18 @@ mod tests {
         }
     }
 
-    /// Does something once it has the lease, and then stops when it is told to, or at once.
+    /// Does something once it has the lease, and then ends.
     struct Doing<F> {
         begin: F,
-        waits: bool,
+        ends: Ends,
         outcome: Option<Failure>,
+    }
+
+    #[derive(Clone, Copy)]
+    enum Ends {
+        AtOnce,
+        WhenTold,
+        Never,
     }
 
     #[async_trait]
@@ -195,8 +204,10 @@ mod tests {
 
         async fn run(&mut self, mut stop: Stop) -> Result<(), Failure> {
             (self.begin)();
-            if self.waits {
-                stop.told().await;
+            match self.ends {
+                Ends::AtOnce => {}
+                Ends::WhenTold => stop.told().await,
+                Ends::Never => std::future::pending().await,
             }
             self.outcome.take().map_or(Ok(()), Err)
         }
@@ -205,11 +216,17 @@ mod tests {
     fn holder(leases: &Arc<OneLease>) -> LeaseHolder {
         let leases: Arc<dyn Leases> = Arc::<OneLease>::clone(leases);
         LeaseHolder {
-            lease_time: Duration::from_millis(20),
-            renewal_interval: Duration::from_millis(2),
+            lease_time: SHORT,
+            renewal_interval: SHORT / 10,
+            stop_time_max: SHORT / 10,
             ..LeaseHolder::new(leases, Arc::new(SystemClock), Arc::new(RandomIdentifiers))
         }
     }
+
+    const SHORT: Duration = Duration::from_millis(20);
+
+    /// What takes longer than that hangs.
+    const HANGING: Duration = Duration::from_mins(1);
 
     #[tokio::test]
     async fn a_turn_has_the_lease_and_gives_it_up_however_it_ends() {
@@ -222,7 +239,7 @@ mod tests {
             let begin = move || assert!(seen.holder.lock().unwrap().is_some());
             let mut work = Doing {
                 begin,
-                waits: false,
+                ends: Ends::AtOnce,
                 outcome,
             };
             let turn = holder(&leases).take_turn(&mut work, &mut stop).await;
@@ -239,7 +256,7 @@ mod tests {
         let begin: fn() = || panic!("it is another's turn");
         let mut work = Doing {
             begin,
-            waits: false,
+            ends: Ends::AtOnce,
             outcome: None,
         };
         let mut stop = Stop::told_by(&never);
@@ -248,27 +265,57 @@ mod tests {
         assert_eq!(*leases.holder.lock().unwrap(), Some(Uuid::nil()));
     }
 
+    /// Has this happen as soon as work has begun that ends in this way, and returns how long it was done.
+    async fn time_of_turn(
+        happens: fn(&OneLease),
+        ends: Ends,
+        is_ending: bool,
+        renewal_interval: Duration,
+    ) -> Duration {
+        let leases = Arc::new(OneLease::default());
+        let ending = watch::Sender::new(is_ending);
+        let seen = Arc::clone(&leases);
+        let mut work = Doing {
+            begin: move || happens(&seen),
+            ends,
+            outcome: None,
+        };
+        let mut stop = Stop::told_by(&ending);
+        let holder = LeaseHolder {
+            renewal_interval,
+            ..holder(&leases)
+        };
+        let begun = Instant::now();
+        let turn = timeout(HANGING, holder.take_turn(&mut work, &mut stop)).await;
+        assert_eq!(turn.unwrap().unwrap(), Turn::Taken);
+        begun.elapsed()
+    }
+
+    const NOTHING: fn(&OneLease) = |_| {};
+    const TAKEN: fn(&OneLease) = |leases| *leases.holder.lock().unwrap() = Some(Uuid::nil());
+    const AWAY: fn(&OneLease) = |leases| leases.is_away.store(true, Ordering::Release);
+    const HANGS: fn(&OneLease) = |leases| leases.hangs.store(true, Ordering::Release);
+
     #[tokio::test]
-    async fn work_is_told_to_stop_when_the_lease_is_taken_or_not_renewed_in_time_or_at_the_end() {
-        let taken = |leases: &OneLease| *leases.holder.lock().unwrap() = Some(Uuid::nil());
-        let away = |leases: &OneLease| leases.is_away.store(true, Ordering::Release);
-        let nothing = |_: &OneLease| {};
-        for (happens, is_ending) in [
-            (taken as fn(&OneLease), false),
-            (away as fn(&OneLease), false),
-            (nothing as fn(&OneLease), true),
+    async fn work_is_told_to_stop_when_the_lease_is_taken_or_has_ended_or_at_the_end() {
+        for (happens, is_ending, told_after) in [
+            (TAKEN, false, Duration::ZERO),
+            (AWAY, false, SHORT),
+            (HANGS, false, SHORT),
+            (NOTHING, true, Duration::ZERO),
         ] {
-            let leases = Arc::new(OneLease::default());
-            let ending = watch::Sender::new(is_ending);
-            let seen = Arc::clone(&leases);
-            let mut work = Doing {
-                begin: move || happens(&seen),
-                waits: true,
-                outcome: None,
-            };
-            let mut stop = Stop::told_by(&ending);
-            let turn = holder(&leases).take_turn(&mut work, &mut stop).await;
-            assert_eq!(turn.unwrap(), Turn::Taken);
+            let took = time_of_turn(happens, Ends::WhenTold, is_ending, SHORT / 10).await;
+            assert!(took >= told_after, "{took:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_lease_ends_also_where_its_renewal_would_come_later() {
+        time_of_turn(NOTHING, Ends::WhenTold, false, HANGING * 2).await;
+    }
+
+    #[tokio::test]
+    async fn work_that_does_not_stop_is_given_up_in_the_end() {
+        time_of_turn(TAKEN, Ends::Never, false, SHORT / 10).await;
     }
 }

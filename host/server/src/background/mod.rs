@@ -3,21 +3,18 @@
 //! Each piece of work is done under a lease (`lease_holder.rs`): of several servers on one database one does it at a time, and
 //! another one goes on where that one has gone. What is done twice all the same must do no harm.
 //!
-//! To add a piece of work: implement [`Work`] in a file of its own, and have `wiring.rs` begin it.
+//! To add a piece of work: implement [`Work`] in a file of its own, and have `wiring.rs` add it.
 
 mod lease_holder;
 pub(crate) mod retention;
 pub(crate) mod rotation;
 
-use std::time::Duration;
+use std::{panic::AssertUnwindSafe, time::Duration};
 
 use async_trait::async_trait;
+use futures_util::FutureExt;
 use keywright_core::Failure;
-use tokio::{
-    sync::watch,
-    task::JoinSet,
-    time::{sleep, timeout},
-};
+use tokio::{sync::watch, task::JoinSet, time::sleep};
 
 pub(crate) use lease_holder::{LEASE_TIME, LeaseHolder, Turn};
 
@@ -42,6 +39,9 @@ pub(crate) trait Work: Send + 'static {
 pub(crate) struct Background {
     holder: LeaseHolder,
     is_ending: watch::Sender<bool>,
+    /// What has not begun.
+    added: Vec<Box<dyn Work>>,
+    broken_pause: Duration,
     tasks: JoinSet<()>,
 }
 
@@ -55,14 +55,24 @@ impl Background {
         Self {
             holder,
             is_ending: watch::Sender::new(false),
+            added: Vec::new(),
+            broken_pause: BROKEN_PAUSE,
             tasks: JoinSet::new(),
         }
     }
 
-    /// Begins a piece of work, which goes on until the end of the server.
-    pub(crate) fn begin(&mut self, work: impl Work) {
-        let stop = Stop::told_by(&self.is_ending);
-        self.tasks.spawn(go_on(self.holder.clone(), work, stop));
+    /// Adds a piece of work, which is to begin with the others.
+    pub(crate) fn add(&mut self, work: impl Work) {
+        self.added.push(Box::new(work));
+    }
+
+    /// Begins what was added, which goes on until the end of the server.
+    pub(crate) fn begin(&mut self) {
+        for work in self.added.drain(..) {
+            let stop = Stop::told_by(&self.is_ending);
+            let going_on = go_on_unbroken(self.holder.clone(), work, stop, self.broken_pause);
+            self.tasks.spawn(going_on);
+        }
     }
 
     /// Tells all work to stop.
@@ -73,11 +83,7 @@ impl Background {
     /// Tells all work to stop, and waits until it has.
     pub(crate) async fn finish(mut self) {
         self.tell_to_stop();
-        while let Some(ended) = self.tasks.join_next().await {
-            if let Err(cause) = ended {
-                tracing::error!(error = %cause, "work in the background broke off");
-            }
-        }
+        while self.tasks.join_next().await.is_some() {}
     }
 }
 
@@ -101,17 +107,47 @@ impl Stop {
     /// Waits for so long, or until it is time to stop. Whether to go on.
     pub(crate) async fn pause(&mut self, time: Duration) -> bool {
         tokio::select! {
+            biased;
             () = self.told() => false,
             () = sleep(time) => true,
         }
     }
 }
 
+/// Does a piece of work until the end of the server, also where it breaks off.
+async fn go_on_unbroken(
+    holder: LeaseHolder,
+    mut work: Box<dyn Work>,
+    mut stop: Stop,
+    broken_pause: Duration,
+) {
+    loop {
+        let name = work.name();
+        let going_on = go_on(&holder, work.as_mut(), stop.clone());
+        if unless_broken(name, going_on).await.is_some() || !stop.pause(broken_pause).await {
+            return;
+        }
+    }
+}
+
+/// What comes of work; none when it breaks off by a panic, which the log says at once.
+pub(crate) async fn unless_broken<T>(name: &str, work: impl Future<Output = T>) -> Option<T> {
+    // Whatever was changed half is put right, or begun anew, by the next step: steps end by a kill as well.
+    let ended = AssertUnwindSafe(work).catch_unwind().await;
+    if ended.is_err() {
+        tracing::error!(
+            background.work = name,
+            "work in the background broke off by a mistake of this program; it is begun anew after a pause"
+        );
+    }
+    ended.ok()
+}
+
 /// Does a piece of work whenever its time has come and nobody else does it.
-async fn go_on(holder: LeaseHolder, mut work: impl Work, mut stop: Stop) {
+async fn go_on(holder: &LeaseHolder, work: &mut dyn Work, mut stop: Stop) {
     let mut failures = Failures::default();
     while !stop.is_told() {
-        let pause = match holder.take_turn(&mut work, &mut stop).await {
+        let pause = match holder.take_turn(work, &mut stop).await {
             Ok(turn) => {
                 failures = Failures::default();
                 match turn {
@@ -148,11 +184,6 @@ impl Failures {
     }
 }
 
-/// Waits for the end of work that was told to stop; none when it does not end in time.
-async fn stopped<T>(work: impl Future<Output = T>) -> Option<T> {
-    timeout(STOP_TIME_MAX, work).await.ok()
-}
-
 /// How long work may take to stop.
 pub(crate) const STOP_TIME_MAX: Duration = Duration::from_secs(5);
 
@@ -161,9 +192,19 @@ const FAILURE_PAUSE_FIRST: Duration = Duration::from_secs(1);
 const FAILURE_PAUSE_MAX: Duration = Duration::from_secs(30);
 const DOUBLINGS_MAX: u32 = 8;
 
+/// The pause after work broke off.
+pub(crate) const BROKEN_PAUSE: Duration = FAILURE_PAUSE_MAX;
+
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use chrono::{DateTime, Utc};
+    use keywright_core::ports::{Lease, Leases, RepositoryFailure};
+    use tokio::sync::mpsc;
+
     use super::*;
+    use crate::wiring::{RandomIdentifiers, SystemClock};
 
     #[test]
     fn pauses_grow_with_each_failure_up_to_the_longest() {
@@ -172,6 +213,71 @@ mod tests {
         assert_eq!(seconds, [1, 2, 4, 8, 16, 30, 30, 30]);
         failures.count = u32::MAX;
         assert_eq!(failures.next_pause(), FAILURE_PAUSE_MAX);
+    }
+
+    /// Breaks off when it is done first, and then not any more.
+    struct Breaking {
+        runs: usize,
+        told: mpsc::UnboundedSender<usize>,
+    }
+
+    #[async_trait]
+    impl Work for Breaking {
+        fn name(&self) -> &'static str {
+            "breaking"
+        }
+
+        fn interval(&self) -> Duration {
+            Duration::MAX
+        }
+
+        async fn run(&mut self, _: Stop) -> Result<(), Failure> {
+            self.runs += 1;
+            self.told.send(self.runs).unwrap();
+            assert!(self.runs > 1, "it breaks off");
+            Ok(())
+        }
+    }
+
+    /// Leases that everybody gets.
+    struct Free;
+
+    #[async_trait]
+    impl Leases for Free {
+        async fn acquire(
+            &self,
+            _: &Lease,
+            _: DateTime<Utc>,
+            _: DateTime<Utc>,
+        ) -> Result<bool, RepositoryFailure> {
+            Ok(true)
+        }
+
+        async fn renew(&self, _: &Lease, _: DateTime<Utc>) -> Result<bool, RepositoryFailure> {
+            Ok(true)
+        }
+
+        async fn release(&self, _: &Lease) -> Result<(), RepositoryFailure> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn work_begins_when_it_is_told_to_and_anew_when_it_breaks_off() {
+        let (clock, identifiers) = (Arc::new(SystemClock), Arc::new(RandomIdentifiers));
+        let mut background = Background {
+            broken_pause: Duration::ZERO,
+            ..Background::new(LeaseHolder::new(Arc::new(Free), clock, identifiers))
+        };
+        let (told, mut runs) = mpsc::unbounded_channel();
+        background.add(Breaking { runs: 0, told });
+        tokio::task::yield_now().await;
+        assert!(runs.try_recv().is_err());
+        background.begin();
+        assert_eq!(runs.recv().await, Some(1));
+        assert_eq!(runs.recv().await, Some(2));
+        background.finish().await;
+        assert_eq!(runs.recv().await, None);
     }
 
     #[tokio::test]

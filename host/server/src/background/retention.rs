@@ -93,10 +93,11 @@ impl RetentionWork {
             return Ok(false);
         }
         let ended = self.walk(stop).await;
-        retention_run(match &ended {
+        let outcome = match &ended {
             Ok(outcome) => *outcome,
             Err(_) => RetentionOutcome::Failed,
-        });
+        };
+        retention_run(outcome, self.retention.clock.now());
         if matches!(ended, Ok(RetentionOutcome::Completed)) {
             let next = self.retention.clock.now() + delta(self.interval);
             return self.leases.renew(&pause, next).await;

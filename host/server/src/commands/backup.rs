@@ -1,14 +1,11 @@
 //! `keywright backup`.
 
-use std::{
-    io::{self, Write},
-    path::Path,
-    process::ExitCode,
-};
+use std::{path::Path, process::ExitCode};
 
 use keywright_storage::{BackedUp, DatabaseOptions, SqliteOptions, back_up};
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::output;
 use crate::{commands, config::Config, progress::Progress, started::StartRefused, telemetry};
 
 /// Copies the SQLite database of a configuration to a file, while servers use it or not.
@@ -48,8 +45,7 @@ async fn copy(
         backed_up.map_err(|cause| StartRefused::while_doing("backing up the database", cause))?;
     progress.finish();
     let summary = summary_of(&backed_up, target);
-    writeln!(io::stdout(), "{summary}")
-        .map_err(|cause| StartRefused::while_doing("writing the summary", cause))?;
+    output::print(&format!("{summary}\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 

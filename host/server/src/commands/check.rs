@@ -6,24 +6,19 @@ use std::{
     sync::Arc,
 };
 
-use keywright_core::{
-    check::{Check, CheckObserver, CheckPart, CheckProgress, CheckSummary, Finding, Subject},
-    ports::Identifiers,
+use keywright_core::check::{
+    Check, CheckObserver, CheckPart, CheckProgress, CheckSummary, Finding, Subject,
 };
 use keywright_crypto::X509Certificates;
-use keywright_storage::Database;
 use serde_json::{Value, json};
 
-use crate::{
-    commands, config::Config, keys, progress::Progress, started::StartRefused, telemetry,
-    wiring::RandomIdentifiers,
-};
+use crate::{commands, config::Config, keys, progress::Progress, started::StartRefused, telemetry};
 
 /// Verifies everything that is stored, and tells what is wrong on standard output.
 pub(crate) fn check(config: &Config, as_json: bool) -> Result<ExitCode, StartRefused> {
     telemetry::start(&config.log)?;
     commands::on_threads(async {
-        let database = open(config).await?;
+        let database = commands::open_to_read(config).await?;
         let key_ring = keys::unlock_to_read(&config.encryption, &database).await?;
         let check = Check {
             repository: Arc::new(database.check()),
@@ -49,13 +44,6 @@ pub(crate) fn check(config: &Config, as_json: bool) -> Result<ExitCode, StartRef
             ExitCode::from(FOUND)
         })
     })
-}
-
-async fn open(config: &Config) -> Result<Database, StartRefused> {
-    let identifiers: Arc<dyn Identifiers> = Arc::new(RandomIdentifiers);
-    Database::open_to_read(&config.storage.options()?, identifiers)
-        .await
-        .map_err(|cause| StartRefused::while_doing("opening the database", cause))
 }
 
 /// The exit status when something was found.

@@ -1,10 +1,11 @@
 //! `keywright check-config`.
 
-use std::{path::Path, process::ExitCode};
+use std::{fmt::Write, path::Path, process::ExitCode};
 
+use super::output;
 use crate::{
     commands,
-    config_check::{self, Extent},
+    config_check::{self, Extent, Findings},
     started::StartRefused,
 };
 
@@ -12,22 +13,31 @@ use crate::{
 pub(crate) fn check_config(file: &Path, extent: Extent) -> Result<ExitCode, StartRefused> {
     commands::on_threads(async {
         let findings = config_check::check(file, extent).await?;
-        for warning in &findings.warnings {
-            println!("warning: {warning}");
-        }
-        for mistake in &findings.mistakes {
-            println!("{mistake}");
-        }
-        let file = file.display();
-        Ok(match findings.mistakes.len() {
-            0 => {
-                println!("{file} can be used");
-                ExitCode::SUCCESS
-            }
-            count => {
-                println!("{file} can't be used: settings with mistakes: {count}");
-                ExitCode::FAILURE
-            }
+        output::print(&report(&findings, file))?;
+        Ok(if findings.mistakes.is_empty() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
         })
     })
+}
+
+fn report(findings: &Findings, file: &Path) -> String {
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    for warning in &findings.warnings {
+        let _ = writeln!(text, "warning: {warning}");
+    }
+    for mistake in &findings.mistakes {
+        let _ = writeln!(text, "{mistake}");
+    }
+    let file = file.display();
+    let _ = match findings.mistakes.len() {
+        0 => writeln!(text, "{file} can be used"),
+        count => writeln!(
+            text,
+            "{file} can't be used: settings with mistakes: {count}"
+        ),
+    };
+    text
 }

@@ -7,9 +7,12 @@ mod completions;
 mod config_reference;
 mod keys;
 mod man_pages;
+mod output;
 mod serve;
 
-use std::{future::Future, process::ExitCode};
+use std::{future::Future, process::ExitCode, sync::Arc};
+
+use keywright_storage::Database;
 
 use crate::{
     cli::{Arguments, Command},
@@ -17,6 +20,7 @@ use crate::{
     config_check::Extent,
     development,
     started::StartRefused,
+    wiring::RandomIdentifiers,
 };
 
 /// Does what the arguments say.
@@ -56,14 +60,21 @@ pub(crate) fn execute(arguments: Arguments) -> Result<ExitCode, StartRefused> {
     }
 }
 
-/// Runs a command's work on the threads of requests.
+/// Runs a command's work on as many threads as there are processors.
 fn on_threads(
     work: impl Future<Output = Result<ExitCode, StartRefused>>,
 ) -> Result<ExitCode, StartRefused> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
-        .thread_name("keywright-request")
+        .thread_name("keywright-work")
         .build()
-        .map_err(|cause| StartRefused::while_doing("starting the request threads", cause))?
+        .map_err(|cause| StartRefused::while_doing("starting threads", cause))?
         .block_on(work)
+}
+
+/// The database of a configuration, to be read as it is: it is neither made nor brought up to date.
+async fn open_to_read(config: &Config) -> Result<Database, StartRefused> {
+    Database::open_to_read(&config.storage.options()?, Arc::new(RandomIdentifiers))
+        .await
+        .map_err(|cause| StartRefused::while_doing("opening the database", cause))
 }

@@ -36,7 +36,7 @@ pub(crate) struct EncryptionConfig {
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeyConfig {
     /// What the secret is.
-    pub(crate) provider: KeyProvider,
+    provider: KeyProvider,
     /// The file that holds the password or the raw key. A line break at its end is no part of it. Either this or
     /// `environment`.
     file: Option<PathBuf>,
@@ -57,7 +57,7 @@ pub(crate) struct KeyConfig {
 /// What a key's secret is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum KeyProvider {
+enum KeyProvider {
     /// A password, from which the key is derived with a salt that is stored.
     Password,
     /// The key itself: 32 bytes in base64.
@@ -72,7 +72,16 @@ pub(crate) enum KeyOrigin<'a> {
     /// A key management plugin unwraps it.
     Plugin(PluginAddress<'a>),
     /// It is made of a secret.
-    Secret(SecretSource<'a>),
+    Secret(SecretKind, SecretSource<'a>),
+}
+
+/// What a secret is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SecretKind {
+    /// A password, from which the key is derived.
+    Password,
+    /// The key itself.
+    Raw,
 }
 
 /// Where a key management plugin is.
@@ -108,17 +117,19 @@ impl EncryptionConfig {
 impl KeyConfig {
     /// Where the key comes from.
     pub(crate) fn origin(&self) -> Result<KeyOrigin<'_>, StartRefused> {
-        if self.provider == KeyProvider::Kms {
-            return self.plugin().map(KeyOrigin::Plugin);
-        }
+        let kind = match self.provider {
+            KeyProvider::Kms => return self.plugin().map(KeyOrigin::Plugin),
+            KeyProvider::Password => SecretKind::Password,
+            KeyProvider::Raw => SecretKind::Raw,
+        };
         if self.socket.is_some() || self.host.is_some() || self.trusted_authorities.is_some() {
             return Err(StartRefused::new(
                 "socket, host and trusted_authorities belong to the provider kms alone",
             ));
         }
         match (&self.file, &self.environment) {
-            (Some(file), None) => Ok(KeyOrigin::Secret(SecretSource::File(file))),
-            (None, Some(name)) => Ok(KeyOrigin::Secret(SecretSource::Environment(name))),
+            (Some(file), None) => Ok(KeyOrigin::Secret(kind, SecretSource::File(file))),
+            (None, Some(name)) => Ok(KeyOrigin::Secret(kind, SecretSource::Environment(name))),
             _ => Err(StartRefused::new(
                 "an encryption key must name either a file or a variable of the environment",
             )),
@@ -144,6 +155,9 @@ impl KeyConfig {
 
 impl SecretSource<'_> {
     /// Reads the secret.
+    ///
+    /// # Errors
+    /// When it is not there.
     pub(crate) fn read(self) -> Result<Secret, StartRefused> {
         match self {
             Self::Environment(name) => std::env::var(name).map(Secret::new).map_err(|_| {

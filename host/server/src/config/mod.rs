@@ -40,7 +40,7 @@ pub(crate) use authentication::{AuthenticationConfig, StaticKeyConfig};
 pub(crate) use authorization::AuthorizationConfig;
 pub(crate) use certificates::CertificatesConfig;
 pub(crate) use encryption::{
-    EncryptionConfig, KeyConfig, KeyOrigin, KeyProvider, PluginAddress, SecretSource,
+    EncryptionConfig, KeyConfig, KeyOrigin, PluginAddress, SecretKind, SecretSource,
 };
 pub(crate) use identity::DevelopmentConfig;
 pub(crate) use management::ManagementConfig;
@@ -211,10 +211,14 @@ const CLIENT_PREFIX: &str = "client_";
 
 impl Config {
     /// Reads a configuration.
+    ///
+    /// # Errors
+    /// What is wrong with it. A value is not repeated: it may be a secret in the wrong place.
     pub(crate) fn load(path: &Path) -> Result<Self, StartRefused> {
-        let mut config: Self = read(path)?
-            .extract()
-            .map_err(|cause| StartRefused::file("reading the configuration", path, cause))?;
+        let mut config: Self = read(path)?.extract().map_err(|cause| {
+            let mistakes: Vec<String> = cause.into_iter().map(|error| mistake(&error)).collect();
+            StartRefused::file("reading the configuration", path, mistakes.join("; "))
+        })?;
         if let Some((setting, what)) = config.server.mistakes().into_iter().next() {
             return Err(StartRefused::new(format!("{setting} {what}")));
         }
@@ -240,5 +244,25 @@ impl Config {
         if let Some(development) = &mut self.development_identity_provider {
             resolve(&mut development.signing_key);
         }
+    }
+}
+
+/// What is wrong with a setting.
+fn mistake(error: &figment::Error) -> String {
+    let setting = error.path.join(".");
+    let (what, source) = (sections::in_words(&error.kind), source_of(&setting));
+    if setting.is_empty() {
+        return what;
+    }
+    format!("{setting}: {what}{source}")
+}
+
+/// Where a setting comes from, when that is not the file.
+pub(crate) fn source_of(setting: &str) -> String {
+    let variable = reference::variable(setting);
+    if std::env::var_os(&variable).is_some() {
+        format!(" ({variable} in the environment)")
+    } else {
+        String::new()
     }
 }

@@ -16,7 +16,7 @@ use crate::started::StartRefused;
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RetentionConfig {
-    /// How long after a run the next one begins, in seconds, 1 to 86400. Of several servers on one database, one does each
+    /// How long after a run the next one begins, in seconds. Of several servers on one database, one does each
     /// run.
     pub(crate) interval_seconds: Number<1, 86_400, 3_600>,
     /// The policies. Of those whose paths cover a credential, the one with the longest path holds, and no other.
@@ -29,11 +29,10 @@ pub(crate) struct RetentionConfig {
 struct PolicyConfig {
     /// A full name, or a path that ends in `/*`. Casing does not count.
     path: String,
-    /// How many versions of each credential are kept at most, the current one included, 1 to 10000. Without it, their number
-    /// has no limit.
-    versions_max: Option<VersionsMax>,
-    /// For how many days of 24 hours after it was made a version is kept at most, 1 to 36500. Without it, their age has no
+    /// How many versions of each credential are kept at most, the current one included. Without it, their number has no
     /// limit.
+    versions_max: Option<VersionsMax>,
+    /// For how many days of 24 hours after it was made a version is kept at most. Without it, their age has no limit.
     age_days_max: Option<AgeDaysMax>,
     /// Whether all versions are kept, whatever the policy of an enclosing path says. Instead of both limits.
     #[serde(default)]

@@ -12,7 +12,8 @@ use super::number::Number;
 pub(crate) struct RotationConfig {
     /// Whether this server does it. `keywright keys rotate` does it in any case.
     pub(crate) enabled: bool,
-    /// How many versions are encrypted anew in one transaction, from 1 to 1,000. Other writers wait for as long as it takes.
+    /// How many versions are encrypted anew in one transaction; fewer where they have more than 16 MiB. Other writers wait for
+    /// as long as it takes.
     pub(crate) batch_versions: Number<1, 1_000, 200>,
     /// The pause after each batch, in milliseconds, so that requests keep their speed.
     pub(crate) pause_milliseconds: Number<0, 60_000, 10>,

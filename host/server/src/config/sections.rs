@@ -113,7 +113,12 @@ struct Reader<'a> {
 impl Reader<'_> {
     /// A section, if it is there and can be read.
     fn section<T: DeserializeOwned>(&mut self, name: &str) -> Option<T> {
-        let mut section = self.figment.find_value(name).ok()?;
+        let section = self.figment.find_value(name).ok()?;
+        self.section_of(name, section)
+    }
+
+    /// What stands in a section of this name, if it can be read.
+    fn section_of<T: DeserializeOwned>(&mut self, name: &str, mut section: Value) -> Option<T> {
         for mistaken in &self.mistaken {
             let within = mistaken.strip_prefix(name);
             if let Some(within) = within.and_then(|within| within.strip_prefix('.')) {
@@ -145,11 +150,11 @@ impl Reader<'_> {
 
     fn generators(&mut self) -> BTreeMap<String, PluginConfig> {
         let configured = self.figment.find_value("generators").ok();
-        let names = configured.and_then(Value::into_dict);
-        let names = names.into_iter().flatten().map(|(name, _)| name);
-        names
-            .filter_map(|name| {
-                let plugin = self.section(&joined("generators", &name))?;
+        let named = configured.and_then(Value::into_dict);
+        let named = named.into_iter().flatten();
+        named
+            .filter_map(|(name, section)| {
+                let plugin = self.section_of(&joined("generators", &name), section)?;
                 Some((name, plugin))
             })
             .collect()
@@ -188,12 +193,13 @@ fn leave_out(section: &mut Value, setting: &str) {
 }
 
 /// What is wrong, without the value, which may be a secret.
-fn in_words(kind: &Kind) -> String {
+pub(super) fn in_words(kind: &Kind) -> String {
     match kind {
         Kind::InvalidType(_, expected) | Kind::InvalidValue(_, expected) => {
             format!("must be {expected}")
         }
         Kind::InvalidLength(_, expected) => format!("must have {expected}"),
+        Kind::UnknownVariant(_, expected) => format!("must be one of {}", expected.join(", ")),
         other => other.to_string(),
     }
 }

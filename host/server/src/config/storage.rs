@@ -1,16 +1,16 @@
 //! Where credentials are kept.
 
-use std::{path::PathBuf, time::Duration};
+use std::{fmt, path::PathBuf};
 
 use keywright_storage::{DatabaseOptions, PostgresOptions, SqliteOptions};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::encryption::SecretSource;
+use super::{encryption::SecretSource, number::Number};
 use crate::started::StartRefused;
 
 /// Where credentials are kept: in a file of SQLite, or on a server of PostgreSQL.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StorageConfig {
     /// The SQLite file. It is made when it is absent, for its owner alone; its folder must be there. Either this or `url`.
@@ -26,35 +26,37 @@ pub(crate) struct StorageConfig {
     /// the public without it.
     pub(crate) root_certificate: Option<PathBuf>,
     /// How many reads go on at once, each on a connection of its own.
-    #[schemars(range(min = 1))]
-    #[serde(default = "readers_max")]
-    pub(crate) readers_max: u32,
+    #[serde(default)]
+    readers_max: Number<1, 1_000, 4>,
     /// How many writes go on at once in PostgreSQL, each on a connection of its own; those that end together share what they
     /// cost the disk. In SQLite it is one, and those that come meanwhile are written together.
-    #[schemars(range(min = 1))]
-    #[serde(default = "writers_max")]
-    writers_max: u32,
+    #[serde(default)]
+    writers_max: Number<1, 1_000, 16>,
     /// How long a request waits for the database before it is answered with 503, in seconds.
-    #[schemars(range(min = 1))]
-    #[serde(default = "wait_seconds_max")]
-    wait_seconds_max: u64,
+    #[serde(default)]
+    wait_seconds_max: Number<1, 3_600, 10>,
+}
+
+impl fmt::Debug for StorageConfig {
+    /// Without the URL, which may hold a password, although it must not.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("StorageConfig")
+            .finish_non_exhaustive()
+    }
 }
 
 impl StorageConfig {
     /// The same in the words of the storage.
     pub(crate) fn options(&self) -> Result<DatabaseOptions, StartRefused> {
-        let wait_max = Duration::from_secs(self.wait_seconds_max);
-        if self.readers_max == 0 || self.writers_max == 0 || wait_max.is_zero() {
-            return Err(StartRefused::new(
-                "storage.readers_max, writers_max and wait_seconds_max must be at least 1",
-            ));
-        }
+        let wait_max = self.wait_seconds_max.seconds();
+        let readers_max = self.readers_max.count_u32();
         match (&self.file, &self.url) {
             (Some(file), None) => {
                 self.refuse_settings_of_a_server()?;
                 Ok(DatabaseOptions::Sqlite(SqliteOptions {
                     path: file.clone(),
-                    readers_max: self.readers_max,
+                    readers_max,
                     wait_max,
                 }))
             }
@@ -62,14 +64,24 @@ impl StorageConfig {
                 url: url.clone(),
                 password: self.password()?.map(SecretSource::read).transpose()?,
                 root_certificate: self.root_certificate.clone(),
-                readers_max: self.readers_max,
-                writers_max: self.writers_max,
+                readers_max,
+                writers_max: self.writers_max.count_u32(),
                 wait_max,
             })),
             _ => Err(StartRefused::new(
                 "the storage must have either a file, for SQLite, or a url, for PostgreSQL",
             )),
         }
+    }
+
+    /// How many connections there are to the database at most.
+    pub(crate) fn connections_max(&self) -> usize {
+        let writers_max = if self.url.is_some() {
+            self.writers_max.count()
+        } else {
+            1
+        };
+        self.readers_max.count() + writers_max
     }
 
     /// The files that are named.
@@ -104,14 +116,26 @@ impl StorageConfig {
     }
 }
 
-fn readers_max() -> u32 {
-    4
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn writers_max() -> u32 {
-    16
-}
+    fn storage(lines: &str) -> StorageConfig {
+        toml::from_str(lines).unwrap()
+    }
 
-fn wait_seconds_max() -> u64 {
-    10
+    #[test]
+    fn writers_of_postgres_are_connections_and_sqlite_has_one() {
+        let of_file = storage("file = \"a.db\"\nreaders_max = 7\nwriters_max = 9");
+        assert_eq!(of_file.connections_max(), 8);
+        let of_server = storage("url = \"postgres://db/a\"\nreaders_max = 7\nwriters_max = 9");
+        assert_eq!(of_server.connections_max(), 16);
+    }
+
+    #[test]
+    fn a_url_is_not_shown() {
+        let storage = storage("url = \"postgres://keywright:hunter2@db/a\"");
+        let shown = format!("{storage:?} {storage:#?}");
+        assert!(!shown.contains("hunter2"), "{shown}");
+    }
 }

@@ -1,51 +1,53 @@
 //! The keys that encrypt what is stored.
 
-use std::fs;
+use keywright_crypto::{ConfiguredKey, ConfiguredKeys};
 
 use super::{Findings, access::warn_of_others};
 use crate::{
-    config::{KeyOrigin, SecretSource, Sections},
+    config::{KeyConfig, KeyOrigin, SecretSource, Sections},
     keys,
     started::StartRefused,
 };
 
+/// Reads the keys as a server does, but for what only a key management plugin could tell, which is not asked.
 pub(super) fn check(sections: &Sections, findings: &mut Findings) {
     let Some(encryption) = &sections.encryption else {
         return;
     };
+    let mut keys = Vec::with_capacity(encryption.keys.len());
     for (index, key) in encryption.keys.iter().enumerate() {
         let section = format!("encryption.keys[{index}]");
-        let source = match findings.taken(&section, key.origin()) {
-            Some(KeyOrigin::Secret(source)) => source,
-            Some(KeyOrigin::Plugin(address)) => {
-                if let Some(file) = address.trusted_authorities {
-                    let read = fs::read(file)
-                        .map_err(|cause| StartRefused::file("reading certificates", file, cause));
-                    findings.taken(format!("{section}.trusted_authorities"), read);
-                }
-                continue;
-            }
-            None => continue,
-        };
-        let setting = match source {
-            SecretSource::Environment(_) => format!("{section}.environment"),
-            SecretSource::File(file) => {
-                let setting = format!("{section}.file");
-                warn_of_others(&setting, file, findings);
-                setting
-            }
-        };
-        let is_empty = source.read().is_ok_and(|secret| secret.expose().is_empty());
-        if is_empty {
-            findings.mistake(&setting, "the secret is empty");
+        keys.extend(check_key(&section, key, findings));
+    }
+    // Where one can't be read, nothing is known of how it stands to the others.
+    if keys.len() == encryption.keys.len()
+        && let Err(refused) = ConfiguredKeys::new(keys)
+    {
+        findings.mistake("encryption.keys", refused);
+    }
+}
+
+fn check_key(section: &str, key: &KeyConfig, findings: &mut Findings) -> Option<ConfiguredKey> {
+    let origin = findings.taken(section, key.origin())?;
+    let setting = match &origin {
+        KeyOrigin::Secret(_, SecretSource::Environment(_)) => format!("{section}.environment"),
+        KeyOrigin::Secret(_, SecretSource::File(file)) => {
+            let setting = format!("{section}.file");
+            warn_of_others(&setting, file, findings);
+            setting
         }
-        findings.taken(setting, keys::read_secret(key.provider, source));
-    }
-    let active = encryption.keys.iter().filter(|key| key.active).count();
-    if active != 1 {
-        findings.mistake(
-            "encryption.keys",
-            format!("exactly one key must be active, and {active} are"),
-        );
-    }
+        KeyOrigin::Plugin(address) => {
+            let authorities = keys::read_authorities(address);
+            findings.taken(format!("{section}.trusted_authorities"), authorities)?;
+            section.to_owned()
+        }
+    };
+    let source = findings.taken(&setting, keys::source_of(&origin))?;
+    let checked = source.check();
+    let checked = checked.map_err(|refused| StartRefused::new(refused.to_string()));
+    findings.taken(setting, checked)?;
+    Some(ConfiguredKey {
+        source,
+        is_active: key.active,
+    })
 }

@@ -1,6 +1,6 @@
 //! The listener, its limits and its TLS.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use super::{Findings, access::warn_of_others};
 use crate::{
@@ -27,8 +27,16 @@ pub(super) fn check(sections: &Sections, findings: &mut Findings) {
 }
 
 fn check_management_address(listen: SocketAddr, server: &ServerSection, findings: &mut Findings) {
-    if listen == server.listen && listen.port() != 0 {
-        findings.mistake("management.listen", "is the address of server.listen");
+    if listen.port() == server.listen.port() && listen.port() != 0 {
+        let (own, other) = (listen.ip(), server.listen.ip());
+        if own == other {
+            findings.mistake("management.listen", "is the address of server.listen");
+        } else if covers(own, other) || covers(other, own) {
+            findings.mistake(
+                "management.listen",
+                "has the port of server.listen, and one of the two is for all addresses",
+            );
+        }
     }
     if !listen.ip().is_loopback() {
         findings.warning(
@@ -36,6 +44,11 @@ fn check_management_address(listen: SocketAddr, server: &ServerSection, findings
             "is no loopback address: whoever reaches it reads the metrics, without any authentication",
         );
     }
+}
+
+/// Whether who listens on an address listens on another one, too. On `[::]` that is also so for addresses of IPv4.
+fn covers(wide: IpAddr, other: IpAddr) -> bool {
+    wide.is_unspecified() && (wide.is_ipv6() || other.is_ipv4())
 }
 
 fn check_development(
@@ -59,5 +72,25 @@ fn check_development(
             "authentication.url"
         };
         findings.taken(setting, provider);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_addresses_cover_those_of_their_kind_and_those_of_ipv6_all() {
+        for (wide, other, does) in [
+            ("0.0.0.0", "127.0.0.1", true),
+            ("0.0.0.0", "::1", false),
+            ("::", "::1", true),
+            ("::", "127.0.0.1", true),
+            ("127.0.0.1", "0.0.0.0", false),
+            ("127.0.0.1", "127.0.0.2", false),
+        ] {
+            let covered = covers(wide.parse().unwrap(), other.parse().unwrap());
+            assert_eq!(covered, does, "{wide} {other}");
+        }
     }
 }

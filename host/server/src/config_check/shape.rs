@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::Findings;
 use crate::config::{
-    reference::variable,
     schema::{CHOSEN_NAME, joined, names, schema},
+    source_of,
 };
 
 /// Holds a configuration against the schema.
@@ -77,16 +77,6 @@ fn setting_at(error: &ValidationError<'_>) -> String {
         };
     }
     name
-}
-
-/// Where a setting comes from, when that is not the file.
-fn source_of(setting: &str) -> String {
-    let variable = variable(setting);
-    if std::env::var_os(&variable).is_some() {
-        format!(" ({variable} in the environment)")
-    } else {
-        String::new()
-    }
 }
 
 fn listed(options: &Value) -> String {

@@ -8,7 +8,7 @@ use keywright_crypto::{
 use keywright_kms::{KeyManagementPlugin, PluginSettings};
 
 use crate::{
-    config::{EncryptionConfig, KeyConfig, KeyOrigin, KeyProvider, PluginAddress, SecretSource},
+    config::{EncryptionConfig, KeyConfig, KeyOrigin, PluginAddress, SecretKind},
     started::StartRefused,
 };
 
@@ -31,9 +31,16 @@ pub(super) async fn configured_keys(
 }
 
 async fn read(config: &KeyConfig, number: usize) -> Result<ConfiguredKey, StartRefused> {
-    let source = match config.origin()? {
-        KeyOrigin::Plugin(address) => KeySource::Wrapped(wrapping_key(&address).await?),
-        KeyOrigin::Secret(secret) => read_secret(config.provider, secret)?,
+    let origin = config.origin()?;
+    let source = match &origin {
+        KeyOrigin::Plugin(address) => {
+            let plugin = KeyManagementPlugin::connect(settings(address)?).await;
+            let plugin = plugin.map_err(|cause| {
+                StartRefused::while_doing("asking a key management plugin", cause)
+            })?;
+            wrapping_key(address, plugin)
+        }
+        KeyOrigin::Secret(..) => source_of(&origin)?,
     };
     if let KeySource::Password { password, .. } = &source {
         warn_if_short(password.expose(), number);
@@ -44,24 +51,33 @@ async fn read(config: &KeyConfig, number: usize) -> Result<ConfiguredKey, StartR
     })
 }
 
-/// Reads a key that is not a plugin's.
-pub(crate) fn read_secret(
-    provider: KeyProvider,
-    secret: SecretSource<'_>,
-) -> Result<KeySource, StartRefused> {
-    let secret = secret.read()?;
-    match provider {
-        KeyProvider::Raw => KeySource::raw_from_base64(&secret)
-            .map_err(|cause| StartRefused::new(cause.to_string())),
-        KeyProvider::Kms | KeyProvider::Password => Ok(KeySource::Password {
-            password: secret,
+/// Where a key comes from. A key management plugin is not asked for anything.
+///
+/// # Errors
+/// When what the configuration names is not there, or can't be meant.
+pub(crate) fn source_of(origin: &KeyOrigin<'_>) -> Result<KeySource, StartRefused> {
+    match origin {
+        KeyOrigin::Plugin(address) => {
+            let plugin = KeyManagementPlugin::new(settings(address)?);
+            let plugin = plugin.map_err(|cause| {
+                StartRefused::while_doing("using a key management plugin", cause)
+            })?;
+            Ok(wrapping_key(address, plugin))
+        }
+        KeyOrigin::Secret(SecretKind::Password, secret) => Ok(KeySource::Password {
+            password: secret.read()?,
             iterations: PASSWORD_ITERATIONS_MIN,
         }),
+        KeyOrigin::Secret(SecretKind::Raw, secret) => KeySource::raw_from_base64(&secret.read()?)
+            .map_err(|cause| StartRefused::new(cause.to_string())),
     }
 }
 
-async fn wrapping_key(address: &PluginAddress<'_>) -> Result<WrappingKey, StartRefused> {
-    let read_authorities = |path| {
+/// The authorities that are trusted to sign a plugin's certificate, PEM, where there are any.
+pub(crate) fn read_authorities(
+    address: &PluginAddress<'_>,
+) -> Result<Option<Vec<u8>>, StartRefused> {
+    let read = |path| {
         fs::read(path).map_err(|cause| {
             StartRefused::file(
                 "reading the authorities that are trusted for the key management plugin",
@@ -70,19 +86,20 @@ async fn wrapping_key(address: &PluginAddress<'_>) -> Result<WrappingKey, StartR
             )
         })
     };
-    let trusted_authorities_pem = address
-        .trusted_authorities
-        .map(read_authorities)
-        .transpose()?;
-    let plugin = KeyManagementPlugin::connect(PluginSettings {
+    address.trusted_authorities.map(read).transpose()
+}
+
+fn settings(address: &PluginAddress<'_>) -> Result<PluginSettings, StartRefused> {
+    Ok(PluginSettings {
         socket: address.socket.to_owned(),
         host: address.host.to_owned(),
-        trusted_authorities_pem,
+        trusted_authorities_pem: read_authorities(address)?,
         deadline: PluginSettings::DEADLINE,
     })
-    .await
-    .map_err(|cause| StartRefused::while_doing("asking a key management plugin", cause))?;
-    Ok(WrappingKey {
+}
+
+fn wrapping_key(address: &PluginAddress<'_>, plugin: KeyManagementPlugin) -> KeySource {
+    KeySource::Wrapped(WrappingKey {
         place: format!("the key management plugin at {}", address.socket.display()),
         service: Arc::new(plugin),
     })

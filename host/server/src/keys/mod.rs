@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use crate::{config::EncryptionConfig, started::StartRefused};
 use configured::configured_keys;
-pub(crate) use configured::read_secret;
+pub(crate) use configured::{read_authorities, source_of};
 use records::{records_of, row_of};
 pub(crate) use shared::SharedKeyRing;
 

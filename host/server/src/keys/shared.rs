@@ -25,6 +25,7 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use super::records::records_of;
+use crate::background::{BROKEN_PAUSE, unless_broken};
 
 /// The key ring of a running server.
 pub(crate) struct SharedKeyRing {
@@ -74,18 +75,27 @@ impl SharedKeyRing {
         let shared = Arc::new(self);
         let watching = Arc::clone(&shared);
         tokio::spawn(async move {
-            while !watching.is_complete() {
-                tokio::time::sleep(LOOK_INTERVAL).await;
-                let mut failed_at = watching.looking.lock().await;
-                if let Err(failure) = watching.look(&mut failed_at).await {
-                    tracing::debug!(
-                        error = &failure as &dyn std::error::Error,
-                        "the records of encryption keys could not be read"
-                    );
-                }
+            while unless_broken("key-records", watching.watch())
+                .await
+                .is_none()
+            {
+                tokio::time::sleep(BROKEN_PAUSE).await;
             }
         });
         shared
+    }
+
+    async fn watch(&self) {
+        while !self.is_complete() {
+            tokio::time::sleep(LOOK_INTERVAL).await;
+            let mut failed_at = self.looking.lock().await;
+            if let Err(failure) = self.look(&mut failed_at).await {
+                tracing::debug!(
+                    error = &failure as &dyn std::error::Error,
+                    "the records of encryption keys could not be read"
+                );
+            }
+        }
     }
 
     fn is_complete(&self) -> bool {

@@ -33,17 +33,17 @@ use crate::{
     config::{Config, ServerSection},
     file_descriptors,
     measurements::handshake_failed,
+    served::Served,
     service_manager::ServiceManager,
     started::StartRefused,
     tls::{self, Tls},
-    wiring::Served,
 };
 
 /// Answers requests until the process is told to end, then lets those under way finish.
-pub(crate) async fn serve(served: Served, config: &Config) -> Result<(), StartRefused> {
-    let readers_max = config.storage.readers_max;
+pub(crate) async fn serve(mut served: Served, config: &Config) -> Result<(), StartRefused> {
+    let database_connections_max = config.storage.connections_max();
     let config = &config.server;
-    file_descriptors::provide_for(config.connections_max.count(), readers_max);
+    file_descriptors::provide_for(config.connections_max.count(), database_connections_max);
     let listener = listen(config.listen).map_err(|cause| {
         StartRefused::while_doing(format!("listening on {}", config.listen), cause)
     })?;
@@ -51,6 +51,7 @@ pub(crate) async fn serve(served: Served, config: &Config) -> Result<(), StartRe
         .local_addr()
         .map_err(|cause| StartRefused::while_doing("asking for the listener's address", cause))?;
     let mut end = EndSignals::new()?;
+    served.begin().await?;
     let connections = Connections::new(served.tls, served.router, config);
     tracing::info!(server.address = %address, "listening");
     if let Some(announcement) = &served.announcement {

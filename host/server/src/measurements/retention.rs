@@ -1,8 +1,9 @@
 //! What retention deletes.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
+use chrono::{DateTime, Utc};
 use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
+
+use super::gauge_value;
 
 /// What became of a run of retention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,12 +31,12 @@ pub(crate) fn versions_deleted(count: u64) {
     counter!(VERSIONS_DELETED).increment(count);
 }
 
-/// A run has come to an end.
-pub(crate) fn retention_run(outcome: RetentionOutcome) {
+/// A run has come to an end at this moment.
+pub(crate) fn retention_run(outcome: RetentionOutcome, now: DateTime<Utc>) {
     counter!(RUNS, "outcome" => outcome.as_str()).increment(1);
     if outcome == RetentionOutcome::Completed {
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
-        gauge!(LAST_RUN).set(since_epoch.unwrap_or_default());
+        let seconds = u64::try_from(now.timestamp()).unwrap_or_default();
+        gauge!(LAST_RUN).set(gauge_value(seconds));
     }
 }
 
@@ -52,7 +53,8 @@ pub(super) fn describe_metrics() {
     describe_gauge!(
         LAST_RUN,
         Unit::Seconds,
-        "When the last run of retention on this server came to its end, in seconds since 1970."
+        "When the last run of retention that this server completed came to its end, in seconds since 1970. Of several servers \
+         one does each run: the largest number counts."
     );
 }
 

@@ -6,6 +6,7 @@ use keywright_core::{
         CredentialRepository, Envelope, KeyRotationRepository, ResealedVersion, SealedVersion,
     },
 };
+use keywright_storage::BATCH_BYTES_MAX;
 use uuid::Uuid;
 
 use crate::support::{Fixture, KEY_ID, key};
@@ -132,4 +133,35 @@ async fn a_batch_of_a_thousand_versions_is_one_statement() {
         1_000
     );
     assert_eq!(repository.keys_in_use().await.unwrap(), [OTHER_KEY]);
+}
+
+#[tokio::test]
+async fn a_batch_ends_before_its_ciphertexts_are_too_long_and_has_one_version_at_least() {
+    let fixture = with_another_key().await;
+    let repository = fixture.database.key_rotation();
+    let most = usize::try_from(BATCH_BYTES_MAX).unwrap();
+    // Two that are as long as may be, two that are longer by one byte, and one that is too long by itself.
+    let lengths = [most - 1, 1, most - 1, 2, most + 1, 1];
+    for _ in lengths {
+        fixture.append("/a", "value", 1).await;
+    }
+    let read = repository.versions_under(KEY_ID, 0, 9).await.unwrap();
+    for (version, length) in read.iter().zip(lengths) {
+        let mut long = resealed(version);
+        long.envelope.ciphertext = vec![9; length];
+        repository.replace_envelopes(&[long]).await.unwrap();
+    }
+    let mut after = 0;
+    for expected in [&lengths[..2], &lengths[2..3], &[2], &lengths[4..5], &[1]] {
+        let batch = repository.versions_under(OTHER_KEY, after, 9).await;
+        let batch = batch.unwrap();
+        let found: Vec<usize> = batch
+            .iter()
+            .map(|version| version.envelope.ciphertext.len())
+            .collect();
+        assert_eq!(found, expected);
+        after = batch.last().unwrap().sequence;
+    }
+    let rest = repository.versions_under(OTHER_KEY, after, 9).await;
+    assert!(rest.unwrap().is_empty());
 }

@@ -1,16 +1,16 @@
 //! Writing an archive so that the same files always give the same bytes.
 
-use std::fmt::Write;
+use std::{collections::BTreeSet, fmt::Write};
 
 use flate2::{Compression, GzBuilder};
 use sha2::{Digest, Sha256};
 use tar::{Builder, EntryType, Header};
 
-use super::contents::ArchivedFile;
+use super::contents::{ArchivedFile, EMPTY_FOLDER};
 use crate::step::StepFailed;
 
-/// An archive, compressed, of one folder with these files and with `SHA256SUMS`, the checksums of them. Everything in it is
-/// root's, and has the same time, in seconds since 1970.
+/// An archive, compressed, of one folder with these files, with an empty folder, and with `SHA256SUMS`, the checksums of the
+/// files. Everything in it is root's, and has the same time, in seconds since 1970.
 pub(super) fn write_archive(
     folder: &str,
     mut files: Vec<ArchivedFile>,
@@ -22,13 +22,12 @@ pub(super) fn write_archive(
     let failed = |cause: std::io::Error| StepFailed::new("writing the archive", cause);
     let compressed = GzBuilder::new().write(Vec::new(), Compression::best());
     let mut archive = Builder::new(compressed);
-    let mut folders = vec![String::new()];
+    let above = files.iter().flat_map(|file| folders_above(&file.path));
+    let folders: BTreeSet<&str> = above.chain(folders_above(EMPTY_FOLDER)).collect();
+    for path in folders {
+        append_folder(&mut archive, &format!("{folder}/{path}"), mtime).map_err(failed)?;
+    }
     for file in &files {
-        let above = file.path.rsplit_once('/').map_or("", |(above, _)| above);
-        if !folders.iter().any(|path| path == above) {
-            append_folder(&mut archive, &format!("{folder}/{above}/"), mtime).map_err(failed)?;
-            folders.push(above.to_owned());
-        }
         let mode = if file.is_program { 0o755 } else { 0o644 };
         let mut header = header(EntryType::Regular, mode, mtime);
         header.set_size(u64::try_from(file.bytes.len()).unwrap_or(u64::MAX));
@@ -39,6 +38,12 @@ pub(super) fn write_archive(
     }
     let compressed = archive.into_inner().map_err(failed)?;
     compressed.finish().map_err(failed)
+}
+
+/// The folders that a path goes through, the outermost first, each with its slash.
+fn folders_above(path: &str) -> impl Iterator<Item = &str> {
+    let slashes = path.match_indices('/');
+    slashes.filter_map(|(place, slash)| path.get(..place + slash.len()))
 }
 
 /// The SHA-256 of bytes, in lower-case hexadecimal.
@@ -101,6 +106,7 @@ mod tests {
                 bytes: vec![7; 100_000],
             },
             ArchivedFile::plain("README.md", b"read".to_vec()),
+            ArchivedFile::plain("host/server/OPERATING.md", b"read on".to_vec()),
             ArchivedFile::plain("plugins/a.wasm", b"a".to_vec()),
         ]
     }
@@ -128,11 +134,17 @@ mod tests {
             found.push((path, header.mode().unwrap()));
         }
         let expected = [
+            ("k-1/bin/", 0o755),
+            ("k-1/host/", 0o755),
+            ("k-1/host/server/", 0o755),
+            ("k-1/packaging/", 0o755),
+            ("k-1/packaging/var-lib/", 0o755),
+            ("k-1/packaging/var-lib/keywright/", 0o755),
+            ("k-1/plugins/", 0o755),
             ("k-1/README.md", 0o644),
             ("k-1/SHA256SUMS", 0o644),
-            ("k-1/bin/", 0o755),
             ("k-1/bin/keywright", 0o755),
-            ("k-1/plugins/", 0o755),
+            ("k-1/host/server/OPERATING.md", 0o644),
             ("k-1/plugins/a.wasm", 0o644),
             ("k-1/plugins/b.wasm", 0o644),
         ];

@@ -52,8 +52,12 @@ impl Parts<'_> {
             files.push(ArchivedFile::plain(&format!("plugins/{name}"), bytes));
         }
         files.extend(self.shell);
-        for (path, source) in COPIED {
-            files.push(ArchivedFile::plain(path, read(&root.join(source))?));
+        for path in DOCUMENTS {
+            files.push(ArchivedFile::plain(path, read(&root.join(path))?));
+        }
+        for name in PACKAGED {
+            let bytes = read(&root.join(PACKAGING).join(name))?;
+            files.push(ArchivedFile::plain(&format!("packaging/{name}"), bytes));
         }
         Ok(files)
     }
@@ -72,31 +76,38 @@ impl ArchivedFile {
 
 const PROGRAM: &str = "bin/keywright";
 const BILL: &str = "keywright.cdx.json";
+
+/// A folder with nothing in it, for the container file, which copies the one that it is in: it has no other way to make one.
+pub(super) const EMPTY_FOLDER: &str = "packaging/var-lib/keywright/";
+
 const LICENCES: &str = "THIRD-PARTY.txt";
 
-/// What is copied of the workspace: its path in the archive, and its path here.
-const COPIED: [(&str, &str); 9] = [
-    ("CONFIGURATION.md", "host/server/CONFIGURATION.md"),
-    ("LICENSE", "LICENSE"),
-    ("MIGRATING.md", "host/server/MIGRATING.md"),
-    ("OPERATING.md", "host/server/OPERATING.md"),
-    ("README.md", "README.md"),
-    (
-        "packaging/Containerfile",
-        "host/server/packaging/Containerfile",
-    ),
-    (
-        "packaging/keywright.service",
-        "host/server/packaging/keywright.service",
-    ),
-    (
-        "packaging/keywright.sysusers.conf",
-        "host/server/packaging/keywright.sysusers.conf",
-    ),
-    (
-        "packaging/keywright.toml",
-        "host/server/packaging/keywright.toml",
-    ),
+/// What there is to read. It stands where it stands in the workspace, so that links from one to another lead there.
+const DOCUMENTS: &[&str] = &[
+    "LICENSE",
+    "README.md",
+    "examples/kms-server/README.md",
+    "examples/wireguard-generator/README.md",
+    "host/api/openapi.json",
+    "host/README.md",
+    "host/kms/key_management.proto",
+    "host/server/CONFIGURATION.md",
+    "host/server/MIGRATING.md",
+    "host/server/OPERATING.md",
+    "migrations/README.md",
+    "plugins/README.md",
+    "wit/README.md",
+];
+
+/// Where the files of the packaging are in the workspace.
+const PACKAGING: &str = "host/server/packaging";
+
+/// The files of the packaging.
+const PACKAGED: &[&str] = &[
+    "Containerfile",
+    "keywright.service",
+    "keywright.sysusers.conf",
+    "keywright.toml",
 ];
 
 #[cfg(test)]
@@ -105,21 +116,60 @@ mod tests {
 
     use super::*;
 
+    /// What the container file copies to /var/lib.
+    const VAR_LIB: &str = "packaging/var-lib/";
+
     #[test]
     fn everything_that_is_packaged_is_in_the_archive() {
-        let folder = step::workspace().join("host/server/packaging");
+        let folder = step::workspace().join(PACKAGING);
         let found: BTreeSet<_> = fs::read_dir(folder)
             .unwrap()
             .map(|file| file.unwrap().file_name().into_string().unwrap())
             .collect();
-        let packaged = COPIED.iter();
-        let packaged = packaged.filter_map(|(path, _)| path.strip_prefix("packaging/"));
-        assert_eq!(packaged.map(str::to_owned).collect::<BTreeSet<_>>(), found);
+        let packaged = PACKAGED.iter().map(|&name| name.to_owned());
+        assert_eq!(packaged.collect::<BTreeSet<_>>(), found);
+    }
+
+    #[test]
+    fn each_link_of_a_document_leads_to_something_in_the_archive() {
+        let root = step::workspace();
+        let mut links = 0;
+        for document in DOCUMENTS.iter().filter(|path| path.ends_with(".md")) {
+            let text = fs::read_to_string(root.join(document)).unwrap();
+            for target in text.split("](").skip(1) {
+                let (target, _) = target.split_once(')').unwrap();
+                let path = target.split('#').next().unwrap_or_default();
+                if path.is_empty() || path.contains("://") {
+                    continue;
+                }
+                let linked = resolved(document, path);
+                assert!(
+                    DOCUMENTS.contains(&linked.as_str()),
+                    "{document} links to {linked}"
+                );
+                links += 1;
+            }
+        }
+        assert!(links > DOCUMENTS.len(), "{links}");
+    }
+
+    /// What a link in a document means, as a path from the root.
+    fn resolved(document: &str, link: &str) -> String {
+        let mut parts: Vec<&str> = document.split('/').collect();
+        parts.pop();
+        for part in link.split('/') {
+            if part == ".." {
+                parts.pop();
+            } else {
+                parts.push(part);
+            }
+        }
+        parts.join("/")
     }
 
     #[test]
     fn the_container_file_needs_nothing_but_the_archive() {
-        let file = step::workspace().join("host/server/packaging/Containerfile");
+        let file = step::workspace().join(PACKAGING).join("Containerfile");
         let text = fs::read_to_string(file).unwrap();
         let instructions = |name: &str| -> Vec<Vec<String>> {
             let lines = text.lines().filter_map(|line| line.strip_prefix(name));
@@ -128,11 +178,13 @@ mod tests {
         };
         let copies = instructions("COPY ");
         assert!(!copies.is_empty());
-        for copy in copies {
-            let (_, sources) = copy.split_last().unwrap();
+        for copy in &copies {
+            let words = copy.iter().filter(|word| !word.starts_with("--"));
+            let words: Vec<&str> = words.map(String::as_str).collect();
+            let (_, sources) = words.split_last().unwrap();
             for source in sources {
-                let is_archived = [PROGRAM, BILL, LICENCES, "plugins"].contains(&source.as_str())
-                    || COPIED.iter().any(|(path, _)| path == source);
+                let is_archived = [PROGRAM, BILL, LICENCES, "plugins", VAR_LIB].contains(source)
+                    || DOCUMENTS.contains(source);
                 assert!(is_archived, "{source}");
             }
         }
@@ -145,5 +197,15 @@ mod tests {
         };
         let ids: Vec<u32> = user[0].split(':').map(|id| id.parse().unwrap()).collect();
         assert!(ids.iter().all(|id| *id != 0), "{ids:?}");
+
+        // A volume begins as what is in its place: a folder of that user, and of nobody else. What is copied there once it is
+        // a volume would be lost.
+        let owner = format!("--chown={}", user[0]);
+        let made = [&owner, "--chmod=0700", VAR_LIB, "/var/lib/"].map(str::to_owned);
+        assert!(copies.contains(&made.to_vec()), "{copies:?}");
+        let made = EMPTY_FOLDER.replacen(VAR_LIB, "/var/lib/", 1);
+        assert_eq!(instructions("VOLUME "), [[made]]);
+        let place = |words: &str| text.find(words).unwrap();
+        assert!(place(VAR_LIB) < place("\nVOLUME "));
     }
 }

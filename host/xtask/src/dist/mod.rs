@@ -50,8 +50,7 @@ pub(crate) fn dist(arguments: &[String]) -> Result<(), StepFailed> {
         shell: shell::files(&program)?,
     };
 
-    let suffix = if is_debug { "-debug" } else { "" };
-    let name = format!("keywright-{version}-{host}{suffix}");
+    let name = name(&version, &host, is_debug, is_modified());
     let folder = step::workspace().join("target/dist");
     fs::create_dir_all(&folder)
         .map_err(|cause| StepFailed::new(format!("creating {}", folder.display()), cause))?;
@@ -67,6 +66,19 @@ pub(crate) fn dist(arguments: &[String]) -> Result<(), StepFailed> {
     Ok(())
 }
 
+/// What an archive is called. One that is not what a commit has, by which it is known, says so.
+fn name(version: &str, host: &str, is_debug: bool, is_modified: bool) -> String {
+    let debug = if is_debug { "-debug" } else { "" };
+    let modified = if is_modified { "-modified" } else { "" };
+    format!("keywright-{version}-{host}{debug}{modified}")
+}
+
+/// Whether the work tree is another one than the commit's. Where git can't tell, there is no commit that it could be taken for.
+fn is_modified() -> bool {
+    let status = output(Command::new("git").args(["status", "--porcelain"]));
+    status.is_ok_and(|changes| !changes.is_empty())
+}
+
 /// The program as it is tested: for trying out what is done with it.
 fn build_debug() -> Result<PathBuf, StepFailed> {
     step::run(step::cargo().args(["build", "--locked", "--workspace", "--bins"]))?;
@@ -75,26 +87,19 @@ fn build_debug() -> Result<PathBuf, StepFailed> {
 
 /// The program as it is shipped, in a folder of its own: the paths of this machine are not built into it.
 fn build_release() -> Result<PathBuf, StepFailed> {
-    let root = step::workspace();
-    let target = root.join("target/dist-build");
-    let mut flags = vec![format!("--remap-path-prefix={}=keywright", root.display())];
-    if let Some(home) = cargo_home() {
-        flags.push(format!("--remap-path-prefix={}=cargo", home.display()));
-    }
+    let target = step::workspace().join("target/dist-build");
     let mut cargo = step::cargo();
     cargo
         .args(["build", "--locked", "--profile", "dist"])
         .args(["--package", "keywright-server", "--target-dir"])
         .arg(&target)
         .env_remove("RUSTFLAGS")
-        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
+        .env(
+            "CARGO_ENCODED_RUSTFLAGS",
+            step::remapped_paths().join("\x1f"),
+        );
     step::run(&mut cargo)?;
     Ok(target.join("dist/keywright"))
-}
-
-fn cargo_home() -> Option<PathBuf> {
-    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")))
 }
 
 /// The system that programs are built for here.
@@ -140,4 +145,21 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), StepFailed> {
 /// Reads a file.
 fn read(path: &Path) -> Result<Vec<u8>, StepFailed> {
     fs::read(path).map_err(|cause| StepFailed::new(format!("reading {}", path.display()), cause))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_archive_that_is_not_what_a_commit_has_says_so() {
+        for (is_debug, is_modified, expected) in [
+            (false, false, "keywright-1.2.3-wasm"),
+            (true, false, "keywright-1.2.3-wasm-debug"),
+            (false, true, "keywright-1.2.3-wasm-modified"),
+            (true, true, "keywright-1.2.3-wasm-debug-modified"),
+        ] {
+            assert_eq!(name("1.2.3", "wasm", is_debug, is_modified), expected);
+        }
+    }
 }

@@ -3,24 +3,16 @@
 mod rotate;
 mod status;
 
-use std::{process::ExitCode, sync::Arc};
+use std::process::ExitCode;
 
-use keywright_core::ports::Identifiers;
-use keywright_storage::Database;
-
-use crate::{
-    cli::KeysCommand,
-    commands,
-    config::Config,
-    started::StartRefused,
-    wiring::{RandomIdentifiers, open_database},
-};
+use crate::{cli::KeysCommand, commands, config::Config, started::StartRefused, telemetry};
 
 /// Does what the arguments say.
 pub(crate) fn keys(command: &KeysCommand) -> Result<ExitCode, StartRefused> {
     match command {
         KeysCommand::Status { config, json } => {
             let config = Config::load(config)?;
+            telemetry::start(&config.log)?;
             commands::on_threads(status::status(&config, *json))
         }
         KeysCommand::Rotate {
@@ -29,14 +21,12 @@ pub(crate) fn keys(command: &KeysCommand) -> Result<ExitCode, StartRefused> {
             quiet,
         } => {
             let config = Config::load(config)?;
+            if *quiet {
+                telemetry::start_quietly(&config.log)?;
+            } else {
+                telemetry::start(&config.log)?;
+            }
             commands::on_threads(rotate::rotate(&config, *wait, *quiet))
         }
     }
-}
-
-/// The database of a configuration.
-async fn open(config: &Config) -> Result<(Database, Arc<dyn Identifiers>), StartRefused> {
-    let identifiers: Arc<dyn Identifiers> = Arc::new(RandomIdentifiers);
-    let database = open_database(config, Arc::clone(&identifiers)).await?;
-    Ok((database, identifiers))
 }

@@ -5,7 +5,7 @@ use std::{process::ExitCode, sync::Arc, time::Duration};
 use keywright_core::{
     Failure,
     encryption_key::{EncryptionKeys, RotateKeys},
-    ports::{Clock, KeyRotationRepository, Sealer},
+    ports::{Clock, Identifiers, KeyRotationRepository, Sealer},
 };
 use tokio::{sync::watch, time::sleep};
 use uuid::Uuid;
@@ -19,7 +19,7 @@ use crate::{
     keys,
     progress::Progress,
     started::StartRefused,
-    wiring::SystemClock,
+    wiring::{RandomIdentifiers, SystemClock, open_database},
 };
 
 /// Encrypts with the active key what other configured keys encrypt.
@@ -28,7 +28,8 @@ pub(super) async fn rotate(
     waits: bool,
     is_quiet: bool,
 ) -> Result<ExitCode, StartRefused> {
-    let (database, identifiers) = super::open(config).await?;
+    let identifiers: Arc<dyn Identifiers> = Arc::new(RandomIdentifiers);
+    let database = open_database(config, Arc::clone(&identifiers)).await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let ring = keys::unlock(
         &config.encryption,
@@ -91,28 +92,25 @@ impl Command {
             let turn = self.holder.take_turn(&mut self.rotation, &mut stop).await;
             let turn = turn.map_err(rotating)?;
             let left = self.usage.usage().await.map_err(rotating)?.inactive_keys;
-            let failed = self.rotation.reporter_mut().failed_count;
-            match turn {
-                _ if left == 0 => {
-                    self.rotation.reporter_mut().finish(left);
-                    return Ok(ExitCode::SUCCESS);
-                }
-                Turn::Anothers if !self.waits => {
-                    self.say(&format!(
-                        "another process rotates; {left} versions are left"
-                    ));
-                    return Ok(ExitCode::SUCCESS);
-                }
-                Turn::Taken if !self.waits || failed >= left => {
-                    self.rotation.reporter_mut().finish(left);
-                    self.say(&format!("{left} versions are not rotated"));
-                    return Ok(ExitCode::from(LEFT_UNDONE));
-                }
-                Turn::Anothers | Turn::Taken => {
-                    self.rotation.reporter_mut().set_left(left);
-                    sleep(WAITING_INTERVAL).await;
-                }
+            if left == 0 {
+                self.rotation.reporter_mut().finish(left);
+                return Ok(ExitCode::SUCCESS);
             }
+            if turn == Turn::Anothers && !self.waits {
+                self.say(&format!(
+                    "another process rotates; {left} versions are left"
+                ));
+                return Ok(ExitCode::SUCCESS);
+            }
+            // Where it did not come to its end, the lease was lost, or another key has become active: that is looked at first.
+            let completed = self.rotation.completed().filter(|_| turn == Turn::Taken);
+            if completed.is_some_and(|counts| !self.waits || counts.failed >= left) {
+                self.rotation.reporter_mut().finish(left);
+                self.say(&format!("{left} versions are not rotated"));
+                return Ok(ExitCode::from(LEFT_UNDONE));
+            }
+            self.rotation.reporter_mut().set_left(left);
+            sleep(WAITING_INTERVAL).await;
         }
     }
 
@@ -150,7 +148,6 @@ struct CommandReporter {
     progress: Option<Progress>,
     /// The most that were ever left.
     total: u64,
-    failed_count: u64,
 }
 
 impl CommandReporter {
@@ -159,7 +156,6 @@ impl CommandReporter {
             is_quiet,
             progress: None,
             total: 0,
-            failed_count: 0,
         }
     }
 
@@ -193,7 +189,6 @@ impl Reporter for CommandReporter {
     }
 
     fn failed(&mut self, version_id: Uuid) {
-        self.failed_count = self.failed_count.saturating_add(1);
         let tell = || {
             eprintln!(
                 "the version {version_id} does not decrypt: it was changed, or does not belong where it stands"
@@ -209,6 +204,7 @@ impl Reporter for CommandReporter {
         self.set_left(counts.remaining);
     }
 
+    /// The command looks for that itself, and ends.
     fn stands_back(&mut self) {}
 }
 

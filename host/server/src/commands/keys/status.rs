@@ -8,11 +8,17 @@ use keywright_storage::{Database, EncryptionKeyRow};
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::{config::Config, keys::RecognisedKeys, started::StartRefused};
+use crate::{
+    commands::{open_to_read, output},
+    config::Config,
+    keys::RecognisedKeys,
+    started::StartRefused,
+};
 
-/// Shows each key that has a record, oldest first. It changes nothing, also where the active key has none yet.
+/// Shows each key that has a record, oldest first. It changes nothing: neither where the active key has no record yet, nor
+/// where the database is that of an older program.
 pub(super) async fn status(config: &Config, as_json: bool) -> Result<ExitCode, StartRefused> {
-    let (database, _) = super::open(config).await?;
+    let database = open_to_read(config).await?;
     let recognised = RecognisedKeys::read(&config.encryption, &database).await?;
     let read = read(&database).await;
     let (records, versions) = read.map_err(|cause| {
@@ -24,15 +30,13 @@ pub(super) async fn status(config: &Config, as_json: bool) -> Result<ExitCode, S
         .into_iter()
         .map(|record| KeyStatus::of(record, &versions, &recognised));
     let keys: Vec<KeyStatus> = keys.collect();
-    if as_json {
+    let text = if as_json {
         let status = serde_json::json!({"keys": keys, "active_key_is_new": is_new});
-        println!("{status:#}");
+        format!("{status:#}\n")
     } else {
-        print!("{}", table(&keys));
-        if is_new {
-            println!("The configured active key is none of these: it never was active.");
-        }
-    }
+        table(&keys) + if is_new { NEW_KEY } else { "" }
+    };
+    output::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -87,6 +91,9 @@ fn table(keys: &[KeyStatus]) -> String {
     });
     std::iter::once(head).chain(lines).collect()
 }
+
+/// What is added to the table where the active key is none of those in it.
+const NEW_KEY: &str = "The configured active key is none of these: it never was active.\n";
 
 #[cfg(test)]
 mod tests {

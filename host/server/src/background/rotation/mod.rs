@@ -21,6 +21,7 @@ pub(crate) struct Rotation<R> {
     usage: EncryptionKeys,
     config: RotationConfig,
     known_failures: KnownFailures,
+    completed: Option<Counts>,
     reporter: R,
 }
 
@@ -50,6 +51,7 @@ pub(crate) struct Counts {
     /// The versions that don't decrypt.
     pub(crate) failed: u64,
     /// The versions that are left under inactive keys, as they were counted at the beginning, without those that are done.
+    /// Until anything new is found, none is counted: then they are those that have failed so far.
     pub(crate) remaining: u64,
 }
 
@@ -66,6 +68,7 @@ impl<R: Reporter> Rotation<R> {
             usage,
             config,
             known_failures: KnownFailures::default(),
+            completed: None,
             reporter,
         }
     }
@@ -73,6 +76,11 @@ impl<R: Reporter> Rotation<R> {
     /// Whom it tells.
     pub(crate) fn reporter_mut(&mut self) -> &mut R {
         &mut self.reporter
+    }
+
+    /// What came of the last walk, if it came to its end by itself.
+    pub(crate) fn completed(&self) -> Option<Counts> {
+        self.completed
     }
 
     /// Rotates what is under one key; false when it is time to stop.
@@ -159,12 +167,21 @@ impl<R: Reporter> Work for Rotation<R> {
 
     async fn run(&mut self, mut stop: Stop) -> Result<(), Failure> {
         let mut pass = Pass::default();
+        self.completed = None;
+        let mut is_stopped = false;
         for key_id in self.rotate.keys_to_rotate().await? {
             if !self.rotate_key(key_id, &mut pass, &mut stop).await? {
+                is_stopped = true;
                 break;
             }
         }
-        measurements::rotation::versions_remain(pass.counts.remaining);
+        if is_stopped {
+            // What is left is left to others.
+            measurements::rotation::versions_remain(0);
+        } else {
+            self.completed = Some(pass.counts);
+            measurements::rotation::versions_remain(pass.counts.remaining);
+        }
         if pass.has_begun {
             self.reporter.ended(&pass.counts);
         }
@@ -250,17 +267,4 @@ const LOG_INTERVAL: Duration = Duration::from_secs(10);
 const KNOWN_FAILURES_MAX: usize = 10_000;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_failure_is_new_once_and_beyond_the_most_none_is() {
-        let mut known = KnownFailures::default();
-        let id = |number: usize| Uuid::from_u128(number as u128);
-        for number in 0..KNOWN_FAILURES_MAX {
-            assert!(known.insert(id(number)));
-            assert!(!known.insert(id(number)));
-        }
-        assert!(!known.insert(id(KNOWN_FAILURES_MAX)));
-    }
-}
+mod tests;

@@ -1,6 +1,11 @@
 //! `keywright check-config`.
 
+mod mistakes;
+
 use std::{fs, net::TcpListener};
+
+use keywright_harness::{Options, Server, key_file, run_program_into_closed_pipe};
+use mistakes::MISTAKES;
 
 use crate::layout::{Layout, set_mode};
 
@@ -21,6 +26,8 @@ fn each_mistake_is_told_with_its_setting() {
     let layout = Layout::new();
     let example = layout.example();
     fs::write(layout.path("etc/keywright/empty.key"), "\n").unwrap();
+    let same = layout.path("etc/keywright/same.key");
+    fs::copy(key_file("encryption.key"), same).unwrap();
     for (from, to, told) in MISTAKES {
         assert!(example.contains(from), "{from}");
         layout.write_configuration(&example.replacen(from, to, 1));
@@ -30,164 +37,6 @@ fn each_mistake_is_told_with_its_setting() {
         assert!(!checked.output.contains("hunter2"), "{checked:#?}");
     }
 }
-
-/// What is changed in the example, into what, and what is told of it.
-const MISTAKES: [(&str, &str, &str); 34] = [
-    ("0.0.0.0:8844", "0.0.0.0", "server.listen: "),
-    ("listen = \"0.0.0.0:8844\"", "", "server.listen: is missing"),
-    ("4096", "0", "server.connections_max: must be at least 1"),
-    (
-        "#: connections_per_address_max = 4096",
-        "connections_per_address_max = 4097",
-        "server.connections_per_address_max: is 4097, which is more than server.connections_max, 4096",
-    ),
-    (
-        "connections_max",
-        "conections_max",
-        "server.conections_max: there is no such setting; did you mean server.connections_max?",
-    ),
-    (
-        "tls/server.pem",
-        "tls/absent.pem",
-        "server.tls.certificate: reading the TLS certificate",
-    ),
-    (
-        "tls/server.pem",
-        "tls/server-key.pem",
-        "server.tls.certificate: ",
-    ),
-    (
-        "tls/server-key.pem",
-        "tls/ca.pem",
-        "server.tls.private_key: reading the TLS private key",
-    ),
-    (
-        "tls/server-key.pem",
-        "tls/other-signing-key.pem",
-        "server.tls.private_key: using it for the certificate",
-    ),
-    (
-        "#: client_authorities =",
-        "client_authorities = \"tls/server.pem\" #",
-        "server.tls.client_authorities: ",
-    ),
-    (
-        "[storage]\nfile",
-        "[storage]\n#",
-        "storage: the storage must have either a file",
-    ),
-    (
-        "lib/keywright/keywright.db",
-        "lib/absent/keywright.db",
-        "storage.file: there is no folder",
-    ),
-    (
-        "lib/keywright/keywright.db",
-        "lib/keywright",
-        "storage.file: ",
-    ),
-    (
-        "[storage]\nfile",
-        "[storage]\nurl = \"postgres://k:hunter2@db/k\"\n#",
-        "storage.url: reading the URL: the database's URL must not hold a password",
-    ),
-    (
-        "[storage]\nfile",
-        "[storage]\nurl = \"mysql://db/k\"\nroot_certificate = \"absent.pem\"\n#",
-        "storage.root_certificate: ",
-    ),
-    (
-        "service/encryption.key",
-        "service/absent.key",
-        "encryption.keys[0].file: reading a secret",
-    ),
-    (
-        "provider = \"raw\"\nfile",
-        "provider = \"raw\"\nfile = \"tls/server.pem\"\n#",
-        "encryption.keys[0].file: a raw encryption key must be",
-    ),
-    (
-        "provider = \"raw\"\nfile",
-        "provider = \"password\"\nfile = \"empty.key\"\n#",
-        "encryption.keys[0].file: the secret is empty",
-    ),
-    (
-        "provider = \"raw\"",
-        "provider = \"raw\"\nenvironment = \"A\"",
-        "encryption.keys[0]: an encryption key must name either",
-    ),
-    (
-        "provider = \"raw\"\nfile",
-        "provider = \"raw\"\nenvironment = \"ABSENT\"\n#",
-        "encryption.keys[0].environment: the variable ABSENT of the environment is not set",
-    ),
-    (
-        "active = true",
-        "active = false",
-        "encryption.keys: exactly one key must be active, and 0 are",
-    ),
-    (
-        "url = \"https://uaa",
-        "url = \"http://uaa",
-        "authentication.url: ",
-    ),
-    (
-        "url = \"https://uaa",
-        "#",
-        "authentication.url: nobody could log in",
-    ),
-    (
-        "#: trusted_authorities =",
-        "trusted_authorities = \"tls/server-key.pem\" #",
-        "authentication.url: ",
-    ),
-    (
-        "#: trusted_authorities =",
-        "static_key = { public_key = \"tls/ca.pem\", issuer = \"i\" } #",
-        "authentication.static_key.public_key: ",
-    ),
-    (
-        "[authentication]",
-        "[authentication]\nscopes_required = []",
-        "authentication: ",
-    ),
-    (
-        "path = \"/*\"",
-        "path = \"/a*\"",
-        "authorization.permissions[0]: ",
-    ),
-    (
-        "log/keywright/audit.log",
-        "log/absent/audit.log",
-        "audit.file: there is no folder",
-    ),
-    ("sink = \"file\"", "sink = \"off\"", "audit.file: "),
-    (
-        "listen = \"127.0.0.1:9001\"",
-        "listen = \"0.0.0.0:8844\"",
-        "management.listen: is the address of server.listen",
-    ),
-    (
-        "#: actors = [\"uaa-client:keywright-admin\"]",
-        "actors = [\"admin\"]",
-        "management.actors: ",
-    ),
-    (
-        "lib/keywright/plugin-cache",
-        "log",
-        "plugins.cache_directory: ",
-    ),
-    (
-        "[plugins]",
-        "[log]\nfilter = \"a=b=c\"\n[plugins]",
-        "log.filter: ",
-    ),
-    (
-        "[plugins]",
-        "[development_identity_provider]\nsigning_key = \"k\"\naccess_token_seconds = 1\nrefresh_token_seconds = 1\nclients = [{ id = \"c\", secret = \"hunter2\" }]\nusers = []\n[plugins]",
-        "development_identity_provider: the development identity provider is refused on 0.0.0.0:8844",
-    ),
-];
 
 #[test]
 fn each_plugin_that_can_not_be_loaded_is_told() {
@@ -378,4 +227,62 @@ fn a_database_is_connected_to_when_that_is_asked_for() {
         checked.output.contains("storage.url: connecting to it"),
         "{checked:#?}"
     );
+}
+
+#[test]
+fn a_generator_whose_name_has_a_dot_is_loaded_as_by_a_server() {
+    let layout = Layout::new();
+    let text = layout.example();
+    let absent = "[generators.\"a.b\"]\ncomponent = \"absent.wasm\"\n[plugins]";
+    layout.write_configuration(&text.replacen("[plugins]", absent, 1));
+    let checked = layout.check(&[], &[]).expect(1);
+    assert!(
+        checked.output.contains("generators.a.b.component: "),
+        "{checked:#?}"
+    );
+}
+
+#[test]
+fn whoever_reads_no_further_than_the_first_line_is_not_told_of_a_panic() {
+    let layout = Layout::new();
+    let folder = layout.path("etc/keywright");
+    let commands = [
+        &["check-config", "--no-plugins", "keywright.toml"][..],
+        &["config-reference"],
+    ];
+    for command in commands {
+        // Nobody reads at all: each write fails.
+        let closed = run_program_into_closed_pipe(&folder, command);
+        assert_eq!(closed.errors, "", "{command:?}");
+        assert_eq!(closed.status, Some(0), "{command:?}");
+    }
+}
+
+#[test]
+fn a_server_names_the_setting_and_does_not_repeat_its_value() {
+    for (lines, told) in [
+        ("requests_max = \"hunter2\"", "server.requests_max: must be"),
+        (
+            "requests_max = 0",
+            "it must be from 1 to 1000000, and not 0",
+        ),
+        ("hunter = \"hunter2\"", "unknown field: found `hunter`"),
+    ] {
+        let said = Server::refusal(&Options::default().server_settings(lines));
+        assert!(said.contains(told), "{said}");
+        assert!(!said.contains("hunter2"), "{said}");
+    }
+    let said = Server::refusal(&Options::default().audit("[audit]\nsink = \"hunter2\""));
+    assert!(
+        said.contains("audit.sink: must be one of file, off, stdout"),
+        "{said}"
+    );
+    assert!(!said.contains("hunter2"), "{said}");
+    let by_variable = Options::default().environment("KEYWRIGHT_AUDIT__SYNC", "hunter2");
+    let said = Server::refusal(&by_variable);
+    assert!(
+        said.contains("(KEYWRIGHT_AUDIT__SYNC in the environment)"),
+        "{said}"
+    );
+    assert!(!said.contains("hunter2"), "{said}");
 }

@@ -1,0 +1,229 @@
+//! Mistakes that `keywright check-config` finds, each in a setting of the example.
+
+/// What is changed in the example, into what, and what is told of it.
+pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
+    ("0.0.0.0:8844", "0.0.0.0", "server.listen: "),
+    ("listen = \"0.0.0.0:8844\"", "", "server.listen: is missing"),
+    ("4096", "0", "server.connections_max: must be at least 1"),
+    (
+        "#: connections_per_address_max = 4096",
+        "connections_per_address_max = 4097",
+        "server.connections_per_address_max: is 4097, which is more than server.connections_max, 4096",
+    ),
+    (
+        "connections_max",
+        "conections_max",
+        "server.conections_max: there is no such setting; did you mean server.connections_max?",
+    ),
+    (
+        "tls/server.pem",
+        "tls/absent.pem",
+        "server.tls.certificate: reading the TLS certificate",
+    ),
+    (
+        "tls/server.pem",
+        "tls/server-key.pem",
+        "server.tls.certificate: ",
+    ),
+    (
+        "tls/server-key.pem",
+        "tls/ca.pem",
+        "server.tls.private_key: reading the TLS private key",
+    ),
+    (
+        "tls/server-key.pem",
+        "tls/other-signing-key.pem",
+        "server.tls.private_key: using it for the certificate",
+    ),
+    (
+        "#: client_authorities =",
+        "client_authorities = \"tls/server.pem\" #",
+        "server.tls.client_authorities: ",
+    ),
+    (
+        "[storage]\nfile",
+        "[storage]\n#",
+        "storage: the storage must have either a file",
+    ),
+    (
+        "lib/keywright/keywright.db",
+        "lib/absent/keywright.db",
+        "storage.file: there is no folder",
+    ),
+    (
+        "lib/keywright/keywright.db",
+        "lib/keywright",
+        "storage.file: ",
+    ),
+    (
+        "[storage]\nfile",
+        "[storage]\nurl = \"postgres://k:hunter2@db/k\"\n#",
+        "storage.url: reading the URL: the database's URL must not hold a password",
+    ),
+    (
+        "[storage]\nfile",
+        "[storage]\nurl = \"mysql://db/k\"\nroot_certificate = \"absent.pem\"\n#",
+        "storage.root_certificate: ",
+    ),
+    (
+        "service/encryption.key",
+        "service/absent.key",
+        "encryption.keys[0].file: reading a secret",
+    ),
+    (
+        "provider = \"raw\"\nfile",
+        "provider = \"raw\"\nfile = \"tls/server.pem\"\n#",
+        "encryption.keys[0].file: a raw encryption key must be",
+    ),
+    (
+        "provider = \"raw\"\nfile",
+        "provider = \"password\"\nfile = \"empty.key\"\n#",
+        "encryption.keys[0].file: an encryption password is empty",
+    ),
+    (
+        "provider = \"raw\"",
+        "provider = \"raw\"\nenvironment = \"A\"",
+        "encryption.keys[0]: an encryption key must name either",
+    ),
+    (
+        "provider = \"raw\"\nfile",
+        "provider = \"raw\"\nenvironment = \"ABSENT\"\n#",
+        "encryption.keys[0].environment: the variable ABSENT of the environment is not set",
+    ),
+    (
+        "active = true",
+        "active = false",
+        "encryption.keys: one encryption key must be active, and none is",
+    ),
+    (
+        "url = \"https://uaa",
+        "url = \"http://uaa",
+        "authentication.url: ",
+    ),
+    (
+        "url = \"https://uaa",
+        "#",
+        "authentication.url: nobody could log in",
+    ),
+    (
+        "#: trusted_authorities =",
+        "trusted_authorities = \"tls/server-key.pem\" #",
+        "authentication.url: ",
+    ),
+    (
+        "#: trusted_authorities =",
+        "static_key = { public_key = \"tls/ca.pem\", issuer = \"i\" } #",
+        "authentication.static_key.public_key: ",
+    ),
+    (
+        "[authentication]",
+        "[authentication]\nscopes_required = []",
+        "authentication: ",
+    ),
+    (
+        "path = \"/*\"",
+        "path = \"/a*\"",
+        "authorization.permissions[0]: ",
+    ),
+    (
+        "log/keywright/audit.log",
+        "log/absent/audit.log",
+        "audit.file: there is no folder",
+    ),
+    ("sink = \"file\"", "sink = \"off\"", "audit.file: "),
+    (
+        "listen = \"127.0.0.1:9001\"",
+        "listen = \"0.0.0.0:8844\"",
+        "management.listen: is the address of server.listen",
+    ),
+    (
+        "#: actors = [\"uaa-client:keywright-admin\"]",
+        "actors = [\"admin\"]",
+        "management.actors: ",
+    ),
+    (
+        "lib/keywright/plugin-cache",
+        "log",
+        "plugins.cache_directory: ",
+    ),
+    (
+        "[plugins]",
+        "[log]\nfilter = \"a=b=c\"\n[plugins]",
+        "log.filter: ",
+    ),
+    (
+        "[plugins]",
+        "[development_identity_provider]\nsigning_key = \"k\"\naccess_token_seconds = 1\nrefresh_token_seconds = 1\nclients = [{ id = \"c\", secret = \"hunter2\" }]\nusers = []\n[plugins]",
+        "development_identity_provider: the development identity provider is refused on 0.0.0.0:8844",
+    ),
+    (
+        "[storage]",
+        "[storage]\nreaders_max = 1001",
+        "storage.readers_max: must be at most 1000",
+    ),
+    (
+        "[storage]",
+        "[storage]\nwriters_max = 1001",
+        "storage.writers_max: must be at most 1000",
+    ),
+    (
+        "[storage]",
+        "[storage]\nwait_seconds_max = 3601",
+        "storage.wait_seconds_max: must be at most 3600",
+    ),
+    (
+        "[[encryption.keys]]",
+        "[[encryption.keys]]\nprovider = \"raw\"\nfile = \"same.key\"\n[[encryption.keys]]",
+        "encryption.keys: the encryption keys 1 and 2, counted from 1",
+    ),
+    (
+        "[[encryption.keys]]",
+        "[[encryption.keys]]\nprovider = \"kms\"\nsocket = \"kms.sock\"\n[[encryption.keys]]\nprovider = \"kms\"\nsocket = \"kms.sock\"\n[[encryption.keys]]",
+        "encryption.keys: the encryption keys 1 and 2, counted from 1",
+    ),
+    (
+        "[[encryption.keys]]",
+        "[[encryption.keys]]\nprovider = \"kms\"\nsocket = \"kms.sock\"\nhost = \"a b\"\n[[encryption.keys]]",
+        "encryption.keys[0]: using a key management plugin: the key management plugin can't be reached as \"a b\"",
+    ),
+    (
+        "[[encryption.keys]]",
+        "[[encryption.keys]]\nprovider = \"kms\"\nsocket = \"kms.sock\"\ntrusted_authorities = \"absent.pem\"\n[[encryption.keys]]",
+        "encryption.keys[0].trusted_authorities: reading the authorities",
+    ),
+    (
+        "[[encryption.keys]]",
+        "[[encryption.keys]]\nprovider = \"kms\"\nsocket = \"kms.sock\"\ntrusted_authorities = \"empty.key\"\n[[encryption.keys]]",
+        "encryption.keys[0]: using a key management plugin: the authorities that are trusted",
+    ),
+    (
+        "listen = \"127.0.0.1:9001\"",
+        "listen = \"127.0.0.1:8844\"",
+        "management.listen: has the port of server.listen",
+    ),
+    (
+        "[plugins]",
+        "[generators.\"a.b\"]\ncomponent = 7\n[plugins]",
+        "generators.a.b.component: must be text",
+    ),
+    (
+        "[plugins]",
+        "[retention]\ninterval_seconds = 86401\n[plugins]",
+        "retention.interval_seconds: must be at most 86400",
+    ),
+    (
+        "[plugins]",
+        "[[retention.policies]]\npath = \"/*\"\nversions_max = 10001\n[plugins]",
+        "retention.policies[0].versions_max: must be at most 10000",
+    ),
+    (
+        "[plugins]",
+        "[[retention.policies]]\npath = \"/a*\"\nversions_max = 1\n[plugins]",
+        "retention.policies: reading retention.policies for \"/a*\"",
+    ),
+    (
+        "[plugins]",
+        "[[retention.policies]]\npath = \"/*\"\n[plugins]",
+        "retention.policies: reading retention.policies for \"/*\"",
+    ),
+];
