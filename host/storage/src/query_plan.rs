@@ -33,6 +33,8 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
         credential::STORED_NAME,
         credential::VERSIONS_NEWEST_FIRST,
         credential::VERSIONS_CURRENT,
+        credential::VERSION_IDS_NEWEST_FIRST,
+        credential::VERSION_IDS_CURRENT,
         &newest_by_names,
         &newest_signed_by,
         &newest_ids_signed_by,
@@ -127,9 +129,10 @@ fn statements_of(engine: Engine) -> &'static [&'static str] {
 }
 
 /// Statements that read what counts now. However many versions a credential has, they must not be walked over.
-const READING_WHAT_COUNTS: [&str; 6] = [
+const READING_WHAT_COUNTS: [&str; 7] = [
     credential::VERSION_BY_ID,
     credential::VERSIONS_CURRENT,
+    credential::VERSION_IDS_CURRENT,
     credential::VERSIONS_OF_CREDENTIAL_CURRENT,
     credential::CREDENTIAL_AND_NEWEST_VERSION,
     credential::CLEAR_TRANSITIONAL,
@@ -137,8 +140,9 @@ const READING_WHAT_COUNTS: [&str; 6] = [
 ];
 
 /// Statements that look at versions from the newest on, and stop at the first that will do.
-const STOPPING_EARLY: [&str; 4] = [
+const STOPPING_EARLY: [&str; 5] = [
     credential::VERSIONS_NEWEST_FIRST,
+    credential::VERSION_IDS_NEWEST_FIRST,
     credential::VERSIONS_OF_CREDENTIAL_NEWEST_FIRST,
     credential::LATEST_CERTIFICATE_OF_CREDENTIAL,
     credential::POINT_AT_VERSIONS,

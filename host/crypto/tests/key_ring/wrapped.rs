@@ -100,6 +100,26 @@ fn a_service_that_does_not_answer_does_not_keep_other_keys_from_being_recognised
 }
 
 #[test]
+fn a_service_that_does_not_answer_does_not_hide_the_keys_of_those_behind_it() {
+    let of_one = unlock(vec![wrapped(Service::Marks(1), "one", true)], &[]);
+    let of_one = of_one.added.unwrap();
+    let of_two = unlock(vec![wrapped(Service::Marks(2), "two", true)], &[]);
+    let of_two = of_two.added.unwrap();
+    let configured = ConfiguredKeys::new(vec![
+        wrapped(Service::DoesNotAnswer, "one", false),
+        wrapped(Service::Marks(2), "two", true),
+    ])
+    .unwrap();
+    let mut recognition = Recognition::default();
+    now(recognition.compare(&configured, std::slice::from_ref(&of_two))).unwrap();
+    assert!(recognition.was_compared(of_two.id));
+    assert_eq!(recognition.key_ring().unwrap().active_key_id(), of_two.id);
+    let outcome = now(recognition.compare(&configured, std::slice::from_ref(&of_one)));
+    assert!(matches!(outcome, Err(ComparisonFailed::KeyManagement(_))));
+    assert!(!recognition.was_compared(of_one.id));
+}
+
+#[test]
 fn what_a_service_can_not_unwrap_again_is_no_record() {
     for service in [
         Service::ForgetsKeys,

@@ -65,6 +65,19 @@ pub(crate) const VERSIONS_CURRENT: &str = select_version!(
      where c.name_folded = $1 order by v.is_transitional"
 );
 
+/// As [`VERSIONS_NEWEST_FIRST`], the ids alone.
+pub(crate) const VERSION_IDS_NEWEST_FIRST: &str = "select v.id
+    from credential c join credential_version v on v.credential_sequence = c.sequence
+    where c.name_folded = $1 order by v.sequence desc limit $2";
+
+/// As [`VERSIONS_CURRENT`], the ids alone.
+pub(crate) const VERSION_IDS_CURRENT: &str = "select v.id
+    from credential c join credential_version v on v.sequence in (
+        c.current_sequence,
+        (select t.sequence from credential_version t where t.credential_sequence = c.sequence and t.is_transitional)
+    )
+    where c.name_folded = $1 order by v.is_transitional";
+
 /// The newest version of each of `count` names, which are the parameters.
 pub(crate) fn newest_by_names(count: usize) -> String {
     let places: Vec<String> = (1..=count).map(|position| format!("${position}")).collect();
@@ -357,12 +370,15 @@ macro_rules! point_at_new_version {
 }
 
 /// PostgreSQL: inserts a version and points its credential at it, in one go, because each is a way to the server and back.
+/// There is no row when the version's sequence is not behind that of the newest one.
 pub(crate) const POSTGRES_ADD_VERSION: &str = concat!(
     "with added as (",
     insert_version!(),
     ") ",
     point_at_new_version!("added.sequence"),
-    "from added where credential.sequence = $2 returning added.sequence"
+    "from added where credential.sequence = $2
+        and (credential.newest_sequence is null or credential.newest_sequence < added.sequence)
+     returning added.sequence"
 );
 
 /// SQLite: as [`POSTGRES_ADD_VERSION`], two statements in one text, of which the first has the row: each is a hand-over to
