@@ -8,8 +8,8 @@ use keywright_core::{
     ports::{KeyManagement, KeyManagementFailure, KeyStanding, SealedPlace},
 };
 use keywright_crypto::{
-    ComparisonFailed, ConfiguredKey, ConfiguredKeys, KeyDerivation, KeySource, KeysRefused,
-    Recognition, RecordNotMade, WRAPPED_KEY_BYTES_MAX, WrappingKey,
+    ComparisonFailed, ConfiguredKey, ConfiguredKeys, KeyDerivation, KeyRecord, KeySource,
+    KeysRefused, Recognition, RecordNotMade, WRAPPED_KEY_BYTES_MAX, WrappingKey,
 };
 use uuid::Uuid;
 use zeroize::Zeroizing;
@@ -102,7 +102,10 @@ fn a_service_that_does_not_answer_does_not_keep_other_keys_from_being_recognised
 #[test]
 fn a_service_that_does_not_answer_does_not_hide_the_keys_of_those_behind_it() {
     let of_one = unlock(vec![wrapped(Service::Marks(1), "one", true)], &[]);
-    let of_one = of_one.added.unwrap();
+    let of_one = KeyRecord {
+        id: Uuid::from_u128(71),
+        ..of_one.added.unwrap()
+    };
     let of_two = unlock(vec![wrapped(Service::Marks(2), "two", true)], &[]);
     let of_two = of_two.added.unwrap();
     let configured = ConfiguredKeys::new(vec![
