@@ -161,6 +161,19 @@ async fn a_damaged_page_is_told_and_what_is_on_others_is_read() {
     }
 }
 
+#[tokio::test]
+async fn of_the_names_that_are_indexed_as_others_no_more_than_a_hundred_are_told() {
+    let fixture = Fixture::new().await;
+    for number in 0..101 {
+        fixture.append(&format!("/x{number}"), "value", 1).await;
+    }
+    fixture
+        .change("update credential set name_folded = replace(name_folded, 'x', 'y')")
+        .await;
+    let wrong = fixture.database.check().wrongly_indexed().await.unwrap();
+    assert_eq!(wrong.len(), 100);
+}
+
 /// How large SQLite's pages are.
 const PAGE_BYTES: usize = 4_096;
 

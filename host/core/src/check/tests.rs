@@ -1,5 +1,7 @@
 //! A check of rows that are made up, some of which are others when they are read again.
 
+mod no_certificates;
+
 use std::sync::Mutex;
 
 use async_trait::async_trait;
@@ -9,14 +11,14 @@ use uuid::Uuid;
 use super::*;
 use crate::{
     Secret,
-    certificate::{CertificateFacts, IssuanceRules},
     credential::{CredentialName, CredentialType, StoredVersion},
     ports::{
-        CertificateIssuer, CertificateMembers, CertificateRefused, CheckEnds, CheckedCredential,
-        CheckedIndexEntry, CheckedPermission, CheckedRow, CheckedVersion, Envelope, KeyStanding,
-        PointedVersion, RecognitionFailure, SealFailure, SealedPlace, SequenceRange,
+        CheckEnds, CheckedCredential, CheckedIndexEntry, CheckedPermission, CheckedRow,
+        CheckedVersion, Envelope, KeyStanding, PointedVersion, RecognitionFailure, SealFailure,
+        SealedPlace, SequenceRange,
     },
 };
+use no_certificates::NoCertificates;
 
 #[tokio::test]
 async fn every_row_is_read_once_in_batches_and_nothing_behind_the_end() {
@@ -352,59 +354,6 @@ impl Sealer for PlainText {
         Ok(())
     }
 }
-
-/// Reads no certificate.
-struct NoCertificates;
-
-impl Certificates for NoCertificates {
-    fn facts(&self, _: &str) -> Result<CertificateFacts, CertificateRefused> {
-        Err(REFUSED)
-    }
-
-    fn duration_days(&self, _: &str) -> Result<u32, CertificateRefused> {
-        Err(REFUSED)
-    }
-
-    fn check_members(
-        &self,
-        _: CertificateMembers<'_>,
-    ) -> Result<Option<CertificateFacts>, CertificateRefused> {
-        Err(REFUSED)
-    }
-
-    fn check_stored(
-        &self,
-        _: CertificateMembers<'_>,
-    ) -> Result<Option<CertificateFacts>, CertificateRefused> {
-        Err(REFUSED)
-    }
-
-    fn check_generated(
-        &self,
-        _: CertificateMembers<'_>,
-        _: Option<&dyn CertificateIssuer>,
-    ) -> Result<CertificateFacts, CertificateRefused> {
-        Err(REFUSED)
-    }
-
-    fn issuer(
-        &self,
-        _: &str,
-        _: &Secret,
-        _: IssuanceRules,
-    ) -> Result<Arc<dyn CertificateIssuer>, CertificateRefused> {
-        Err(REFUSED)
-    }
-
-    fn is_same_certificate(&self, _: &str, _: &str) -> bool {
-        false
-    }
-}
-
-const REFUSED: CertificateRefused = CertificateRefused {
-    member: "certificate",
-    rule: "is none",
-};
 
 const KEY: Uuid = Uuid::from_u128(1);
 const NEW_KEY: Uuid = Uuid::from_u128(2);
