@@ -1,10 +1,11 @@
 //! A key in a file.
 
 use std::{
-    fs::{self, OpenOptions},
+    fs::{self, File, OpenOptions},
     io::{self, Write},
     os::unix::fs::OpenOptionsExt,
     path::Path,
+    process,
 };
 
 use aws_lc_rs::{
@@ -71,24 +72,61 @@ impl KeyKeeper for KeyFile {
     }
 }
 
+/// Makes the file beside its place first, so that it is there as a whole or not at all, whatever becomes of the process or the
+/// machine. When another process was faster, its key is the one.
 fn make(path: &Path) -> io::Result<Vec<u8>> {
     let mut key = vec![0; KEY_BYTES];
     rand::fill(&mut key).map_err(|_| io::Error::other("there is no randomness"))?;
+    let beside = path.with_added_extension(format!("{}.new", process::id()));
+    let written = write(&beside, &key).and_then(|()| fs::hard_link(&beside, path));
+    let removed = fs::remove_file(&beside);
+    match written {
+        Err(failure) if failure.kind() == io::ErrorKind::AlreadyExists => return fs::read(path),
+        written => written?,
+    }
+    removed?;
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+    Ok(key)
+}
+
+fn write(path: &Path, key: &[u8]) -> io::Result<()> {
+    // One that is left over was a process's of the same id that has ended.
+    match fs::remove_file(path) {
+        Err(failure) if failure.kind() != io::ErrorKind::NotFound => return Err(failure),
+        _ => {}
+    }
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o600)
         .open(path)?;
-    file.write_all(&key)?;
-    file.sync_all()?;
-    Ok(key)
+    file.write_all(key)?;
+    file.sync_all()
 }
 
 const KEY_BYTES: usize = 32;
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
+
+    #[test]
+    fn a_key_that_is_made_is_its_owners_alone_and_nothing_is_left_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        let made = make(&path).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), made);
+        assert_eq!(made.len(), KEY_BYTES);
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        // Another process that was slower takes it.
+        assert_eq!(make(&path).unwrap(), made);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
 
     #[test]
     fn what_one_key_encrypts_another_one_refuses_as_an_invalid_argument() {

@@ -2,9 +2,11 @@
 
 use std::{
     error::Error,
-    fs, io,
-    os::unix::fs::PermissionsExt,
+    fs::{self, DirBuilder},
+    io,
+    os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt},
     path::{Path, PathBuf},
+    process,
 };
 
 use clap::Parser;
@@ -49,12 +51,56 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// Listens on a socket that nobody else could ever connect to: it is made in a folder that is its owner's alone, and gets its
+/// place when it is his alone, too. What is there that is no socket stays.
 fn listen(socket: &Path) -> io::Result<UnixListener> {
-    match fs::remove_file(socket) {
+    match fs::symlink_metadata(socket) {
+        Ok(there) if !there.file_type().is_socket() => {
+            let what = format!("{} is there, and no socket", socket.display());
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
+        }
         Err(failure) if failure.kind() != io::ErrorKind::NotFound => return Err(failure),
         _ => {}
     }
-    let listener = UnixListener::bind(socket)?;
-    fs::set_permissions(socket, fs::Permissions::from_mode(0o600))?;
+    let folder = socket.with_file_name(format!(".{}", process::id()));
+    DirBuilder::new().mode(0o700).create(&folder)?;
+    let listening = listen_in(&folder, socket);
+    fs::remove_dir_all(&folder)?;
+    listening
+}
+
+fn listen_in(folder: &Path, socket: &Path) -> io::Result<UnixListener> {
+    let private = folder.join("s");
+    let listener = UnixListener::bind(&private)?;
+    fs::set_permissions(&private, fs::Permissions::from_mode(0o600))?;
+    fs::rename(&private, socket)?;
     Ok(listener)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_socket_is_its_owners_alone_and_replaces_one_that_is_left_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("kms.sock");
+        for _ in 0..2 {
+            drop(listen(&socket).unwrap());
+            let there = fs::symlink_metadata(&socket).unwrap();
+            assert!(there.file_type().is_socket());
+            assert_eq!(there.permissions().mode() & 0o777, 0o600);
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_no_socket_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("kms.sock");
+        fs::write(&file, "precious").unwrap();
+        let refused = listen(&file).unwrap_err();
+        assert!(refused.to_string().ends_with("is there, and no socket"));
+        assert_eq!(fs::read(&file).unwrap(), b"precious");
+    }
 }

@@ -1,4 +1,6 @@
-//! The messages of `host/kms/key_management.proto`.
+//! The messages of `host/kms/key_management.proto`. Those that hold a key do not show it.
+
+use std::fmt;
 
 /// Asks for the version of the protocol.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
@@ -24,6 +26,7 @@ pub struct VersionResponse {
 
 /// Bytes to encrypt.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
+#[prost(skip_debug)]
 pub struct EncryptRequest {
     /// The version of the protocol.
     #[prost(string, tag = "1")]
@@ -54,8 +57,38 @@ pub struct DecryptRequest {
 
 /// Bytes that were decrypted.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
+#[prost(skip_debug)]
 pub struct DecryptResponse {
     /// The bytes.
     #[prost(bytes = "vec", tag = "1")]
     pub plain: Vec<u8>,
+}
+
+impl fmt::Debug for EncryptRequest {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("EncryptRequest(redacted)")
+    }
+}
+
+impl fmt::Debug for DecryptResponse {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("DecryptResponse(redacted)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_shows_no_plaintext() {
+        let request = EncryptRequest {
+            version: String::new(),
+            plain: vec![113; 4],
+        };
+        let response = DecryptResponse {
+            plain: vec![113; 4],
+        };
+        assert!(!format!("{request:?}{response:?}").contains("113"));
+    }
 }

@@ -21,7 +21,7 @@ pub use certificate::{
 };
 pub use key_ring::{
     ComparisonFailed, ConfiguredKey, ConfiguredKeys, DerivationFailed, KeyDerivation, KeyRecord,
-    KeyRing, KeySource, KeysRefused, NoStoredValueOpens, PASSWORD_ITERATIONS_MIN,
-    PasswordDerivation, RawKey, RawKeyMalformed, Recognition, RecordNotMade, WRAPPED_KEY_BYTES_MAX,
-    WrappingKey,
+    KeyRing, KeySource, KeysRefused, NoStoredValueOpens, PASSWORD_ITERATIONS_MAX,
+    PASSWORD_ITERATIONS_MIN, PasswordDerivation, RawKey, RawKeyMalformed, Recognition,
+    RecordNotMade, WRAPPED_KEY_BYTES_MAX, WrappingKey,
 };

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use zeroize::Zeroize;
+
 /// Asks for the version of the protocol.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub(crate) struct VersionRequest {
@@ -55,6 +57,19 @@ pub(crate) struct DecryptResponse {
     pub(crate) plain: Vec<u8>,
 }
 
+// What the transport makes of them it keeps for itself.
+impl Drop for EncryptRequest {
+    fn drop(&mut self) {
+        self.plain.zeroize();
+    }
+}
+
+impl Drop for DecryptResponse {
+    fn drop(&mut self) {
+        self.plain.zeroize();
+    }
+}
+
 impl fmt::Debug for EncryptRequest {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("EncryptRequest(redacted)")
@@ -69,41 +84,61 @@ impl fmt::Debug for DecryptResponse {
 
 #[cfg(test)]
 mod tests {
+    use kms_server::messages;
     use prost::Message;
 
     use super::*;
 
-    /// The wire format, written out by hand: a byte of the field's number and its type (2: bytes), a length, the bytes.
+    /// The wire format, written out by hand: a byte of the field's number and its type (2: bytes), a length, the bytes. The
+    /// example has messages of its own, as other plugins have.
+    fn assert_is_written<M, E>(bytes: &[u8], message: &M)
+    where
+        M: Message + Default + PartialEq + std::fmt::Debug,
+        E: Message + Default,
+    {
+        assert_eq!(message.encode_to_vec(), bytes);
+        assert_eq!(M::decode(bytes).unwrap(), *message);
+        let of_example = E::decode(bytes).unwrap();
+        assert_eq!(of_example.encode_to_vec(), bytes);
+    }
+
     #[test]
     fn messages_have_the_fields_of_the_protocol() {
-        let version = "v1beta1".to_owned();
-        let request = VersionRequest {
-            version: version.clone(),
-        };
-        assert_eq!(request.encode_to_vec(), b"\x0a\x07v1beta1");
-        let response = VersionResponse {
-            version: version.clone(),
-            runtime_name: "n".to_owned(),
-            runtime_version: "1".to_owned(),
-        };
-        assert_eq!(
-            response.encode_to_vec(),
-            b"\x0a\x07v1beta1\x12\x01n\x1a\x011"
+        let version = || "v1beta1".to_owned();
+        assert_is_written::<_, messages::VersionRequest>(
+            b"\x0a\x07v1beta1",
+            &VersionRequest { version: version() },
         );
-        let request = EncryptRequest {
-            version: version.clone(),
-            plain: vec![7, 8],
-        };
-        assert_eq!(request.encode_to_vec(), b"\x0a\x07v1beta1\x12\x02\x07\x08");
-        let response = EncryptResponse { cipher: vec![9] };
-        assert_eq!(response.encode_to_vec(), b"\x0a\x01\x09");
-        let request = DecryptRequest {
-            version,
-            cipher: vec![9],
-        };
-        assert_eq!(request.encode_to_vec(), b"\x0a\x07v1beta1\x12\x01\x09");
-        let response = DecryptResponse { plain: vec![7] };
-        assert_eq!(response.encode_to_vec(), b"\x0a\x01\x07");
+        assert_is_written::<_, messages::VersionResponse>(
+            b"\x0a\x07v1beta1\x12\x01n\x1a\x011",
+            &VersionResponse {
+                version: version(),
+                runtime_name: "n".to_owned(),
+                runtime_version: "1".to_owned(),
+            },
+        );
+        assert_is_written::<_, messages::EncryptRequest>(
+            b"\x0a\x07v1beta1\x12\x02\x07\x08",
+            &EncryptRequest {
+                version: version(),
+                plain: vec![7, 8],
+            },
+        );
+        assert_is_written::<_, messages::EncryptResponse>(
+            b"\x0a\x01\x09",
+            &EncryptResponse { cipher: vec![9] },
+        );
+        assert_is_written::<_, messages::DecryptRequest>(
+            b"\x0a\x07v1beta1\x12\x01\x09",
+            &DecryptRequest {
+                version: version(),
+                cipher: vec![9],
+            },
+        );
+        assert_is_written::<_, messages::DecryptResponse>(
+            b"\x0a\x01\x07",
+            &DecryptResponse { plain: vec![7] },
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A connection to one plugin.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{mem, path::PathBuf, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use hyper_util::rt::TokioIo;
@@ -196,7 +196,7 @@ impl KeyManagement for KeyManagementPlugin {
         };
         let answer: Result<DecryptResponse, _> = self.attempt_repeatedly(&DECRYPT, request).await;
         match answer {
-            Ok(answer) => Ok(Some(Zeroizing::new(answer.plain))),
+            Ok(mut answer) => Ok(Some(Zeroizing::new(mem::take(&mut answer.plain)))),
             Err(status) if status.code() == Code::InvalidArgument => Ok(None),
             Err(status) => Err(self.failed(&DECRYPT, &status)),
         }

@@ -19,8 +19,8 @@ use crate::{
     DatabaseUnusable, SqliteOptions,
     check::sqlite_integrity,
     connections::Connections,
+    migrations::{self, AppliedMigration},
     row::{column, count},
-    schema::{self, Applied},
     sqlite,
     statement::statement,
 };
@@ -96,7 +96,7 @@ pub async fn back_up(
     progressed: impl FnMut(u64, u64),
 ) -> Result<BackedUp, BackupFailed> {
     let reader = sqlite::open_file(source).await?;
-    let applied = schema::applied(&reader);
+    let applied = migrations::applied(&reader);
     let applied = applied.await.map_err(BackupFailed::NotCopied)?;
     if applied.is_empty() {
         let database = source.path.display().to_string();
@@ -263,7 +263,7 @@ async fn copy(
 async fn verify(
     source: &SqliteOptions,
     copy: &Path,
-    applied: &[Applied],
+    applied: &[AppliedMigration],
 ) -> Result<BackedUp, BackupFailed> {
     let options = SqliteOptions {
         path: copy.to_owned(),
@@ -275,12 +275,15 @@ async fn verify(
     read
 }
 
-async fn verify_open(reader: &Connections, applied: &[Applied]) -> Result<BackedUp, BackupFailed> {
+async fn verify_open(
+    reader: &Connections,
+    applied: &[AppliedMigration],
+) -> Result<BackedUp, BackupFailed> {
     let damage = sqlite_integrity(reader).await;
     if let Some(line) = damage.map_err(BackupFailed::CopyNotRead)?.first() {
         return Err(BackupFailed::CopyUnusable(line.clone()));
     }
-    let copied = schema::applied(reader).await;
+    let copied = migrations::applied(reader).await;
     if copied.map_err(BackupFailed::CopyNotRead)? != applied {
         let what = "its schema changed while it was made".to_owned();
         return Err(BackupFailed::CopyUnusable(what));

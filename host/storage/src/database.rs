@@ -64,8 +64,17 @@ pub enum DatabaseUnusable {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The URL holds a password, which would end up where URLs do: in process lists, configurations and logs.
-    #[error("the database's URL must not hold a password")]
+    /// The URL asks for less than that the server's certificate is verified, beside authorities to verify it by.
+    #[error(
+        "the database's URL asks for sslmode={0}, by which the server's certificate is not verified, though authorities are \
+         configured to verify it by: ask for verify-full or verify-ca"
+    )]
+    CertificateNotVerified(&'static str),
+    /// The URL holds a password, which would end up where URLs do: in process lists, configurations and logs. Or it has an `@`
+    /// behind the server's name, as one has with a password in which a character is not encoded.
+    #[error(
+        "the database's URL must not hold a password, nor an @ behind the server's name, which is written %40"
+    )]
     PasswordInUrl,
     /// No server has used the database, and it is not changed.
     #[error("the database {database} has no schema: no server has used it")]
@@ -250,7 +259,8 @@ impl Database {
     /// was. SQLite has one writer at a time, of which none stands in another's way.
     #[must_use]
     pub fn transactions_retried(&self) -> u64 {
-        self.pools.writer.retries()
+        let retries = self.pools.reader.retries();
+        retries + self.pools.writer.retries()
     }
 
     #[cfg(test)]

@@ -63,7 +63,7 @@ impl SqlEncryptionKeyRepository {
     /// key, and is when this returns.
     ///
     /// # Errors
-    /// When the database can't answer; then nothing was written.
+    /// When the database can't answer; then nothing was written, unless the answer to the commit was lost.
     pub async fn add(
         &self,
         key: &EncryptionKeyRow,
@@ -103,7 +103,7 @@ async fn add_once(
         .map(|row| column!(row, "encryption_key", "id"))
         .collect::<Result<_, _>>()?;
     if present != *known {
-        return transaction.abandon(false).await;
+        return transaction.conclude(false).await;
     }
     let (salt, iterations) = key.derivation.clone().unzip();
     let query = statement(statements::INSERT_KEY)

@@ -31,15 +31,20 @@ pub(crate) fn is_unavailable(error: &sqlx::Error) -> bool {
         | sqlx::Error::Tls(_)
         | sqlx::Error::WorkerCrashed => true,
         sqlx::Error::Database(error) => match postgres_code(error.as_ref()) {
-            Some(code) => POSTGRES_UNAVAILABLE
-                .iter()
-                .any(|unavailable| code.starts_with(unavailable)),
+            Some(code) => is_unavailable_code(code),
             None => {
                 sqlite_code(error.as_ref()).is_some_and(|code| SQLITE_UNAVAILABLE.contains(&code))
             }
         },
         _ => false,
     }
+}
+
+/// Whether PostgreSQL may answer later that says so.
+fn is_unavailable_code(code: &str) -> bool {
+    POSTGRES_UNAVAILABLE
+        .iter()
+        .any(|unavailable| code.starts_with(unavailable))
 }
 
 /// Whether a server does not let anybody write, or not over this connection.
@@ -50,16 +55,32 @@ pub(crate) fn is_read_only(error: &sqlx::Error) -> bool {
 
 /// Whether a transaction came to nothing because of another one, so that it is to be done again from its beginning.
 pub(crate) fn is_conflict(failure: &RepositoryFailure) -> bool {
-    database_error(failure).is_some_and(|error| {
-        postgres_code(error).is_some_and(|code| POSTGRES_CONFLICTS.contains(&code))
-            || is_refused_by(error, &CREDENTIAL_NAME)
-    })
+    let is_behind =
+        matches!(failure, RepositoryFailure::Unavailable(cause) if cause.is::<SequenceBehind>());
+    is_behind
+        || database_error(failure).is_some_and(|error| {
+            postgres_code(error).is_some_and(|code| POSTGRES_CONFLICTS.contains(&code))
+                || is_refused_by(error, &CREDENTIAL_NAME)
+        })
 }
 
 /// Whether a unique index refused a row.
 pub(crate) fn is_refused(failure: &RepositoryFailure, index: &UniqueIndex) -> bool {
     database_error(failure).is_some_and(|error| is_refused_by(error, index))
 }
+
+/// A version was given a sequence that is not behind those of the versions that its credential has. Such numbers come to an end,
+/// so the transaction may do better when it is done again.
+pub(crate) fn sequence_behind() -> RepositoryFailure {
+    RepositoryFailure::Unavailable(Box::new(SequenceBehind))
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the database gave a version a sequence that is not behind those before it: it must not keep sequences in a cache of each \
+     connection"
+)]
+struct SequenceBehind;
 
 /// Another writer of a new name came first. SQLite has one writer at a time, which looks before it inserts.
 const CREDENTIAL_NAME: UniqueIndex = UniqueIndex {
@@ -68,11 +89,14 @@ const CREDENTIAL_NAME: UniqueIndex = UniqueIndex {
 };
 
 /// The codes of PostgreSQL, or the classes of codes, after which it may answer later: connection exception, read-only
-/// transaction (a server that became a standby), invalid authorization (a password that is being changed), transaction
-/// rollback, insufficient resources, lock not available, shutting down or starting, system error.
-const POSTGRES_UNAVAILABLE: [&str; 8] = [
+/// transaction (a server that became a standby), a transaction that nothing was heard of for too long, or that took too long,
+/// invalid authorization (a password that is being changed), transaction rollback, insufficient resources, lock not available,
+/// shutting down, starting or a statement that took too long, system error.
+const POSTGRES_UNAVAILABLE: [&str; 10] = [
     "08",
     POSTGRES_READ_ONLY,
+    "25P03",
+    "25P04",
     "28",
     "40",
     "53",
@@ -123,6 +147,21 @@ fn sqlite_code(error: &dyn DatabaseError) -> Option<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_codes_of_postgresql_say_whether_it_may_answer_later() {
+        for code in [
+            "08006", "25006", "25P03", "25P04", "28P01", "40001", "40P01", "53300", "55P03",
+            "57014", "57P01", "57P03", "57P05", "58030",
+        ] {
+            assert!(is_unavailable_code(code), "{code}");
+        }
+        for code in [
+            "22P02", "23505", "25001", "25P02", "42601", "42P01", "55000", "XX001",
+        ] {
+            assert!(!is_unavailable_code(code), "{code}");
+        }
+    }
 
     #[test]
     fn a_pool_that_times_out_may_answer_later_and_a_wrong_query_never_will() {

@@ -3,8 +3,8 @@
 //! [`Database`] opens a file of SQLite or a database of PostgreSQL, brings its schema up to date and hands out repositories,
 //! one for each noun. Each noun has a module of its own, with its SQL in one place: `credential/statements.rs` beside
 //! `credential/find.rs`. The SQL keeps to what both engines take, and repositories to `Statement` and `Row`;
-//! what only one of them can do stands apart under the engine's name. Which engine it is, `connections/engine.rs` knows, and
-//! nothing above it but the search by a part of a name.
+//! what only one of them can do stands apart under the engine's name. Above `connections/`, what asks which engine it is is the search
+//! by a part of a name, the adding of a version, the check, and the reading of the schema.
 //!
 //! To add a query: write it as a constant among the statements of its noun, add it to the list that the query-plan test
 //! walks, and give the repository a method that runs it once, however many rows it returns.
@@ -30,7 +30,6 @@ mod postgres;
 #[cfg(test)]
 mod query_plan;
 mod row;
-mod schema;
 mod sqlite;
 mod statement;
 

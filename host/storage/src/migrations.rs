@@ -5,7 +5,17 @@
 //! the first not to use the salt. As the name stands in the table of migrations, an older server reads there whether it can
 //! still work with what a newer one has made.
 
-use sqlx::migrate::Migrator;
+use std::cmp::Ordering;
+
+use keywright_core::ports::RepositoryFailure;
+use sqlx::migrate::{Migration, Migrator};
+
+use crate::{
+    connections::{Connections, Engine},
+    database::DatabaseUnusable,
+    row::{Row, column},
+    statement::statement,
+};
 
 /// Why a server does not work with a schema.
 #[derive(Debug, thiserror::Error)]
@@ -40,11 +50,10 @@ pub(crate) enum SchemaRefused {
 pub(crate) struct AppliedMigration {
     version: i64,
     description: String,
+    #[sqlx(rename = "success")]
+    is_complete: bool,
+    checksum: Vec<u8>,
 }
-
-/// Reads them.
-pub(crate) const APPLIED_MIGRATIONS: &str =
-    "select version, description from _sqlx_migrations order by version";
 
 /// How migrations are run: within a transaction of the caller's, which keeps others out, and whatever else the database has.
 pub(crate) fn within_transaction(mut migrations: Migrator) -> Migrator {
@@ -78,6 +87,70 @@ pub(crate) fn judge(known: &Migrator, applied: &[AppliedMigration]) -> Result<()
     Ok(())
 }
 
+/// The migrations that a database has, in their order; none at all in one that no server has used.
+pub(crate) async fn applied(
+    reader: &Connections,
+) -> Result<Vec<AppliedMigration>, RepositoryFailure> {
+    let tables = match reader.engine() {
+        Engine::Postgres => statements::POSTGRES_TABLES,
+        Engine::Sqlite => statements::SQLITE_TABLES,
+    };
+    if reader.fetch_optional(statement(tables)).await?.is_none() {
+        return Ok(Vec::new());
+    }
+    let rows = reader.fetch_all(statement(statements::APPLIED)).await?;
+    rows.iter().map(applied_of).collect()
+}
+
+/// Sees whether the schema is exactly that of this program, whatever else a server could work with: a command that judges or
+/// copies what is stored must know all of it, and is in nobody's way when it refuses.
+pub(crate) async fn require_current(
+    database: &str,
+    reader: &Connections,
+    migrations: &Migrator,
+) -> Result<(), DatabaseUnusable> {
+    let applied = applied(reader).await;
+    let applied = applied.map_err(|source| DatabaseUnusable::SchemaNotRead {
+        database: database.to_owned(),
+        source: Box::new(source),
+    })?;
+    let database = || database.to_owned();
+    let known: Vec<_> = migrations.iter().collect();
+    if applied.is_empty() {
+        return Err(DatabaseUnusable::SchemaAbsent {
+            database: database(),
+        });
+    }
+    let is_same = |(applied, known): (&AppliedMigration, &&Migration)| {
+        applied.version == known.version
+            && applied.is_complete
+            && applied.checksum == known.checksum.as_ref()
+    };
+    if !applied.iter().zip(&known).all(is_same) {
+        return Err(DatabaseUnusable::SchemaDiffers {
+            database: database(),
+        });
+    }
+    match applied.len().cmp(&known.len()) {
+        Ordering::Less => Err(DatabaseUnusable::SchemaOlder {
+            database: database(),
+        }),
+        Ordering::Equal => Ok(()),
+        Ordering::Greater => Err(DatabaseUnusable::SchemaNewer {
+            database: database(),
+        }),
+    }
+}
+
+fn applied_of(row: &Row) -> Result<AppliedMigration, RepositoryFailure> {
+    Ok(AppliedMigration {
+        version: column!(row, "_sqlx_migrations", "version")?,
+        description: column!(row, "_sqlx_migrations", "description")?,
+        is_complete: column!(row, "_sqlx_migrations", "success")?,
+        checksum: column!(row, "_sqlx_migrations", "checksum")?,
+    })
+}
+
 /// The migration that a server must know to work with this one; none where any server can.
 fn needed_migration(description: &str) -> Option<i64> {
     let (before, number) = description.rsplit_once(' ')?;
@@ -93,6 +166,20 @@ const NEEDS: &str = "needs";
 /// How many digits a migration's number has in the names of files.
 const NUMBER_DIGITS: usize = 4;
 
+pub(crate) mod statements {
+    //! The SQL. The table of migrations is sqlx's; it has few rows, and reading them all is meant.
+
+    pub(crate) const APPLIED: &str =
+        "select version, description, success, checksum from _sqlx_migrations order by version";
+
+    pub(crate) const POSTGRES_TABLES: &str = "
+        select 1 as found from information_schema.tables
+        where table_schema = current_schema() and table_name = '_sqlx_migrations'";
+
+    pub(crate) const SQLITE_TABLES: &str =
+        "select 1 as found from sqlite_schema where type = 'table' and name = '_sqlx_migrations'";
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,6 +191,8 @@ mod tests {
             .map(|&(version, description)| AppliedMigration {
                 version,
                 description: description.to_owned(),
+                is_complete: true,
+                checksum: Vec::new(),
             })
             .collect()
     }
@@ -187,6 +276,12 @@ mod tests {
             ("ALTER TABLE a\n rename b to c", true),
             ("drop  table a", true),
             ("alter table a alter b set not null", true),
+            ("alter table a drop constraint b", true),
+            ("alter table a alter column b type bigint", true),
+            ("drop trigger if exists t on a", true),
+            ("drop function f", true),
+            ("drop view v", true),
+            ("drop index i", false),
         ] {
             assert_eq!(is_contracting(sql), contracts, "{sql}");
         }
@@ -201,7 +296,17 @@ mod tests {
         let code = code.join(" ").to_lowercase();
         let words: Vec<&str> = code.split_whitespace().collect();
         let code = words.join(" ");
-        let marks = ["drop table", "drop column", " rename ", "set not null"];
+        let marks = [
+            "drop table",
+            "drop column",
+            "drop constraint",
+            "drop function",
+            "drop trigger",
+            "drop view",
+            " rename ",
+            "set not null",
+            " type ",
+        ];
         marks.iter().any(|mark| code.contains(mark))
     }
 }

@@ -13,8 +13,7 @@ use sqlx::{
 use crate::{
     connections::{Connections, Doubt, Target, Writer},
     database::{DatabaseUnusable, Pools},
-    migrations::{APPLIED_MIGRATIONS, SchemaRefused, judge, within_transaction},
-    schema,
+    migrations::{SchemaRefused, judge, require_current, statements, within_transaction},
 };
 
 /// Where a database is on a server of PostgreSQL, and how it is used.
@@ -25,7 +24,8 @@ pub struct PostgresOptions {
     pub url: String,
     /// The user's password.
     pub password: Option<Secret>,
-    /// The certificates of the authorities that are trusted to sign the server's, PEM; those of the public otherwise.
+    /// The certificates of the authorities that are trusted to sign the server's, PEM; those of the public otherwise. With
+    /// them, `sslmode=require` means `verify-ca`, as it does to libpq, and what verifies nothing is refused.
     pub root_certificate: Option<PathBuf>,
     /// The most connections that read at the same time.
     pub readers_max: u32,
@@ -52,6 +52,7 @@ pub(crate) async fn open(options: &PostgresOptions) -> Result<Pools, DatabaseUnu
         let target = Target::Postgres {
             options: Box::new(connection.clone()),
             wait_max: options.wait_max,
+            is_read_only: false,
             doubt: doubt.clone(),
         };
         Connections::open(target, connections_max, options.wait_max)
@@ -73,11 +74,12 @@ pub(crate) async fn open_to_read(
     let target = Target::Postgres {
         options: Box::new(connection),
         wait_max: options.wait_max,
+        is_read_only: true,
         doubt: Doubt::default(),
     };
     let reader = Connections::open(target, options.readers_max, options.wait_max).await;
     let reader = reader.map_err(|source| not_reached(&database, source))?;
-    schema::require_current(&database, &reader, &migrations()).await?;
+    require_current(&database, &reader, &migrations()).await?;
     Ok(reader)
 }
 
@@ -109,14 +111,17 @@ fn connect_options(options: &PostgresOptions) -> Result<PgConnectOptions, Databa
         // Poolers refuse it unless they are told not to, and no number here has a fraction.
         .extra_float_digits(None)
         .disable_statement_logging();
-    if parameter(&options.url, &["sslmode", "ssl-mode"]).is_none() {
-        let is_local = connection.get_socket().is_some() || connection.get_host().starts_with('/');
-        connection = connection.ssl_mode(if is_local {
-            PgSslMode::Disable
-        } else {
-            PgSslMode::VerifyFull
-        });
-    }
+    let is_local = connection.get_socket().is_some() || connection.get_host().starts_with('/');
+    let mode = if has_parameter(&options.url, &["sslmode", "ssl-mode"]) {
+        let has_authorities = options.root_certificate.is_some()
+            || has_parameter(&options.url, &["sslrootcert", "ssl-root-cert", "ssl-ca"]);
+        verifying(connection.get_ssl_mode(), has_authorities)?
+    } else if is_local {
+        PgSslMode::Disable
+    } else {
+        PgSslMode::VerifyFull
+    };
+    connection = connection.ssl_mode(mode);
     if let Some(password) = &options.password {
         connection = connection.password(password.expose());
     }
@@ -126,21 +131,34 @@ fn connect_options(options: &PostgresOptions) -> Result<PgConnectOptions, Databa
     Ok(connection)
 }
 
-/// Whether a URL holds a password, as a part of its authority or as a parameter.
-fn has_password(url: &str) -> bool {
-    let (_, rest) = url.split_once("://").unwrap_or(("", url));
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let user = authority.rsplit_once('@').map(|(user, _)| user);
-    user.is_some_and(|user| user.contains(':')) || parameter(url, &["password"]).is_some()
+/// What a mode must be that a URL asks for, so that authorities that are configured are not for nothing.
+fn verifying(mode: PgSslMode, has_authorities: bool) -> Result<PgSslMode, DatabaseUnusable> {
+    match mode {
+        mode if !has_authorities => Ok(mode),
+        PgSslMode::Require => Ok(PgSslMode::VerifyCa),
+        PgSslMode::VerifyCa | PgSslMode::VerifyFull => Ok(mode),
+        PgSslMode::Disable => Err(DatabaseUnusable::CertificateNotVerified("disable")),
+        PgSslMode::Allow => Err(DatabaseUnusable::CertificateNotVerified("allow")),
+        PgSslMode::Prefer => Err(DatabaseUnusable::CertificateNotVerified("prefer")),
+    }
 }
 
-/// The value of a parameter of a URL.
-fn parameter<'u>(url: &'u str, names: &[&str]) -> Option<&'u str> {
-    let (_, query) = url.split_once('?')?;
-    let mut parameters = query.split('&').filter_map(|pair| pair.split_once('='));
-    parameters
-        .find(|(name, _)| names.contains(name))
-        .map(|(_, value)| value)
+/// Whether a URL holds a password, as a part of its authority or as a parameter. A password with a `/`, `?` or `#` that is not
+/// encoded ends the authority, and leaves the `@` behind it.
+fn has_password(url: &str) -> bool {
+    let (_, rest) = url.split_once("://").unwrap_or(("", url));
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, behind) = rest.split_at_checked(end).unwrap_or((rest, ""));
+    let user = authority.rsplit_once('@').map(|(user, _)| user);
+    user.is_some_and(|user| user.contains(':'))
+        || behind.contains('@')
+        || has_parameter(url, &["password"])
+}
+
+/// Whether a URL has one of these parameters.
+fn has_parameter(url: &str, names: &[&str]) -> bool {
+    let query = url.split_once('?').map_or("", |(_, query)| query);
+    form_urlencoded::parse(query.as_bytes()).any(|(name, _)| names.contains(&name.as_ref()))
 }
 
 async fn migrate(
@@ -163,6 +181,9 @@ async fn migrate(
 async fn migrate_in_turn(connection: &mut PgConnection) -> Result<(), BoxDynError> {
     let migrations = migrations();
     let mut transaction = connection.begin_with(BEGIN_MIGRATING).await?;
+    sqlx::raw_sql(IDLE_NOT_FOR_LONG)
+        .execute(&mut *transaction)
+        .await?;
     let locking = sqlx::query(LOCK_SCHEMA).execute(&mut *transaction);
     let locked = tokio::time::timeout(LOCK_WAIT_MAX, locking).await;
     match locked.map_err(|_| SchemaRefused::ChangedByOther(LOCK_WAIT_MAX.as_secs()))? {
@@ -175,7 +196,7 @@ async fn migrate_in_turn(connection: &mut PgConnection) -> Result<(), BoxDynErro
         Err(error) => return Err(error.into()),
     }
     migrations.run(&mut *transaction).await?;
-    let applied = sqlx::query_as(APPLIED_MIGRATIONS).fetch_all(&mut *transaction);
+    let applied = sqlx::query_as(statements::APPLIED).fetch_all(&mut *transaction);
     judge(&migrations, &applied.await?)?;
     Ok(transaction.commit().await?)
 }
@@ -222,6 +243,9 @@ pub(crate) fn migrations() -> Migrator {
 /// What is done after the lock was taken sees what was done before.
 const BEGIN_MIGRATING: &str = "begin isolation level read committed";
 
+/// A server that has gone without a word must not keep the lock: the next statement comes at once, or never.
+const IDLE_NOT_FOR_LONG: &str = "set local idle_in_transaction_session_timeout = '10s'";
+
 /// The number has no meaning but that all servers have the same, and nobody else.
 const LOCK_SCHEMA: &str = "select pg_advisory_xact_lock(4920571836402817)";
 
@@ -255,6 +279,11 @@ mod tests {
             "postgres://keywright:hunter3@db/keywright",
             "postgres://keywright:@db",
             "postgres://db/keywright?user=a&password=hunter3",
+            "postgres://db/keywright?pass%77ord=hunter3",
+            "postgres://keywright:12/hunter3@db/keywright",
+            "postgres://keywright:12?hunter3@db/keywright",
+            "postgres://keywright:12#hunter3@db/keywright",
+            "postgres://keywright@db/keywright?sslmode=disable#hunter3@db",
         ] {
             let refused = connect_options(&options(url)).unwrap_err();
             assert!(matches!(refused, DatabaseUnusable::PasswordInUrl), "{url}");
@@ -275,6 +304,42 @@ mod tests {
             let connection = connect_options(&options(url)).unwrap();
             assert_eq!(format!("{:?}", connection.get_ssl_mode()), mode, "{url}");
         }
+    }
+
+    #[test]
+    fn with_authorities_the_servers_certificate_is_verified_or_the_url_is_refused() {
+        for (parameters, mode) in [
+            ("", Some("VerifyFull")),
+            ("?sslmode=verify-full", Some("VerifyFull")),
+            ("?sslmode=verify-ca", Some("VerifyCa")),
+            ("?sslmode=require", Some("VerifyCa")),
+            ("?ssl-mode=require", Some("VerifyCa")),
+            ("?ssl%6dode=prefer", None),
+            ("?sslmode=allow", None),
+            ("?sslmode=disable", None),
+        ] {
+            let url = format!("postgres://db/keywright{parameters}");
+            let by_option = PostgresOptions {
+                root_certificate: Some(PathBuf::from("ca.pem")),
+                ..options(&url)
+            };
+            let separator = if parameters.is_empty() { '?' } else { '&' };
+            let by_url = options(&format!("{url}{separator}sslrootcert=ca.pem"));
+            for options in [by_option, by_url] {
+                let outcome = connect_options(&options);
+                let found = outcome.as_ref().ok();
+                let found = found.map(|connection| format!("{:?}", connection.get_ssl_mode()));
+                assert_eq!(found.as_deref(), mode, "{}", options.url);
+                let is_refused =
+                    matches!(outcome, Err(DatabaseUnusable::CertificateNotVerified(_)));
+                assert_eq!(is_refused, mode.is_none(), "{}", options.url);
+            }
+        }
+        let local = PostgresOptions {
+            root_certificate: Some(PathBuf::from("ca.pem")),
+            ..options("postgres:///keywright?host=/run/postgresql")
+        };
+        assert!(connect_options(&local).is_ok());
     }
 
     #[test]

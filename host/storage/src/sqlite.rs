@@ -18,8 +18,7 @@ use sqlx::{
 use crate::{
     connections::{Connections, Target, Writer},
     database::{DatabaseUnusable, Pools},
-    migrations::{APPLIED_MIGRATIONS, judge, within_transaction},
-    schema,
+    migrations::{judge, require_current, statements, within_transaction},
     statement::statement,
 };
 
@@ -84,7 +83,7 @@ pub(crate) async fn reach(options: &SqliteOptions) -> Result<(), DatabaseUnusabl
 pub(crate) async fn open_to_read(options: &SqliteOptions) -> Result<Connections, DatabaseUnusable> {
     let reader = open_file(options).await?;
     let database = options.path.display().to_string();
-    schema::require_current(&database, &reader, &migrations()).await?;
+    require_current(&database, &reader, &migrations()).await?;
     Ok(reader)
 }
 
@@ -141,7 +140,7 @@ async fn migrate_in_turn(connection: &mut SqliteConnection) -> Result<(), BoxDyn
     let migrations = migrations();
     let mut transaction = connection.begin_with(BEGIN_MIGRATING).await?;
     migrations.run(&mut *transaction).await?;
-    let applied = sqlx::query_as(APPLIED_MIGRATIONS).fetch_all(&mut *transaction);
+    let applied = sqlx::query_as(statements::APPLIED).fetch_all(&mut *transaction);
     judge(&migrations, &applied.await?)?;
     Ok(transaction.commit().await?)
 }

@@ -6,15 +6,19 @@
 
 mod storage;
 
-use std::os::unix::fs::PermissionsExt;
+use std::{os::unix::fs::PermissionsExt, sync::Arc};
 
 use keywright_core::{
     credential::LookupName,
-    ports::{AppendCondition, Appended, CredentialRepository, RepositoryFailure},
+    ports::{
+        AppendCondition, Appended, CheckRepository, CredentialRepository, RepositoryFailure,
+        SequenceRange,
+    },
 };
+use keywright_storage::Database;
 use tempfile::TempDir;
 
-use crate::support::{Fixture, Place, other_connection, version};
+use crate::support::{CountingIdentifiers, Fixture, Place, other_connection, version};
 use storage::support;
 
 #[tokio::test]
@@ -110,6 +114,68 @@ async fn what_is_deleted_leaves_no_trigrams() {
         assert_eq!(fixture.count(sql).await, count, "{sql}");
     }
 }
+
+#[tokio::test]
+async fn when_it_is_closed_nothing_is_left_beside_the_file() {
+    let fixture = Fixture::new().await;
+    fixture.append("/a", "value", 1).await;
+    let log = folder(&fixture).path().join("test.sqlite-wal");
+    assert!(log.exists());
+    fixture.database.close().await;
+    assert!(!log.exists());
+}
+
+#[tokio::test]
+async fn a_damaged_page_is_told_and_what_is_on_others_is_read() {
+    for filler in [0xff, 0] {
+        let fixture = Fixture::new().await;
+        for number in 0..60 {
+            fixture.append(&format!("/{number}"), "value", 1).await;
+        }
+        fixture.database.close().await;
+        let path = folder(&fixture).path().join("test.sqlite");
+        let mut bytes = std::fs::read(&path).unwrap();
+        let text = b"sealed /59";
+        let place = bytes.windows(text.len()).position(|part| part == text);
+        let page = place.unwrap() / PAGE_BYTES * PAGE_BYTES;
+        bytes[page..page + PAGE_BYTES].fill(filler);
+        std::fs::write(&path, bytes).unwrap();
+
+        let identifiers = Arc::new(CountingIdentifiers::default());
+        let opened = Database::open_to_read(&fixture.place.options(), identifiers).await;
+        let check = opened.unwrap().check();
+        let damage = check.damage().await.unwrap();
+        assert!(!damage.is_empty());
+        let ends = check.ends().await.unwrap_or_default();
+        assert!(ends.credentials == 60 || ends.credentials == 0);
+        let range = |after, until| SequenceRange {
+            after,
+            until,
+            count_max: 100,
+        };
+        let all = check.versions(range(0, 60)).await;
+        assert!(matches!(all, Err(RepositoryFailure::Query(_))), "{all:?}");
+        let first = check.versions(range(0, 1)).await.unwrap();
+        assert_eq!(first.len(), 1);
+        assert_eq!(check.credentials(range(0, 1)).await.unwrap().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn of_the_names_that_are_indexed_as_others_no_more_than_a_hundred_are_told() {
+    let fixture = Fixture::new().await;
+    for number in 0..101 {
+        fixture.append(&format!("/x{number}"), "value", 1).await;
+    }
+    fixture
+        .change("update credential set name_folded = replace(name_folded, 'x', 'y')")
+        .await;
+    let wrong = fixture.database.check().wrongly_indexed().await.unwrap();
+    assert_eq!(wrong.len(), 100);
+}
+
+/// How large SQLite's pages are.
+const PAGE_BYTES: usize = 4_096;
 
 fn folder(fixture: &Fixture) -> &TempDir {
     match &fixture.place {

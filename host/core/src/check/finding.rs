@@ -63,6 +63,12 @@ pub enum Fault {
         /// The rule that is broken.
         rule: &'static str,
     },
+    /// Whether a configured key has this id could not be told.
+    #[error(
+        "it is encrypted with the key {0}, of which can't be told at present whether it is configured: a key management plugin \
+         does not answer, or the record of the key can't be read"
+    )]
+    KeyNotCompared(Uuid),
     /// No configured key has this id.
     #[error("it is encrypted with the key {0}, which is not configured")]
     KeyUnknown(Uuid),
@@ -106,12 +112,17 @@ pub enum Fault {
     #[error("its type is malformed")]
     TypeMalformed,
     /// A part of a table can't be read.
-    #[error("the table {table} can't be read after the sequence {after}: {cause}")]
+    #[error(
+        "the table {table} can't be read after the sequence {after}{}: {cause}",
+        .until.map_or(String::new(), |until| format!(" up to {until}"))
+    )]
     Unreadable {
         /// The table.
         table: &'static str,
         /// The last sequence that was read.
         after: i64,
+        /// The last sequence that can't be read; none where the rest of the table was given up.
+        until: Option<i64>,
         /// What the database says.
         cause: String,
     },
@@ -137,6 +148,7 @@ impl Fault {
             Self::DatabaseDamaged(_) => "database_damaged",
             Self::IndexEntryWithoutCredential(_) => "index_entry_without_credential",
             Self::IssuerRefused { .. } => "issuer_refused",
+            Self::KeyNotCompared(_) => "key_not_compared",
             Self::KeyUnknown(_) => "key_unknown",
             Self::KeyWithoutRecord(_) => "key_without_record",
             Self::NameFoldedDiffers => "name_folded_differs",

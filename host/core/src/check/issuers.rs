@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use super::version::VersionJudge;
+use super::{reading::unless_away, version::VersionJudge};
 use crate::{
     credential::CredentialName,
     ports::{CheckedRow, RepositoryFailure},
@@ -47,7 +47,9 @@ impl Issuers {
 }
 
 async fn look_up(judge: &VersionJudge<'_>, id: Uuid) -> Result<Option<Issuer>, RepositoryFailure> {
-    let Some(version) = judge.repository.version_by_id(id).await? else {
+    // That it can't be read is told of the version itself.
+    let read = unless_away(judge.repository.version_by_id(id).await)?;
+    let Some(version) = read.unwrap_or_default() else {
         return Ok(None);
     };
     let CheckedRow::Read(stored) = version.stored else {

@@ -8,6 +8,7 @@ mod credential;
 mod finding;
 mod issuers;
 mod permission;
+mod reading;
 #[cfg(test)]
 mod tests;
 mod version;

@@ -1,5 +1,7 @@
 //! A check of rows that are made up, some of which are others when they are read again.
 
+mod no_certificates;
+
 use std::sync::Mutex;
 
 use async_trait::async_trait;
@@ -9,14 +11,14 @@ use uuid::Uuid;
 use super::*;
 use crate::{
     Secret,
-    certificate::{CertificateFacts, IssuanceRules},
     credential::{CredentialName, CredentialType, StoredVersion},
     ports::{
-        CertificateIssuer, CertificateMembers, CertificateRefused, CheckEnds, CheckedCredential,
-        CheckedIndexEntry, CheckedPermission, CheckedRow, CheckedVersion, Envelope, KeyStanding,
-        PointedVersion, RecognitionFailure, SealFailure, SealedPlace, Stretch,
+        CheckEnds, CheckedCredential, CheckedIndexEntry, CheckedPermission, CheckedRow,
+        CheckedVersion, Envelope, KeyStanding, PointedVersion, RecognitionFailure, SealFailure,
+        SealedPlace, SequenceRange,
     },
 };
+use no_certificates::NoCertificates;
 
 #[tokio::test]
 async fn every_row_is_read_once_in_batches_and_nothing_behind_the_end() {
@@ -25,12 +27,12 @@ async fn every_row_is_read_once_in_batches_and_nothing_behind_the_end() {
         versions: 345,
         ..Rows::default()
     };
-    let (told, outcome, stretches) = run(repository).await;
+    let (told, outcome, ranges) = run(repository).await;
     assert_eq!(told, Vec::<String>::new());
     let summary = outcome.unwrap();
     assert_eq!((summary.credentials, summary.versions), (1_234, 345));
-    assert!(stretches.iter().all(|stretch| stretch.count_max <= 500));
-    assert_eq!(stretches.len(), 3 + 4);
+    assert!(ranges.iter().all(|range| range.count_max <= 500));
+    assert_eq!(ranges.len(), 3 + 4);
 }
 
 #[tokio::test]
@@ -72,7 +74,11 @@ async fn what_is_decrypted_and_is_not_what_is_encrypted_is_malformed_content() {
 
 #[tokio::test]
 async fn a_key_that_came_into_use_since_is_recognised_before_it_is_told() {
-    for (key, kinds) in [(NEW_KEY, &[][..]), (UNKNOWN_KEY, &["key_unknown"; 4])] {
+    for (key, kinds) in [
+        (NEW_KEY, &[][..]),
+        (UNKNOWN_KEY, &["key_unknown"; 4]),
+        (KEY_OF_PLUGIN_AWAY, &["key_not_compared"; 4]),
+    ] {
         let repository = Rows {
             versions: 4,
             key,
@@ -84,16 +90,18 @@ async fn a_key_that_came_into_use_since_is_recognised_before_it_is_told() {
 }
 
 #[tokio::test]
-async fn a_table_that_can_not_be_read_is_told_and_the_next_is_read() {
+async fn what_can_not_be_read_is_told_and_the_rest_is_read() {
     let repository = Rows {
-        credentials: 1,
+        credentials: 3,
         versions: 1,
         is_unreadable: true,
         ..Rows::default()
     };
     let (told, outcome, _) = run(repository).await;
-    assert_eq!(told, ["unreadable"]);
-    assert_eq!(outcome.unwrap().versions, 1);
+    let damaged = "database_damaged";
+    assert_eq!(told, [damaged, damaged, "unreadable"]);
+    let summary = outcome.unwrap();
+    assert_eq!((summary.credentials, summary.versions), (2, 1));
 }
 
 #[tokio::test]
@@ -113,7 +121,7 @@ async fn run(
 ) -> (
     Vec<String>,
     Result<CheckSummary, RepositoryFailure>,
-    Vec<Stretch>,
+    Vec<SequenceRange>,
 ) {
     let repository = Arc::new(rows);
     let check = Check {
@@ -123,8 +131,8 @@ async fn run(
     };
     let mut told = Told(Vec::new());
     let outcome = check.run(&mut told).await;
-    let stretches = repository.stretches.lock().unwrap().clone();
-    (told.0, outcome, stretches)
+    let ranges = repository.ranges.lock().unwrap().clone();
+    (told.0, outcome, ranges)
 }
 
 struct Told(Vec<String>);
@@ -156,7 +164,7 @@ struct Rows {
     key: Uuid,
     is_unreadable: bool,
     is_away: bool,
-    stretches: Mutex<Vec<Stretch>>,
+    ranges: Mutex<Vec<SequenceRange>>,
 }
 
 impl Default for Rows {
@@ -169,18 +177,25 @@ impl Default for Rows {
             key: KEY,
             is_unreadable: false,
             is_away: false,
-            stretches: Mutex::default(),
+            ranges: Mutex::default(),
         }
     }
 }
 
 impl Rows {
-    /// The sequences of a stretch, each with whether it is wrong this time.
-    fn read(&self, stretch: Stretch) -> Vec<(i64, bool)> {
-        self.stretches.lock().unwrap().push(stretch);
-        let count = usize::try_from(stretch.count_max).unwrap();
-        let is_first = stretch.count_max > 1;
-        (stretch.after + 1..=stretch.until)
+    fn is_readable(&self) -> Result<(), RepositoryFailure> {
+        if self.is_unreadable {
+            return Err(RepositoryFailure::Query("the page is damaged".into()));
+        }
+        Ok(())
+    }
+
+    /// The sequences of a range up to the last, each with whether it is wrong this time.
+    fn read(&self, range: SequenceRange, last: i64) -> Vec<(i64, bool)> {
+        self.ranges.lock().unwrap().push(range);
+        let count = usize::try_from(range.count_max).unwrap();
+        let is_first = range.count_max > 1;
+        (range.after + 1..=range.until.min(last))
             .take(count)
             .map(|sequence| {
                 let is_wrong = match self.is_wrong {
@@ -247,11 +262,11 @@ fn credential(sequence: i64, is_wrong: bool) -> CheckedCredential {
 #[async_trait]
 impl CheckRepository for Rows {
     async fn damage(&self) -> Result<Vec<String>, RepositoryFailure> {
-        Ok(Vec::new())
+        self.is_readable().map(|()| Vec::new())
     }
 
     async fn ends(&self) -> Result<CheckEnds, RepositoryFailure> {
-        Ok(CheckEnds {
+        self.is_readable().map(|()| CheckEnds {
             credentials: self.credentials,
             versions: self.versions,
             ..CheckEnds::default()
@@ -260,22 +275,26 @@ impl CheckRepository for Rows {
 
     async fn credentials(
         &self,
-        stretch: Stretch,
+        range: SequenceRange,
     ) -> Result<Vec<CheckedCredential>, RepositoryFailure> {
-        if self.is_unreadable {
-            return Err(RepositoryFailure::Query("the page is damaged".into()));
+        // The second one is on a damaged page.
+        if (range.after..range.until).contains(&1) {
+            self.is_readable()?;
         }
-        let read = self.read(stretch).into_iter();
+        let read = self.read(range, self.credentials).into_iter();
         Ok(read
             .map(|(sequence, wrong)| credential(sequence, wrong))
             .collect())
     }
 
-    async fn versions(&self, stretch: Stretch) -> Result<Vec<CheckedVersion>, RepositoryFailure> {
+    async fn versions(
+        &self,
+        range: SequenceRange,
+    ) -> Result<Vec<CheckedVersion>, RepositoryFailure> {
         if self.is_away {
             return Err(RepositoryFailure::Unavailable("nobody answers".into()));
         }
-        let read = self.read(stretch).into_iter();
+        let read = self.read(range, self.versions).into_iter();
         let versions = read.map(|(sequence, wrong)| self.version(sequence, wrong));
         Ok(versions.collect())
     }
@@ -284,7 +303,10 @@ impl CheckRepository for Rows {
         Ok(None)
     }
 
-    async fn indexed_names(&self, _: Stretch) -> Result<Vec<CheckedIndexEntry>, RepositoryFailure> {
+    async fn indexed_names(
+        &self,
+        _: SequenceRange,
+    ) -> Result<Vec<CheckedIndexEntry>, RepositoryFailure> {
         Ok(Vec::new())
     }
 
@@ -292,7 +314,10 @@ impl CheckRepository for Rows {
         Ok(Vec::new())
     }
 
-    async fn permissions(&self, _: Stretch) -> Result<Vec<CheckedPermission>, RepositoryFailure> {
+    async fn permissions(
+        &self,
+        _: SequenceRange,
+    ) -> Result<Vec<CheckedPermission>, RepositoryFailure> {
         Ok(Vec::new())
     }
 }
@@ -319,66 +344,18 @@ impl Sealer for PlainText {
     }
 
     async fn recognise(&self, key_id: Uuid) -> Result<(), RecognitionFailure> {
-        if key_id == NEW_KEY {
-            self.0.lock().unwrap().push(key_id);
+        match key_id {
+            NEW_KEY => self.0.lock().unwrap().push(key_id),
+            KEY_OF_PLUGIN_AWAY => {
+                return Err(SealFailure::KeyManagementUnavailable(key_id).into());
+            }
+            _ => {}
         }
         Ok(())
     }
 }
 
-/// Reads no certificate.
-struct NoCertificates;
-
-impl Certificates for NoCertificates {
-    fn facts(&self, _: &str) -> Result<CertificateFacts, CertificateRefused> {
-        Err(REFUSED)
-    }
-
-    fn duration_days(&self, _: &str) -> Result<u32, CertificateRefused> {
-        Err(REFUSED)
-    }
-
-    fn check_members(
-        &self,
-        _: CertificateMembers<'_>,
-    ) -> Result<Option<CertificateFacts>, CertificateRefused> {
-        Err(REFUSED)
-    }
-
-    fn check_stored(
-        &self,
-        _: CertificateMembers<'_>,
-    ) -> Result<Option<CertificateFacts>, CertificateRefused> {
-        Err(REFUSED)
-    }
-
-    fn check_generated(
-        &self,
-        _: CertificateMembers<'_>,
-        _: Option<&dyn CertificateIssuer>,
-    ) -> Result<CertificateFacts, CertificateRefused> {
-        Err(REFUSED)
-    }
-
-    fn issuer(
-        &self,
-        _: &str,
-        _: &Secret,
-        _: IssuanceRules,
-    ) -> Result<Arc<dyn CertificateIssuer>, CertificateRefused> {
-        Err(REFUSED)
-    }
-
-    fn is_same_certificate(&self, _: &str, _: &str) -> bool {
-        false
-    }
-}
-
-const REFUSED: CertificateRefused = CertificateRefused {
-    member: "certificate",
-    rule: "is none",
-};
-
 const KEY: Uuid = Uuid::from_u128(1);
 const NEW_KEY: Uuid = Uuid::from_u128(2);
 const UNKNOWN_KEY: Uuid = Uuid::from_u128(3);
+const KEY_OF_PLUGIN_AWAY: Uuid = Uuid::from_u128(4);

@@ -80,9 +80,8 @@ impl VersionJudge<'_> {
         };
         let opened = self.sealer.open(place, &stored.envelope);
         let plaintext = opened.map_err(|failure| match failure {
-            SealFailure::KeyUnknown(key_id) | SealFailure::KeyManagementUnavailable(key_id) => {
-                Fault::KeyUnknown(key_id)
-            }
+            SealFailure::KeyUnknown(key_id) => Fault::KeyUnknown(key_id),
+            SealFailure::KeyManagementUnavailable(key_id) => Fault::KeyNotCompared(key_id),
             SealFailure::NotAuthentic | SealFailure::SealingFailed => Fault::NotAuthentic,
         })?;
         Content::from_plaintext(&plaintext).map_err(|_| Fault::ContentMalformed)

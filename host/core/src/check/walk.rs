@@ -2,11 +2,20 @@
 
 use std::sync::Arc;
 
+use uuid::Uuid;
+
 use super::{
     Check, CheckObserver, CheckPart, CheckProgress, CheckSummary, Fault, Finding, Subject,
-    credential, issuers::Issuers, permission, version::VersionJudge,
+    credential,
+    issuers::Issuers,
+    permission,
+    reading::{Batch, Reading, Sequenced, alone, unless_away},
+    version::VersionJudge,
 };
-use crate::ports::{CheckedVersion, RepositoryFailure, Stretch};
+use crate::ports::{
+    CheckEnds, CheckedCredential, CheckedIndexEntry, CheckedPermission, CheckedVersion,
+    RecognitionFailure, RepositoryFailure,
+};
 
 /// A check that is under way.
 pub(super) struct Walk<'a> {
@@ -27,7 +36,7 @@ impl<'a> Walk<'a> {
     /// Looks at everything.
     pub(super) async fn all(mut self) -> Result<CheckSummary, RepositoryFailure> {
         self.database().await?;
-        let ends = self.check.repository.ends().await?;
+        let ends = self.ends().await?;
         self.credentials(ends.credentials).await?;
         self.versions(ends.versions).await?;
         self.name_index(ends.indexed_names).await?;
@@ -36,66 +45,81 @@ impl<'a> Walk<'a> {
     }
 
     async fn database(&mut self) -> Result<(), RepositoryFailure> {
-        self.progress(CheckPart::Database, 0, 1);
-        for line in self.check.repository.damage().await? {
+        self.progress(CheckPart::Database, (0, 1));
+        let damage = unless_away(self.check.repository.damage().await)?;
+        for line in damage.unwrap_or_else(|cause| vec![cause]) {
             self.tell(Subject::Database, Fault::DatabaseDamaged(line));
         }
-        self.progress(CheckPart::Database, 1, 1);
+        self.progress(CheckPart::Database, (1, 1));
         Ok(())
+    }
+
+    /// Where it can't be told where the tables end, each is read as far as there are rows.
+    async fn ends(&mut self) -> Result<CheckEnds, RepositoryFailure> {
+        let cause = match unless_away(self.check.repository.ends().await)? {
+            Ok(ends) => return Ok(ends),
+            Err(cause) => cause,
+        };
+        self.tell(Subject::Database, Fault::DatabaseDamaged(cause));
+        Ok(CheckEnds {
+            credentials: i64::MAX,
+            versions: i64::MAX,
+            indexed_names: i64::MAX,
+            permissions: i64::MAX,
+        })
     }
 
     async fn credentials(&mut self, end: i64) -> Result<(), RepositoryFailure> {
         let repository = Arc::clone(&self.check.repository);
-        let mut after = 0;
-        while let Some(stretch) = stretch(after, end, ROWS_MAX) {
-            self.progress(CheckPart::Credentials, after, end);
-            let batch = repository.credentials(stretch).await;
-            let Some(batch) = self.readable("credential", after, batch)? else {
-                return Ok(());
-            };
-            after = batch.last().map_or(end, |last| last.sequence);
-            for read in &batch {
+        let mut reading = Reading::new("credential", end, ROWS_MAX);
+        while !reading.is_done() {
+            self.progress(CheckPart::Credentials, reading.position());
+            let batch = reading.next(async |range| repository.credentials(range).await);
+            for read in self.readable(batch.await?) {
                 self.summary.credentials += 1;
-                if credential::faults(read).is_empty() {
+                if credential::faults(&read).is_empty() {
                     continue;
                 }
-                let again = repository.credentials(alone(read.sequence)).await?;
-                for read in &again {
+                let again = repository.credentials(alone(read.sequence)).await;
+                for read in self.again("credential", read.sequence, again)? {
                     let subject = Subject::Credential(read.name.clone());
-                    self.tell_all(&subject, credential::faults(read));
+                    self.tell_all(&subject, credential::faults(&read));
                 }
             }
         }
-        self.progress(CheckPart::Credentials, end, end);
+        self.progress(CheckPart::Credentials, (end, end));
         Ok(())
     }
 
     async fn versions(&mut self, end: i64) -> Result<(), RepositoryFailure> {
         let repository = Arc::clone(&self.check.repository);
         let mut issuers = Issuers::default();
-        let mut after = 0;
-        while let Some(stretch) = stretch(after, end, VERSIONS_MAX) {
-            self.progress(CheckPart::Versions, after, end);
-            let batch = repository.versions(stretch).await;
-            let Some(batch) = self.readable("credential_version", after, batch)? else {
-                return Ok(());
-            };
-            after = batch.last().map_or(end, |last| last.sequence);
-            for read in &batch {
+        let mut reading = Reading::new("credential_version", end, VERSIONS_MAX);
+        while !reading.is_done() {
+            self.progress(CheckPart::Versions, reading.position());
+            let batch = reading.next(async |range| repository.versions(range).await);
+            for read in self.readable(batch.await?) {
                 self.summary.versions += 1;
-                let faults = self.version_faults(read, &mut issuers).await?;
+                let faults = self.version_faults(&read, &mut issuers).await?;
                 if faults.is_empty() {
                     continue;
                 }
-                self.recognise_keys(&faults).await;
-                for read in &repository.versions(alone(read.sequence)).await? {
+                let uncompared = self.recognise_keys(&faults).await?;
+                let again = repository.versions(alone(read.sequence)).await;
+                for read in self.again("credential_version", read.sequence, again)? {
                     let mut afresh = Issuers::default();
-                    let faults = self.version_faults(read, &mut afresh).await?;
-                    self.tell_all(&subject_of(read), faults);
+                    let faults = self.version_faults(&read, &mut afresh).await?;
+                    let faults = faults.into_iter().map(|fault| match fault {
+                        Fault::KeyUnknown(key_id) if uncompared.contains(&key_id) => {
+                            Fault::KeyNotCompared(key_id)
+                        }
+                        fault => fault,
+                    });
+                    self.tell_all(&subject_of(&read), faults.collect());
                 }
             }
         }
-        self.progress(CheckPart::Versions, end, end);
+        self.progress(CheckPart::Versions, (end, end));
         Ok(())
     }
 
@@ -113,90 +137,115 @@ impl<'a> Walk<'a> {
     }
 
     /// A server may have begun to use a key that had no record when the check began, and another one may have encrypted old
-    /// versions with it since.
-    async fn recognise_keys(&self, faults: &[Fault]) {
+    /// versions with it since. Those are returned of which it can't be told at present whether they are configured.
+    async fn recognise_keys(&self, faults: &[Fault]) -> Result<Vec<Uuid>, RepositoryFailure> {
+        let mut uncompared = Vec::new();
         for fault in faults {
-            if let Fault::KeyUnknown(key_id) = fault {
-                // Where it can't be told, the key stays unknown, which is told.
-                let _ = self.check.sealer.recognise(*key_id).await;
+            let Fault::KeyUnknown(key_id) = fault else {
+                continue;
+            };
+            match self.check.sealer.recognise(*key_id).await {
+                Ok(()) => {}
+                Err(RecognitionFailure::Repository(failure)) => {
+                    if unless_away::<()>(Err(failure))?.is_err() {
+                        uncompared.push(*key_id);
+                    }
+                }
+                Err(RecognitionFailure::Seal(_)) => uncompared.push(*key_id),
             }
         }
+        Ok(uncompared)
     }
 
     async fn name_index(&mut self, end: i64) -> Result<(), RepositoryFailure> {
         let repository = Arc::clone(&self.check.repository);
-        let mut after = 0;
-        while let Some(stretch) = stretch(after, end, ROWS_MAX) {
-            self.progress(CheckPart::NameIndex, after, end);
-            let batch = repository.indexed_names(stretch).await;
-            let Some(batch) = self.readable("credential_name", after, batch)? else {
-                return Ok(());
-            };
-            after = batch.last().map_or(end, |last| last.sequence);
-            for entry in batch.iter().filter(|entry| !entry.has_credential) {
-                let again = repository.indexed_names(alone(entry.sequence)).await?;
+        let mut reading = Reading::new("credential_name", end, ROWS_MAX);
+        while !reading.is_done() {
+            self.progress(CheckPart::NameIndex, reading.position());
+            let batch = reading.next(async |range| repository.indexed_names(range).await);
+            let rows = self.readable(batch.await?).into_iter();
+            for entry in rows.filter(|entry| !entry.has_credential) {
+                let again = repository.indexed_names(alone(entry.sequence)).await;
+                let again = self.again("credential_name", entry.sequence, again)?;
                 if again.iter().any(|entry| !entry.has_credential) {
                     let fault = Fault::IndexEntryWithoutCredential(entry.sequence);
                     self.tell(Subject::Database, fault);
                 }
             }
         }
-        let wrong = repository.wrongly_indexed().await;
-        for sequence in self
-            .readable("credential_name", 0, wrong)?
-            .unwrap_or_default()
-        {
-            for read in repository.credentials(alone(sequence)).await? {
+        self.wrongly_indexed().await?;
+        self.progress(CheckPart::NameIndex, (end, end));
+        Ok(())
+    }
+
+    async fn wrongly_indexed(&mut self) -> Result<(), RepositoryFailure> {
+        let repository = Arc::clone(&self.check.repository);
+        let wrong = match unless_away(repository.wrongly_indexed().await)? {
+            Ok(wrong) => wrong,
+            Err(cause) => {
+                let fault = Fault::Unreadable {
+                    table: "credential_name",
+                    after: 0,
+                    until: None,
+                    cause,
+                };
+                self.tell(Subject::Database, fault);
+                return Ok(());
+            }
+        };
+        for sequence in wrong {
+            let again = repository.credentials(alone(sequence)).await;
+            for read in self.again("credential", sequence, again)? {
                 // What is not indexed at all was told with the credential.
                 if read.is_indexed {
                     self.tell(Subject::Credential(read.name), Fault::NameNotIndexed);
                 }
             }
         }
-        self.progress(CheckPart::NameIndex, end, end);
         Ok(())
     }
 
     async fn permissions(&mut self, end: i64) -> Result<(), RepositoryFailure> {
         let repository = Arc::clone(&self.check.repository);
-        let mut after = 0;
-        while let Some(stretch) = stretch(after, end, ROWS_MAX) {
-            self.progress(CheckPart::Permissions, after, end);
-            let batch = repository.permissions(stretch).await;
-            let Some(batch) = self.readable("permission", after, batch)? else {
-                return Ok(());
-            };
-            after = batch.last().map_or(end, |last| last.sequence);
-            for read in &batch {
+        let mut reading = Reading::new("permission", end, ROWS_MAX);
+        while !reading.is_done() {
+            self.progress(CheckPart::Permissions, reading.position());
+            let batch = reading.next(async |range| repository.permissions(range).await);
+            for read in self.readable(batch.await?) {
                 self.summary.permissions += 1;
                 // A permission is one row: there is nothing beside it that could change meanwhile.
-                self.tell_all(&Subject::Permission(read.id), permission::faults(read));
+                self.tell_all(&Subject::Permission(read.id), permission::faults(&read));
             }
         }
-        self.progress(CheckPart::Permissions, end, end);
+        self.progress(CheckPart::Permissions, (end, end));
         Ok(())
     }
 
-    /// The rows that were read; none when they can't be, however often one tries.
-    fn readable<T>(
+    /// The rows that were read. What could not be is told.
+    fn readable<T>(&mut self, batch: Batch<T>) -> Vec<T> {
+        self.tell_all(&Subject::Database, batch.unreadable);
+        batch.rows
+    }
+
+    /// The row that was read once more. That it can't be is told.
+    fn again<T>(
         &mut self,
         table: &'static str,
-        after: i64,
-        read: Result<T, RepositoryFailure>,
-    ) -> Result<Option<T>, RepositoryFailure> {
-        let cause = match read {
-            Ok(rows) => return Ok(Some(rows)),
-            Err(RepositoryFailure::Inconsistent(column)) => format!("{column} is malformed"),
-            Err(RepositoryFailure::Query(cause)) => cause.to_string(),
-            Err(failure @ RepositoryFailure::Unavailable(_)) => return Err(failure),
+        sequence: i64,
+        read: Result<Vec<T>, RepositoryFailure>,
+    ) -> Result<Vec<T>, RepositoryFailure> {
+        let cause = match unless_away(read)? {
+            Ok(rows) => return Ok(rows),
+            Err(cause) => cause,
         };
         let fault = Fault::Unreadable {
             table,
-            after,
+            after: sequence - 1,
+            until: Some(sequence),
             cause,
         };
         self.tell(Subject::Database, fault);
-        Ok(None)
+        Ok(Vec::new())
     }
 
     fn tell_all(&mut self, subject: &Subject, faults: Vec<Fault>) {
@@ -210,7 +259,7 @@ impl<'a> Walk<'a> {
         self.observer.found(Finding { subject, fault });
     }
 
-    fn progress(&mut self, part: CheckPart, position: i64, end: i64) {
+    fn progress(&mut self, part: CheckPart, (position, end): (i64, i64)) {
         self.observer.progressed(CheckProgress {
             part,
             position: u64::try_from(position).unwrap_or_default(),
@@ -226,21 +275,27 @@ fn subject_of(version: &CheckedVersion) -> Subject {
     }
 }
 
-/// What comes next; none at the end.
-fn stretch(after: i64, until: i64, count_max: u32) -> Option<Stretch> {
-    (after < until).then_some(Stretch {
-        after,
-        until,
-        count_max,
-    })
+impl Sequenced for CheckedCredential {
+    fn sequence(&self) -> i64 {
+        self.sequence
+    }
 }
 
-/// One row.
-fn alone(sequence: i64) -> Stretch {
-    Stretch {
-        after: sequence - 1,
-        until: sequence,
-        count_max: 1,
+impl Sequenced for CheckedVersion {
+    fn sequence(&self) -> i64 {
+        self.sequence
+    }
+}
+
+impl Sequenced for CheckedIndexEntry {
+    fn sequence(&self) -> i64 {
+        self.sequence
+    }
+}
+
+impl Sequenced for CheckedPermission {
+    fn sequence(&self) -> i64 {
+        self.sequence
     }
 }
 

@@ -1,6 +1,6 @@
 //! Encrypting with the active key what others encrypt.
 
-use std::sync::Arc;
+use std::{future::poll_fn, sync::Arc, task::Poll};
 
 use uuid::Uuid;
 
@@ -79,7 +79,10 @@ impl RotateKeys {
             ..RotatedBatch::default()
         };
         let mut resealed = Vec::with_capacity(versions.len());
-        for version in versions {
+        for (place, version) in versions.into_iter().enumerate() {
+            if place % VERSIONS_BEFORE_PAUSE == VERSIONS_BEFORE_PAUSE - 1 {
+                let_others_run().await;
+            }
             match self.reseal(&version) {
                 Ok(version) => resealed.push(version),
                 Err(SealFailure::NotAuthentic) => batch.failed.push(version.id),
@@ -110,9 +113,26 @@ impl RotateKeys {
     }
 }
 
+/// Gives the thread to whoever waits for it, requests among them, and goes on afterwards.
+async fn let_others_run() {
+    let mut has_waited = false;
+    poll_fn(|context| {
+        if has_waited {
+            return Poll::Ready(());
+        }
+        has_waited = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+/// How many versions are encrypted anew without a pause: of the longest ones, not a millisecond of work.
+const VERSIONS_BEFORE_PAUSE: usize = 8;
+
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use std::{pin::pin, sync::Mutex};
 
     use async_trait::async_trait;
 
@@ -305,6 +325,24 @@ mod tests {
         let versions = rows.versions.lock().unwrap();
         assert_eq!(versions[1].envelope, damaged.envelope);
         assert_eq!(versions[2].envelope.key_id, ACTIVE);
+    }
+
+    #[tokio::test]
+    async fn others_run_between_the_versions_of_a_batch() {
+        let versions = (1..=100).map(|sequence| version(sequence, INACTIVE));
+        let (_, rotate) = rotation(Rows {
+            versions: Mutex::new(versions.collect()),
+            ..Rows::default()
+        });
+        let mut rotating = pin!(rotate.rotate_batch(INACTIVE, 0, 100));
+        let mut pauses = 0;
+        let batch = poll_fn(|context| {
+            let polled = rotating.as_mut().poll(context);
+            pauses += usize::from(polled.is_pending());
+            polled
+        });
+        assert_eq!(batch.await.unwrap().rotated, 100);
+        assert_eq!(pauses, 100 / VERSIONS_BEFORE_PAUSE);
     }
 
     #[tokio::test]

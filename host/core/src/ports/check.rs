@@ -22,20 +22,23 @@ pub trait CheckRepository: Send + Sync {
     /// When the database can't answer.
     async fn ends(&self) -> Result<CheckEnds, RepositoryFailure>;
 
-    /// The credentials of a stretch, each with what its versions say at the same moment.
+    /// The credentials of a range, each with what its versions say at the same moment.
     ///
     /// # Errors
     /// When the database can't answer.
     async fn credentials(
         &self,
-        stretch: Stretch,
+        range: SequenceRange,
     ) -> Result<Vec<CheckedCredential>, RepositoryFailure>;
 
-    /// The versions of a stretch.
+    /// The versions of a range.
     ///
     /// # Errors
     /// When the database can't answer.
-    async fn versions(&self, stretch: Stretch) -> Result<Vec<CheckedVersion>, RepositoryFailure>;
+    async fn versions(
+        &self,
+        range: SequenceRange,
+    ) -> Result<Vec<CheckedVersion>, RepositoryFailure>;
 
     /// The version with this id, if there is one.
     ///
@@ -43,13 +46,13 @@ pub trait CheckRepository: Send + Sync {
     /// When the database can't answer.
     async fn version_by_id(&self, id: Uuid) -> Result<Option<CheckedVersion>, RepositoryFailure>;
 
-    /// The entries of a stretch of the index of names.
+    /// The entries of a range of the index of names.
     ///
     /// # Errors
     /// When the database can't answer.
     async fn indexed_names(
         &self,
-        stretch: Stretch,
+        range: SequenceRange,
     ) -> Result<Vec<CheckedIndexEntry>, RepositoryFailure>;
 
     /// The credentials, by their sequences, of which the index of names has an entry of the right size for another name, as
@@ -59,19 +62,19 @@ pub trait CheckRepository: Send + Sync {
     /// When the database can't answer.
     async fn wrongly_indexed(&self) -> Result<Vec<i64>, RepositoryFailure>;
 
-    /// The permissions of a stretch.
+    /// The permissions of a range.
     ///
     /// # Errors
     /// When the database can't answer.
     async fn permissions(
         &self,
-        stretch: Stretch,
+        range: SequenceRange,
     ) -> Result<Vec<CheckedPermission>, RepositoryFailure>;
 }
 
 /// A part of a table, in the order of its sequences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stretch {
+pub struct SequenceRange {
     /// It begins after this sequence.
     pub after: i64,
     /// It ends with this sequence.

@@ -52,7 +52,7 @@ pub trait KeyRotationRepository: Send + Sync {
     /// read. The others were deleted meanwhile, or encrypted anew by somebody else, and stay as they are. How many there were.
     ///
     /// # Errors
-    /// When the database can't answer; then nothing was changed.
+    /// When the database can't answer; then nothing was changed, unless the answer to the commit was lost.
     async fn replace_envelopes(
         &self,
         versions: &[ResealedVersion],

@@ -19,7 +19,7 @@ pub use certificates::{
 };
 pub use check::{
     CheckEnds, CheckRepository, CheckedCredential, CheckedIndexEntry, CheckedPermission,
-    CheckedRow, CheckedVersion, PointedVersion, Stretch,
+    CheckedRow, CheckedVersion, PointedVersion, SequenceRange,
 };
 pub use encryption::{
     EncryptionKeyRepository, Envelope, KeyStanding, RecognitionFailure, SealFailure, SealedPlace,

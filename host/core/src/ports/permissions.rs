@@ -31,7 +31,7 @@ pub trait PermissionRepository: Send + Sync {
     /// that the actor has on the path already.
     ///
     /// # Errors
-    /// When the database can't answer; then nothing was changed.
+    /// When the database can't answer; then nothing was changed, unless the answer to the commit was lost.
     async fn grant(&self, grants: &[Grant]) -> Result<(), RepositoryFailure>;
 
     /// Does what [`PermissionRepository::grant`] does, unless one of the actors may do all that it is to be granted already,
@@ -39,7 +39,7 @@ pub trait PermissionRepository: Send + Sync {
     /// permissions as they are then, in the order of the grants; none when nothing was changed.
     ///
     /// # Errors
-    /// When the database can't answer; then nothing was changed.
+    /// When the database can't answer; then nothing was changed, unless the answer to the commit was lost.
     async fn grant_uncovered(
         &self,
         grants: &[Grant],
@@ -60,14 +60,14 @@ pub trait PermissionRepository: Send + Sync {
     /// Adds a permission; none when the actor has one on the path already, which stays as it is.
     ///
     /// # Errors
-    /// When the database can't answer; then nothing was added.
+    /// When the database can't answer; then nothing was added, unless the answer to the commit was lost.
     async fn add(&self, grant: &Grant) -> Result<Option<Permission>, RepositoryFailure>;
 
     /// Gives the permission with this id these operations in the place of those that it has, and returns it as it is then;
     /// none when there is none.
     ///
     /// # Errors
-    /// When the database can't answer; then nothing was changed.
+    /// When the database can't answer; then nothing was changed, unless the answer to the commit was lost.
     async fn replace_operations(
         &self,
         id: Uuid,
@@ -77,13 +77,13 @@ pub trait PermissionRepository: Send + Sync {
     /// Deletes the permission with this id and returns it; none when there is none.
     ///
     /// # Errors
-    /// When the database can't answer; then nothing was deleted.
+    /// When the database can't answer; then nothing was deleted, unless the answer to the commit was lost.
     async fn delete(&self, id: Uuid) -> Result<Option<Permission>, RepositoryFailure>;
 
     /// Deletes the permission that an actor has on exactly this path and returns it; none when there is none.
     ///
     /// # Errors
-    /// When the database can't answer; then nothing was deleted.
+    /// When the database can't answer; then nothing was deleted, unless the answer to the commit was lost.
     async fn delete_of_actor_on(
         &self,
         actor: &Actor,

@@ -93,7 +93,7 @@ pub trait RetentionTrail: Send + Sync {
     fn take_back(&self, deletion: &RetentionDeletion<'_>, reason: NotDeleted);
 }
 
-/// Versions of a credential that a policy has deleted.
+/// Versions of a credential that a policy is about to delete.
 #[derive(Clone, Debug)]
 pub struct RetentionDeletion<'a> {
     /// Identifies the run to which it belongs.

@@ -158,7 +158,7 @@ pub trait CredentialRepository: Send + Sync {
     /// When it answers [`Appended::Written`], the version is on disk.
     ///
     /// # Errors
-    /// When the database can't answer; then nothing was written.
+    /// When the database can't answer; then nothing was written, unless the answer to the commit was lost.
     async fn append(
         &self,
         version: NewVersion,
@@ -171,14 +171,14 @@ pub trait CredentialRepository: Send + Sync {
     /// When it answers [`AllAppended::Written`], all of them are on disk.
     ///
     /// # Errors
-    /// When the database can't answer; then nothing was written.
+    /// When the database can't answer; then nothing was written, unless the answer to the commit was lost.
     async fn append_all(&self, additions: Additions) -> Result<AllAppended, RepositoryFailure>;
 
     /// Moves the transitional flag of a credential to a version, or takes it away, and adds versions of others, in one
     /// transaction.
     ///
     /// # Errors
-    /// When the database can't answer; then nothing was changed.
+    /// When the database can't answer; then nothing was changed, unless the answer to the commit was lost.
     async fn move_transitional(
         &self,
         credential_id: Uuid,
@@ -189,7 +189,7 @@ pub trait CredentialRepository: Send + Sync {
     /// Deletes one version of a credential that has others, and adds versions of others, in one transaction.
     ///
     /// # Errors
-    /// When the database can't answer; then nothing was deleted.
+    /// When the database can't answer; then nothing was deleted, unless the answer to the commit was lost.
     async fn delete_version(
         &self,
         credential_id: Uuid,
@@ -200,7 +200,7 @@ pub trait CredentialRepository: Send + Sync {
     /// Deletes a credential with all its versions, and returns its id; none when there was none.
     ///
     /// # Errors
-    /// When the database can't answer; then nothing was deleted.
+    /// When the database can't answer; then nothing was deleted, unless the answer to the commit was lost.
     async fn delete(&self, name: &LookupName) -> Result<Option<Uuid>, RepositoryFailure>;
 
     /// Asks the database for a sign of life.

@@ -22,8 +22,8 @@ use crate::ports::{
 };
 
 pub use policy::{
-    Kept, NameRange, PathTwice, RetentionLimits, RetentionPolicies, RetentionPolicy,
-    RetentionThreshold, Stretch,
+    Kept, NameRange, PathTwice, PolicyStretch, RetentionLimits, RetentionPolicies, RetentionPolicy,
+    RetentionThreshold,
 };
 
 /// Deletes versions that no policy keeps.
@@ -48,7 +48,7 @@ pub struct RetentionRun {
     /// The moment by which versions have an age, however long the run takes.
     now: DateTime<Utc>,
     /// What is still to be looked at.
-    stretches: VecDeque<Stretch>,
+    stretches: VecDeque<PolicyStretch>,
     /// The credentials of the first stretch that were found to have versions beyond its limits.
     exceeding: VecDeque<ExceedingCredential>,
     /// The names of the first stretch after those; none: there are no more.
@@ -82,7 +82,8 @@ impl Retention {
     /// Begins a run.
     #[must_use]
     pub fn begin(&self) -> RetentionRun {
-        let stretches: VecDeque<Stretch> = self.policies.stretches().iter().cloned().collect();
+        let stretches: VecDeque<PolicyStretch> =
+            self.policies.stretches().iter().cloned().collect();
         RetentionRun {
             id: self.identifiers.fresh(),
             now: self.clock.now(),
@@ -127,7 +128,7 @@ impl Retention {
     async fn delete_versions(
         &self,
         run: &mut RetentionRun,
-        stretch: &Stretch,
+        stretch: &PolicyStretch,
         credential: &ExceedingCredential,
     ) -> Result<(), RetentionFailure> {
         let threshold = stretch.limits.at(run.now);

@@ -79,7 +79,7 @@ pub struct RetentionThreshold {
 /// All policies. Of those whose paths cover a name, the most specific one holds, and no other.
 #[derive(Clone, Debug, Default)]
 pub struct RetentionPolicies {
-    stretches: Vec<Stretch>,
+    stretches: Vec<PolicyStretch>,
 }
 
 /// Two policies have one path.
@@ -113,14 +113,14 @@ impl RetentionPolicies {
 
     /// The names for which there are limits, cut into stretches for each of which one policy holds, in the order of names.
     #[must_use]
-    pub fn stretches(&self) -> &[Stretch] {
+    pub fn stretches(&self) -> &[PolicyStretch] {
         &self.stretches
     }
 }
 
 /// Names that follow each other, for which one policy holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stretch {
+pub struct PolicyStretch {
     /// The names.
     pub names: NameRange,
     /// The path of the policy.
@@ -169,7 +169,7 @@ fn following(name: &str) -> String {
 
 /// Cuts ranges, of which any two are apart or one encloses the other, into stretches for each of which the innermost range
 /// holds. They come sorted.
-fn cut(ranges: Vec<(NameRange, RetentionPolicy)>) -> Vec<Stretch> {
+fn cut(ranges: Vec<(NameRange, RetentionPolicy)>) -> Vec<PolicyStretch> {
     let mut stretches = Vec::new();
     let mut enclosing: Vec<(String, RetentionPolicy)> = Vec::new();
     let mut from = String::new();
@@ -178,7 +178,7 @@ fn cut(ranges: Vec<(NameRange, RetentionPolicy)>) -> Vec<Stretch> {
             return;
         };
         if from < before {
-            stretches.push(Stretch {
+            stretches.push(PolicyStretch {
                 names: NameRange {
                     from: from.to_owned(),
                     before: before.to_owned(),

@@ -22,7 +22,7 @@ use super::{
 pub const PASSWORD_ITERATIONS_MIN: u32 = 210_000;
 
 /// The most iterations, so that no record keeps a server from starting for ever.
-pub(super) const PASSWORD_ITERATIONS_MAX: u32 = 10_000_000;
+pub const PASSWORD_ITERATIONS_MAX: u32 = 10_000_000;
 
 /// The longest wrapped key that is stored, in bytes.
 pub const WRAPPED_KEY_BYTES_MAX: usize = 16 * 1_024;

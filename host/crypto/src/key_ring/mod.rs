@@ -15,8 +15,9 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 pub use configured::{
-    ConfiguredKey, ConfiguredKeys, KeySource, KeysRefused, PASSWORD_ITERATIONS_MIN, RawKey,
-    RawKeyMalformed, RecordNotMade, WRAPPED_KEY_BYTES_MAX, WrappingKey,
+    ConfiguredKey, ConfiguredKeys, KeySource, KeysRefused, PASSWORD_ITERATIONS_MAX,
+    PASSWORD_ITERATIONS_MIN, RawKey, RawKeyMalformed, RecordNotMade, WRAPPED_KEY_BYTES_MAX,
+    WrappingKey,
 };
 use data_key::DataKey;
 pub use recognition::{ComparisonFailed, NoStoredValueOpens, Recognition};

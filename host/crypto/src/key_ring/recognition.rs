@@ -48,7 +48,8 @@ pub struct NoStoredValueOpens(pub Vec<Uuid>);
 
 impl Recognition {
     /// Compares the configured keys with those of the records that were not compared before. One that can't be compared does
-    /// not keep others from it; it is the first failure that is told, and may be compared again.
+    /// not keep others from it, nor does a configured key that can't be had keep the others from a record; it is the first
+    /// failure that is told, and the record may be compared again, unless another key is the one.
     ///
     /// Several records may be of one key: all decrypt, and the first that was found encrypts, the oldest before others, so
     /// that all servers agree.
@@ -130,22 +131,28 @@ impl Recognition {
         if !record.is_well_formed() {
             return Err(ComparisonFailed::RecordMalformed(record.id));
         }
+        let mut outcome = Ok(());
         for (place, key) in configured.all().iter().enumerate() {
-            let Some(data_key) = key.source.data_key(&record.derivation).await? else {
-                continue;
+            let data_key = match key.source.data_key(&record.derivation).await {
+                Ok(Some(data_key)) if record.is_of(&data_key) => data_key,
+                Ok(_) => continue,
+                Err(failure) => {
+                    outcome = outcome.and(Err(failure.into()));
+                    continue;
+                }
             };
-            if !record.is_of(&data_key) {
-                continue;
-            }
             self.keys.insert(record.id, Arc::new(data_key));
             self.recognised_places.insert(place);
             if place == configured.active() && self.active.is_none() {
                 self.active = Some(record.id);
             }
+            outcome = Ok(());
             break;
         }
-        self.compared.insert(record.id);
-        Ok(())
+        if outcome.is_ok() {
+            self.compared.insert(record.id);
+        }
+        outcome
     }
 }
 

@@ -13,7 +13,8 @@ use keywright_core::{
 };
 use keywright_crypto::{
     ComparisonFailed, ConfiguredKey, ConfiguredKeys, KeyDerivation, KeyRecord, KeySource,
-    KeysRefused, NoStoredValueOpens, PASSWORD_ITERATIONS_MIN, RawKeyMalformed, Recognition,
+    KeysRefused, NoStoredValueOpens, PASSWORD_ITERATIONS_MAX, PASSWORD_ITERATIONS_MIN,
+    RawKeyMalformed, Recognition,
 };
 use uuid::Uuid;
 
@@ -241,13 +242,18 @@ fn keys_that_open_nothing_of_what_is_stored_are_refused() {
 
 #[test]
 fn each_mistake_in_the_configuration_is_told() {
-    let few = ConfiguredKey {
+    let iterated = |iterations| ConfiguredKey {
         source: KeySource::Password {
             password: secret("a"),
-            iterations: PASSWORD_ITERATIONS_MIN - 1,
+            iterations,
         },
         is_active: true,
     };
+    for within in [PASSWORD_ITERATIONS_MIN, PASSWORD_ITERATIONS_MAX] {
+        assert!(ConfiguredKeys::new(vec![iterated(within)]).is_ok());
+    }
+    let few = iterated(PASSWORD_ITERATIONS_MIN - 1);
+    let many = iterated(PASSWORD_ITERATIONS_MAX + 1);
     for (configured, failure) in [
         (vec![], KeysRefused::NoActiveKey),
         (vec![raw(1, false)], KeysRefused::NoActiveKey),
@@ -257,6 +263,7 @@ fn each_mistake_in_the_configuration_is_told() {
         ),
         (vec![password("", true)], KeysRefused::PasswordEmpty),
         (vec![few], KeysRefused::IterationsOutOfRange),
+        (vec![many], KeysRefused::IterationsOutOfRange),
         (
             vec![raw(2, true), raw(1, false), raw(1, false)],
             KeysRefused::SameKeyTwice(2, 3),
@@ -276,7 +283,8 @@ fn a_record_with_impossible_parameters_is_refused() {
     let KeyDerivation::Password(parameters) = record.derivation.clone() else {
         unreachable!("the key is a password")
     };
-    let derived = [(63, 210_000), (64, 0), (64, u32::MAX)].map(|(salt_bytes, iterations)| {
+    let many = PASSWORD_ITERATIONS_MAX + 1;
+    let derived = [(63, 210_000), (64, 0), (64, many)].map(|(salt_bytes, iterations)| {
         let mut changed = parameters.clone();
         changed.salt.truncate(salt_bytes);
         changed.iterations = iterations;

@@ -8,8 +8,8 @@ use keywright_core::{
     ports::{KeyManagement, KeyManagementFailure, KeyStanding, SealedPlace},
 };
 use keywright_crypto::{
-    ComparisonFailed, ConfiguredKey, ConfiguredKeys, KeyDerivation, KeySource, KeysRefused,
-    Recognition, RecordNotMade, WRAPPED_KEY_BYTES_MAX, WrappingKey,
+    ComparisonFailed, ConfiguredKey, ConfiguredKeys, KeyDerivation, KeyRecord, KeySource,
+    KeysRefused, Recognition, RecordNotMade, WRAPPED_KEY_BYTES_MAX, WrappingKey,
 };
 use uuid::Uuid;
 use zeroize::Zeroizing;
@@ -97,6 +97,29 @@ fn a_service_that_does_not_answer_does_not_keep_other_keys_from_being_recognised
     assert!(matches!(outcome, Err(ComparisonFailed::KeyManagement(_))));
     assert!(recognition.was_compared(of_raw.id) && !recognition.was_compared(of_service.id));
     assert_eq!(recognition.key_ring().unwrap().active_key_id(), of_raw.id);
+}
+
+#[test]
+fn a_service_that_does_not_answer_does_not_hide_the_keys_of_those_behind_it() {
+    let of_one = unlock(vec![wrapped(Service::Marks(1), "one", true)], &[]);
+    let of_one = KeyRecord {
+        id: Uuid::from_u128(71),
+        ..of_one.added.unwrap()
+    };
+    let of_two = unlock(vec![wrapped(Service::Marks(2), "two", true)], &[]);
+    let of_two = of_two.added.unwrap();
+    let configured = ConfiguredKeys::new(vec![
+        wrapped(Service::DoesNotAnswer, "one", false),
+        wrapped(Service::Marks(2), "two", true),
+    ])
+    .unwrap();
+    let mut recognition = Recognition::default();
+    now(recognition.compare(&configured, std::slice::from_ref(&of_two))).unwrap();
+    assert!(recognition.was_compared(of_two.id));
+    assert_eq!(recognition.key_ring().unwrap().active_key_id(), of_two.id);
+    let outcome = now(recognition.compare(&configured, std::slice::from_ref(&of_one)));
+    assert!(matches!(outcome, Err(ComparisonFailed::KeyManagement(_))));
+    assert!(!recognition.was_compared(of_one.id));
 }
 
 #[test]

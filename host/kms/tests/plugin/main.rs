@@ -106,6 +106,27 @@ async fn a_plugin_that_is_away_for_a_moment_is_asked_again_and_one_that_refuses_
 }
 
 #[tokio::test]
+async fn a_plugin_that_stays_away_is_asked_five_times_and_its_words_are_cut_off() {
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    fn away(_: &[u8]) -> Result<Vec<u8>, Status> {
+        CALLS.fetch_add(1, Ordering::SeqCst);
+        Err(Status::unavailable("a".repeat(200) + "b"))
+    }
+    let place = Place::new();
+    let fake = Fake {
+        encrypt: away,
+        ..Fake::default()
+    };
+    place.serve(fake, None);
+    let plugin = KeyManagementPlugin::connect(place.settings())
+        .await
+        .unwrap();
+    let refused = plugin.wrap_key(b"key").await.unwrap_err().to_string();
+    assert_eq!(CALLS.load(Ordering::SeqCst), 5);
+    assert!(refused.ends_with(&"a".repeat(200)), "{refused}");
+}
+
+#[tokio::test]
 async fn only_an_invalid_argument_says_that_a_key_is_not_the_plugins() {
     fn by_code(cipher: &[u8]) -> Result<Vec<u8>, Status> {
         Err(Status::new(Code::from_i32(cipher[0].into()), "no"))

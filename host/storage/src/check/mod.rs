@@ -5,7 +5,7 @@ pub(crate) mod statements;
 use async_trait::async_trait;
 use keywright_core::ports::{
     CheckEnds, CheckRepository, CheckedCredential, CheckedIndexEntry, CheckedPermission,
-    CheckedRow, CheckedVersion, PointedVersion, RepositoryFailure, Stretch,
+    CheckedRow, CheckedVersion, PointedVersion, RepositoryFailure, SequenceRange,
 };
 use uuid::Uuid;
 
@@ -30,10 +30,10 @@ impl SqlCheckRepository {
     async fn rows<T>(
         &self,
         sql: &'static str,
-        stretch: Stretch,
+        range: SequenceRange,
         row: impl Fn(&Row) -> Result<T, RepositoryFailure>,
     ) -> Result<Vec<T>, RepositoryFailure> {
-        let rows = self.reader.fetch_all(bind(sql, stretch)).await?;
+        let rows = self.reader.fetch_all(bind(sql, range)).await?;
         rows.iter().map(row).collect()
     }
 }
@@ -61,17 +61,20 @@ impl CheckRepository for SqlCheckRepository {
 
     async fn credentials(
         &self,
-        stretch: Stretch,
+        range: SequenceRange,
     ) -> Result<Vec<CheckedCredential>, RepositoryFailure> {
         let sql = match self.reader.engine() {
             Engine::Postgres => statements::POSTGRES_CREDENTIALS,
             Engine::Sqlite => statements::SQLITE_CREDENTIALS,
         };
-        self.rows(sql, stretch, credential).await
+        self.rows(sql, range, credential).await
     }
 
-    async fn versions(&self, stretch: Stretch) -> Result<Vec<CheckedVersion>, RepositoryFailure> {
-        self.rows(statements::VERSIONS, stretch, version).await
+    async fn versions(
+        &self,
+        range: SequenceRange,
+    ) -> Result<Vec<CheckedVersion>, RepositoryFailure> {
+        self.rows(statements::VERSIONS, range, version).await
     }
 
     async fn version_by_id(&self, id: Uuid) -> Result<Option<CheckedVersion>, RepositoryFailure> {
@@ -82,13 +85,13 @@ impl CheckRepository for SqlCheckRepository {
 
     async fn indexed_names(
         &self,
-        stretch: Stretch,
+        range: SequenceRange,
     ) -> Result<Vec<CheckedIndexEntry>, RepositoryFailure> {
         let sql = match self.reader.engine() {
             Engine::Postgres => statements::POSTGRES_INDEXED_NAMES,
             Engine::Sqlite => statements::SQLITE_INDEXED_NAMES,
         };
-        self.rows(sql, stretch, index_entry).await
+        self.rows(sql, range, index_entry).await
     }
 
     async fn wrongly_indexed(&self) -> Result<Vec<i64>, RepositoryFailure> {
@@ -106,28 +109,43 @@ impl CheckRepository for SqlCheckRepository {
 
     async fn permissions(
         &self,
-        stretch: Stretch,
+        range: SequenceRange,
     ) -> Result<Vec<CheckedPermission>, RepositoryFailure> {
-        self.rows(statements::PERMISSIONS, stretch, permission)
-            .await
+        self.rows(statements::PERMISSIONS, range, permission).await
     }
 }
 
-/// What SQLite says of its file: lines of `pragma integrity_check`, and references that lead nowhere.
+/// What SQLite says of its file: lines of `pragma integrity_check`, and references that lead nowhere. A file may be so damaged
+/// that one of them can't be told; what can't is damage, too.
 async fn sqlite_damage(reader: &Connections) -> Result<Vec<String>, RepositoryFailure> {
-    let mut damage = sqlite_integrity(reader).await?;
-    for row in &reader
-        .fetch_all(statement(statements::SQLITE_REFERENCES))
-        .await?
-    {
+    let mut damage = or_refusal(sqlite_integrity(reader).await)?;
+    damage.extend(or_refusal(sqlite_dangling(reader).await)?);
+    Ok(damage)
+}
+
+/// What was told, or why it can't be.
+fn or_refusal(
+    told: Result<Vec<String>, RepositoryFailure>,
+) -> Result<Vec<String>, RepositoryFailure> {
+    match told {
+        Err(RepositoryFailure::Query(cause)) => Ok(vec![cause.to_string()]),
+        told => told,
+    }
+}
+
+/// References that lead nowhere.
+async fn sqlite_dangling(reader: &Connections) -> Result<Vec<String>, RepositoryFailure> {
+    let rows = reader.fetch_all(statement(statements::SQLITE_REFERENCES));
+    let mut dangling = Vec::new();
+    for row in &rows.await? {
         let from: String = column!(row, "pragma", "from")?;
         let to: String = column!(row, "pragma", "to")?;
         let rows = count(column!(row, "pragma", "rows")?);
-        damage.push(format!(
+        dangling.push(format!(
             "rows of {from} that refer to no row of {to}: {rows}"
         ));
     }
-    Ok(damage)
+    Ok(dangling)
 }
 
 /// What SQLite says of the structure of its file.
@@ -143,11 +161,11 @@ pub(crate) async fn sqlite_integrity(
     Ok(damage)
 }
 
-fn bind(sql: &'static str, stretch: Stretch) -> Statement {
+fn bind(sql: &'static str, range: SequenceRange) -> Statement {
     statement(sql)
-        .bind(stretch.after)
-        .bind(stretch.until)
-        .bind(i64::from(stretch.count_max))
+        .bind(range.after)
+        .bind(range.until)
+        .bind(i64::from(range.count_max))
 }
 
 fn ends(row: &Row) -> Result<CheckEnds, RepositoryFailure> {

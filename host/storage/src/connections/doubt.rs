@@ -15,8 +15,10 @@ pub(crate) struct Doubt {
 struct Known {
     /// When a connection was last found dead, or none could be opened.
     doubted_since: Option<Instant>,
-    /// When a connection was last found to lead where nobody may write.
+    /// When a connection was last found to lead where nobody may write, and that counted.
     moved_since: Option<Instant>,
+    /// When one was last found since that did not count so soon after the one before. It does when the time has come.
+    moved_again: Option<Instant>,
 }
 
 impl Doubt {
@@ -34,17 +36,23 @@ impl Doubt {
     /// The primary may be another server by now: connections that were opened before are not used again. Where that does not
     /// help, it is not tried all the time.
     pub(super) fn outdate(&self) {
+        self.known().moved_again = Some(Instant::now());
+        self.count_moves();
+    }
+
+    /// Takes into account what was found since the last time, when that is long enough ago.
+    fn count_moves(&self) -> Option<Instant> {
         let mut known = self.known();
         let is_recent = |since: Instant| since.elapsed() < OUTDATED_INTERVAL_MIN;
         if !known.moved_since.is_some_and(is_recent) {
-            known.moved_since = Some(Instant::now());
+            known.moved_since = known.moved_again.take().or(known.moved_since);
         }
+        known.moved_since
     }
 
     /// Whether a connection must not be used again that was opened so long ago.
     pub(super) fn outdates(&self, age: Duration) -> bool {
-        let since = self.known().moved_since;
-        is_before(since, age) || age > AGE_MAX
+        is_before(self.count_moves(), age) || age > AGE_MAX
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -92,5 +100,23 @@ mod tests {
         let since = doubt.known().moved_since;
         doubt.outdate();
         assert_eq!(doubt.known().moved_since, since);
+    }
+
+    #[test]
+    fn what_is_found_too_soon_after_the_last_time_outdates_when_the_time_has_come() {
+        let doubt = Doubt::default();
+        doubt.outdate();
+        doubt.outdate();
+        let first = doubt.known().moved_since.unwrap();
+        let again = doubt.known().moved_again.unwrap();
+        // As if both were longer ago; a connection was opened between them.
+        let earlier = |moment: Instant| moment.checked_sub(OUTDATED_INTERVAL_MIN).unwrap();
+        doubt.known().moved_since = Some(earlier(first));
+        doubt.known().moved_again = Some(earlier(again));
+        let age = earlier(first).elapsed();
+        assert!(doubt.outdates(age));
+        assert_eq!(doubt.known().moved_since, Some(earlier(again)));
+        assert_eq!(doubt.known().moved_again, None);
+        assert!(!doubt.outdates(Duration::ZERO));
     }
 }

@@ -3,8 +3,8 @@
 use std::{future::Future, io, time::Duration};
 
 use sqlx::{
-    ConnectOptions, Connection as _, PgConnection, Postgres, Sqlite, SqliteConnection,
-    postgres::PgConnectOptions, sqlite::SqliteConnectOptions,
+    AssertSqlSafe, ConnectOptions, Connection as _, PgConnection, Postgres, Sqlite,
+    SqliteConnection, postgres::PgConnectOptions, sqlite::SqliteConnectOptions,
 };
 
 use super::doubt::Doubt;
@@ -25,6 +25,8 @@ pub(crate) enum Target {
         options: Box<PgConnectOptions>,
         /// How long a statement may take before its server counts as gone.
         wait_max: Duration,
+        /// Whether nothing can be written.
+        is_read_only: bool,
         /// Shared by all pools of connections to the server.
         doubt: Doubt,
     },
@@ -91,9 +93,12 @@ impl Target {
     pub(super) async fn connect(&self) -> Result<Connection, sqlx::Error> {
         Ok(match self {
             Self::Postgres {
-                options, wait_max, ..
+                options,
+                wait_max,
+                is_read_only,
+                ..
             } => Connection::Postgres {
-                connection: Box::pin(options.connect()).await?,
+                connection: Box::pin(connect(options, *wait_max, *is_read_only)).await?,
                 wait_max: *wait_max,
             },
             Self::Sqlite(options) => Connection::Sqlite(Box::pin(options.connect()).await?),
@@ -211,6 +216,34 @@ impl Executor<'_> {
     }
 }
 
+/// Connects to a server. What is given up here it gives up as well: else the statement would go on there, and another
+/// connection would be opened beside it.
+async fn connect(
+    options: &PgConnectOptions,
+    wait_max: Duration,
+    is_read_only: bool,
+) -> Result<PgConnection, sqlx::Error> {
+    let mut connection = options.connect().await?;
+    let milliseconds = wait_max.as_millis().clamp(1, STATEMENT_MILLISECONDS_MAX);
+    let limit = format!("set statement_timeout = {milliseconds}");
+    match set(&mut connection, limit).await {
+        Err(error @ sqlx::Error::Database(_)) => tracing::debug!(
+            error = &error as &dyn std::error::Error,
+            "the database does not limit how long a statement may take"
+        ),
+        outcome => outcome?,
+    }
+    if is_read_only {
+        set(&mut connection, POSTGRES_READ_ONLY.to_owned()).await?;
+    }
+    Ok(connection)
+}
+
+async fn set(connection: &mut PgConnection, sql: String) -> Result<(), sqlx::Error> {
+    let setting = sqlx::raw_sql(AssertSqlSafe(sql)).execute(connection);
+    setting.await.map(drop)
+}
+
 /// Waits for a server, which may have gone without a word, or for what may never end.
 pub(super) async fn within<T>(
     wait_max: Duration,
@@ -220,6 +253,12 @@ pub(super) async fn within<T>(
         .await
         .unwrap_or_else(|_| Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into())))
 }
+
+/// The most milliseconds that PostgreSQL takes for a limit.
+const STATEMENT_MILLISECONDS_MAX: u128 = 0x7fff_ffff;
+
+/// What begins on the connection from now on can't write.
+const POSTGRES_READ_ONLY: &str = "set default_transaction_read_only = on";
 
 /// Where there is no transaction, it changes nothing.
 const POSTGRES_ROLLBACK: &str = "rollback";

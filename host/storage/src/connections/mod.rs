@@ -8,6 +8,7 @@
 //!
 //! [`Connections`] run single statements. What writes is a transaction of a [`Writer`].
 
+mod attempts;
 mod condition;
 mod doubt;
 mod engine;
@@ -21,7 +22,7 @@ use std::{
     future::Future,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -33,6 +34,7 @@ use deadpool::{
 use keywright_core::ports::RepositoryFailure;
 use tokio::time::timeout;
 
+use attempts::Attempts;
 use condition::Condition;
 pub(crate) use doubt::Doubt;
 use engine::Connection;
@@ -48,6 +50,7 @@ pub(crate) struct Connections {
     pool: Pool<Opener>,
     wait_max: Duration,
     is_closed: Arc<AtomicBool>,
+    retries: Arc<AtomicU64>,
 }
 
 /// How many connections of one kind there are at a moment, and how many wait for one.
@@ -92,6 +95,7 @@ impl Connections {
             pool,
             wait_max,
             is_closed: Arc::new(AtomicBool::new(false)),
+            retries: Arc::default(),
         })
     }
 
@@ -105,12 +109,12 @@ impl Connections {
         &self,
         statement: Statement,
     ) -> Result<Vec<Row>, RepositoryFailure> {
-        self.in_time(async {
+        let once = |statement| async move {
             let mut lent = self.lend().await?;
             let rows = lent.unsettled().executor().fetch_all(statement).await;
             lent.settled(rows)
-        })
-        .await
+        };
+        self.repeatedly(statement, once).await
     }
 
     /// Runs a statement for its first row, if there is one.
@@ -118,22 +122,57 @@ impl Connections {
         &self,
         statement: Statement,
     ) -> Result<Option<Row>, RepositoryFailure> {
-        self.in_time(async {
+        let once = |statement| async move {
             let mut lent = self.lend().await?;
             let row = lent.unsettled().executor().fetch_optional(statement).await;
             lent.settled(row)
-        })
-        .await
+        };
+        self.repeatedly(statement, once).await
     }
 
     /// Runs a statement, and returns how many rows it changed.
     pub(crate) async fn execute(&self, statement: Statement) -> Result<u64, RepositoryFailure> {
-        self.in_time(async {
+        let once = |statement| async move {
             let mut lent = self.lend().await?;
             let done = lent.unsettled().executor().execute(statement).await;
             lent.settled(done)
+        };
+        self.repeatedly(statement, once).await
+    }
+
+    /// Runs a statement, and again while the database says that another transaction came between: a standby may say so of one
+    /// that only reads, and other databases than PostgreSQL.
+    async fn repeatedly<T, F>(
+        &self,
+        statement: Statement,
+        once: impl Fn(Statement) -> F,
+    ) -> Result<T, RepositoryFailure>
+    where
+        F: Future<Output = Result<T, RepositoryFailure>>,
+    {
+        if self.engine() == Engine::Sqlite {
+            return once(statement).await;
+        }
+        self.in_time(async {
+            let mut attempts = Attempts::new(&self.retries, self.wait_max);
+            loop {
+                match once(statement.clone()).await {
+                    Err(failure) if attempts.has_next(&failure).await => {}
+                    outcome => return outcome,
+                }
+            }
         })
         .await
+    }
+
+    /// Counts what was done again.
+    fn retries_counter(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.retries)
+    }
+
+    /// How many statements were done again because transactions stood in their way, each as often as it was.
+    pub(crate) fn retries(&self) -> u64 {
+        self.retries.load(Ordering::Relaxed)
     }
 
     /// Lends a connection.

@@ -1,10 +1,23 @@
-//! The pool, on SQLite.
+//! The pool, mostly on SQLite.
 
-use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{postgres::PgConnectOptions, sqlite::SqliteConnectOptions};
 use tempfile::TempDir;
 
 use super::*;
-use crate::statement::statement;
+use crate::{row::column, statement::statement};
+
+/// At most one connection to a database of PostgreSQL of its own, with the URL; none where there is no server.
+async fn one_connection_to_postgres(wait_max: Duration) -> Option<(String, Connections)> {
+    let url = keywright_test_postgres::shared()?.new_database();
+    let target = Target::Postgres {
+        options: Box::new(url.parse::<PgConnectOptions>().unwrap()),
+        wait_max,
+        is_read_only: false,
+        doubt: Doubt::default(),
+    };
+    let connections = Connections::open(target, 1, wait_max).await.unwrap();
+    Some((url, connections))
+}
 
 /// At most one connection, which nobody waits for.
 async fn one_connection(folder: &TempDir) -> Connections {
@@ -68,4 +81,38 @@ async fn a_connection_that_is_still_busy_for_a_user_that_went_away_is_replaced()
     assert!(begun.is_err());
     let row = connections.fetch_all(statement("select 1")).await;
     assert_eq!(row.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_statement_that_is_given_up_ends_in_the_server_too() {
+    let wait_max = Duration::from_millis(300);
+    let Some((url, connections)) = one_connection_to_postgres(wait_max).await else {
+        return;
+    };
+    let given_up = connections.fetch_all(statement("select pg_sleep(600)"));
+    assert!(may_answer_later(&given_up.await));
+    let running = "select count(*) from pg_stat_activity
+        where datname = current_database() and query like 'select pg_sleep%' and state = 'active'";
+    let server = keywright_test_postgres::shared().unwrap();
+    for _ in 0..1_000 {
+        if server.run_at(&url, running) == "0" {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it goes on");
+}
+
+#[tokio::test]
+async fn how_long_the_server_hears_nothing_of_a_transaction_has_a_limit() {
+    let Some((_, connections)) = one_connection_to_postgres(Duration::from_secs(20)).await else {
+        return;
+    };
+    let mut transaction = Transaction::begin(connections.lend().await.unwrap())
+        .await
+        .unwrap();
+    let setting = "select current_setting('idle_in_transaction_session_timeout') as setting";
+    let row = transaction.fetch_one(statement(setting)).await.unwrap();
+    let setting: String = column!(row, "pg_settings", "setting").unwrap();
+    assert_eq!(setting, "10s");
 }

@@ -22,7 +22,7 @@ pub(crate) struct Transaction {
 }
 
 /// The outcome of a transaction that has ended: what it wrote, if anything, is on disk, and so is all that it has seen. There
-/// is no other way to one than [`Transaction::commit`] and [`Transaction::abandon`].
+/// is no other way to one than [`Transaction::commit`], [`Transaction::conclude`] and [`Transaction::abandon`].
 pub(crate) struct Ended<T> {
     outcome: T,
 }
@@ -100,7 +100,8 @@ impl Transaction {
     /// Writes what was done, for this outcome.
     ///
     /// # Errors
-    /// When it can't be written, and when a statement has failed; then nothing is written.
+    /// When it can't be written, and when a statement has failed; then nothing is written, unless the answer of the database
+    /// was lost.
     pub(crate) async fn commit<T>(self, outcome: T) -> Result<Ended<T>, RepositoryFailure> {
         if self.has_failed {
             return Err(ends_here());
@@ -112,7 +113,23 @@ impl Transaction {
         Ok(Ended { outcome })
     }
 
-    /// Undoes what was done, for this outcome.
+    /// Ends a transaction that has written nothing, or of which a statement has failed, for this outcome.
+    ///
+    /// # Errors
+    /// When what the outcome rests on could not be written, or can't have been so.
+    pub(crate) async fn conclude<T>(self, outcome: T) -> Result<Ended<T>, RepositoryFailure> {
+        match self.held {
+            // What a serializable transaction has read holds when it is committed, and not before.
+            Held::Postgres(transaction) if !self.has_failed => {
+                transaction.end(POSTGRES_COMMIT).await?;
+                Ok(Ended { outcome })
+            }
+            _ => self.abandon(outcome).await,
+        }
+    }
+
+    /// Undoes what was done, for this outcome. That others stood in the way of what it rests on, it does not say: it is for
+    /// those that look again.
     ///
     /// # Errors
     /// When what the outcome rests on could not be written.
@@ -210,6 +227,10 @@ fn ends_here() -> RepositoryFailure {
 ///
 /// What a transaction has read by an index is in the way of those only that write there. A table that is still small would be
 /// read as a whole, and so be in the way of all.
-const POSTGRES_BEGIN: &str = "begin isolation level serializable; set local enable_seqscan = off";
+///
+/// The next statement comes at once. Where it does not, whoever began has gone without a word, and what it has locked would
+/// stay so.
+const POSTGRES_BEGIN: &str = "begin isolation level serializable; set local enable_seqscan = off;
+    set local idle_in_transaction_session_timeout = '10s'";
 const POSTGRES_COMMIT: &str = "commit";
 const POSTGRES_ROLLBACK: &str = "rollback";

@@ -1,14 +1,12 @@
 //! Transactions that write.
 
 use std::{
-    collections::hash_map::RandomState,
     future::Future,
-    hash::BuildHasher,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use keywright_core::ports::RepositoryFailure;
@@ -16,10 +14,11 @@ use sqlx::sqlite::SqliteConnectOptions;
 
 use super::{
     Connections, PoolOccupancy,
+    attempts::Attempts,
     transaction::{Ended, Transaction},
     turns::{GroupLimits, Turns},
 };
-use crate::{failure::is_conflict, row::Row, statement::Statement};
+use crate::{row::Row, statement::Statement};
 
 /// What runs the transactions that write.
 #[derive(Clone)]
@@ -43,9 +42,9 @@ impl Writer {
     /// `wait_max` at most.
     pub(crate) fn on_connections(connections: Connections, wait_max: Duration) -> Self {
         Self {
+            retries: connections.retries_counter(),
             means: Means::Connections(connections),
             wait_max,
-            retries: Arc::default(),
         }
     }
 
@@ -74,8 +73,9 @@ impl Writer {
     /// between; for as long as a borrower waits at most. When this returns, the outcome and all that it rests on is on disk.
     ///
     /// # Errors
-    /// Those of the work, after which nothing was written; and [`RepositoryFailure::Unavailable`] when no connection comes
-    /// free in time, when none can be opened, or after [`Self::close`].
+    /// Those of the work, after which nothing was written, unless the answer to the commit was lost; and
+    /// [`RepositoryFailure::Unavailable`] when no connection comes free in time, when none can be opened, or after
+    /// [`Self::close`].
     pub(crate) async fn transaction<T, F>(
         &self,
         mut work: impl FnMut(Transaction) -> F,
@@ -83,7 +83,7 @@ impl Writer {
     where
         F: Future<Output = Result<Ended<T>, RepositoryFailure>>,
     {
-        let mut attempts = Attempts::new(self);
+        let mut attempts = Attempts::new(&self.retries, self.wait_max);
         loop {
             let outcome = match self.begin().await {
                 Ok(transaction) => work(transaction).await,
@@ -103,15 +103,7 @@ impl Writer {
         statement: Statement,
     ) -> Result<Vec<Row>, RepositoryFailure> {
         match &self.means {
-            Means::Connections(connections) => {
-                let mut attempts = Attempts::new(self);
-                loop {
-                    match connections.fetch_all(statement.clone()).await {
-                        Err(failure) if attempts.has_next(&failure).await => {}
-                        outcome => return outcome,
-                    }
-                }
-            }
+            Means::Connections(connections) => connections.fetch_all(statement).await,
             Means::Turns(turns) => {
                 let mut transaction = Transaction::in_turn(turns.take().await?);
                 let rows = transaction.fetch_all(statement).await?;
@@ -123,15 +115,7 @@ impl Writer {
     /// As [`Self::fetch_all`], for how many rows it changed.
     pub(crate) async fn execute(&self, statement: Statement) -> Result<u64, RepositoryFailure> {
         match &self.means {
-            Means::Connections(connections) => {
-                let mut attempts = Attempts::new(self);
-                loop {
-                    match connections.execute(statement.clone()).await {
-                        Err(failure) if attempts.has_next(&failure).await => {}
-                        outcome => return outcome,
-                    }
-                }
-            }
+            Means::Connections(connections) => connections.execute(statement).await,
             Means::Turns(turns) => {
                 let mut transaction = Transaction::in_turn(turns.take().await?);
                 let changed = transaction.execute(statement).await?;
@@ -168,45 +152,6 @@ impl Writer {
         }
     }
 }
-
-/// How often something has been done again because another transaction came between.
-struct Attempts<'w> {
-    writer: &'w Writer,
-    begun: Instant,
-    pause_max: Duration,
-}
-
-impl<'w> Attempts<'w> {
-    fn new(writer: &'w Writer) -> Self {
-        Self {
-            writer,
-            begun: Instant::now(),
-            pause_max: RETRY_PAUSE_FIRST,
-        }
-    }
-
-    /// Whether it is to be done again after this failure: after a pause, if so.
-    async fn has_next(&mut self, failure: &RepositoryFailure) -> bool {
-        let has_next = is_conflict(failure) && self.begun.elapsed() < self.writer.wait_max;
-        if has_next {
-            self.writer.retries.fetch_add(1, Ordering::Relaxed);
-            tokio::time::sleep(random_part_of(self.pause_max)).await;
-            self.pause_max = (2 * self.pause_max).min(RETRY_PAUSE_MAX);
-        }
-        has_next
-    }
-}
-
-/// So that those that stood in each other's way do not meet again. Nothing depends on nobody's being able to guess it.
-fn random_part_of(pause_max: Duration) -> Duration {
-    let random = RandomState::new().hash_one(());
-    let microseconds_max = u64::try_from(pause_max.as_micros()).unwrap_or(u64::MAX);
-    Duration::from_micros(random % microseconds_max.max(1))
-}
-
-/// The longest pause before a transaction is done again, at first, and after it was in vain several times.
-const RETRY_PAUSE_FIRST: Duration = Duration::from_millis(2);
-const RETRY_PAUSE_MAX: Duration = Duration::from_millis(64);
 
 /// What of transactions that come at once is written by one commit.
 const GROUP_LIMITS: GroupLimits = GroupLimits {

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::{append_all::are_unchanged, row, statements};
 use crate::{
     connections::{Ended, Engine, Transaction, Writer},
-    failure::{UniqueIndex, is_refused},
+    failure::{UniqueIndex, is_refused, sequence_behind},
     row::column,
     statement::statement,
 };
@@ -42,11 +42,11 @@ async fn append_once(
     unchanged: &[ReadVersions],
 ) -> Result<Ended<Result<Place, Appended>>, RepositoryFailure> {
     if !are_unchanged(&mut transaction, unchanged).await? {
-        return transaction.abandon(Err(Appended::Outdated)).await;
+        return transaction.conclude(Err(Appended::Outdated)).await;
     }
     match append_within(&mut transaction, identifiers, version, condition).await? {
         Ok(place) => transaction.commit(Ok(place)).await,
-        Err(refused) => transaction.abandon(Err(refused)).await,
+        Err(refused) => transaction.conclude(Err(refused)).await,
     }
 }
 
@@ -230,9 +230,7 @@ async fn insert_version(
         }
         inserted => inserted?,
     };
-    let added = inserted
-        .first()
-        .ok_or(RepositoryFailure::Inconsistent("credential.sequence"))?;
+    let added = inserted.first().ok_or_else(sequence_behind)?;
     column!(added, "credential_version", "sequence").map(Some)
 }
 

@@ -43,7 +43,7 @@ async fn append_all_once(
     additions: &Additions,
 ) -> Result<Ended<Option<Vec<Place>>>, RepositoryFailure> {
     if !fit(&mut transaction, additions).await? {
-        return transaction.abandon(None).await;
+        return transaction.conclude(None).await;
     }
     match append_each(&mut transaction, identifiers, &additions.versions).await? {
         Some(places) => transaction.commit(Some(places)).await,
@@ -67,10 +67,10 @@ pub(super) async fn are_unchanged(
 ) -> Result<bool, RepositoryFailure> {
     for read in unchanged {
         let query = match count_max(read.selection) {
-            Some(count_max) => statement(statements::VERSIONS_NEWEST_FIRST)
+            Some(count_max) => statement(statements::VERSION_IDS_NEWEST_FIRST)
                 .bind(read.name.folded())
                 .bind(count_max),
-            None => statement(statements::VERSIONS_CURRENT).bind(read.name.folded()),
+            None => statement(statements::VERSION_IDS_CURRENT).bind(read.name.folded()),
         };
         if ids(&transaction.fetch_all(query).await?)? != read.ids {
             return Ok(false);

@@ -58,11 +58,11 @@ async fn move_transitional_once(
     additions: &Additions,
 ) -> Result<Ended<TransitionalMoved>, RepositoryFailure> {
     if !fit(&mut transaction, additions).await? {
-        return transaction.abandon(TransitionalMoved::Changed).await;
+        return transaction.conclude(TransitionalMoved::Changed).await;
     }
     let Some(credential) = find_credential(&mut transaction, credential_id).await? else {
         return transaction
-            .abandon(TransitionalMoved::CredentialAbsent)
+            .conclude(TransitionalMoved::CredentialAbsent)
             .await;
     };
     let version = match to {
@@ -73,7 +73,7 @@ async fn move_transitional_once(
         TransitionalVersion::None => None,
     };
     if version.is_none() && to != TransitionalVersion::None {
-        return transaction.abandon(TransitionalMoved::VersionAbsent).await;
+        return transaction.conclude(TransitionalMoved::VersionAbsent).await;
     }
     mark(
         &mut transaction,
@@ -109,16 +109,16 @@ async fn delete_version_once(
     additions: &Additions,
 ) -> Result<Ended<VersionDeleted>, RepositoryFailure> {
     if !fit(&mut transaction, additions).await? {
-        return transaction.abandon(VersionDeleted::Changed).await;
+        return transaction.conclude(VersionDeleted::Changed).await;
     }
     let Some(credential) = find_credential(&mut transaction, credential_id).await? else {
-        return transaction.abandon(VersionDeleted::Absent).await;
+        return transaction.conclude(VersionDeleted::Absent).await;
     };
     let Some(version) = find_version(&mut transaction, credential, version_id).await? else {
-        return transaction.abandon(VersionDeleted::Absent).await;
+        return transaction.conclude(VersionDeleted::Absent).await;
     };
     if !version.has_others {
-        return transaction.abandon(VersionDeleted::IsOnly).await;
+        return transaction.conclude(VersionDeleted::IsOnly).await;
     }
     let query = statement(statements::DELETE_VERSION).bind(version.sequence);
     transaction.execute(query).await?;

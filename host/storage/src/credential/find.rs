@@ -6,7 +6,7 @@ use crate::{
     statement::statement,
 };
 use keywright_core::{
-    credential::{Find, FindNames, FoundCredential, PathPrefix},
+    credential::{Find, FindNames, FoundCredential, NAME_CHARACTERS_MAX, PathPrefix},
     ports::RepositoryFailure,
 };
 
@@ -87,8 +87,10 @@ impl NameSearch {
         if text.is_empty() {
             return Some(Self::All);
         }
-        // No name has other characters, and the index pads names with control characters.
-        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        // No name has other characters, and the index pads names with control characters. No name is longer, and what
+        // looking for a text costs grows with its length.
+        let is_of_name = text.bytes().all(|byte| byte.is_ascii_graphic());
+        if !is_of_name || text.len() > NAME_CHARACTERS_MAX {
             return None;
         }
         if engine == Engine::Sqlite && text.len() < TRIGRAM_CHARACTERS {
@@ -127,6 +129,22 @@ mod tests {
                     "/my-names0".into()
                 ))
             );
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_longer_than_any_name_is_not_asked_for() {
+        for engine in [Engine::Postgres, Engine::Sqlite] {
+            let search = |length| {
+                let text = "a".repeat(length);
+                NameSearch::new(&FindNames::containing(&text), engine)
+            };
+            let longest = "a".repeat(NAME_CHARACTERS_MAX);
+            assert_eq!(
+                search(NAME_CHARACTERS_MAX),
+                Some(NameSearch::Containing(longest))
+            );
+            assert_eq!(search(NAME_CHARACTERS_MAX + 1), None);
         }
     }
 

@@ -74,7 +74,7 @@ impl SqlPermissionRepository {
         // All are looked at before any is made, so that two for one actor don't stand in each other's way.
         for grant in grants {
             if is_covered(&mut transaction, grant).await? {
-                return transaction.abandon(None).await;
+                return transaction.conclude(None).await;
             }
         }
         let granted = self.grant_all(&mut transaction, grants).await?;

@@ -1,11 +1,6 @@
 //! Writers that come at once, and those that go away in the middle.
 
-use std::{
-    collections::HashSet,
-    future::{Future, poll_fn},
-    pin::pin,
-    task::Poll,
-};
+use std::collections::HashSet;
 
 use keywright_core::{
     credential::{CredentialName, Find, FindNames, LookupName},
@@ -14,6 +9,7 @@ use keywright_core::{
 use tokio::task::{JoinHandle, yield_now};
 use uuid::Uuid;
 
+use super::dropped_after::dropped_after;
 use crate::support::{Fixture, version};
 
 type Appending = JoinHandle<Appended>;
@@ -138,21 +134,6 @@ async fn one_that_goes_away_at_any_point_leaves_all_or_nothing() {
             break;
         }
     }
-}
-
-/// What a future comes to that is dropped when it has been polled so often; none if it was.
-async fn dropped_after<F: Future>(polls: usize, future: F) -> Option<F::Output> {
-    let mut future = pin!(future);
-    let mut polled = 0;
-    poll_fn(|context| {
-        polled += 1;
-        match future.as_mut().poll(context) {
-            Poll::Ready(output) => Poll::Ready(Some(output)),
-            Poll::Pending if polled == polls => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
-        }
-    })
-    .await
 }
 
 const WRITERS: usize = 24;

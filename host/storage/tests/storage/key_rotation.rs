@@ -120,7 +120,7 @@ async fn envelopes_are_replaced_where_they_are_still_what_was_read() {
 }
 
 #[tokio::test]
-async fn a_batch_of_a_thousand_versions_is_one_statement() {
+async fn a_thousand_versions_are_replaced_at_once() {
     let fixture = with_another_key().await;
     let repository = fixture.database.key_rotation();
     for _ in 0..1_000 {

@@ -11,6 +11,7 @@ mod certificates;
 mod change_versions;
 mod concurrent;
 mod credentials;
+mod dropped_after;
 mod effective_expiry;
 mod encryption_keys;
 mod find;

@@ -22,7 +22,7 @@ use keywright_storage::{
     SqlEncryptionKeyRepository, SqliteOptions,
 };
 use keywright_test_postgres::PostgresServer;
-use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
+use sqlx::{AssertSqlSafe, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -177,11 +177,12 @@ impl Fixture {
     }
 
     /// Changes rows as somebody else would.
-    pub(crate) async fn change(&self, sql: &'static str) {
+    pub(crate) async fn change(&self, sql: &str) {
         match &self.place {
             Place::File(folder) => {
                 let mut connection = other_connection(folder).await;
-                let changing = sqlx::raw_sql(sql).execute(&mut connection);
+                let changing =
+                    sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).execute(&mut connection);
                 changing.await.unwrap();
             }
             Place::Server { url } => drop(server().run_at(url, sql)),

@@ -13,6 +13,7 @@ use crate::{
     credential::{
         BULK_CERTIFICATES_MAX, CredentialName, Credentials, LookupName, StoredVersion,
         bulk_regenerate::too_many_signed,
+        certificates::{ListedCertificate, ListedVersion},
         content::Content,
         service::{Draft, MAKINGS_MAX, OpenVersion},
         stored_certificate::StoredCertificate,
@@ -77,19 +78,15 @@ impl Credentials {
         if !self.brings_children(step) {
             return Ok(Additions::default());
         }
-        let versions = self
-            .stored_certificate_versions(certificate_id, VersionSelection::All)
-            .await?;
-        let Some(name) = versions.first().map(|version| version.name.clone()) else {
-            return Ok(Additions::default());
-        };
+        let authority = self.listed(certificate_id).await?;
+        let (name, versions) = (authority.name, authority.versions);
         let mut additions = Additions::default();
         additions.unchanged.push(ReadVersions {
             name: name.lookup(),
             selection: VersionSelection::All,
             ids: versions.iter().map(|version| version.id).collect(),
         });
-        let Some(after) = self.after(permit, versions, step).await? else {
+        let Some(after) = self.after(permit, &versions, step).await? else {
             return Ok(additions);
         };
         for child in self.children_of(&name.lookup(), &mut additions).await? {
@@ -101,6 +98,16 @@ impl Credentials {
             additions.versions.push((version, condition));
         }
         Ok(additions)
+    }
+
+    /// All versions of the certificate with this id, without their values: of the many that it may have, two are needed.
+    async fn listed(&self, certificate_id: Uuid) -> Result<ListedCertificate, Failure> {
+        let name = self.repository.name_of_certificate(certificate_id).await?;
+        let name = name.ok_or(Failure::NotFound)?;
+        let listed = self.repository.certificate(&name.lookup()).await?;
+        listed
+            .filter(|certificate| certificate.id == certificate_id)
+            .ok_or(Failure::NotFound)
     }
 
     fn brings_children(&self, step: RotationStep<'_>) -> bool {
@@ -115,7 +122,7 @@ impl Credentials {
     async fn after(
         &self,
         permit: &Permit<'_>,
-        versions: Vec<StoredVersion>,
+        versions: &[ListedVersion],
         step: RotationStep<'_>,
     ) -> Result<Option<CurrentCertificates>, Failure> {
         let flagged = versions.iter().find(|version| version.is_transitional);
@@ -126,7 +133,7 @@ impl Credentials {
             RotationStep::Move(TransitionalVersion::Id(id)) => Some(id),
             RotationStep::Move(TransitionalVersion::Latest) => versions
                 .iter()
-                .find(|version| version.certificate.is_some())
+                .find(|version| version.facts.is_some())
                 .map(|version| version.id),
             RotationStep::Add(_)
             | RotationStep::Delete(_)
@@ -140,15 +147,27 @@ impl Credentials {
         for version in versions {
             let is_deleted = matches!(step, RotationStep::Delete(id) if id == version.id);
             if transitional_id == Some(version.id) {
-                transitional = self.certificate_of(permit, version).await?.certificate;
+                transitional = self.certificate_by_id(permit, version.id).await?;
             } else if in_use.is_none() && !is_deleted {
-                in_use = Some(self.certificate_of(permit, version).await?.certificate);
+                in_use = Some(self.certificate_by_id(permit, version.id).await?);
             }
         }
         Ok(Some(CurrentCertificates {
             in_use: in_use.flatten(),
             transitional,
         }))
+    }
+
+    /// The certificate of a version, PEM; none when it is gone by now, which keeps the step from being taken.
+    async fn certificate_by_id(
+        &self,
+        permit: &Permit<'_>,
+        id: Uuid,
+    ) -> Result<Option<String>, Failure> {
+        match self.repository.version_by_id(id).await? {
+            Some(version) => Ok(self.certificate_of(permit, version).await?.certificate),
+            None => Ok(None),
+        }
     }
 
     /// The newest version of every certificate that an authority has ever signed, itself left out.

@@ -40,7 +40,7 @@ use std::{
 
 use keywright_core::ports::RepositoryFailure;
 use sqlx::{ConnectOptions, SqliteConnection, sqlite::SqliteConnectOptions};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::{PoolOccupancy, engine::Executor};
 use crate::failure::repository_failure;
@@ -52,6 +52,8 @@ pub(super) struct Turns {
     queue: mpsc::Sender<Asked>,
     wait_max: Duration,
     state: Arc<State>,
+    /// Closed when the connection is.
+    ended: watch::Receiver<()>,
 }
 
 /// What ends the taking in of further transactions by a group, so that the first does not wait for ever for those that come
@@ -120,11 +122,16 @@ impl Turns {
         let state = Arc::<State>::default();
         let (queue, asked) = mpsc::channel(QUEUE_LENGTH_MAX);
         let owner = Owner::new(connection, options, wait_max, limits, Arc::clone(&state));
-        tokio::spawn(owner.run(asked));
+        let (running, ended) = watch::channel(());
+        tokio::spawn(async move {
+            owner.run(asked).await;
+            drop(running);
+        });
         Ok(Self {
             queue,
             wait_max,
             state,
+            ended,
         })
     }
 
@@ -162,7 +169,8 @@ impl Turns {
         let closing = async {
             // What can't be asked any more has closed already.
             drop(self.queue.send(Asked::Close).await);
-            self.queue.closed().await;
+            let mut ended = self.ended.clone();
+            while ended.changed().await.is_ok() {}
         };
         if tokio::time::timeout(self.wait_max, closing).await.is_err() {
             tracing::warn!("the connection that writes to the database did not close in time");

@@ -1,12 +1,9 @@
 //! Transactions on SQLite that share a commit.
 
-use std::{
-    fs,
-    future::{Future, poll_fn},
-    pin::pin,
-    task::Poll,
-    time::Duration,
-};
+#[path = "../../../tests/storage/dropped_after.rs"]
+mod dropped_after;
+
+use std::{fs, time::Duration};
 
 use keywright_core::ports::RepositoryFailure;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
@@ -15,9 +12,10 @@ use tokio::task::{JoinHandle, yield_now};
 
 use super::{
     super::{Connections, Ended, PoolOccupancy, Target, Transaction, Writer},
-    GroupLimits,
+    GroupLimits, QUEUE_LENGTH_MAX,
 };
 use crate::{row::column, statement::statement};
+use dropped_after::dropped_after;
 
 /// A file with a table `t` of numbers, what writes to it, and what reads it as somebody else would.
 struct Fixture {
@@ -134,21 +132,6 @@ async fn insert(transaction: &mut Transaction, number: i64) -> Result<(), Reposi
 
 fn may_answer_later<T>(outcome: &Result<T, RepositoryFailure>) -> bool {
     matches!(outcome, Err(RepositoryFailure::Unavailable(_)))
-}
-
-/// What a future comes to that is dropped when it has been polled so often; none if it was.
-async fn dropped_after<F: Future>(polls: usize, future: F) -> Option<F::Output> {
-    let mut future = pin!(future);
-    let mut polled = 0;
-    poll_fn(|context| {
-        polled += 1;
-        match future.as_mut().poll(context) {
-            Poll::Ready(output) => Poll::Ready(Some(output)),
-            Poll::Pending if polled == polls => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
-        }
-    })
-    .await
 }
 
 #[tokio::test]
@@ -367,6 +350,23 @@ async fn its_occupancy_tells_whether_somebody_writes_and_who_waits() {
     drop(first);
     second.await.unwrap().unwrap();
     assert_eq!(fixture.writer.occupancy(), occupancy(0, 1, 0));
+}
+
+#[tokio::test]
+async fn those_that_find_no_place_in_line_wait_for_one() {
+    let fixture = Fixture::new().await;
+    let first = fixture.begin().await;
+    let mut writing = Vec::new();
+    let last = i64::try_from(QUEUE_LENGTH_MAX).unwrap() + 2;
+    for number in 2..=last {
+        writing.push(fixture.write(number, Ending::Commit).await);
+    }
+    assert_eq!(fixture.writer.occupancy().waiting, QUEUE_LENGTH_MAX + 1);
+    write(first, 1, Ending::Commit).await.unwrap();
+    for written in writing {
+        written.await.unwrap().unwrap();
+    }
+    assert_eq!(fixture.numbers().await, (1..=last).collect::<Vec<_>>());
 }
 
 #[tokio::test]

@@ -5,25 +5,26 @@
     reason = "these are tests; helper functions outside of #[test] count as production code for the lints"
 )]
 
+mod conflicts;
+mod connections;
+#[path = "../storage/mod.rs"]
 mod storage;
 
 use std::{collections::HashSet, fs, path::Path, sync::Arc, time::Duration};
 
 use keywright_core::{
-    Secret,
     credential::{Find, FindNames, LookupName},
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialRepository, Identifiers,
-        NewVersion, ReadVersions, RepositoryFailure, VersionSelection,
+        NewVersion, ReadVersions, VersionSelection,
     },
 };
 use keywright_storage::{
     Database, DatabaseOptions, DatabaseUnusable, PostgresOptions, SqlCredentialRepository,
 };
-use keywright_test_postgres::PostgresServer;
 use uuid::Uuid;
 
-use crate::support::{Fixture, Place, key, postgres_options, server, version};
+use crate::support::{Fixture, Place, postgres_options, server, version};
 use storage::support;
 
 #[tokio::test]
@@ -142,100 +143,6 @@ async fn of_two_changes_that_each_build_on_the_others_not_being_there_one_is_mad
 }
 
 #[tokio::test]
-async fn a_server_that_was_away_is_used_again_when_it_is_back() {
-    let Some(server) = PostgresServer::start() else {
-        return;
-    };
-    let options = PostgresOptions {
-        wait_max: Duration::from_millis(500),
-        ..postgres_options(&server.new_database())
-    };
-    let database = open(options.clone()).await.unwrap();
-    let credentials = database.credentials();
-    let keys = database.encryption_keys();
-    let is_added = keys.add(&key(Uuid::nil(), 1), &HashSet::new()).await;
-    assert!(is_added.unwrap());
-    credentials.ping().await.unwrap();
-    server.stop();
-    for _ in 0..5 {
-        let outcome = credentials.ping().await;
-        let is_unavailable = matches!(outcome, Err(RepositoryFailure::Unavailable(_)));
-        assert!(is_unavailable, "{outcome:?}");
-        let outcome = credentials.delete(&LookupName::new("/a")).await;
-        let is_unavailable = matches!(outcome, Err(RepositoryFailure::Unavailable(_)));
-        assert!(is_unavailable, "{outcome:?}");
-    }
-    let Err(refused) = open(options).await else {
-        panic!("opened")
-    };
-    assert!(matches!(refused, DatabaseUnusable::ServerNotReached { .. }));
-    server.start_again();
-    credentials.ping().await.unwrap();
-    let deleted = credentials.delete(&LookupName::new("/a")).await.unwrap();
-    assert_eq!(deleted, None);
-    let keys = database.encryption_keys().all().await.unwrap();
-    assert_eq!(keys.len(), 1);
-}
-
-#[tokio::test]
-async fn connections_that_the_server_cut_are_replaced() {
-    let fixture = Fixture::new().await;
-    let url = url(&fixture);
-    fixture.append("/a", "value", 1).await;
-    server().run_at(&url, CUT);
-    // One request may meet each connection that was cut.
-    let mut failures = 0;
-    while fixture.credentials.ping().await.is_err() {
-        failures += 1;
-    }
-    assert!(failures <= 2, "{failures}");
-    let mut failures = 0;
-    while fixture
-        .credentials
-        .delete(&LookupName::new("/a"))
-        .await
-        .is_err()
-    {
-        failures += 1;
-    }
-    assert!(failures <= 4, "{failures}");
-}
-
-#[tokio::test]
-async fn when_a_connection_may_not_write_all_that_were_opened_before_are_replaced() {
-    let fixture = Fixture::new().await;
-    let url = url(&fixture);
-    let delete = || async { fixture.credentials.delete(&LookupName::new("/a")).await };
-    let name = server().run_at(&url, "select current_database()");
-    let elsewhere = server().new_database();
-    let set = |rest: &str| server().run_at(&elsewhere, &format!("alter database {name} {rest}"));
-    // As where the connections lead to a server that has become a standby.
-    set("set default_transaction_read_only = on");
-    server().run_at(&url, CUT);
-    while fixture.credentials.ping().await.is_err() {}
-    let refused = delete().await;
-    assert!(matches!(refused, Err(RepositoryFailure::Unavailable(_))));
-    let before = server().run_at(&url, PROCESSES);
-    set("reset default_transaction_read_only");
-    while delete().await.is_err() {}
-    fixture.credentials.ping().await.unwrap();
-    assert!(!before.is_empty());
-    let mut after = String::new();
-    // A process of the database ends a little after its connection.
-    for _ in 0..500 {
-        after = server().run_at(&url, PROCESSES);
-        if before
-            .lines()
-            .all(|process| after.lines().all(|other| other != process))
-        {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("{before} stayed: {after}");
-}
-
-#[tokio::test]
 async fn a_text_that_postgresql_can_not_hold_finds_nothing_and_hides_nothing() {
     let fixture = Fixture::new().await;
     let id = fixture.append("/a", "value", 1).await;
@@ -268,55 +175,6 @@ async fn a_search_finds_names_whose_parts_are_all_punctuation() {
         let names: Vec<_> = found.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names, expected, "{text}");
     }
-}
-
-#[tokio::test]
-async fn an_answer_of_the_database_at_the_start_never_repeats_the_password() {
-    let options = PostgresOptions {
-        password: Some(Secret::new("hunter2".to_owned())),
-        wait_max: Duration::from_millis(200),
-        ..postgres_options("postgres://keywright@127.0.0.1:1/keywright?sslmode=disable")
-    };
-    let Err(refused) = open(options).await else {
-        panic!("opened")
-    };
-    let shown = format!("{refused:?} {refused}");
-    assert!(shown.contains("keywright on 127.0.0.1:1"), "{shown}");
-    assert!(!shown.contains("hunter2"), "{shown}");
-}
-
-#[tokio::test]
-async fn the_servers_certificate_is_verified_and_the_password_is_told_to_nobody_else() {
-    let Some(server) = PostgresServer::start() else {
-        return;
-    };
-    let file = |name: &str| {
-        let keys = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/keys");
-        keys.join(name)
-    };
-    let [certificate, key] =
-        ["server.pem", "server-key.pem"].map(|name| fs::read_to_string(file(name)).unwrap());
-    let url = server.start_with_tls(&certificate, &key, "hunter2");
-    let is_open = async |parameters: &str, password: Option<&str>, has_authority: bool| {
-        let options = PostgresOptions {
-            password: password.map(|password| Secret::new(password.to_owned())),
-            root_certificate: has_authority.then(|| file("ca.pem")),
-            ..postgres_options(&format!("{url}{parameters}"))
-        };
-        let opened = open(options).await;
-        if let Err(refused) = &opened {
-            let said = format!("{refused:?}");
-            assert!(!said.contains("hunter"), "{said}");
-            assert!(matches!(refused, DatabaseUnusable::ServerNotReached { .. }));
-        }
-        opened.is_ok()
-    };
-    assert!(is_open("", Some("hunter2"), true).await);
-    assert!(is_open("?sslmode=require", Some("hunter2"), false).await);
-    assert!(!is_open("", Some("hunter2"), false).await);
-    assert!(!is_open("", Some("hunter3"), true).await);
-    assert!(!is_open("", None, true).await);
-    assert!(!is_open("?sslmode=disable", Some("hunter2"), true).await);
 }
 
 struct RandomIdentifiers;
@@ -377,11 +235,3 @@ fn url(fixture: &Fixture) -> String {
         Place::Server { url } => url.clone(),
     }
 }
-
-/// The connections to a database.
-const PROCESSES: &str = "select pid from pg_stat_activity
-    where application_name = 'keywright' and datname = current_database()";
-
-/// Ends them.
-const CUT: &str = "select pg_terminate_backend(pid) from pg_stat_activity
-    where application_name = 'keywright' and datname = current_database()";

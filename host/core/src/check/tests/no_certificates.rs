@@ -1,0 +1,62 @@
+//! What can't tell anything of certificates.
+
+use std::sync::Arc;
+
+use crate::{
+    Secret,
+    certificate::{CertificateFacts, IssuanceRules},
+    ports::{CertificateIssuer, CertificateMembers, CertificateRefused, Certificates},
+};
+
+/// Reads no certificate.
+pub(super) struct NoCertificates;
+
+impl Certificates for NoCertificates {
+    fn facts(&self, _: &str) -> Result<CertificateFacts, CertificateRefused> {
+        Err(REFUSED)
+    }
+
+    fn duration_days(&self, _: &str) -> Result<u32, CertificateRefused> {
+        Err(REFUSED)
+    }
+
+    fn check_members(
+        &self,
+        _: CertificateMembers<'_>,
+    ) -> Result<Option<CertificateFacts>, CertificateRefused> {
+        Err(REFUSED)
+    }
+
+    fn check_stored(
+        &self,
+        _: CertificateMembers<'_>,
+    ) -> Result<Option<CertificateFacts>, CertificateRefused> {
+        Err(REFUSED)
+    }
+
+    fn check_generated(
+        &self,
+        _: CertificateMembers<'_>,
+        _: Option<&dyn CertificateIssuer>,
+    ) -> Result<CertificateFacts, CertificateRefused> {
+        Err(REFUSED)
+    }
+
+    fn issuer(
+        &self,
+        _: &str,
+        _: &Secret,
+        _: IssuanceRules,
+    ) -> Result<Arc<dyn CertificateIssuer>, CertificateRefused> {
+        Err(REFUSED)
+    }
+
+    fn is_same_certificate(&self, _: &str, _: &str) -> bool {
+        false
+    }
+}
+
+const REFUSED: CertificateRefused = CertificateRefused {
+    member: "certificate",
+    rule: "is none",
+};
