@@ -217,7 +217,9 @@ impl Executor<'_> {
 }
 
 /// Connects to a server. What is given up here it gives up as well: else the statement would go on there, and another
-/// connection would be opened beside it.
+/// connection would be opened beside it. It reads by indexes, as it is expected to: a table that is still small, or an index
+/// with much in its list of what is to be entered, would have it read whole tables, and what a transaction has read as a whole
+/// is in the way of all that write there. And it does not compile plans, which takes longer than what they do.
 async fn connect(
     options: &PgConnectOptions,
     wait_max: Duration,
@@ -225,13 +227,19 @@ async fn connect(
 ) -> Result<PgConnection, sqlx::Error> {
     let mut connection = options.connect().await?;
     let milliseconds = wait_max.as_millis().clamp(1, STATEMENT_MILLISECONDS_MAX);
-    let limit = format!("set statement_timeout = {milliseconds}");
-    match set(&mut connection, limit).await {
-        Err(error @ sqlx::Error::Database(_)) => tracing::debug!(
-            error = &error as &dyn std::error::Error,
-            "the database does not limit how long a statement may take"
-        ),
-        outcome => outcome?,
+    for setting in [
+        format!("set statement_timeout = {milliseconds}"),
+        "set enable_seqscan = off".to_owned(),
+        "set jit = off".to_owned(),
+    ] {
+        match set(&mut connection, setting.clone()).await {
+            Err(error @ sqlx::Error::Database(_)) => tracing::debug!(
+                error = &error as &dyn std::error::Error,
+                setting,
+                "the database does not know a setting"
+            ),
+            outcome => outcome?,
+        }
     }
     if is_read_only {
         set(&mut connection, POSTGRES_READ_ONLY.to_owned()).await?;

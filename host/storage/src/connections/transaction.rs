@@ -225,12 +225,9 @@ fn ends_here() -> RepositoryFailure {
 /// The transactions that are committed have the same outcome as if they had come one after the other. Where that can't be,
 /// one of them is refused, and done again.
 ///
-/// What a transaction has read by an index is in the way of those only that write there. A table that is still small would be
-/// read as a whole, and so be in the way of all.
-///
 /// The next statement comes at once. Where it does not, whoever began has gone without a word, and what it has locked would
 /// stay so.
-const POSTGRES_BEGIN: &str = "begin isolation level serializable; set local enable_seqscan = off;
+const POSTGRES_BEGIN: &str = "begin isolation level serializable;
     set local idle_in_transaction_session_timeout = '10s'";
 const POSTGRES_COMMIT: &str = "commit";
 const POSTGRES_ROLLBACK: &str = "rollback";
