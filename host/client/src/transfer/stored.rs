@@ -12,7 +12,7 @@ use super::{
     node::{Node, Reason},
     write::Written,
 };
-use crate::{Client, CredentialVersion, Error, client::Call};
+use crate::{Client, CredentialVersion, Error, Find, client::Call};
 
 /// A credential that the server has.
 pub(crate) struct Stored {
@@ -113,13 +113,8 @@ impl Authorities {
 /// # Errors
 /// As any request.
 pub(crate) async fn names_below(client: &Client, path: &str) -> Result<Vec<String>, Error> {
-    let call = Call::new(Method::GET, "/api/v1/data").query("path", path);
-    let found: Found = client.ask(&call).await?;
-    let mut names: Vec<_> = found
-        .credentials
-        .into_iter()
-        .map(|item| item.name)
-        .collect();
+    let found = client.find_credentials(&Find::below(path)).await?;
+    let mut names: Vec<_> = found.into_iter().map(|found| found.name).collect();
     names.sort_unstable();
     Ok(names)
 }
@@ -149,16 +144,6 @@ fn with_ca_name(value: Node, ca_name: String) -> Node {
 fn first_certificate(pem: &str) -> String {
     let first = pem.split_inclusive(PEM_END).next().unwrap_or_default();
     first.split_whitespace().collect()
-}
-
-#[derive(Deserialize)]
-struct Found {
-    credentials: Vec<FoundName>,
-}
-
-#[derive(Deserialize)]
-struct FoundName {
-    name: String,
 }
 
 #[derive(Deserialize)]
