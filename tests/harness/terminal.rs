@@ -125,4 +125,4 @@ impl Drop for Terminal {
 }
 
 /// How long nothing may come before the test ends.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);

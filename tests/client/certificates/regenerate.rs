@@ -33,21 +33,15 @@ async fn what_is_to_be_other_than_before_is_passed_on() {
         .await
         .expect(200);
     let shell = Shell::of(&server);
-    let arguments = ["--key-length", "3072", "--duration", "7"];
-    let made =
-        json_of(shell.run(&[&["certificates", "regenerate", "/root"], &arguments[..]].concat()));
-    assert_eq!(
-        made["key_length"],
-        json!(null),
-        "it is no member of what verbs show"
-    );
+    let certificate = ["certificates", "regenerate", "/root"];
+    let longer = ["--key-length", "3072", "--duration", "7"];
+    let made = json_of(shell.run(&[&certificate as &[&str], &longer].concat()));
+    assert_eq!(made["key_length"], 3072);
     assert_eq!(made["duration_used"], 7);
     let stored = current(&server, "/root").await;
-    let pem = stored[0]["value"]["private_key"].as_str().unwrap();
-    // A longer modulus is seen in the length of the key.
-    assert!(pem.len() > 2300, "{}", pem.len());
+    assert_eq!(made["value"], stored[0]["value"]);
     for refused in [["--key-length", "1024"], ["--duration", "0"]] {
-        let run = shell.run(&[&["certificates", "regenerate", "/root"], &refused[..]].concat());
+        let run = shell.run(&[&certificate as &[&str], &refused].concat());
         run.expect(1);
     }
 }
@@ -64,7 +58,11 @@ async fn a_transitional_version_of_the_authority_signs_when_it_may() {
         (&[] as &[&str], &authorities[0]),
         (&["--allow-transitional-parent-to-sign"], &authorities[1]),
     ] {
-        let arguments = [&["certificates", "regenerate", "/leaf"], arguments].concat();
+        let arguments = [
+            &["certificates", "regenerate", "/leaf"] as &[&str],
+            arguments,
+        ]
+        .concat();
         let made = json_of(shell.run(&arguments));
         assert_eq!(
             made["value"]["ca"], signer["value"]["certificate"],

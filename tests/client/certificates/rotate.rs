@@ -220,3 +220,26 @@ async fn a_step_that_someone_else_took_while_a_person_thought_is_not_taken_again
     assert_eq!(status(&shell)["stage"], "introduced");
     assert_eq!(server.versions("/root").await.len(), 2);
 }
+
+#[tokio::test]
+async fn it_can_be_interrupted_while_the_server_takes_its_time() {
+    let server = server_with_leaf(&Options::default()).await;
+    let shell = Shell::of(&server);
+    let mut terminal = shell.on_terminal(&["certificates", "rotate", "/root"]);
+    terminal.expect("Step 1 of 4").expect("[y/N]");
+    signal(&server, "STOP");
+    terminal.type_line("y").signal("INT");
+    let (ended, _) = terminal.end();
+    signal(&server, "CONT");
+    assert_eq!(ended, Some(130));
+    let told = json_of(shell.run(&["certificates", "rotate", "/root", "--yes"]));
+    assert_eq!(told["stage"], "not_begun");
+    assert_eq!(server.versions("/root").await.len(), 2);
+}
+
+/// Sends a server a signal.
+fn signal(server: &Server, name: &str) {
+    let id = server.process_id().to_string();
+    let status = std::process::Command::new("kill").args(["-s", name, &id]).status();
+    assert!(status.unwrap().success());
+}

@@ -7,7 +7,7 @@ use super::{authority, current, leaf};
 use crate::json_of;
 
 fn rotate(shell: &Shell, name: &str, arguments: &[&str]) -> Value {
-    json_of(shell.run(&[&["certificates", "rotate", name], arguments].concat()))
+    json_of(shell.run(&[&["certificates", "rotate", name] as &[&str], arguments].concat()))
 }
 
 /// A server with `/root`, `/inner` that it signed, `/leaf` that `/inner` signed, and `/other` that `/root` signed.

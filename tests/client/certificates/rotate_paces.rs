@@ -16,7 +16,7 @@ async fn server_with_leaf() -> Server {
 }
 
 fn rotate(shell: &Shell, arguments: &[&str]) -> Value {
-    json_of(shell.run(&[&["certificates", "rotate", "/root"], arguments].concat()))
+    json_of(shell.run(&[&["certificates", "rotate", "/root"] as &[&str], arguments].concat()))
 }
 
 #[tokio::test]
@@ -73,7 +73,13 @@ async fn where_nobody_can_be_asked_nothing_is_done_until_it_is_said_how_far_to_g
         ["--status", "--yes"],
     ] {
         shell
-            .run(&[&["certificates", "rotate", "/root"], &arguments[..]].concat())
+            .run(
+                &[
+                    &["certificates", "rotate", "/root"] as &[&str],
+                    &arguments[..],
+                ]
+                .concat(),
+            )
             .expect(2);
     }
     assert_eq!(server.versions("/root").await.len(), 1);
@@ -136,7 +142,13 @@ async fn the_bundle_can_be_read_by_all_and_one_that_can_t_be_written_ends_it_bef
     assert_eq!(mode & 0o133, 0);
     assert!(!fs::read_to_string(&bundle).unwrap().contains("PRIVATE KEY"));
     let arguments = ["--next", "--bundle", "absent/trusted.pem"];
-    let run = shell.run(&[&["certificates", "rotate", "/root"], &arguments[..]].concat());
+    let run = shell.run(
+        &[
+            &["certificates", "rotate", "/root"] as &[&str],
+            &arguments[..],
+        ]
+        .concat(),
+    );
     assert!(run.expect(1).errors.contains("absent/trusted.pem"));
     let told = rotate(&shell, &["--status"]);
     assert_eq!(told["stage"], "introduced");

@@ -28,7 +28,11 @@ async fn the_flag_moves_to_a_version_to_the_newest_one_and_away() {
         (&["--latest"], vec![new.clone()]),
         (&["--clear"], vec![]),
     ] {
-        let arguments = [&["certificates", "transitional", "/root"], arguments].concat();
+        let arguments = [
+            &["certificates", "transitional", "/root"] as &[&str],
+            arguments,
+        ]
+        .concat();
         let run = shell.run(&arguments).expect(0);
         assert!(!run.output.contains("PRIVATE KEY"));
         assert_eq!(flagged(&server).await, expected, "{arguments:?}");
@@ -52,7 +56,11 @@ async fn it_must_be_said_where_it_goes_and_only_once() {
         (&["--version", "no id"], 1),
         (&["--version", "0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55"], 1),
     ] {
-        let arguments = [&["certificates", "transitional", "/root"], arguments].concat();
+        let arguments = [
+            &["certificates", "transitional", "/root"] as &[&str],
+            arguments,
+        ]
+        .concat();
         shell.run(&arguments).expect(status);
     }
     assert_eq!(flagged(&server).await, Vec::<Value>::new());

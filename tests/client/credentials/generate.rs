@@ -77,6 +77,7 @@ async fn each_type_has_options_for_its_parameters() {
     ];
     let leaf = shown(shell.run(&leaf));
     assert_eq!(leaf["metadata"]["owner"], "ops");
+    assert_eq!(leaf["duration_used"], 30);
     assert_eq!(
         leaf["value"]["ca"],
         server.versions("/ca").await[0]["value"]["certificate"]

@@ -17,7 +17,7 @@ async fn a_permission_is_taken_away_and_shown_as_it_was() {
         } else {
             vec!["/a/*", "--actor", ACTOR]
         };
-        let arguments = [&["permissions", "delete"], which.as_slice()].concat();
+        let arguments = [&["permissions", "delete"] as &[&str], which.as_slice()].concat();
         assert_eq!(json_of(shell.run(&arguments)), before);
         assert_eq!(stored(&server, "/a/*", ACTOR).await, None);
         assert_eq!(shell.run(&arguments).expect(4).output, "");

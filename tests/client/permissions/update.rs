@@ -16,7 +16,7 @@ async fn the_operations_are_replaced_and_all_else_stays() {
         (&["--id", &id], "read"),
     ] {
         let arguments = [
-            &["permissions", "update"],
+            &["permissions", "update"] as &[&str],
             which,
             &["--operations", operations],
         ]
@@ -51,7 +51,7 @@ async fn one_that_is_not_there_or_not_the_callers_to_change_is_not_found() {
         (&stranger, &["--id", &id]),
     ] {
         let arguments = [
-            &["permissions", "update"],
+            &["permissions", "update"] as &[&str],
             which,
             &["--operations", "write"],
         ]

@@ -3,7 +3,10 @@
 use keywright_harness::{Options, Server, Shell, component};
 use serde_json::Value;
 
-use crate::json_of;
+use crate::{
+    json_of,
+    stub::{Reply, Stub},
+};
 
 /// A server that has a type besides the shipped ones.
 async fn server() -> Server {
@@ -75,4 +78,12 @@ async fn a_type_that_is_not_there_is_not_found() {
     let run = Shell::of(&server).run(&["types", "absent"]).expect(4);
     assert!(run.errors.contains("absent"), "{}", run.errors);
     assert_eq!(run.output, "");
+}
+
+#[tokio::test]
+async fn a_server_of_this_api_that_tells_no_types_is_understood() {
+    let stub = Stub::start(|_, _, _| Reply::new(404, r#"{"error":"no such thing"}"#));
+    let run = stub.shell().run(&["types"]).expect(4);
+    let told = "the server does not tell which types it knows";
+    assert!(run.errors.contains(told), "{}", run.errors);
 }

@@ -10,6 +10,7 @@ use crate::{Client, Error, SecretJson, client::Call};
 
 /// One version of a credential.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "SecretJson")]
 #[non_exhaustive]
 pub struct CredentialVersion {
     /// The id of this version.
@@ -17,12 +18,10 @@ pub struct CredentialVersion {
     /// The credential's name, with a slash before it.
     pub name: String,
     /// The credential's type.
-    #[serde(rename = "type")]
     pub credential_type: String,
     /// When the version was made: ISO 8601, UTC.
     pub version_created_at: String,
     /// What the caller has told of it besides: an object or null.
-    #[serde(default)]
     pub metadata: Value,
     /// The value.
     pub value: SecretJson,
@@ -36,10 +35,8 @@ pub struct CredentialVersion {
     pub generated: Option<bool>,
     /// When it expires: ISO 8601, UTC.
     pub expiry_date: Option<String>,
-    /// Whether the server's configuration made it last longer than was asked for.
-    pub duration_overridden: Option<bool>,
-    /// How many days it lasts.
-    pub duration_used: Option<u32>,
+    /// All that the server has answered, this and more.
+    pub whole: SecretJson,
 }
 
 /// A credential that was found.
@@ -254,6 +251,28 @@ impl Client {
     }
 }
 
+impl TryFrom<SecretJson> for CredentialVersion {
+    type Error = serde_json::Error;
+
+    fn try_from(whole: SecretJson) -> Result<Self, serde_json::Error> {
+        let members: VersionMembers = serde_json::from_str(whole.expose())?;
+        Ok(Self {
+            id: members.id,
+            name: members.name,
+            credential_type: members.credential_type,
+            version_created_at: members.version_created_at,
+            metadata: members.metadata,
+            value: members.value,
+            transitional: members.transitional,
+            certificate_authority: members.certificate_authority,
+            self_signed: members.self_signed,
+            generated: members.generated,
+            expiry_date: members.expiry_date,
+            whole,
+        })
+    }
+}
+
 /// Text as a segment of a path: what is neither a letter nor a digit nor one of `-._~` is encoded.
 pub(crate) fn segment(text: &str) -> String {
     let mut encoded = String::new();
@@ -266,6 +285,23 @@ pub(crate) fn segment(text: &str) -> String {
         }
     }
     encoded
+}
+
+#[derive(Deserialize)]
+struct VersionMembers {
+    id: String,
+    name: String,
+    #[serde(rename = "type")]
+    credential_type: String,
+    version_created_at: String,
+    #[serde(default)]
+    metadata: Value,
+    value: SecretJson,
+    transitional: Option<bool>,
+    certificate_authority: Option<bool>,
+    self_signed: Option<bool>,
+    generated: Option<bool>,
+    expiry_date: Option<String>,
 }
 
 #[derive(Deserialize)]

@@ -39,7 +39,6 @@ struct Shared {
 
 impl Client {
     /// Begins to make a client of the server at an address: `https`, a host, and a port where it is not 443.
-    #[must_use]
     pub fn builder(server: &str) -> ClientBuilder {
         ClientBuilder::new(server)
     }

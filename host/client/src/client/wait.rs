@@ -83,7 +83,7 @@ const BACK_OFF_FIRST: Duration = Duration::from_millis(500);
 const BACK_OFF_MAX: Duration = Duration::from_secs(8);
 
 /// The longest wait that the server may ask for. One that asks for more is not waited for at all.
-const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
+const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
 
 #[cfg(test)]
 mod tests {

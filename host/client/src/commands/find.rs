@@ -41,10 +41,11 @@ impl Verb for Find {
         }
         let found = context.client()?.find_credentials(&find).await?;
         if self.names {
-            let names: String = found
-                .iter()
-                .map(|found| format!("{}\n", printable(&found.name)))
-                .collect();
+            let mut names = String::new();
+            for found in &found {
+                names.push_str(&printable(&found.name));
+                names.push('\n');
+            }
             Output::write_raw(names.as_bytes())?;
         } else {
             context.output.show(&ShownFound(&found))?;

@@ -52,18 +52,15 @@ impl Verb for Login {
             settings.client_certificate = None;
         }
         let builder = settings.anonymous_client()?;
-        let (client, tokens) = match grant {
-            Some(grant) => {
-                let client = builder.grant(grant).build()?;
-                let tokens = client.log_in().await?;
-                (client, Some(tokens))
-            }
-            None => {
-                let client = builder.build()?;
-                // The only way to know whether the server takes the certificate is to ask for what it does not tell everybody.
-                client.version().await?;
-                (client, None)
-            }
+        let (client, tokens) = if let Some(grant) = grant {
+            let client = builder.grant(grant).build()?;
+            let tokens = client.log_in().await?;
+            (client, Some(tokens))
+        } else {
+            let client = builder.build()?;
+            // Whether the server takes the certificate is known once it says what it does not tell everybody.
+            client.version().await?;
+            (client, None)
         };
         session(&settings, &client, tokens)?.write(&settings.directory)?;
         output::note(&format!("logged in to {}", client.server()));

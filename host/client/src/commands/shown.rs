@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Serialize, Serializer, ser::SerializeStruct};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{
@@ -21,7 +20,7 @@ pub(super) struct ShownFound<'a>(pub(super) &'a [FoundCredential]);
 
 impl Shown for ShownVersion<'_> {
     fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
-        to_raw_value(self)
+        to_raw_value(&self.0.whole.exposed())
     }
 
     fn table(&self) -> Table {
@@ -31,7 +30,11 @@ impl Shown for ShownVersion<'_> {
 
 impl Shown for ShownVersions<'_> {
     fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
-        let versions: Vec<_> = self.0.iter().map(ShownVersion).collect();
+        let versions: Vec<_> = self
+            .0
+            .iter()
+            .map(|version| version.whole.exposed())
+            .collect();
         to_raw_value(&BTreeMap::from([("data", versions)]))
     }
 
@@ -77,39 +80,6 @@ impl Shown for ShownFound<'_> {
             rows: self.0.iter().map(row).collect(),
             heads,
         }
-    }
-}
-
-/// As the API has it.
-impl Serialize for ShownVersion<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let version = self.0;
-        let mut object = serializer.serialize_struct("CredentialVersion", 13)?;
-        object.serialize_field("type", &version.credential_type)?;
-        object.serialize_field("version_created_at", &version.version_created_at)?;
-        object.serialize_field("id", &version.id)?;
-        object.serialize_field("name", &version.name)?;
-        object.serialize_field("metadata", &version.metadata)?;
-        object.serialize_field("value", &version.value.exposed())?;
-        let facts = [
-            ("transitional", version.transitional),
-            ("certificate_authority", version.certificate_authority),
-            ("self_signed", version.self_signed),
-            ("generated", version.generated),
-            ("duration_overridden", version.duration_overridden),
-        ];
-        for (name, fact) in facts {
-            if let Some(fact) = fact {
-                object.serialize_field(name, &fact)?;
-            }
-        }
-        if let Some(date) = &version.expiry_date {
-            object.serialize_field("expiry_date", date)?;
-        }
-        if let Some(days) = version.duration_used {
-            object.serialize_field("duration_used", &days)?;
-        }
-        object.end()
     }
 }
 

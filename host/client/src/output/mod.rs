@@ -48,7 +48,7 @@ impl Output {
     /// Writes data to standard output.
     pub(crate) fn show(self, shown: &impl Shown) -> Result<(), Failure> {
         match self.format {
-            OutputFormat::Json | OutputFormat::Yaml => self.show_document(&*shown.json()?),
+            OutputFormat::Json | OutputFormat::Yaml => self.show_document(&shown.json()?),
             OutputFormat::Table => self.write(shown.table().to_string().as_bytes()),
         }
     }

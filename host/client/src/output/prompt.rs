@@ -21,7 +21,10 @@ pub(crate) async fn line(question: &str) -> Result<String, Failure> {
 pub(crate) async fn secret_line(question: &str) -> Result<Secret, Failure> {
     if !io::stdin().is_terminal() {
         let mut line = Zeroizing::new(String::new());
-        let read = io::stdin().lock().read_line(&mut line).map_err(unread)?;
+        let read = io::stdin()
+            .lock()
+            .read_line(&mut line)
+            .map_err(|cause| unread(&cause))?;
         if read == 0 {
             return Err(Failure::Other(format!(
                 "{question}: standard input is empty"
@@ -43,7 +46,7 @@ pub(crate) async fn secret_of_input(question: &str) -> Result<Secret, Failure> {
         .lock()
         .take(INPUT_BYTES_MAX + 1)
         .read_to_string(&mut text)
-        .map_err(unread)?;
+        .map_err(|cause| unread(&cause))?;
     if taken as u64 > INPUT_BYTES_MAX {
         return Err(Failure::Other(format!(
             "standard input is longer than {INPUT_BYTES_MAX} bytes"
@@ -138,7 +141,7 @@ fn without_line_end(text: &str) -> Secret {
     Secret::new(text.strip_suffix('\r').unwrap_or(text).to_owned())
 }
 
-fn unread(cause: io::Error) -> Failure {
+fn unread(cause: &io::Error) -> Failure {
     Failure::Other(format!("reading standard input: {cause}"))
 }
 

@@ -24,8 +24,8 @@ pub(super) struct Parameters {
     #[arg(long, value_name = "NAME=VALUE", value_parser = named)]
     param: Vec<(String, String)>,
     /// Read parameters from a file with a JSON object; `-` is standard input. What is said besides goes before it.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    parameters_file: Option<PathBuf>,
+    #[arg(long = "parameters-file", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    file: Option<PathBuf>,
     /// The number of characters.
     #[arg(long, value_name = "COUNT", help_heading = PASSWORDS)]
     length: Option<u64>,
@@ -94,7 +94,7 @@ pub(super) struct Parameters {
 impl Parameters {
     /// Whether anything is said that the server's description of its types is of use for.
     pub(super) fn are_to_be_checked(&self) -> bool {
-        !self.param.is_empty() || self.parameters_file.is_some()
+        !self.param.is_empty() || self.file.is_some()
     }
 
     /// All that is said. What is said by name is of the type that the server expects, where it is known.
@@ -102,7 +102,7 @@ impl Parameters {
         &self,
         known: Option<&KnownType>,
     ) -> Result<Map<String, Value>, Failure> {
-        let mut gathered = match &self.parameters_file {
+        let mut gathered = match &self.file {
             None => Map::new(),
             Some(file) => object(&text_of(file)?)
                 .map_err(|cause| Failure::Usage(format!("--parameters-file: {cause}")))?,

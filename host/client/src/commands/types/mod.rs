@@ -24,7 +24,14 @@ pub struct Types {
 
 impl Verb for Types {
     async fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        let types = context.client()?.types().await?;
+        let types = context.client()?.types().await;
+        let types = types.map_err(|error| {
+            if error.is_not_found() {
+                Failure::NotFound("the server does not tell which types it knows".to_owned())
+            } else {
+                error.into()
+            }
+        })?;
         let Some(name) = &self.name else {
             context.output.show(&ShownTypes(&types))?;
             return Ok(Outcome::Done);

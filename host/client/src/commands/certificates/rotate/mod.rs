@@ -12,6 +12,7 @@ use std::{
 
 use clap::{Args, ValueHint};
 use tempfile::Builder;
+use tokio::{select, signal};
 
 use crate::{
     Client, Rotation, RotationFailed, Stage, Step,
@@ -69,7 +70,12 @@ impl Verb for Rotate {
             taken: Vec::new(),
             regenerated: Vec::new(),
         };
-        let (rotation, outcome) = walk.go().await?;
+        // Listened to before the first question is asked: an interruption must not be lost, neither there nor during a step.
+        let (rotation, outcome) = select! {
+            biased;
+            _ = signal::ctrl_c() => return Err(Failure::Interrupted),
+            walked = walk.go() => walked?,
+        };
         context.output.show(&ShownRotation {
             rotation: &rotation,
             taken: &walk.taken,
