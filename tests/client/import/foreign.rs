@@ -13,10 +13,10 @@ async fn a_file_of_another_client_is_imported() {
     let made = given::stored(&source, "").await;
     let (ca, leaf) = (&made["/ca"][1], &made["/leaf"][1]);
     let file = FILE
-        .replace("LEAF_KEY", &block(&leaf["private_key"]))
-        .replace("LEAF", &block(&leaf["certificate"]))
-        .replace("CA_KEY", &block(&ca["private_key"]))
-        .replace("CA", &block(&ca["certificate"]));
+        .replace("@leaf-key", &block(&leaf["private_key"]))
+        .replace("@leaf", &block(&leaf["certificate"]))
+        .replace("@ca-key", &block(&ca["private_key"]))
+        .replace("@ca", &block(&ca["certificate"]));
     let server = Server::start().await;
     let shell = Shell::of(&server);
     given::file(&shell, "export.yml", &file);
@@ -62,14 +62,14 @@ credentials:
   value:
     ca: ""
     ca_name: /dep/ca
-    certificate: LEAF
-    private_key: LEAF_KEY
+    certificate: @leaf
+    private_key: @leaf-key
 - name: /dep/ca
   type: certificate
   value:
-    ca: CA
-    certificate: CA
-    private_key: CA_KEY
+    ca: @ca
+    certificate: @ca
+    private_key: @ca-key
 - name: /dep/number
   type: value
   value: 5432

@@ -159,10 +159,7 @@ pub fn examples() -> Vec<VerbExamples> {
     let mut examples = vec![
         VerbExamples::new("bulk-regenerate", bulk_regenerate::EXAMPLES),
         VerbExamples::new("delete", delete::EXAMPLES),
-    let mut examples = vec![
         VerbExamples::new("export", export::EXAMPLES),
-    ];
-    examples
         VerbExamples::new("find", find::EXAMPLES),
         VerbExamples::new("generate", generate::EXAMPLES),
         VerbExamples::new("get", get::EXAMPLES),

@@ -4,7 +4,7 @@ use clap::ValueEnum;
 
 /// The form of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub(crate) enum Format {
     /// A JSON object with a member `credentials`.
     Json,
     /// A YAML mapping with a top-level key `credentials`.

@@ -40,10 +40,11 @@ pub(super) fn read(input: impl Read, take: Take<'_>) -> Result<(), FileRefused> 
         }
         let is_credentials =
             matches!(&key, Event::Scalar(text, ..) if text.as_ref() == "credentials");
-        builder.build(&mut events, key)?;
+        // What else stands at the top matters for its anchors alone.
+        let _ = builder.build(&mut events, key)?;
         let (value, span) = events.next()?;
         if !is_credentials {
-            builder.build(&mut events, value)?;
+            let _ = builder.build(&mut events, value)?;
             continue;
         }
         if has_credentials {

@@ -93,7 +93,11 @@ impl Builder {
         Ok(node)
     }
 
+    /// Keeps what an anchor stands before. What is wrong is not kept, so that its aliases are refused too.
     fn keep(&mut self, anchor: usize, node: &Node) -> Result<(), FileRefused> {
+        if self.reason.is_some() {
+            return Ok(());
+        }
         let anchored = Anchored {
             bytes: node.bytes(),
             depth: node.depth(),
@@ -223,8 +227,7 @@ impl Builder {
 /// The id of no anchor.
 const NO_ANCHOR: usize = 0;
 
-const ALIAS_UNKNOWN: Reason =
-    "it has an alias of what is not defined before it; quote a text that begins with an asterisk";
+const ALIAS_UNKNOWN: Reason = "it has an alias of what is not well defined before it; quote a text that begins with an asterisk";
 const ALIASES_TOO_LARGE: Reason = "its aliases stand for more than 1 MiB";
 const TAG_UNKNOWN: Reason = "it has a tag that is not of YAML's core schema";
 const KEY_NOT_A_TEXT: Reason = "it has a key that is not a text";

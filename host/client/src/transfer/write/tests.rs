@@ -110,7 +110,7 @@ fn an_export_that_is_given_up_is_read_by_nobody() {
 
 #[test]
 fn long_and_strange_keys_come_back() {
-    let long = "k".repeat(5_000);
+    let long = "k".repeat(1_500);
     let value = json!({
         long.as_str(): {"a": 1}, format!("{long} \u{1}").as_str(): [1], "": "", "<<": {"x": 1}, "null": null,
         "? a": "- b", "a\nb": "\u{85}\u{2028}\u{feff}\u{7f}\u{0}\u{10ffff}", "😀": "\u{301}é", "~": "~",
