@@ -1,5 +1,10 @@
 //! The schemas of bodies whose form depends on the type of the credential.
 
+#![expect(
+    clippy::indexing_slicing,
+    reason = "a member that is not there is made"
+)]
+
 use std::borrow::Cow;
 
 use keywright_core::credential::CredentialType;

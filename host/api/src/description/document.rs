@@ -1,5 +1,10 @@
 //! Putting the description together.
 
+#![expect(
+    clippy::indexing_slicing,
+    reason = "a member that is not there is made"
+)]
+
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 

@@ -1,5 +1,10 @@
 //! What requests fail with: what holds for all routes, and the body that every failure has.
 
+#![expect(
+    clippy::indexing_slicing,
+    reason = "a member that is not there is made"
+)]
+
 use serde_json::{Map, Value, json};
 
 use super::operation::{Described, Failing, JSON};
