@@ -66,7 +66,7 @@ END
 credhub() {
     case $1 in
     export) cp "$SESSION/work/exported.yml" "$3" ;;
-    import) printf 'Import complete.\nSuccessfully set: %s\nFailed to set: 0\n' "$(grep -c 'name: /' "$3")" ;;
+    import) printf 'Import complete.\nSuccessfully set: %s\nFailed to set: 0\n' "$(grep -c '^- name: /' "$3")" ;;
     *) return 1 ;;
     esac
 }
