@@ -60,7 +60,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_another_transaction_came_between_is_done_again_until_the_time_is_over() {
-        let wait_max = Duration::from_secs(60);
+        let wait_max = Duration::from_mins(1);
         let retries = AtomicU64::new(0);
         let mut attempts = Attempts::new(&retries, wait_max);
         assert!(attempts.has_next(&sequence_behind()).await);
