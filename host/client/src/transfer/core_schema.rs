@@ -63,8 +63,7 @@ fn decimal(is_negative: bool, unsigned: &str) -> Option<String> {
     let has_whole = is_digits(whole);
     let has_fraction = fraction.is_some_and(is_digits);
     let is_number = match fraction {
-        None => has_whole,
-        Some("") => has_whole,
+        None | Some("") => has_whole,
         Some(_) => has_fraction && (has_whole || whole.is_empty()),
     };
     if !is_number {

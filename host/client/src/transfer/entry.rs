@@ -82,7 +82,7 @@ impl Entry {
         check::value(&credential_type, &members)?;
         let value = members.to_json()?;
         check::size(&members, &value)?;
-        let metadata = metadata.filter(|metadata| !metadata.is_null());
+        let metadata = metadata.as_ref().filter(|metadata| !metadata.is_null());
         let metadata = metadata.map(metadata_json).transpose()?;
         Ok(Self {
             place,
@@ -204,7 +204,7 @@ fn value_members(credential_type: &str, value: Node) -> Result<Node, Reason> {
     }
 }
 
-fn metadata_json(metadata: Node) -> Result<Value, Reason> {
+fn metadata_json(metadata: &Node) -> Result<Value, Reason> {
     let json = metadata.to_json()?;
     let value: Value = serde_json::from_str(&json).map_err(|_| METADATA_NUMBER)?;
     check::metadata(&value.to_string())?;

@@ -146,7 +146,8 @@ impl<R: Read> Events<R> {
                 let mark = *cause.marker();
                 Err(refused(mark.line(), mark.col() + 1, cause.kind()))
             }
-            None => Ok((Event::StreamEnd, Span::default())),
+            // Nothing asks for more after the end of the stream; a parser that ended early must not be asked forever.
+            None => Err(malformed(Span::default(), "the YAML ends before its end")),
         }
     }
 
