@@ -5,7 +5,7 @@
     reason = "a member that is not there is made"
 )]
 
-use schemars::{SchemaGenerator, generate::SchemaSettings};
+use schemars::{Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -134,7 +134,7 @@ fn response(answer: &Answer, schemas: &mut Schemas) -> Value {
             examples,
             ..
         } = content;
-        response["content"] = json!({*media_type: media(schema.into(), examples)});
+        response["content"] = json!({*media_type: media(&schema, examples)});
     }
     response
 }
@@ -143,11 +143,11 @@ fn request_body(body: &Body, schemas: &mut Schemas) -> Value {
     let schema = (body.schema)(&mut schemas.of_requests);
     json!({
         "required": body.is_required,
-        "content": {JSON: media(schema.into(), &body.examples)},
+        "content": {JSON: media(&schema, &body.examples)},
     })
 }
 
-fn media(schema: Value, examples: &[Example]) -> Value {
+fn media(schema: &Schema, examples: &[Example]) -> Value {
     let mut media = json!({"schema": schema});
     if !examples.is_empty() {
         let examples = examples.iter().map(|example| {

@@ -81,7 +81,7 @@ fn told(status: u16, shared: Option<&Shared>, own: &[&Failing]) -> Value {
     let mut headers = json!({"X-Request-Id": request_id()});
     match status {
         401 => {
-            headers["WWW-Authenticate"] = json!({"$ref": "#/components/headers/WwwAuthenticate"})
+            headers["WWW-Authenticate"] = json!({"$ref": "#/components/headers/WwwAuthenticate"});
         }
         429 | 503 => headers["Retry-After"] = json!({"$ref": "#/components/headers/RetryAfter"}),
         _ => {}

@@ -1,4 +1,4 @@
-//! The API's description (OpenAPI 3.1), made of the code, and the reference that is rendered from it.
+//! The API's description (`OpenAPI` 3.1), made of the code, and the reference that is rendered from it.
 //!
 //! Each route brings what is said of it, beside its handler, so that none can lack it: the schemas of bodies are made of the
 //! types that the handlers read and render. Of the types of the specification, the schemas of parameters and values are those of

@@ -227,7 +227,7 @@ fn kind(schema: &Value) -> Markup {
 fn types(named: &Value) -> String {
     match named {
         Value::String(name) => name.clone(),
-        Value::Array(names) => names.iter().map(text).collect::<Vec<_>>().join(" or "),
+        Value::Array(several) => several.iter().map(text).collect::<Vec<_>>().join(" or "),
         _ => "any JSON".to_owned(),
     }
 }

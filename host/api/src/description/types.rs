@@ -51,7 +51,7 @@ fn named(schemas: &mut SchemaGenerator, credential_type: &str, what: &str, text:
     json!({"$ref": format!("#/components/schemas/{name}")})
 }
 
-/// Makes a plugin's schema one of the description: what no caller may send is left out, and what is secret is marked as OpenAPI
+/// Makes a plugin's schema one of the description: what no caller may send is left out, and what is secret is marked as `OpenAPI`
 /// marks it. `writeOnly` means there that a member is never answered.
 fn as_described(schema: &mut Value) {
     let Value::Object(members) = schema else {
