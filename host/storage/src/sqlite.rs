@@ -98,7 +98,8 @@ pub(crate) async fn open_file(options: &SqliteOptions) -> Result<Connections, Da
     if !is_there {
         return Err(DatabaseUnusable::FileAbsent { path: path.clone() });
     }
-    let connection = read_only(options);
+    // Whoever opens it so reads it once, from its beginning to its end.
+    let connection = read_only(options).pragma("cache_size", format!("-{PASSING_KIBIBYTES_MAX}"));
     let target = Target::Sqlite(Box::new(connection));
     let reader = Connections::open(target, options.readers_max, options.wait_max).await;
     reader.map_err(|source| DatabaseUnusable::FileNotOpened {
@@ -168,6 +169,9 @@ const MODE_PRIVATE: u32 = 0o600;
 
 /// How much of the file each connection keeps in memory: of a store of a million, the upper levels of all indexes.
 const CACHE_KIBIBYTES_MAX: u32 = 16_384;
+
+/// How much of it a connection keeps in memory that reads it once.
+const PASSING_KIBIBYTES_MAX: u32 = 2_048;
 
 /// How much of the write-ahead log is kept on disk after a checkpoint, in bytes.
 const JOURNAL_BYTES_KEPT_MAX: u32 = 64 * 1024 * 1024;
