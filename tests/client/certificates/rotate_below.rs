@@ -52,12 +52,12 @@ async fn three_deep_everything_is_signed_anew_up_to_the_new_version() {
     assert_eq!(told["regenerated_credentials"], regenerated);
     let mut signer = current(&server, "/root").await[0].clone();
     for name in ["/inner", "/leaf"] {
-        let signed = current(&server, name).await[0].clone();
+        let certificate = current(&server, name).await[0].clone();
         assert_eq!(
-            signed["value"]["ca"], signer["value"]["certificate"],
+            certificate["value"]["ca"], signer["value"]["certificate"],
             "{name}"
         );
-        signer = signed;
+        signer = certificate;
     }
 }
 

@@ -131,7 +131,7 @@ fn steps(name: &str, block: &Block) -> Vec<Step> {
         let mut command = command.to_owned();
         let mut is_open = is_unfinished(&command);
         while is_open {
-            let (_, more) = lines.next().expect("a command ends in its block");
+            let (_, more) = lines.next().unwrap();
             command.push('\n');
             command.push_str(more);
             is_open = is_unfinished(&command);

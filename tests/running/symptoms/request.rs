@@ -1,6 +1,6 @@
 //! Requests that are refused.
 
-use std::os::unix::fs::symlink;
+use std::{fmt::Write, os::unix::fs::symlink};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use keywright_harness::{
@@ -195,9 +195,11 @@ async fn without_its_key() -> Answer {
         let mut sections = "[encryption.rotation]\nenabled = false\n".to_owned();
         for (number, key) in keys.iter().enumerate() {
             let is_active = number == 0;
-            sections.push_str(&format!(
-                "[[encryption.keys]]\nprovider = \"raw\"\nenvironment = \"{key}\"\nactive = {is_active}\n"
-            ));
+            writeln!(
+                sections,
+                "[[encryption.keys]]\nprovider = \"raw\"\nenvironment = \"{key}\"\nactive = {is_active}"
+            )
+            .unwrap();
         }
         Options::default()
             .without_plugins()
