@@ -120,8 +120,8 @@ mod tests {
         let made = make(&path).unwrap();
         assert_eq!(fs::read(&path).unwrap(), made);
         assert_eq!(made.len(), KEY_BYTES);
-        let mode = fs::metadata(&path).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600);
+        let permissions = fs::metadata(&path).unwrap().permissions();
+        assert_eq!(permissions.mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         // Another process that was slower takes it.
         assert_eq!(make(&path).unwrap(), made);
