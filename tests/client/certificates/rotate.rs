@@ -240,6 +240,8 @@ async fn it_can_be_interrupted_while_the_server_takes_its_time() {
 /// Sends a server a signal.
 fn signal(server: &Server, name: &str) {
     let id = server.process_id().to_string();
-    let status = std::process::Command::new("kill").args(["-s", name, &id]).status();
+    let status = std::process::Command::new("kill")
+        .args(["-s", name, &id])
+        .status();
     assert!(status.unwrap().success());
 }
