@@ -48,16 +48,16 @@ async fn what_was_regenerated_alone_is_done_and_what_it_signed_before_is_not() {
 async fn three_deep_everything_is_signed_anew_up_to_the_new_version() {
     let server = server_with_tree().await;
     let told = rotate(&Shell::of(&server), "/root", &["--yes"]);
-    let regenerated = json!(["/inner", "/leaf", "/other"]);
-    assert_eq!(told["regenerated_credentials"], regenerated);
-    let mut signer = current(&server, "/root").await[0].clone();
+    let names = json!(["/inner", "/leaf", "/other"]);
+    assert_eq!(told["regenerated_credentials"], names);
+    let mut above = current(&server, "/root").await[0].clone();
     for name in ["/inner", "/leaf"] {
-        let certificate = current(&server, name).await[0].clone();
+        let signed = current(&server, name).await[0].clone();
         assert_eq!(
-            certificate["value"]["ca"], signer["value"]["certificate"],
+            signed["value"]["ca"], above["value"]["certificate"],
             "{name}"
         );
-        signer = certificate;
+        above = signed;
     }
 }
 
