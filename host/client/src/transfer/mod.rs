@@ -31,7 +31,6 @@ mod write;
 
 pub(crate) use export::{Read, read_all};
 pub(crate) use format::Format;
-pub(crate) use format::Format;
 pub(crate) use import::{ImportEnded, Plan, import, look_through};
 pub(crate) use progress::Progress;
 pub(crate) use read::Source;
