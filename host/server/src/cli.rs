@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     #[command(flatten)]
-    Client(commands::Command),
+    Client(Box<commands::Command>),
     /// Copy the database of SQLite to a file, while servers may be running. The keys that encrypt it are backed up apart.
     Backup {
         /// The configuration of the server.

@@ -2,8 +2,10 @@
 
 use std::fs;
 
-use keywright_harness::{Server, Shell, mint::Mint};
+use keywright_client::{Client, Grant, Secret};
+use keywright_harness::{Server, Shell, key_file, mint::Mint};
 use serde_json::json;
+use tokio::task::JoinSet;
 
 use super::session;
 use crate::stub::{Asked, Reply, Stub, versions};
@@ -101,4 +103,35 @@ fn without_anything_to_renew_it_by_it_says_to_log_in() {
     let run = stub.shell().run(&["get", "/a"]).expect(5);
     assert!(run.errors.contains("has expired") && run.errors.contains("keywright login"));
     assert_eq!(stub.lines().len(), 1);
+}
+
+#[tokio::test]
+async fn requests_that_find_their_token_expired_together_renew_it_once() {
+    let stub = Stub::start(|asked, before, url| {
+        provider(asked, before, url).unwrap_or_else(|| {
+            if asked.head.contains("bearer token-0") {
+                Reply::new(401, EXPIRED)
+            } else {
+                Reply::new(200, &versions())
+            }
+        })
+    });
+    let client = Client::builder(&stub.url())
+        .trusting_only(fs::read(key_file("ca.pem")).unwrap())
+        .grant(Grant::ClientCredentials {
+            client_id: "app".to_owned(),
+            client_secret: Secret::new("secret".to_owned()),
+        })
+        .build()
+        .unwrap();
+    client.log_in().await.unwrap();
+    let mut requests = JoinSet::new();
+    for _ in 0..8 {
+        let client = client.clone();
+        requests.spawn(async move { client.current_version("/a").await.is_ok() });
+    }
+    assert_eq!(requests.join_all().await, [true; 8]);
+    let lines = stub.lines();
+    let logins = lines.iter().filter(|line| line.starts_with("POST"));
+    assert_eq!(logins.count(), 2, "{lines:?}");
 }

@@ -72,13 +72,15 @@ impl Transport {
         url: &str,
         form: &[(&str, &str)],
     ) -> Result<Answer, Error> {
-        let mut body = form_urlencoded::Serializer::new(String::new());
+        let body = form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(form)
+            .finish();
         let request = self
             .http
             .post(url)
             .header(ACCEPT, JSON)
             .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
-            .body(body.extend_pairs(form).finish());
+            .body(body);
         answer(request, url).await
     }
 
