@@ -78,10 +78,9 @@ fn least(selection: [&str; 2]) -> u64 {
 /// How many requests a run has made, as it tells at its end.
 fn requests(told: &str) -> u64 {
     let line = told.lines().find(|line| line.contains(" generated, "));
-    let words = line.unwrap_or_default().split_whitespace();
+    let mut words = line.unwrap_or_default().split_whitespace();
     words
-        .filter_map(|word| word.replace(',', "").parse().ok())
-        .next()
+        .find_map(|word| word.replace(',', "").parse().ok())
         .unwrap_or_default()
 }
 
