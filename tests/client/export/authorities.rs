@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 #[tokio::test]
 async fn a_certificate_names_the_stored_authority_whose_version_in_use_signed_it() {
     let server = server().await;
-    let entries = exported(&server).await;
+    let entries = exported(&server);
     let leaf = &entries["/leaf"];
     assert_eq!(leaf["ca_name"], json!("/ca"));
     assert!(leaf.get("ca").is_none());
@@ -19,9 +19,9 @@ async fn a_certificate_names_the_stored_authority_whose_version_in_use_signed_it
 async fn a_certificate_of_an_earlier_version_or_of_an_authority_that_is_gone_keeps_the_certificate()
 {
     let server = server().await;
-    let before = exported(&server).await;
+    let before = exported(&server);
     server.regenerate("/ca").await.expect(200);
-    let entries = exported(&server).await;
+    let entries = exported(&server);
     assert_eq!(entries["/leaf"]["ca"], before["/ca"]["certificate"]);
     assert!(entries["/leaf"].get("ca_name").is_none());
     let run = Shell::of(&server).run(&["export"]).expect(0);
@@ -32,10 +32,10 @@ async fn a_certificate_of_an_earlier_version_or_of_an_authority_that_is_gone_kee
     );
 
     server.regenerate("/leaf").await.expect(200);
-    let entries = exported(&server).await;
+    let entries = exported(&server);
     assert_eq!(entries["/leaf"]["ca_name"], json!("/ca"));
     server.delete("/api/v1/data?name=/ca").await.expect(204);
-    let leaf = exported(&server).await["/leaf"].clone();
+    let leaf = exported(&server)["/leaf"].clone();
     assert_eq!(leaf["ca"], entries["/ca"]["certificate"]);
     assert!(leaf.get("ca_name").is_none());
 }
@@ -43,7 +43,7 @@ async fn a_certificate_of_an_earlier_version_or_of_an_authority_that_is_gone_kee
 #[tokio::test]
 async fn while_an_authority_is_rotated_the_version_in_use_is_exported() {
     let server = server().await;
-    let before = exported(&server).await;
+    let before = exported(&server);
     let listed = server
         .get("/api/v1/certificates?name=/ca")
         .await
@@ -54,11 +54,11 @@ async fn while_an_authority_is_rotated_the_version_in_use_is_exported() {
         .post(&regenerate, json!({"set_as_transitional": true}))
         .await
         .expect(200);
-    assert_eq!(exported(&server).await, before);
+    assert_eq!(exported(&server), before);
 }
 
 /// The values in an export, by their names.
-async fn exported(server: &Server) -> Value {
+fn exported(server: &Server) -> Value {
     let run = Shell::of(server).run(&["export", "--format", "json"]);
     let json: Value = serde_json::from_str(&run.expect(0).output).unwrap();
     let entries = json["credentials"].as_array().unwrap().iter();

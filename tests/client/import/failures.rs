@@ -1,5 +1,7 @@
 //! Entries that fail, and files that can't be read.
 
+use std::fmt::Write;
+
 use keywright_harness::{Server, Shell};
 use serde_json::{Value, json};
 
@@ -27,7 +29,11 @@ async fn three_bad_entries_among_a_thousand_are_named_and_the_rest_is_set() {
         } else {
             "password"
         };
-        file += &format!("- {{name: {name}, type: {credential_type}, value: {value}}}\n");
+        writeln!(
+            file,
+            "- {{name: {name}, type: {credential_type}, value: {value}}}"
+        )
+        .unwrap();
     }
     let shell = Shell::of(&server);
     given::file(&shell, "many.yml", &file);
@@ -93,11 +99,12 @@ async fn an_import_that_is_not_let_in_stops_and_says_how_many_were_not_tried() {
     let server = Server::start().await;
     let stranger = Shell::of(&server).variable("KEYWRIGHT_CLIENT_SECRET", "wrong");
     let away = Shell::of(&server).variable("KEYWRIGHT_CLIENT_SERVER", "https://127.0.0.1:1");
-    let entries: String = (0..40)
-        .map(|index| format!("- {{name: /{index}, type: value, value: v}}\n"))
-        .collect();
+    let mut listing = "credentials:\n".to_owned();
+    for index in 0..40 {
+        writeln!(listing, "- {{name: /{index}, type: value, value: v}}").unwrap();
+    }
     for (shell, status) in [(stranger, 5), (away, 6)] {
-        given::file(&shell, "file", &format!("credentials:\n{entries}"));
+        given::file(&shell, "file", &listing);
         let run = shell.run(&["import", "file", "--parallel", "4"]);
         let run = run.expect(status);
         let summary: Value = serde_json::from_str(&run.output).unwrap();

@@ -1,6 +1,6 @@
 //! An import that was killed is run again.
 
-use std::time::Duration;
+use std::{fmt::Write, time::Duration};
 
 use keywright_harness::{Server, Shell};
 use serde_json::{Value, json};
@@ -16,9 +16,11 @@ async fn killed_in_the_middle_and_run_again_it_ends_in_the_same_state() {
     shell.run(&["export", "--file", "export.yml"]).expect(0);
     let mut file = std::fs::read_to_string(shell.file("export.yml")).unwrap();
     for index in 0..ENTRIES {
-        file += &format!(
-            "- {{name: /many/{index}, type: user, value: {{password: p{index}}}, metadata: {{i: {index}}}}}\n"
-        );
+        writeln!(
+            file,
+            "- {{name: /many/{index}, type: user, value: {{password: p{index}}}, metadata: {{i: {index}}}}}"
+        )
+        .unwrap();
     }
 
     let undisturbed = Server::start().await;

@@ -97,12 +97,12 @@ impl Export {
         };
         let names = names_below(client, &self.path).await?;
         let progress = Progress::begin("exported", names.len());
-        let mut writer = EntryWriter::begin(target, format).map_err(not_written)?;
+        let mut writer = EntryWriter::begin(target, format).map_err(|cause| not_written(&cause))?;
         let mut summary = Summary::default();
         let read = read_all(client, names, self.parallel.into(), |read| {
             progress.advance();
             match self.judge(read, &mut summary, &progress)? {
-                Some(written) => writer.write(written).map_err(not_written),
+                Some(written) => writer.write(written).map_err(|cause| not_written(&cause)),
                 None => Ok(()),
             }
         });
@@ -111,7 +111,7 @@ impl Export {
             let _ = writer.give_up();
             return Err(failure);
         }
-        if let Target::File(file) = writer.finish().map_err(not_written)? {
+        if let Target::File(file) = writer.finish().map_err(|cause| not_written(&cause))? {
             file.complete()?;
         }
         Ok(summary)
@@ -225,7 +225,7 @@ impl From<NotWritten> for Failure {
     }
 }
 
-fn not_written(cause: io::Error) -> Failure {
+fn not_written(cause: &io::Error) -> Failure {
     Failure::Other(format!("the export can't be written: {cause}"))
 }
 

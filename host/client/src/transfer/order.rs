@@ -138,7 +138,9 @@ mod tests {
             })
             .collect();
         let mut order = Order::default();
-        entries.iter().for_each(|entry| order.list(entry));
+        for entry in &entries {
+            order.list(entry);
+        }
         let mut tried = Vec::new();
         let mut passes = 0;
         loop {

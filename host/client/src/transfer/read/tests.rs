@@ -1,6 +1,6 @@
 //! Files as people and other clients write them, and those that nobody should.
 
-use std::ops::ControlFlow;
+use std::{fmt::Write, ops::ControlFlow};
 
 use super::*;
 
@@ -298,7 +298,7 @@ fn aliases_that_multiply_are_refused() {
     for level in 1..9 {
         let below = format!("*a{}", level - 1);
         let items = vec![below; 10].join(", ");
-        file.push_str(&format!("a{level}: &a{level} [{items}]\n"));
+        writeln!(file, "a{level}: &a{level} [{items}]").unwrap();
     }
     file.push_str("credentials:\n- {name: /a, type: json, value: {a: *a8}}\n");
     let refused = reasons(&file);
@@ -329,7 +329,7 @@ fn what_has_anchors_may_be_16_mib_and_hardly_more() {
 fn nodes_may_be_nested_128_times_and_not_more_by_aliases_either() {
     let mut file = format!("a0: &a0 {}{}\n", "[".repeat(100), "]".repeat(100));
     for level in 1..100 {
-        file.push_str(&format!("a{level}: &a{level} [[*a{}]]\n", level - 1));
+        writeln!(file, "a{level}: &a{level} [[*a{}]]", level - 1).unwrap();
     }
     file.push_str("credentials:\n- {name: /a, type: json, value: {a: *a99}}\n");
     let (entries, done) = read(Format::Yaml, &file);
