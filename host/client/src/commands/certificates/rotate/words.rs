@@ -12,7 +12,7 @@ pub(super) fn state(rotation: &Rotation) -> String {
              {name}, and go on when all of them have both."
         ),
         Stage::Switched => format!(
-            "The new version of {name} signs. The old one signed {} that are in use: {}.",
+            "The new version of {name} signs. The old one signed {} in use: {}.",
             count(rotation.outstanding.len()),
             some(&rotation.outstanding),
         ),
