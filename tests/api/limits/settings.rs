@@ -34,7 +34,9 @@ fn a_limit_without_sense_is_refused_by_its_name() {
         let options = Options::default().server_settings(&format!("{setting} = {number}"));
         let refusal = Server::refusal(&options);
         assert!(refusal.contains(setting), "{refusal}");
-        assert!(refusal.contains(number), "{refusal}");
+        let is_negative = number.starts_with('-');
+        let words = if is_negative { "must be" } else { number };
+        assert!(refusal.contains(words), "{refusal}");
     }
 }
 
