@@ -16,7 +16,7 @@ podman() {
     local verb=$1 argument source
     case $verb in
     build)
-        grep '^COPY ' packaging/Containerfile | while read -r _ argument; do
+        grep '^COPY ' packaging/Containerfile | sed -E 's/ --[a-z]+=[^ ]+//g' | while read -r _ argument; do
             for source in ${argument% *}; do
                 [ -e "$source" ] || return 1
             done

@@ -15,6 +15,7 @@ make_archive() {
         cp "$COMPONENTS/$plugin.wasm" "$ARCHIVE/plugins"
     done
     cp -r "$PACKAGING" "$ARCHIVE/packaging"
+    mkdir -p "$ARCHIVE/packaging/var-lib/keywright"
     cp "$WORKSPACE/README.md" "$ARCHIVE"
     touch "$ARCHIVE/LICENSE" "$ARCHIVE/THIRD-PARTY.txt" "$ARCHIVE/keywright.cdx.json"
     (cd "$ARCHIVE" && find . -type f ! -name SHA256SUMS -exec sha256sum {} + >SHA256SUMS)
