@@ -56,9 +56,15 @@ fn settings_that_make_no_sense_keep_the_server_from_starting() {
         ("sink = \"file\"", "audit.file must name one"),
         ("file = \"audit.log\"", "audit.sink must be"),
         ("sink = \"off\"\nfile = \"audit.log\"", "audit.sink must be"),
-        ("sink = \"syslog\"", "audit.sink: must be one of file, off, stdout"),
+        (
+            "sink = \"syslog\"",
+            "audit.sink: must be one of file, off, stdout",
+        ),
         ("format = \"xml\"", "audit.format: must be one of cef, json"),
-        ("on_failure = \"ignore\"", "audit.on_failure: must be one of"),
+        (
+            "on_failure = \"ignore\"",
+            "audit.on_failure: must be one of",
+        ),
         ("trusted_proxies = [\"proxy\"]", "trusted_proxies"),
         ("bogus = 1", "bogus"),
         (
