@@ -61,6 +61,7 @@ pub(crate) fn is_conflict(failure: &RepositoryFailure) -> bool {
         || database_error(failure).is_some_and(|error| {
             postgres_code(error).is_some_and(|code| POSTGRES_CONFLICTS.contains(&code))
                 || is_refused_by(error, &CREDENTIAL_NAME)
+                || is_refused_by(error, &TRANSITIONAL_VERSION)
         })
 }
 
@@ -86,6 +87,13 @@ struct SequenceBehind;
 const CREDENTIAL_NAME: UniqueIndex = UniqueIndex {
     postgres: "credential_name_folded_key",
     sqlite: "credential.name_folded",
+};
+
+/// Another writer came first who added a transitional version, or moved the flag. Who adds one as well is refused for it; who
+/// moves the flag looks again.
+pub(crate) const TRANSITIONAL_VERSION: UniqueIndex = UniqueIndex {
+    postgres: "credential_version_transitional",
+    sqlite: "credential_version.credential_sequence",
 };
 
 /// The codes of PostgreSQL, or the classes of codes, after which it may answer later: connection exception, read-only

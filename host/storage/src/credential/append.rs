@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::{append_all::are_unchanged, row, statements};
 use crate::{
     connections::{Ended, Engine, Transaction, Writer},
-    failure::{UniqueIndex, is_refused, sequence_behind},
+    failure::{TRANSITIONAL_VERSION, is_refused, sequence_behind},
     row::column,
     statement::statement,
 };
@@ -225,7 +225,7 @@ async fn insert_version(
         .bind(version.envelope.ciphertext.as_slice());
     // All rows are fetched, so that it is run to its end.
     let inserted = match transaction.fetch_all(query).await {
-        Err(failure) if version.is_transitional && is_refused(&failure, &TRANSITIONAL) => {
+        Err(failure) if version.is_transitional && is_refused(&failure, &TRANSITIONAL_VERSION) => {
             return Ok(None);
         }
         inserted => inserted?,
@@ -233,12 +233,6 @@ async fn insert_version(
     let added = inserted.first().ok_or_else(sequence_behind)?;
     column!(added, "credential_version", "sequence").map(Some)
 }
-
-/// Allows one transitional version.
-const TRANSITIONAL: UniqueIndex = UniqueIndex {
-    postgres: "credential_version_transitional",
-    sqlite: "credential_version.credential_sequence",
-};
 
 /// The time as the database keeps it.
 fn in_milliseconds(time: DateTime<Utc>) -> DateTime<Utc> {
