@@ -47,9 +47,6 @@ async fn every_answer_is_one_that_the_description_has() {
                 &format!("Authorization: Bearer {}", server.token()),
             ])
             .args(selection)
-            // What is answered before the body is there, such as that there is no token, ends the connection: a client that is
-            // still sending may see that alone.
-            .args(["--request-retries", "3"])
             .current_dir(server.directory())
             .stdin(Stdio::null());
         if !environment().join("pyvenv.cfg").is_file() {

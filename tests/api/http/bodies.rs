@@ -60,6 +60,59 @@ async fn the_content_type_may_have_a_charset_and_any_casing() {
 }
 
 #[tokio::test]
+async fn a_refusal_that_needs_no_body_leaves_the_connection_to_the_next_request() {
+    let server = Server::start().await;
+    let token = format!("authorization: Bearer {}\r\n", server.token());
+    let json = "content-type: application/json\r\n";
+    let body = "{}";
+    for (line, fields, status) in [
+        ("PUT /api/v1/data", json.to_owned(), 401),
+        (
+            "PUT /api/v1/data",
+            format!("{token}content-type: text/plain\r\n"),
+            400,
+        ),
+        ("PUT /api/v1/nothing", format!("{token}{json}"), 404),
+        ("PUT /api/v1/interpolate", format!("{token}{json}"), 404),
+    ] {
+        let mut connection = server.connect();
+        let length = body.len();
+        connection.send(
+            format!(
+                "{line} HTTP/1.1\r\nhost: localhost\r\n{fields}content-length: {length}\r\n\r\n"
+            )
+            .as_bytes(),
+        );
+        // By now the server could have refused the head alone.
+        server.get("/info").await.expect(200);
+        connection.send(body.as_bytes());
+        let answer = connection.receive_until("\r\n\r\n");
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status}")),
+            "{line}: {answer}"
+        );
+        connection.send(b"GET /info HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+        assert_eq!(connection.receive_last().0, 200, "{line}");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_waits_for_no_body_that_is_large_or_was_not_asked_for() {
+    let server = Server::start().await;
+    for fields in [
+        "content-length: 65537\r\n",
+        "content-length: 2\r\nexpect: 100-continue\r\n",
+    ] {
+        let mut connection = server.connect();
+        connection.send(
+            format!("PUT /api/v1/data HTTP/1.1\r\nhost: localhost\r\n{fields}\r\n").as_bytes(),
+        );
+        let answer = connection.receive_until("\r\n\r\n");
+        assert!(answer.starts_with("HTTP/1.1 401"), "{fields}: {answer}");
+    }
+}
+
+#[tokio::test]
 async fn a_get_takes_a_content_type_without_a_body_and_needs_none() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "v").await;

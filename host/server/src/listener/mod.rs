@@ -2,13 +2,14 @@
 //!
 //! A connection takes a place (`places.rs`), shakes hands, and is served (`protocol.rs`). Its bytes (`watched.rs`) and its
 //! requests are told to its `activity.rs`; `judgement.rs` says whether the client still does its part, and `ending.rs` acts on
-//! that.
+//! that. What a request's answer did not wait for, `unread.rs` lets go.
 
 mod activity;
 mod ending;
 mod judgement;
 mod places;
 mod protocol;
+mod unread;
 mod watched;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};

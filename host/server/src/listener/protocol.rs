@@ -11,7 +11,7 @@ use keywright_api::{Connection, FRAME_BYTES_MAX, HeldBody, Router};
 use tokio_rustls::server::TlsStream;
 use tower::ServiceExt;
 
-use super::{activity::Activity, ending::RequestExecutor, watched::Watched};
+use super::{activity::Activity, ending::RequestExecutor, unread::lend, watched::Watched};
 use crate::config::ServerSection;
 
 /// HTTP/1.1 and HTTP/2, each with its limits.
@@ -59,8 +59,15 @@ impl Protocols {
             let under_way = activity.request_begins();
             let router = router.clone();
             request.extensions_mut().insert(connection.clone());
+            let (head, body) = request.into_parts();
+            let (body, unread) = lend(body, &head.headers);
+            let request = Request::from_parts(head, body);
             async move {
                 let response = router.oneshot(request).await?;
+                // HTTP/2 ends a stream that nobody reads, and the connection goes on.
+                if !is_http2 {
+                    unread.discard().await;
+                }
                 let under_way = under_way.answered();
                 Ok::<_, Infallible>(response.map(|body| HeldBody::new(body, under_way)))
             }
