@@ -21,7 +21,7 @@ pub struct Api {
     /// What can be asked of encryption keys.
     pub encryption_keys: EncryptionKeys,
     /// What interpolates documents; without it, `POST /api/v1/interpolate` answers 501.
-    pub interpolation: Option<Interpolation>,
+    pub interpolation: Interpolation,
     /// What checks bearer tokens; without it, none is accepted.
     pub token_verifier: Option<TokenVerifier>,
     /// Where it is written down who touched what; without it, that is not.

@@ -45,6 +45,9 @@ pub enum Failure {
         #[source]
         reason: Box<Failure>,
     },
+    /// There is no resolver configured.
+    #[error("this server has no resolver plugin configured and can't interpolate")]
+    NoResolver,
     /// There is no such credential.
     #[error("the credential does not exist or the caller may not access it")]
     NotFound,

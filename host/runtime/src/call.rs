@@ -12,6 +12,7 @@ use wasmtime::{
 };
 
 use crate::{
+    breaker::Breaker,
     config::Limits,
     engine::{MEMORIES_MAX, TABLE_ELEMENTS_MAX, TABLES_MAX, deadline_ticks},
     host::{
@@ -42,6 +43,8 @@ pub(crate) struct Plugin {
     pub(crate) limits: Limits,
     /// Where its random bytes come from.
     pub(crate) random: Arc<dyn RandomSource>,
+    /// Whether its component is to be called at all; all plugins with this component share it.
+    pub(crate) breaker: Arc<Breaker>,
 }
 
 /// What the host holds for one call.
@@ -94,10 +97,33 @@ impl Plugin {
             },
             "plugin called"
         );
-        outcome.map_err(|cause| {
-            let fault = fault_of(&cause, store.data().limiter.is_exceeded);
-            self.fault(function, fault, &cause.root_cause().to_string())
-        })
+        match outcome {
+            Ok(given) => {
+                self.breaker.returned();
+                Ok(given)
+            }
+            Err(cause) => {
+                let fault = fault_of(&cause, store.data().limiter.is_exceeded);
+                Err(self.fault(function, fault, &cause.root_cause().to_string()))
+            }
+        }
+    }
+
+    /// Whether it may be called now. A call that may not is counted here.
+    ///
+    /// # Errors
+    /// [`PluginFailure::Resting`] after too many calls in a row that were cut short.
+    pub(crate) fn check_rested(&self, function: &'static str) -> Result<(), PluginFailure> {
+        match self.breaker.rest_left(Instant::now()) {
+            Some(retry_after) => {
+                measure::resting(&self.identity.name, function);
+                Err(PluginFailure::Resting {
+                    plugin: self.identity.name.clone(),
+                    retry_after,
+                })
+            }
+            None => Ok(()),
+        }
     }
 
     /// Logs a fault of the guest and gives it back. `cause` must hold no data.
@@ -110,6 +136,14 @@ impl Plugin {
             "the plugin {} {fault}",
             self.identity.name
         );
+        if let Some(rest) = self.breaker.faulted(fault, Instant::now()) {
+            tracing::error!(
+                plugin.name = self.identity.name,
+                plugin.digest = self.identity.digest,
+                rest_seconds = rest.as_secs(),
+                "the plugin's component failed too often in a row: its calls are refused for a while"
+            );
+        }
         fault
     }
 

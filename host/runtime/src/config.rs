@@ -39,6 +39,15 @@ pub struct SandboxConfig {
     #[schemars(range(min = 1, max = RETRY_AFTER_SECONDS_MAX))]
     #[serde(default = "default_retry_after_seconds")]
     pub retry_after_seconds: u64,
+    /// How many calls of one component may be cut short in a row, because they trap, take too long or want too much memory:
+    /// with this many, its calls are refused with 503 for `rest_seconds`, then with each further one.
+    #[schemars(range(min = 1, max = FAULTS_MAX_MAX))]
+    #[serde(default = "default_faults_max")]
+    pub faults_max: u32,
+    /// For how many seconds the calls of such a component are refused.
+    #[schemars(range(min = 1, max = REST_SECONDS_MAX))]
+    #[serde(default = "default_rest_seconds")]
+    pub rest_seconds: u64,
 }
 
 /// The most threads that a lane may have.
@@ -47,6 +56,10 @@ pub(crate) const THREADS_PER_LANE_MAX: usize = 256;
 pub(crate) const QUEUE_LENGTH_MAX: usize = 65_536;
 /// The longest time after which a caller is told to try again, in seconds.
 pub(crate) const RETRY_AFTER_SECONDS_MAX: u64 = 3_600;
+/// The most calls of one component that may be cut short in a row.
+pub(crate) const FAULTS_MAX_MAX: u64 = 1_000_000;
+/// The longest time for which the calls of a component are refused, in seconds.
+pub(crate) const REST_SECONDS_MAX: u64 = 3_600;
 
 impl SandboxConfig {
     /// The defaults, with this cache directory.
@@ -57,11 +70,17 @@ impl SandboxConfig {
             threads_per_lane: None,
             queue_length: default_queue_length(),
             retry_after_seconds: default_retry_after_seconds(),
+            faults_max: default_faults_max(),
+            rest_seconds: default_rest_seconds(),
         }
     }
 
     pub(crate) fn retry_after(&self) -> Duration {
         Duration::from_secs(self.retry_after_seconds)
+    }
+
+    pub(crate) fn rest(&self) -> Duration {
+        Duration::from_secs(self.rest_seconds)
     }
 }
 
@@ -71,6 +90,14 @@ fn default_queue_length() -> usize {
 
 fn default_retry_after_seconds() -> u64 {
     1
+}
+
+fn default_faults_max() -> u32 {
+    5
+}
+
+fn default_rest_seconds() -> u64 {
+    30
 }
 
 /// One plugin.

@@ -49,6 +49,11 @@ impl Lanes {
             generate: lane("generate", lower_priority)?,
         })
     }
+
+    /// How full each of them is at this moment.
+    pub(crate) fn occupancy(&self) -> [LaneOccupancy; 2] {
+        [&self.brief, &self.generate].map(Lane::occupancy)
+    }
 }
 
 /// Threads that take work from one bounded queue.

@@ -2,18 +2,21 @@
 //!
 //! [`Runtime::load`] reads the components that the configuration names, refuses those that import what they were not
 //! granted, compiles what the cache does not have, asks each generator to describe itself, and hands out the domain's
-//! ports: [`Generators`](keywright_core::ports::Generators) and [`Resolver`](keywright_core::ports::Resolver).
+//! ports: [`Generators`](keywright_core::ports::Generators) and [`Resolver`](keywright_core::ports::Resolver). [`Plugins`] are
+//! those that are in use, and takes others in their place while requests go on.
 //!
 //! Each call is made in a fresh instance, on one of two lanes of threads, under a ceiling of memory, a deadline, and
 //! limits of what goes in and out; what it gives is held against the schema that the plugin declared. Nothing of one call
 //! is left for the next, and whatever a guest does ends its own call alone, with a
-//! [`PluginFault`](keywright_core::ports::PluginFault) that says what happened.
+//! [`PluginFault`](keywright_core::ports::PluginFault) that says what happened. A component whose calls are cut short again and
+//! again is not called for a while (`breaker.rs`).
 //!
 //! To offer guests something new: describe it in `wit/`, name it in `bindings.rs`, implement it in `host/`, and add it with
 //! a [`Grant`] to the table in `imports.rs`. To call a new optional interface of guests: name it in `bindings.rs`, look for
 //! it in `generator/guest.rs`, and call it from `generator/mod.rs`.
 
 mod bindings;
+mod breaker;
 mod cache;
 mod call;
 mod component_file;
@@ -26,6 +29,7 @@ mod json;
 mod lane;
 mod load;
 mod measure;
+mod plugins;
 mod refused;
 mod resolver;
 mod role;
@@ -35,6 +39,7 @@ mod text;
 pub use config::{Grant, Limits, PluginConfig, RuntimeConfig, SandboxConfig};
 pub use host::random::{RandomSource, RandomUnavailable, SystemRandom};
 pub use load::Runtime;
-pub use measure::{CALL_DURATION, LaneOccupancy, PluginLanes, QUEUE_WAIT, describe_metrics};
+pub use measure::{CALL_DURATION, LaneOccupancy, QUEUE_WAIT, describe_metrics};
+pub use plugins::Plugins;
 pub use refused::{LoadRefused, PluginRefused, Refusal};
 pub use schema::SchemaMalformed;

@@ -5,7 +5,7 @@ use std::{
     io,
     panic::resume_unwind,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
     thread,
@@ -20,12 +20,13 @@ use serde_json::Value;
 use wasmtime::Engine;
 
 use crate::{
+    breaker::Breaker,
     cache::{self, Cache},
     call::Plugin,
     component_file::{checked_digest, read_component},
     config::{
-        Limits, QUEUE_LENGTH_MAX, RETRY_AFTER_SECONDS_MAX, RuntimeConfig, SandboxConfig,
-        THREADS_PER_LANE_MAX,
+        FAULTS_MAX_MAX, Limits, QUEUE_LENGTH_MAX, REST_SECONDS_MAX, RETRY_AFTER_SECONDS_MAX,
+        RuntimeConfig, SandboxConfig, THREADS_PER_LANE_MAX,
     },
     engine::{CALLING_THREAD_STACK_BYTES, new_engine, start_ticking},
     generator::{
@@ -35,7 +36,7 @@ use crate::{
     host::random::RandomSource,
     imports,
     lane::Lanes,
-    measure::PluginLanes,
+    measure::LaneOccupancy,
     refused::{LoadRefused, PluginRefused, Refusal},
     resolver::{RESOLVER, ResolverGuest, WasmResolver},
     role::{Role, roles},
@@ -45,7 +46,7 @@ use crate::{
 pub struct Runtime {
     generators: Arc<GeneratorSet>,
     resolver: Option<Arc<dyn Resolver>>,
-    lanes: PluginLanes,
+    lanes: Arc<Lanes>,
 }
 
 impl Runtime {
@@ -79,6 +80,7 @@ impl Runtime {
             engine,
             lanes: Arc::new(lanes),
             random,
+            breakers: Breakers::new(&config.sandbox),
         };
         let roles: Vec<_> = roles(config).collect();
         loader.load_all(&roles, cores.min(threads_per_lane * 2))
@@ -99,7 +101,7 @@ impl Runtime {
         }
         refusals.append(&mut limitless);
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        match Loader::without_cache(&sound, cores, random) {
+        match Loader::without_cache(&sound, cores, random, &config.sandbox) {
             Ok(loader) => match loader.load_each(&sound, cores) {
                 Ok(outcomes) => {
                     let refused = outcomes.into_iter().filter_map(Result::err);
@@ -124,10 +126,9 @@ impl Runtime {
         self.resolver.clone()
     }
 
-    /// The lanes on which both run.
-    #[must_use]
-    pub fn lanes(&self) -> PluginLanes {
-        self.lanes.clone()
+    /// How full the lanes on which both run are at this moment.
+    pub(crate) fn occupancy(&self) -> [LaneOccupancy; 2] {
+        self.lanes.occupancy()
     }
 }
 
@@ -150,6 +151,8 @@ fn check_sandbox(sandbox: &SandboxConfig) -> Result<(), LoadRefused> {
             sandbox.retry_after_seconds,
             RETRY_AFTER_SECONDS_MAX,
         ),
+        ("faults_max", sandbox.faults_max.into(), FAULTS_MAX_MAX),
+        ("rest_seconds", sandbox.rest_seconds, REST_SECONDS_MAX),
     ];
     match settings
         .into_iter()
@@ -200,6 +203,7 @@ struct Loader {
     cache: Option<Cache>,
     lanes: Arc<Lanes>,
     random: Arc<dyn RandomSource>,
+    breakers: Breakers,
 }
 
 impl Loader {
@@ -208,6 +212,7 @@ impl Loader {
         roles: &[Role<'_>],
         calls: usize,
         random: Arc<dyn RandomSource>,
+        sandbox: &SandboxConfig,
     ) -> Result<Self, LoadRefused> {
         let lanes = Lanes::start(1, 1, Duration::ZERO).map_err(LoadRefused::Threads)?;
         Ok(Self {
@@ -215,6 +220,7 @@ impl Loader {
             cache: None,
             lanes: Arc::new(lanes),
             random,
+            breakers: Breakers::new(sandbox),
         })
     }
 
@@ -232,7 +238,7 @@ impl Loader {
         Ok(Runtime {
             generators: Arc::new(GeneratorSet::new(generators)),
             resolver,
-            lanes: PluginLanes::new(Arc::clone(&self.lanes)),
+            lanes: Arc::clone(&self.lanes),
         })
     }
 
@@ -332,6 +338,7 @@ impl Loader {
         let component = imports::linker(&self.engine, &config.grants)
             .and_then(|linker| linker.instantiate_pre(&component))
             .map_err(Refusal::ImportDiffers)?;
+        let breaker = self.breakers.of(&digest);
         Ok(Plugin {
             identity: PluginIdentity {
                 name: role.name.to_owned(),
@@ -343,7 +350,35 @@ impl Loader {
             settings,
             limits: config.limits,
             random: Arc::clone(&self.random),
+            breaker,
         })
+    }
+}
+
+/// The breaker of each component, by its digest.
+struct Breakers {
+    faults_max: u32,
+    rest: Duration,
+    by_digest: Mutex<BTreeMap<String, Arc<Breaker>>>,
+}
+
+impl Breakers {
+    fn new(sandbox: &SandboxConfig) -> Self {
+        Self {
+            faults_max: sandbox.faults_max,
+            rest: sandbox.rest(),
+            by_digest: Mutex::default(),
+        }
+    }
+
+    fn of(&self, digest: &str) -> Arc<Breaker> {
+        // An entry is whole or not there.
+        let mut by_digest = self
+            .by_digest
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let fresh = || Arc::new(Breaker::new(self.faults_max, self.rest));
+        Arc::clone(by_digest.entry(digest.to_owned()).or_insert_with(fresh))
     }
 }
 

@@ -1,14 +1,11 @@
 //! What is measured of plugins: their calls, and the lanes on which these run.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use keywright_core::ports::{PluginFailure, PluginFault};
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 
-use crate::lane::{Lane, Lanes, NotRun};
+use crate::lane::NotRun;
 
 /// How long a call of a plugin took on its thread, what the host checks of it included.
 pub const CALL_DURATION: &str = "keywright_plugin_call_duration_seconds";
@@ -20,22 +17,6 @@ const LANE_THREADS: &str = "keywright_plugin_lane_threads";
 const LANE_THREADS_BUSY: &str = "keywright_plugin_lane_threads_busy";
 const LANE_QUEUE_LENGTH: &str = "keywright_plugin_lane_queue_length";
 const LANE_QUEUE_LENGTH_MAX: &str = "keywright_plugin_lane_queue_length_max";
-
-/// The lanes on which the loaded plugins run, for those who watch them.
-#[derive(Clone)]
-pub struct PluginLanes(Arc<Lanes>);
-
-impl PluginLanes {
-    pub(crate) fn new(lanes: Arc<Lanes>) -> Self {
-        Self(lanes)
-    }
-
-    /// How full each of them is at this moment.
-    #[must_use]
-    pub fn occupancy(&self) -> [LaneOccupancy; 2] {
-        [&self.0.brief, &self.0.generate].map(Lane::occupancy)
-    }
-}
 
 /// How full one of the lanes on which plugins run is at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,10 +104,18 @@ pub(crate) fn not_run(plugin: &str, function: &'static str, not_run: NotRun) {
     ended(plugin, function, word);
 }
 
+/// Counts a call that was refused because the plugin rests.
+pub(crate) fn resting(plugin: &str, function: &'static str) {
+    ended(plugin, function, RESTING);
+}
+
 /// Records how long work waited for a thread of a lane.
 pub(crate) fn waited(lane: &'static str, duration: Duration) {
     histogram!(QUEUE_WAIT, "lane" => lane).record(duration);
 }
+
+/// How a call ends that is refused because the plugin rests.
+const RESTING: &str = "resting";
 
 fn ended(plugin: &str, function: &'static str, outcome: &'static str) {
     counter!(CALLS, "plugin" => plugin.to_owned(), "function" => function, "outcome" => outcome)
@@ -140,6 +129,7 @@ fn word_of(failure: &PluginFailure) -> &'static str {
         | PluginFailure::ValueMemberUnknown(_)
         | PluginFailure::ValueRefused(_) => "refused",
         PluginFailure::QueueFull { .. } => "queue_full",
+        PluginFailure::Resting { .. } => RESTING,
         PluginFailure::Faulted { fault, .. } => match fault {
             PluginFault::InputTooLarge => "input_too_large",
             PluginFault::MemoryExceeded => "memory_exceeded",

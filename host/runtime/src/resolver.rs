@@ -47,6 +47,7 @@ impl WasmResolver {
 #[async_trait]
 impl Resolver for WasmResolver {
     async fn find_references(&self, document: &str) -> Result<Vec<Reference>, PluginFailure> {
+        self.guest.plugin.check_rested(FUNCTION)?;
         let guest = Arc::clone(&self.guest);
         let document = document.to_owned();
         match self

@@ -16,6 +16,7 @@ mod keys;
 mod listener;
 mod management;
 mod measurements;
+mod plugins;
 mod progress;
 mod served;
 mod service_manager;

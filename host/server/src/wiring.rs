@@ -1,6 +1,6 @@
 //! Where the crates of the host meet.
 
-use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
+use std::{fs, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 use keywright_api::{
@@ -19,7 +19,6 @@ use keywright_core::{
     ports::{Clock, Identifiers, PermissionRepository, Sealer},
 };
 use keywright_crypto::X509Certificates;
-use keywright_runtime::{Runtime, RuntimeConfig, SystemRandom};
 use keywright_storage::Database;
 use uuid::Uuid;
 
@@ -34,14 +33,15 @@ use crate::{
     development::{Announcement, IDENTITY_PATH},
     keys::{self, SharedKeyRing},
     measurements::{MeasurementsPage, Recorder, StoredCounts},
+    plugins,
     served::{Activation, Served},
     started::StartRefused,
     tls::Tls,
     tokens::token_verifier,
 };
 
-/// Makes a server of a configuration.
-pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
+/// Makes a server of a configuration, which was read from this file.
+pub(crate) async fn assemble(config: &Config, file: &Path) -> Result<Served, StartRefused> {
     tracing::info!(keywright.version = env!("CARGO_PKG_VERSION"), "starting");
     // Whoever else of this process speaks TLS must use the same provider; a second installation changes nothing.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
@@ -56,7 +56,7 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
     let identifiers: Arc<dyn Identifiers> = Arc::new(RandomIdentifiers);
     let database = open_database(config, Arc::clone(&identifiers)).await?;
     let (key_ring, activation) = key_ring(config, &database, &identifiers, &clock).await?;
-    let runtime = load_plugins(config, &key_ring).await?;
+    let plugins = plugins::load(config, file, &key_ring).await?;
 
     let sealer: Arc<dyn Sealer> = key_ring.watched();
     let encryption_keys = EncryptionKeys {
@@ -69,7 +69,7 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
         authorization: authorization.clone(),
         repository: Arc::new(database.credentials()),
         sealer,
-        generators: runtime.generators(),
+        generators: Arc::clone(&plugins) as _,
         certificates: Arc::new(X509Certificates),
         certificate_settings: config.certificates.settings()?,
         bulk_regenerations: BulkRegenerations::default(),
@@ -80,10 +80,13 @@ pub(crate) async fn assemble(config: &Config) -> Result<Served, StartRefused> {
     if let Some(work) = retention(config, &database, &credentials, audit.as_ref())? {
         background.add(work.resting_in(server_mode.read_only()));
     }
-    let interpolation = interpolation(&runtime, &credentials);
+    let interpolation = Interpolation {
+        credentials: credentials.clone(),
+        resolvers: Arc::clone(&plugins) as _,
+    };
     let management = recorder.map(|recorder| {
         let stored = StoredCounts::new(&credentials, encryption_keys.clone());
-        let page = recorder.page(runtime.lanes(), database.clone(), stored, audit.clone());
+        let page = recorder.page(plugins, database.clone(), stored, audit.clone());
         management_router(&credentials, page)
     });
     let announcement = announcement(config, development_identity.is_some());
@@ -154,19 +157,9 @@ fn background(
     background
 }
 
-fn interpolation(runtime: &Runtime, credentials: &Credentials) -> Option<Interpolation> {
-    runtime.resolver().map(|resolver| Interpolation {
-        credentials: credentials.clone(),
-        resolver,
-    })
-}
-
 fn announcement(config: &Config, is_development: bool) -> Option<Announcement> {
     is_development.then(|| Announcement::new(&config.server.tls.certificate))
 }
-
-/// What the key that authenticates compiled plugins is derived for.
-const PLUGIN_CACHE_LABEL: &str = "compiled plugins";
 
 fn information(config: &Config) -> Information {
     Information {
@@ -225,22 +218,6 @@ fn permissions(database: &Database, authorization: Authorization) -> Permissions
         credentials: Arc::new(database.credentials()),
         authorization,
     }
-}
-
-/// Loads the plugins on a thread where compiling them holds nobody up.
-async fn load_plugins(config: &Config, key_ring: &SharedKeyRing) -> Result<Runtime, StartRefused> {
-    let cache_key = key_ring
-        .derive(PLUGIN_CACHE_LABEL)
-        .map_err(|cause| StartRefused::while_doing("deriving the plugin cache's key", cause))?;
-    let plugins = RuntimeConfig {
-        sandbox: config.plugins.clone(),
-        generators: config.generators.clone(),
-        resolver: config.resolver.clone(),
-    };
-    tokio::task::spawn_blocking(move || Runtime::load(&plugins, &cache_key, Arc::new(SystemRandom)))
-        .await
-        .map_err(|cause| StartRefused::while_doing("loading the plugins", cause))?
-        .map_err(|cause| StartRefused::while_doing("loading the plugins", cause))
 }
 
 fn served_development_identity(

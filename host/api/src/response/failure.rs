@@ -280,6 +280,7 @@ fn status(failure: &Failure, endpoint: Endpoint) -> StatusCode {
         Failure::IssuerNotFound | Failure::NotFound | Failure::PermissionNotFound => {
             StatusCode::NOT_FOUND
         }
+        Failure::NoResolver => StatusCode::NOT_IMPLEMENTED,
         Failure::WriteNotPermitted => StatusCode::FORBIDDEN,
         Failure::ReferencesTooLarge { .. }
         | Failure::TooManySigned { .. }
@@ -307,7 +308,9 @@ fn plugin_status(failure: &PluginFailure, endpoint: Endpoint) -> StatusCode {
             ..
         } => StatusCode::PAYLOAD_TOO_LARGE,
         PluginFailure::Faulted { .. } => StatusCode::INTERNAL_SERVER_ERROR,
-        PluginFailure::QueueFull { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        PluginFailure::QueueFull { .. } | PluginFailure::Resting { .. } => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
     }
 }
 
@@ -324,7 +327,9 @@ fn words(failure: &Failure) -> String {
 
 fn retry_after(failure: &Failure) -> Option<Duration> {
     match failure {
-        Failure::Plugin(PluginFailure::QueueFull { retry_after }) => Some(*retry_after),
+        Failure::Plugin(
+            PluginFailure::QueueFull { retry_after } | PluginFailure::Resting { retry_after, .. },
+        ) => Some(*retry_after),
         Failure::NotAllRegenerated { reason, .. } => retry_after(reason),
         Failure::Contended => Some(CONTENDED_RETRY_AFTER),
         Failure::TooManyBulkRegenerations => Some(BULK_REGENERATION_RETRY_AFTER),

@@ -17,8 +17,8 @@ use keywright_core::{
     ports::{
         CertificateIssuer, CertificateMembers, CertificateRefused, Certificates, Clock, Envelope,
         Generator, GeneratorDescription, Generators, Identifiers, KeyStanding, PluginFailure,
-        PluginFault, RecognitionFailure, Recovered, Reference, Resolver, SealFailure, SealedPlace,
-        Sealer, SigningRefused, Violation,
+        PluginFault, RecognitionFailure, Recovered, Reference, Resolver, Resolvers, SealFailure,
+        SealedPlace, Sealer, SigningRefused, Violation,
     },
 };
 use serde_json::{Map, Value, json};
@@ -287,6 +287,17 @@ pub(crate) fn facts() -> CertificateFacts {
         is_certificate_authority: true,
         is_self_signed: true,
         key_length_bits: 2048,
+    }
+}
+
+/// A resolver, or none.
+pub(crate) struct FixedResolvers {
+    pub(crate) resolver: Option<()>,
+}
+
+impl Resolvers for FixedResolvers {
+    fn resolver(&self) -> Option<Arc<dyn Resolver>> {
+        self.resolver.map(|()| Arc::new(FixedResolver) as _)
     }
 }
 

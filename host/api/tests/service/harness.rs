@@ -42,7 +42,7 @@ use uuid::Uuid;
 
 use crate::{
     fakes::{
-        CredulousCertificates, EchoGenerators, FixedResolver, OpenSealer, RandomIdentifiers,
+        CredulousCertificates, EchoGenerators, FixedResolvers, OpenSealer, RandomIdentifiers,
         StandingClock,
     },
     kept_sink::KeptSink,
@@ -245,10 +245,10 @@ impl Service {
             identifiers: Arc::new(RandomIdentifiers),
         };
         let api = Api {
-            interpolation: resolver.map(|()| Interpolation {
+            interpolation: Interpolation {
                 credentials: credentials.clone(),
-                resolver: Arc::new(FixedResolver),
-            }),
+                resolvers: Arc::new(FixedResolvers { resolver }),
+            },
             encryption_keys: EncryptionKeys {
                 repository: Arc::clone(&memory) as _,
                 sealer: Arc::new(OpenSealer),

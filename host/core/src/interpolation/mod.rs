@@ -12,7 +12,7 @@ use crate::{
     authorization::Caller,
     credential::{CredentialType, Credentials, LookupName, StoredVersion},
     permission::Operation,
-    ports::{PluginFailure, PluginFault, Reference, Resolver},
+    ports::{PluginFailure, PluginFault, Reference, Resolvers},
 };
 use splice::{Fillings, PlaceRefused};
 
@@ -26,7 +26,7 @@ pub struct Interpolation {
     /// Where the values are.
     pub credentials: Credentials,
     /// What finds the references.
-    pub resolver: Arc<dyn Resolver>,
+    pub resolvers: Arc<dyn Resolvers>,
 }
 
 impl Interpolation {
@@ -34,11 +34,12 @@ impl Interpolation {
     /// as it is written.
     ///
     /// # Errors
-    /// [`Failure::NotFound`] for the first reference that names nothing that the caller may read,
+    /// [`Failure::NoResolver`] where none is configured, [`Failure::NotFound`] for the first reference that names nothing that the caller may read,
     /// [`Failure::ReferenceNotJson`] for the first that names a credential of another type,
     /// [`Failure::ReferencesTooLarge`] beyond [`REFERENCED_BYTES_MAX`]; or when the resolver refuses or fails.
     pub async fn interpolate(&self, caller: &Caller, document: &str) -> Result<String, Failure> {
-        let references = self.resolver.find_references(document).await?;
+        let resolver = self.resolvers.resolver().ok_or(Failure::NoResolver)?;
+        let references = resolver.find_references(document).await?;
         if references.is_empty() {
             return Ok(document.to_owned());
         }

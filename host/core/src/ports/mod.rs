@@ -31,7 +31,7 @@ pub use leases::{Lease, Leases};
 pub use permissions::PermissionRepository;
 pub use plugins::{
     Generator, GeneratorDescription, Generators, PluginFailure, PluginFault, Recovered, Reference,
-    Resolver, Violation,
+    Resolver, Resolvers, Violation,
 };
 pub use retention::{
     DeletableVersion, ExceedingCredential, NotDeleted, RetentionDeletion, RetentionPage,

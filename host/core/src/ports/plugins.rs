@@ -104,7 +104,13 @@ pub struct Recovered {
     pub is_complete: bool,
 }
 
-/// The configured resolver, which finds references in documents.
+/// The configured resolver, where there is one.
+pub trait Resolvers: Send + Sync {
+    /// The resolver that is in use at this moment.
+    fn resolver(&self) -> Option<Arc<dyn Resolver>>;
+}
+
+/// A resolver, which finds references in documents.
 #[async_trait]
 pub trait Resolver: Send + Sync {
     /// The references in a JSON document, in its order.
@@ -143,6 +149,14 @@ pub enum PluginFailure {
     /// The queue for guest calls is full.
     #[error("too many plugin calls are waiting")]
     QueueFull {
+        /// When to try again.
+        retry_after: Duration,
+    },
+    /// Its component failed too often in a row, and is not called for a while.
+    #[error("the plugin {plugin} failed too often and is not called for a while")]
+    Resting {
+        /// The plugin's configured name.
+        plugin: String,
         /// When to try again.
         retry_after: Duration,
     },

@@ -69,6 +69,7 @@ impl WasmGenerator {
         function: &'static str,
         work: impl FnOnce(&GeneratorGuest) -> Result<T, PluginFailure> + Send + 'static,
     ) -> Result<T, PluginFailure> {
+        self.guest.plugin.check_rested(function)?;
         let guest = Arc::clone(&self.guest);
         let run = move || measured(&guest.plugin.identity.name, function, || work(&guest));
         let outcome = if self.waits_for_its_turn {

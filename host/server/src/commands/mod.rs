@@ -48,14 +48,14 @@ pub(crate) fn execute(arguments: Arguments) -> Result<ExitCode, StartRefused> {
         Command::ConfigReference => config_reference::config_reference(),
         Command::Keys { command } => keys::keys(&command),
         Command::ManPages { directory } => man_pages::man_pages(&directory),
-        Command::Serve { config } => serve::serve(&Config::load(&config)?),
+        Command::Serve { config } => serve::serve(&config),
         Command::Develop {
             directory,
             plugins,
             listen,
         } => {
             let config_file = development::prepare(&directory, &plugins, listen)?;
-            serve::serve(&Config::load(&config_file)?)
+            serve::serve(&config_file)
         }
     }
 }

@@ -1,17 +1,18 @@
 //! `keywright serve`.
 
-use std::process::ExitCode;
+use std::{path::Path, process::ExitCode};
 
 use crate::{
     commands, config::Config, listener, management::ManagementListener, started::StartRefused,
     telemetry, wiring,
 };
 
-/// Runs a server until it is told to end.
-pub(crate) fn serve(config: &Config) -> Result<ExitCode, StartRefused> {
+/// Runs a server as this file configures it, until it is told to end.
+pub(crate) fn serve(file: &Path) -> Result<ExitCode, StartRefused> {
+    let config = &Config::load(file)?;
     telemetry::start(&config.log)?;
     commands::on_threads(async {
-        let mut served = wiring::assemble(config).await?;
+        let mut served = wiring::assemble(config, file).await?;
         let management = match served.management.take() {
             Some(router) => ManagementListener::bind(&config.management, router).await?,
             None => None,

@@ -19,7 +19,7 @@ use std::{
 
 use async_trait::async_trait;
 use keywright_api::{Measurements, audit::AuditTrail};
-use keywright_runtime::PluginLanes;
+use keywright_runtime::Plugins;
 use keywright_storage::{Database, PoolOccupancy};
 use metrics::{counter, describe_counter, describe_gauge, gauge};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
@@ -67,7 +67,7 @@ impl Recorder {
     /// reads them, so that they take no memory.
     pub(crate) fn page(
         self,
-        lanes: PluginLanes,
+        plugins: Arc<Plugins>,
         database: Database,
         stored: StoredCounts,
         audit: Option<Arc<AuditTrail>>,
@@ -82,7 +82,7 @@ impl Recorder {
         });
         MeasurementsPage {
             handle: self.handle,
-            lanes,
+            plugins,
             database,
             stored,
             audit,
@@ -93,7 +93,7 @@ impl Recorder {
 /// What was measured, and what is asked for when somebody reads it.
 pub(crate) struct MeasurementsPage {
     handle: PrometheusHandle,
-    lanes: PluginLanes,
+    plugins: Arc<Plugins>,
     database: Database,
     stored: StoredCounts,
     audit: Option<Arc<AuditTrail>>,
@@ -102,7 +102,7 @@ pub(crate) struct MeasurementsPage {
 #[async_trait]
 impl Measurements for MeasurementsPage {
     async fn text(&self) -> String {
-        for lane in self.lanes.occupancy() {
+        for lane in self.plugins.occupancy() {
             lane.record();
         }
         let database = self.database.occupancy();

@@ -44,13 +44,8 @@ pub(crate) async fn handler(
     let body = read_json_body(request, &api.limits).await?;
     let document =
         parse_document(&body).map_err(|refused| ApiFailure::body(&refused, Endpoint::Other))?;
-    let interpolation = api.interpolation.as_ref().ok_or_else(|| {
-        ApiFailure::new(
-            StatusCode::NOT_IMPLEMENTED,
-            "this server has no resolver plugin configured and can't interpolate",
-        )
-    })?;
-    let interpolated = interpolation
+    let interpolated = api
+        .interpolation
         .interpolate(&caller, &document)
         .await
         .map_err(|failure| ApiFailure::of(failure, Endpoint::Other))?;

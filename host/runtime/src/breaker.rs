@@ -1,0 +1,159 @@
+//! Giving a plugin a rest that fails again and again.
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use keywright_core::ports::PluginFault;
+
+/// Counts how often in a row the calls of one component, known by its digest, were cut short. After so many, nothing of it is
+/// called for a while: what does not work is refused at once, and takes no thread from what does.
+///
+/// After its rest the component is called again; the next call that is cut short begins another rest, and one that returns
+/// ends the matter.
+pub(crate) struct Breaker {
+    /// How many in a row are too many.
+    faults_max: u32,
+    rest: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    faults_in_a_row: u32,
+    resting_until: Option<Instant>,
+}
+
+impl Breaker {
+    pub(crate) fn new(faults_max: u32, rest: Duration) -> Self {
+        Self {
+            faults_max,
+            rest,
+            state: Mutex::default(),
+        }
+    }
+
+    /// How long nothing is to be called yet.
+    pub(crate) fn rest_left(&self, now: Instant) -> Option<Duration> {
+        let until = self.state().resting_until?;
+        until
+            .checked_duration_since(now)
+            .filter(|left| !left.is_zero())
+    }
+
+    /// A call has returned, whatever it said.
+    pub(crate) fn returned(&self) {
+        *self.state() = State::default();
+    }
+
+    /// A call has come to nothing. Returns the rest that begins with it, if one does.
+    pub(crate) fn faulted(&self, fault: PluginFault, now: Instant) -> Option<Duration> {
+        if !is_cut_short(fault) {
+            return None;
+        }
+        let mut state = self.state();
+        state.faults_in_a_row = state.faults_in_a_row.saturating_add(1);
+        let is_resting = state.resting_until.is_some_and(|until| now < until);
+        if state.faults_in_a_row < self.faults_max || is_resting {
+            return None;
+        }
+        state.resting_until = Some(now + self.rest);
+        Some(self.rest)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Each change is one assignment or two; none can panic between them.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether the host ended the call, rather than the guest with an answer of any kind.
+fn is_cut_short(fault: PluginFault) -> bool {
+    match fault {
+        PluginFault::MemoryExceeded
+        | PluginFault::StackExhausted
+        | PluginFault::TimedOut
+        | PluginFault::Trapped => true,
+        PluginFault::InputTooLarge
+        | PluginFault::Misconfigured
+        | PluginFault::OutputMalformed
+        | PluginFault::OutputTooLarge
+        | PluginFault::Reported => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REST: Duration = Duration::from_secs(30);
+
+    #[test]
+    fn one_fault_less_than_too_many_begins_no_rest_and_one_more_does() {
+        let breaker = Breaker::new(3, REST);
+        let now = Instant::now();
+        for _ in 0..2 {
+            assert_eq!(breaker.faulted(PluginFault::Trapped, now), None);
+            assert_eq!(breaker.rest_left(now), None);
+        }
+        assert_eq!(breaker.faulted(PluginFault::TimedOut, now), Some(REST));
+        assert_eq!(breaker.rest_left(now), Some(REST));
+        assert_eq!(
+            breaker.rest_left(now + REST / 3),
+            Some(REST - REST / 3),
+            "a rest runs down"
+        );
+        assert_eq!(breaker.rest_left(now + REST), None);
+    }
+
+    #[test]
+    fn only_faults_in_a_row_count() {
+        let breaker = Breaker::new(2, REST);
+        let now = Instant::now();
+        for _ in 0..5 {
+            assert_eq!(breaker.faulted(PluginFault::Trapped, now), None);
+            breaker.returned();
+        }
+    }
+
+    #[test]
+    fn what_a_guest_answers_is_no_reason() {
+        let breaker = Breaker::new(1, REST);
+        for fault in [
+            PluginFault::InputTooLarge,
+            PluginFault::Misconfigured,
+            PluginFault::OutputMalformed,
+            PluginFault::OutputTooLarge,
+            PluginFault::Reported,
+        ] {
+            assert_eq!(breaker.faulted(fault, Instant::now()), None, "{fault}");
+        }
+    }
+
+    #[test]
+    fn after_a_rest_one_fault_begins_another_and_one_answer_ends_it() {
+        let breaker = Breaker::new(3, REST);
+        let now = Instant::now();
+        for _ in 0..3 {
+            breaker.faulted(PluginFault::MemoryExceeded, now);
+        }
+        let later = now + REST;
+        assert_eq!(
+            breaker.faulted(PluginFault::StackExhausted, later),
+            Some(REST)
+        );
+        breaker.returned();
+        assert_eq!(breaker.rest_left(later), None);
+        assert_eq!(breaker.faulted(PluginFault::Trapped, later), None);
+    }
+
+    #[test]
+    fn calls_that_were_under_way_do_not_make_a_rest_longer() {
+        let breaker = Breaker::new(1, REST);
+        let now = Instant::now();
+        assert_eq!(breaker.faulted(PluginFault::Trapped, now), Some(REST));
+        assert_eq!(breaker.faulted(PluginFault::Trapped, now + REST / 2), None);
+        assert_eq!(breaker.rest_left(now + REST / 2), Some(REST / 2));
+    }
+}
