@@ -30,11 +30,13 @@ mod live_tls;
 pub mod mint;
 mod options;
 mod permissions;
+mod port;
 mod program;
 mod raw_connection;
 mod scrape;
 mod server;
 mod storage;
+mod stub;
 mod terminal;
 mod watched;
 
@@ -48,11 +50,13 @@ pub use command::{
 pub use key_management::KeyManagementPlugin;
 pub use live_tls::{SERVER_NAME, connects, member};
 pub use options::Options;
+pub use port::ReservedPort;
 pub use program::{Program, is_available};
 pub use raw_connection::{RawConnection, tls_config};
 pub use scrape::{Sample, Scrape};
 pub use server::{Server, server_program};
 pub use storage::{is_on_postgres, run_sql, shared_storage};
+pub use stub::{Asked, Reply, Stub};
 pub use terminal::Terminal;
 
 use std::path::{Path, PathBuf};

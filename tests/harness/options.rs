@@ -37,6 +37,19 @@ impl Options {
         self
     }
 
+    /// A generator `hostile` whose guest does not end before its deadline of two seconds, and for such guests one thread and
+    /// a queue of one: one call runs, one waits, and there is no place for a third.
+    pub fn with_a_short_queue(self) -> Self {
+        let hostile = format!(
+            "component = \"{}\"\ngrants = [\"random\", \"signing\"]\n\
+             limits = {{ deadline_ms = 2000 }}\nsettings = {{ generate = \"loop\" }}",
+            component("hostile").display(),
+        );
+        self.generator("hostile", &hostile)
+            .environment("KEYWRIGHT_PLUGINS__QUEUE_LENGTH", "1")
+            .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", "1")
+    }
+
     /// More sections of the configuration.
     pub fn extra(mut self, sections: &str) -> Self {
         self.extra.push_str(sections);

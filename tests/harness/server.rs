@@ -2,7 +2,6 @@
 
 use std::{
     fs::{self, File},
-    net::TcpListener,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::OnceLock,
@@ -13,7 +12,7 @@ use reqwest::{Certificate, Client, ClientBuilder, Identity, Method, RequestBuild
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{Answer, Caller, Options, key_file, mint::Mint};
+use crate::{Answer, Caller, Options, ReservedPort, key_file, mint::Mint};
 
 /// A server that runs until it is dropped.
 pub struct Server {
@@ -24,6 +23,7 @@ pub struct Server {
     token: String,
     started_in: Duration,
     options: Options,
+    _port: ReservedPort,
 }
 
 impl Server {
@@ -40,34 +40,30 @@ impl Server {
 
     /// Starts a server on what another one, now ended, has stored.
     pub async fn start_in(directory: TempDir, options: &Options) -> Self {
-        for _ in 0..PORT_ATTEMPTS_MAX {
-            let port = free_port();
-            let begun = Instant::now();
-            let mut child = spawn(directory.path(), options, port);
-            let base_url = format!("https://127.0.0.1:{port}");
-            let client = client();
-            if wait_until_ready(&mut child, &client, &base_url).await {
-                let mut server = Self {
-                    child,
-                    directory,
-                    base_url,
-                    client,
-                    token: String::new(),
-                    started_in: begun.elapsed(),
-                    options: options.clone(),
-                };
-                if options.has_own_identity_provider() {
-                    server.token = server.log_in().await;
-                }
-                return server;
-            }
-            let log = read_log(directory.path());
-            assert!(
-                log.contains("Address already in use"),
-                "the server did not start:\n{log}"
-            );
+        let port = ReservedPort::any();
+        let begun = Instant::now();
+        let mut child = spawn(directory.path(), options, &port);
+        let base_url = format!("https://127.0.0.1:{}", port.number());
+        let client = client();
+        assert!(
+            becomes_ready(&mut child, &client, &base_url).await,
+            "the server did not start:\n{}",
+            read_log(directory.path())
+        );
+        let mut server = Self {
+            child,
+            directory,
+            base_url,
+            client,
+            token: String::new(),
+            started_in: begun.elapsed(),
+            options: options.clone(),
+            _port: port,
+        };
+        if options.has_own_identity_provider() {
+            server.token = server.log_in().await;
         }
-        panic!("no free port was found");
+        server
     }
 
     /// Starts another server on the same database, which trusts the identity provider of this one: its tokens are good for
@@ -86,7 +82,8 @@ impl Server {
     /// Starts a server that must refuse to start, and returns what it says.
     pub fn refusal(options: &Options) -> String {
         let directory = TempDir::new().unwrap();
-        let mut child = spawn(directory.path(), options, free_port());
+        let port = ReservedPort::any();
+        let mut child = spawn(directory.path(), options, &port);
         for _ in 0..READY_POLLS_MAX {
             if let Some(status) = child.try_wait().unwrap() {
                 assert!(!status.success());
@@ -100,7 +97,8 @@ impl Server {
 
     /// Starts a server, ends it so much later as a crash would, ready or not, and returns the folder.
     pub fn kill_while_it_starts(directory: TempDir, options: &Options, after: Duration) -> TempDir {
-        let mut child = spawn(directory.path(), options, free_port());
+        let port = ReservedPort::any();
+        let mut child = spawn(directory.path(), options, &port);
         std::thread::sleep(after);
         child.kill().unwrap();
         child.wait().unwrap();
@@ -289,13 +287,16 @@ impl Drop for Server {
     }
 }
 
-const PORT_ATTEMPTS_MAX: usize = 5;
 const READY_POLL: Duration = Duration::from_millis(5);
 const READY_POLLS_MAX: usize = 12_000;
 
-fn spawn(directory: &Path, options: &Options, port: u16) -> Child {
+fn spawn(directory: &Path, options: &Options, port: &ReservedPort) -> Child {
     let configuration = directory.join("keywright.toml");
-    fs::write(&configuration, options.configuration(directory, port)).unwrap();
+    fs::write(
+        &configuration,
+        options.configuration(directory, port.number()),
+    )
+    .unwrap();
     let log = File::create(directory.join("log")).unwrap();
     program()
         .args(["serve", "--config"])
@@ -335,7 +336,8 @@ pub fn server_program() -> PathBuf {
         .clone()
 }
 
-async fn wait_until_ready(child: &mut Child, client: &Client, base_url: &str) -> bool {
+/// Waits until the server answers; false when it has ended.
+async fn becomes_ready(child: &mut Child, client: &Client, base_url: &str) -> bool {
     for _ in 0..READY_POLLS_MAX {
         if child.try_wait().unwrap().is_some() {
             return false;
@@ -365,14 +367,6 @@ fn trusting() -> ClientBuilder {
     Client::builder()
         .tls_certs_only([Certificate::from_pem(&authority).unwrap()])
         .no_proxy()
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port()
 }
 
 fn read_log(directory: &Path) -> String {

@@ -5,7 +5,7 @@
     reason = "a test ends when what it needs is not there"
 )]
 
-use keywright_harness::{Options, Server, component};
+use keywright_harness::{Options, Server};
 use reqwest::Method;
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -42,15 +42,7 @@ fn storm(
 
 #[tokio::test]
 async fn a_full_queue_is_503_with_retry_after_and_passes() {
-    let hostile = format!(
-        "component = \"{}\"\ngrants = [\"random\", \"signing\"]\n\
-         limits = {{ deadline_ms = 2000 }}\nsettings = {{ generate = \"loop\" }}",
-        component("hostile").display(),
-    );
-    let options = Options::default()
-        .generator("hostile", &hostile)
-        .environment("KEYWRIGHT_PLUGINS__QUEUE_LENGTH", "1")
-        .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", "1");
+    let options = Options::default().with_a_short_queue();
     let server = Server::start_with(&options).await;
     server
         .set("/user", "user", json!({"password": "p"}))

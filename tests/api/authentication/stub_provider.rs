@@ -7,27 +7,19 @@
 
 use std::{
     collections::BTreeMap,
-    io::{BufRead, BufReader, Write},
-    net::{Ipv4Addr, TcpListener, TcpStream},
     sync::{Arc, Mutex},
-    thread,
 };
 
 use jsonwebtoken::{Algorithm, EncodingKey, jwk::Jwk};
-use keywright_harness::{Options, key_file};
+use keywright_harness::{Asked, Options, Reply, Stub};
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384};
-use rustls::{
-    ServerConfig, ServerConnection, StreamOwned,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-};
 use serde_json::{Value, json};
 
 use super::mint::{other_key, seconds_since_epoch, sign, signing_key};
 
-/// A provider on a port of the loopback address, with the certificate of test servers. It serves for as long as the tests
-/// run.
+/// A provider that serves for as long as the tests run.
 pub(super) struct StubProvider {
-    port: u16,
+    stub: Stub,
     path: &'static str,
     state: Arc<Mutex<State>>,
 }
@@ -37,6 +29,21 @@ struct State {
     documents: BTreeMap<String, Value>,
     requests: Vec<String>,
     is_away: bool,
+}
+
+impl State {
+    /// None while it is away.
+    fn answer(&mut self, asked: &Asked) -> Option<Reply> {
+        if self.is_away {
+            return None;
+        }
+        let (_, path) = asked.line.split_once(' ')?;
+        self.requests.push(path.to_owned());
+        Some(match self.documents.get(path) {
+            Some(document) => Reply::new(200, &document.to_string()),
+            None => Reply::new(404, ""),
+        })
+    }
 }
 
 /// A key that a provider signs with.
@@ -106,28 +113,22 @@ impl Signer {
 impl StubProvider {
     /// A provider below this path, with its keys at an address that only its discovery document tells.
     pub(super) fn start(path: &'static str, keys: &[&Signer]) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let state = Arc::new(Mutex::new(State::default()));
+        let told = Arc::clone(&state);
         let provider = Self {
-            port: listener.local_addr().unwrap().port(),
+            stub: Stub::start(move |asked, _, _| told.lock().unwrap().answer(asked)),
             path,
-            state: Arc::default(),
+            state,
         };
         let keys_url = format!("{}/keys", provider.url());
         provider.publish_discovery(&json!({"issuer": provider.url(), "jwks_uri": keys_url}));
         provider.publish_keys(keys);
-        let (tls, state) = (tls(), Arc::clone(&provider.state));
-        thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
-                let (tls, state) = (Arc::clone(&tls), Arc::clone(&state));
-                thread::spawn(move || answer(stream, tls, &state));
-            }
-        });
         provider
     }
 
     /// Its address.
     pub(super) fn url(&self) -> String {
-        format!("https://127.0.0.1:{}{}", self.port, self.path)
+        format!("{}{}", self.stub.url(), self.path)
     }
 
     /// Publishes these keys, and no others from now on.
@@ -148,7 +149,7 @@ impl StubProvider {
         state.documents.insert(path, document.clone());
     }
 
-    /// Goes away, so that connections are closed at once, or comes back.
+    /// Goes away, so that connections are closed without an answer, or comes back.
     pub(super) fn set_away(&self, is_away: bool) {
         self.state.lock().unwrap().is_away = is_away;
     }
@@ -184,50 +185,4 @@ impl StubProvider {
             "exp": now + 600,
         })
     }
-}
-
-fn tls() -> Arc<ServerConfig> {
-    // Another test of the same process may have installed it already.
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let certificate = CertificateDer::from_pem_file(key_file("server.pem")).unwrap();
-    let key = PrivateKeyDer::from_pem_file(key_file("server-key.pem")).unwrap();
-    let config = ServerConfig::builder()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate], key)
-        .unwrap();
-    Arc::new(config)
-}
-
-/// Answers one request; a client that is not content ends the connection, which is no failure of the test.
-fn answer(stream: TcpStream, tls: Arc<ServerConfig>, state: &Mutex<State>) -> Option<()> {
-    if state.lock().unwrap().is_away {
-        return None;
-    }
-    let session = ServerConnection::new(tls).unwrap();
-    let mut stream = BufReader::new(StreamOwned::new(session, stream));
-    let mut request_line = String::new();
-    stream.read_line(&mut request_line).ok()?;
-    let mut header = String::new();
-    while stream.read_line(&mut header).ok()? > 2 {
-        header.clear();
-    }
-    let path = request_line.split(' ').nth(1)?.to_owned();
-    let document = {
-        let mut state = state.lock().unwrap();
-        state.requests.push(path.clone());
-        state.documents.get(&path).cloned()
-    };
-    let (status, body) = match document {
-        Some(document) => ("200 OK", document.to_string()),
-        None => ("404 Not Found", String::new()),
-    };
-    let stream = stream.get_mut();
-    write!(
-        stream,
-        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
-    )
-    .ok()?;
-    stream.conn.send_close_notify();
-    stream.flush().ok()
 }

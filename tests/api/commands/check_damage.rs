@@ -200,7 +200,7 @@ async fn a_finding_bears_the_name_the_version_and_each_column() {
              its column {column} is not what its certificate says\n"
         )
     });
-    let summary = "checked 1 credentials with 1 versions, and 2 permissions: 3 findings\n";
+    let summary = "checked 1 credential with 1 version, and 2 permissions: 3 findings\n";
     assert_eq!(said.output, format!("{}{summary}", lines.concat()));
 }
 

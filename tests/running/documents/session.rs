@@ -3,12 +3,11 @@
 use std::{
     fmt::Write,
     fs,
-    net::TcpListener,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
-use keywright_harness::{key_file, server_program, workspace};
+use keywright_harness::{ReservedPort, key_file, server_program, workspace};
 use tempfile::TempDir;
 
 use super::{
@@ -48,7 +47,7 @@ struct Place {
     preparation: String,
     /// What stands in the document, and what stands for it here.
     names: Vec<(String, String)>,
-    ports: [u16; 3],
+    ports: Ports,
     /// The URL of a database, where the session needs one.
     database: String,
 }
@@ -67,8 +66,8 @@ impl Place {
         for folder in ["home", "root", "work", "written"] {
             fs::create_dir(root.join(folder)).unwrap();
         }
-        let ports = free_ports();
-        let mut names = names(root, ports);
+        let ports = Ports::reserve();
+        let mut names = names(root, &ports);
         names.extend(database_names(&database));
         Some(Self {
             root: root.to_owned(),
@@ -115,17 +114,19 @@ impl Place {
 
     fn variables(&self) -> [(&'static str, String); 12] {
         let text = |path: &Path| path.display().to_string();
-        let [port, management, second] = self.ports;
         [
             ("COMPONENTS", text(&workspace().join("target/components"))),
             ("DATABASE_URL", self.database.clone()),
             ("HOME", text(&self.root.join("home"))),
             ("KEYS", text(key_file("ca.pem").parent().unwrap())),
-            ("MANAGEMENT_PORT", management.to_string()),
-            ("PORT", port.to_string()),
+            (
+                "MANAGEMENT_PORT",
+                self.ports.management.number().to_string(),
+            ),
+            ("PORT", self.ports.first.number().to_string()),
             ("PROGRAM", text(&server_program())),
             ("ROOT", text(&self.root.join("root"))),
-            ("SECOND_PORT", second.to_string()),
+            ("SECOND_PORT", self.ports.second.number().to_string()),
             ("SESSION", text(&self.root)),
             ("SESSIONS", text(&sessions())),
             ("WORKSPACE", text(&workspace())),
@@ -165,14 +166,17 @@ fn sessions() -> PathBuf {
 }
 
 /// What stands in documents for the addresses and folders of a real system, and what they are here.
-fn names(root: &Path, [port, management, second]: [u16; 3]) -> Vec<(String, String)> {
+fn names(root: &Path, ports: &Ports) -> Vec<(String, String)> {
     let addresses = [
-        ("keywright.example:8844", port),
-        ("127.0.0.1:8844", port),
-        ("127.0.0.1:9001", management),
-        ("127.0.0.1:8845", second),
+        ("keywright.example:8844", &ports.first),
+        ("127.0.0.1:8844", &ports.first),
+        ("127.0.0.1:9001", &ports.management),
+        ("127.0.0.1:8845", &ports.second),
     ];
-    let addresses = addresses.map(|(name, port)| (name.to_owned(), format!("127.0.0.1:{port}")));
+    let addresses = addresses.map(|(name, port)| {
+        let here = format!("127.0.0.1:{}", port.number());
+        (name.to_owned(), here)
+    });
     let root = root.join("root");
     let root = root.display();
     let folders = ["/etc/", "/run/", "/usr/", "/var/"].into_iter();
@@ -206,22 +210,33 @@ fn database_names(url: &str) -> Vec<(String, String)> {
     ]
 }
 
-/// Ports of the loopback address that are free: two for servers, and between them the one that a development server at the
-/// first has for its measurements. That of the second is free as well.
-fn free_ports() -> [u16; 3] {
-    for _ in 0..PORT_ATTEMPTS_MAX {
-        let first = TcpListener::bind("127.0.0.1:0").unwrap();
-        let first = first.local_addr().unwrap().port();
-        let distances = [1, MANAGEMENT_PORT_DISTANCE, MANAGEMENT_PORT_DISTANCE + 1];
-        let others = distances.map(|distance| first.saturating_add(distance));
-        let are_free = others
-            .iter()
-            .all(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
-        if are_free {
-            return [first, others[1], others[0]];
-        }
+/// The ports of a session, which nobody else has meanwhile.
+struct Ports {
+    /// That of a server.
+    first: ReservedPort,
+    /// The one that a development server at the first has for its measurements.
+    management: ReservedPort,
+    /// That of a second server.
+    second: ReservedPort,
+    /// The one for the measurements of a development server at the second.
+    _second_management: ReservedPort,
+}
+
+impl Ports {
+    fn reserve() -> Self {
+        let reserved = (0..PORT_ATTEMPTS_MAX).find_map(|_| Self::beside(ReservedPort::any()));
+        reserved.expect("free ports")
     }
-    panic!("no free ports were found");
+
+    fn beside(first: ReservedPort) -> Option<Self> {
+        let after = |distance: u16| ReservedPort::of(first.number().checked_add(distance)?);
+        Some(Self {
+            management: after(MANAGEMENT_PORT_DISTANCE)?,
+            second: after(1)?,
+            _second_management: after(MANAGEMENT_PORT_DISTANCE + 1)?,
+            first,
+        })
+    }
 }
 
 /// What all sessions have.

@@ -4,7 +4,7 @@ use std::{fmt::Write, os::unix::fs::symlink};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use keywright_harness::{
-    Answer, Caller, Options, Server, component,
+    Answer, Caller, Options, Server,
     mint::{Mint, present},
 };
 use keywright_test_postgres::PostgresServer;
@@ -216,15 +216,7 @@ async fn without_its_key() -> Answer {
 }
 
 async fn with_a_full_queue() -> Answer {
-    let hostile = format!(
-        "component = \"{}\"\ngrants = [\"random\", \"signing\"]\n\
-         limits = {{ deadline_ms = 2000 }}\nsettings = {{ generate = \"loop\" }}",
-        component("hostile").display(),
-    );
-    let options = Options::default()
-        .generator("hostile", &hostile)
-        .environment("KEYWRIGHT_PLUGINS__QUEUE_LENGTH", "1")
-        .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", "1");
+    let options = Options::default().with_a_short_queue();
     let server = Server::start_with(&options).await;
     // One runs, one waits, and there is a third.
     let mut calls = tokio::task::JoinSet::new();

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     io::{self, IsTerminal},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use clap::{Args, ValueHint};
@@ -50,7 +50,7 @@ struct Members {
     /// The name of a user, whose password comes from a prompt or from standard input.
     #[arg(long, value_name = "NAME")]
     username: Option<String>,
-    /// The file with a certificate, PEM. `-` is standard input, here as for the other members.
+    /// The file with a certificate, PEM. `-` is standard input, here as for the other members, of which one can have it.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     certificate: Option<PathBuf>,
     /// The file with a private key.
@@ -69,6 +69,7 @@ struct Members {
 
 impl Verb for Set {
     async fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        self.members.refuse_two_readers_of_standard_input()?;
         let client = context.client()?;
         let value = match (&self.value, &self.value_file) {
             (Some(value), _) => parsed(&self.credential_type, value)?,
@@ -90,18 +91,38 @@ impl Verb for Set {
 }
 
 impl Members {
-    /// The value that the members make, if any was said.
-    async fn gathered(&self) -> Result<Option<SecretJson>, Failure> {
-        let mut members: Vec<(&str, Zeroizing<String>)> = Vec::new();
-        for (name, file) in [
+    /// The members that files hold.
+    fn files(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+        let files = [
             ("ca", &self.ca),
             ("certificate", &self.certificate),
             ("private_key", &self.private_key),
             ("public_key", &self.public_key),
-        ] {
-            if let Some(file) = file {
-                members.push((name, text_of(file)?));
-            }
+        ];
+        files
+            .into_iter()
+            .filter_map(|(name, file)| Some((name, file.as_deref()?)))
+    }
+
+    /// What one member has read of standard input, another one can't: it would be empty.
+    fn refuse_two_readers_of_standard_input(&self) -> Result<(), Failure> {
+        let files = self.files().filter(|(_, file)| *file == Path::new("-"));
+        let password = self.username.as_ref().map(|_| "password");
+        let readers: Vec<_> = files.map(|(name, _)| name).chain(password).collect();
+        if readers.len() < 2 {
+            return Ok(());
+        }
+        Err(Failure::Usage(format!(
+            "only one member can be read from standard input, and these would be: {}",
+            readers.join(", ")
+        )))
+    }
+
+    /// The value that the members make, if any was said.
+    async fn gathered(&self) -> Result<Option<SecretJson>, Failure> {
+        let mut members: Vec<(&str, Zeroizing<String>)> = Vec::new();
+        for (name, file) in self.files() {
+            members.push((name, text_of(file)?));
         }
         if let Some(name) = &self.ca_name {
             members.push(("ca_name", Zeroizing::new(name.clone())));

@@ -5,15 +5,19 @@ mod printable;
 mod prompt;
 mod table;
 
-use std::io::{self, IsTerminal, Write};
+use std::{
+    borrow::Cow,
+    io::{self, IsTerminal, Write},
+};
 
 use anstyle::{AnsiColor, Style};
 use serde_json::value::RawValue;
 
-use crate::{commands::Failure, session::OutputFormat};
+use crate::{commands::Failure, session::OutputFormat, transfer};
 
 use pretty::pretty;
 pub(crate) use printable::printable;
+use printable::printable_json;
 pub(crate) use prompt::{confirm, line, secret_line, secret_of_input};
 pub(crate) use table::Table;
 
@@ -55,22 +59,20 @@ impl Output {
 
     /// Writes a document to standard output, which is JSON where no other form was asked for, also on a terminal.
     pub(crate) fn show_document(self, json: &RawValue) -> Result<(), Failure> {
-        match self.format {
-            OutputFormat::Json => {
-                self.write(pretty(json).as_bytes())?;
-                self.write(b"\n")
-            }
-            OutputFormat::Table => {
-                self.write(printable(&pretty(json)).as_bytes())?;
-                self.write(b"\n")
-            }
-            OutputFormat::Yaml => {
-                let json: serde_json::Value = serde_json::from_str(json.get())?;
-                let yaml = serde_saphyr::to_string(&json)
-                    .map_err(|cause| Failure::Other(format!("writing YAML: {cause}")))?;
-                self.write(yaml.as_bytes())
-            }
+        if self.format == OutputFormat::Yaml {
+            let yaml = transfer::yaml(json.get())
+                .map_err(|cause| Failure::Other(format!("writing YAML: {cause}")))?;
+            return self.write(yaml.as_bytes());
         }
+        let pretty = pretty(json);
+        // Where a program reads it, not a terminal, it has the bytes that it always had.
+        let shown = if self.format == OutputFormat::Table || io::stdout().is_terminal() {
+            printable_json(&pretty)
+        } else {
+            Cow::Borrowed(pretty.as_str())
+        };
+        self.write(shown.as_bytes())?;
+        self.write(b"\n")
     }
 
     /// Writes bytes to standard output as they are, but for colours where there is no terminal.

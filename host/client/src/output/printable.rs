@@ -1,12 +1,23 @@
 //! What a terminal may be sent.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt::Write};
 
 /// The text with everything escaped by which it could do more to a terminal than be read. Line ends and tabs stay.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    let is_harmless = |character: char| {
-        matches!(character, '\n' | '\t') || !(character.is_control() || turns_text(character))
-    };
+    escaped(text, |escaped, character| {
+        escaped.extend(character.escape_unicode());
+    })
+}
+
+/// The same of a JSON text, which stays the same JSON: what is to be escaped can only stand in texts there.
+pub(super) fn printable_json(json: &str) -> Cow<'_, str> {
+    escaped(json, |escaped, character| {
+        // Writing to a string does not fail.
+        let _ = write!(escaped, "\\u{:04x}", u32::from(character));
+    })
+}
+
+fn escaped(text: &str, escape: impl Fn(&mut String, char)) -> Cow<'_, str> {
     if text.chars().all(is_harmless) {
         return Cow::Borrowed(text);
     }
@@ -15,15 +26,22 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
         if is_harmless(character) {
             escaped.push(character);
         } else {
-            escaped.extend(character.escape_unicode());
+            escape(&mut escaped, character);
         }
     }
     Cow::Owned(escaped)
 }
 
+fn is_harmless(character: char) -> bool {
+    matches!(character, '\n' | '\t') || !(character.is_control() || turns_text(character))
+}
+
 /// Whether it makes what follows be read in another direction (Unicode Standard Annex #9).
 fn turns_text(character: char) -> bool {
-    matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    matches!(
+        character,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    )
 }
 
 #[cfg(test)]
@@ -40,5 +58,21 @@ mod tests {
         ] {
             assert_eq!(printable(text), expected);
         }
+    }
+    #[test]
+    fn json_stays_the_same_json() {
+        let texts = [
+            "a é\n\t\"\\",
+            "\u{1b}\r\u{7f}\u{80}\u{9b}",
+            "\u{61c}\u{202e}\u{2069}",
+        ];
+        for text in texts {
+            let json = serde_json::to_string_pretty(&[text]).unwrap();
+            let shown = printable_json(&json);
+            assert!(shown.chars().all(is_harmless), "{shown:?}");
+            let [read]: [String; 1] = serde_json::from_str(&shown).unwrap();
+            assert_eq!(read, text);
+        }
+        assert_eq!(printable_json("[\"\u{202e}\"]"), "[\"\\u202e\"]");
     }
 }

@@ -68,11 +68,12 @@ fn write_row(
 }
 
 fn write_members(formatter: &mut fmt::Formatter<'_>, members: &[(String, String)]) -> fmt::Result {
-    let widths = members.iter().map(|(name, _)| name.width());
-    let width = widths.max().unwrap_or_default() + GAP;
-    for (name, text) in members {
+    let names: Vec<String> = members.iter().map(|(name, _)| on_one_line(name)).collect();
+    let width = names.iter().map(|name| name.width()).max();
+    let width = width.unwrap_or_default() + GAP;
+    for (name, (_, text)) in names.iter().zip(members) {
         let text = printable(text);
-        let blanks = width - name.width();
+        let blanks = width.saturating_sub(name.width());
         if text.contains('\n') {
             writeln!(formatter, "{BOLD}{name}{BOLD:#}")?;
             for line in text.lines() {
@@ -129,5 +130,12 @@ mod tests {
             plain(&table),
             "name         /a\ncertificate\n  one\n  two\ntype         x\n"
         );
+    }
+
+    #[test]
+    fn the_name_of_a_member_is_one_word_on_one_line_that_does_nothing_to_a_terminal() {
+        let member = |name: &str| (name.to_owned(), "x".to_owned());
+        let table = Table::Members(vec![member("a\u{1b}[2J"), member("b\nc\u{9b}")]);
+        assert_eq!(plain(&table), "a\\u{1b}[2J  x\nb c\\u{9b}   x\n");
     }
 }

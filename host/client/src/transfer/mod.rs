@@ -36,4 +36,4 @@ pub(crate) use progress::Progress;
 pub(crate) use read::Source;
 pub(crate) use report::Report;
 pub(crate) use stored::{NotRead, names_below};
-pub(crate) use write::{EntryWriter, NewFile, NotWritten, Written};
+pub(crate) use write::{EntryWriter, NewFile, NotWritten, Written, yaml};

@@ -5,7 +5,7 @@ use std::{path::Path, process::ExitCode};
 use keywright_storage::{BackedUp, DatabaseOptions, SqliteOptions, back_up};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::output;
+use super::output::{self, counted};
 use crate::{commands, config::Config, progress::Progress, started::StartRefused, telemetry};
 
 /// Copies the SQLite database of a configuration to a file, while servers use it or not.
@@ -51,12 +51,12 @@ async fn copy(
 
 fn summary_of(backed_up: &BackedUp, target: &Path) -> String {
     format!(
-        "backed up to {}: {} credentials with {} versions, and {} permissions, in {} bytes",
+        "backed up to {}: {} with {}, and {}, in {}",
         target.display(),
-        backed_up.credentials,
-        backed_up.versions,
-        backed_up.permissions,
-        backed_up.bytes,
+        counted(backed_up.credentials, "credential"),
+        counted(backed_up.versions, "version"),
+        counted(backed_up.permissions, "permission"),
+        counted(backed_up.bytes, "byte"),
     )
 }
 

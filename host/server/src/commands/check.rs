@@ -12,7 +12,14 @@ use keywright_core::check::{
 use keywright_crypto::X509Certificates;
 use serde_json::{Value, json};
 
-use crate::{commands, config::Config, keys, progress::Progress, started::StartRefused, telemetry};
+use crate::{
+    commands::{self, output::counted},
+    config::Config,
+    keys,
+    progress::Progress,
+    started::StartRefused,
+    telemetry,
+};
 
 /// Verifies everything that is stored, and tells what is wrong on standard output.
 pub(crate) fn check(config: &Config, as_json: bool) -> Result<ExitCode, StartRefused> {
@@ -71,8 +78,11 @@ impl Report {
             .to_string()
         } else {
             format!(
-                "checked {} credentials with {} versions, and {} permissions: {} findings",
-                summary.credentials, summary.versions, summary.permissions, summary.findings
+                "checked {} with {}, and {}: {}",
+                counted(summary.credentials, "credential"),
+                counted(summary.versions, "version"),
+                counted(summary.permissions, "permission"),
+                counted(summary.findings, "finding"),
             )
         };
         self.write(&line);

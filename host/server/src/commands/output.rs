@@ -1,4 +1,4 @@
-//! What commands write to standard output.
+//! What commands write, and how they word it.
 
 use std::io::{self, Write};
 
@@ -19,5 +19,23 @@ pub(super) fn print(text: &str) -> Result<(), StartRefused> {
             cause,
         )),
         Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// So many of something: `1 version`, `2 versions`. The word is one whose plural has an s more.
+pub(super) fn counted(count: u64, singular: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {singular}{ending}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_singular_and_nothing_is_plural() {
+        for (count, words) in [(0, "0 versions"), (1, "1 version"), (2, "2 versions")] {
+            assert_eq!(counted(count, "version"), words);
+        }
     }
 }

@@ -5,9 +5,14 @@ mod yaml;
 
 use std::io::{self, Write};
 
+use zeroize::Zeroizing;
+
 pub(crate) use file::{NewFile, NotWritten};
 
-use super::{format::Format, node::Node};
+use super::{
+    format::Format,
+    node::{Node, Reason},
+};
 
 /// One credential as it is written.
 pub(crate) struct Written {
@@ -35,6 +40,24 @@ impl Written {
         Node::Mapping(members)
     }
 }
+
+/// A JSON text as YAML, with a line end behind it. Numbers keep their digits, and members their order.
+///
+/// # Errors
+/// When the text is not JSON, or nested too deep.
+pub(crate) fn yaml(json: &str) -> Result<Zeroizing<String>, Reason> {
+    let node = Node::from_json(json)?;
+    // The lines of a text are indented, also where it is all there is.
+    let indent = usize::from(matches!(node, Node::Scalar(_)));
+    let mut written = Zeroizing::new(Vec::new());
+    yaml::write(&mut *written, &node, indent).map_err(|_| NOT_WRITTEN)?;
+    written.push(b'\n');
+    let written = String::from_utf8(std::mem::take(&mut *written)).map_err(|_| NOT_WRITTEN)?;
+    Ok(Zeroizing::new(written))
+}
+
+/// What does not happen: memory takes what is written to it, and what is written is text.
+const NOT_WRITTEN: Reason = "it can't be written as YAML";
 
 /// Writes a list of credentials.
 pub(crate) struct EntryWriter<W> {

@@ -15,6 +15,7 @@ use crate::{
         LeaseHolder, Stop, Turn,
         rotation::{Counts, Reporter, Rotation},
     },
+    commands::output::counted,
     config::Config,
     keys,
     progress::Progress,
@@ -98,7 +99,8 @@ impl Command {
             }
             if turn == Turn::Anothers && !self.waits {
                 self.say(&format!(
-                    "another process rotates; {left} versions are left"
+                    "another process rotates; {} left",
+                    counted(left, "version")
                 ));
                 return Ok(ExitCode::SUCCESS);
             }
@@ -106,7 +108,7 @@ impl Command {
             let completed = self.rotation.completed().filter(|_| turn == Turn::Taken);
             if completed.is_some_and(|counts| !self.waits || counts.failed >= left) {
                 self.rotation.reporter_mut().finish(left);
-                self.say(&format!("{left} versions are not rotated"));
+                self.say(&format!("{} not rotated", counted(left, "version")));
                 return Ok(ExitCode::from(LEFT_UNDONE));
             }
             self.rotation.reporter_mut().set_left(left);
