@@ -23,7 +23,7 @@ pub struct Server {
     token: String,
     started_in: Duration,
     options: Options,
-    _port: ReservedPort,
+    port: ReservedPort,
 }
 
 impl Server {
@@ -58,7 +58,7 @@ impl Server {
             token: String::new(),
             started_in: begun.elapsed(),
             options: options.clone(),
-            _port: port,
+            port,
         };
         if options.has_own_identity_provider() {
             server.token = server.log_in().await;
@@ -222,6 +222,13 @@ impl Server {
         self.hang_up("opened anew").await
     }
 
+    /// Configures the server anew and tells it to load its plugins again, and waits until it says how that went: the line of
+    /// its log.
+    pub async fn reload_plugins(&self, options: &Options) -> String {
+        configure(self.directory(), options, &self.port);
+        self.hang_up("calls use").await
+    }
+
     /// Sends SIGHUP and waits for a line of the log with these words.
     async fn hang_up(&self, words: &str) -> String {
         let told = |log: &str| -> Vec<String> {
@@ -290,13 +297,15 @@ impl Drop for Server {
 const READY_POLL: Duration = Duration::from_millis(5);
 const READY_POLLS_MAX: usize = 12_000;
 
+/// Writes the configuration of a server in this folder, and returns its file.
+fn configure(directory: &Path, options: &Options, port: &ReservedPort) -> PathBuf {
+    let file = directory.join("keywright.toml");
+    fs::write(&file, options.configuration(directory, port.number())).unwrap();
+    file
+}
+
 fn spawn(directory: &Path, options: &Options, port: &ReservedPort) -> Child {
-    let configuration = directory.join("keywright.toml");
-    fs::write(
-        &configuration,
-        options.configuration(directory, port.number()),
-    )
-    .unwrap();
+    let configuration = configure(directory, options, port);
     let log = File::create(directory.join("log")).unwrap();
     program()
         .args(["serve", "--config"])

@@ -10,4 +10,6 @@ mod imports;
 mod measurements;
 mod queue;
 mod refusals;
+mod reload;
+mod rest;
 mod wireguard;

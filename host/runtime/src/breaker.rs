@@ -1,17 +1,19 @@
 //! Giving a plugin a rest that fails again and again.
 
 use std::{
+    collections::BTreeMap,
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use keywright_core::ports::PluginFault;
 
-/// Counts how often in a row the calls of one component, known by its digest, were cut short. After so many, nothing of it is
-/// called for a while: what does not work is refused at once, and takes no thread from what does.
+/// Counts how often in a row the calls of one component, known by its digest, were cut short, those of each function by
+/// themselves: what checks parameters may well work where what makes a value does not. After so many, nothing of the component
+/// is called for a while: what does not work is refused at once, and takes no thread from what does.
 ///
-/// After its rest the component is called again; the next call that is cut short begins another rest, and one that returns
-/// ends the matter.
+/// After its rest the component is called again; the next call of the function that is cut short begins another rest, and one
+/// that returns ends the matter.
 pub(crate) struct Breaker {
     /// How many in a row are too many.
     faults_max: u32,
@@ -21,7 +23,7 @@ pub(crate) struct Breaker {
 
 #[derive(Default)]
 struct State {
-    faults_in_a_row: u32,
+    faults_in_a_row: BTreeMap<&'static str, u32>,
     resting_until: Option<Instant>,
 }
 
@@ -42,20 +44,27 @@ impl Breaker {
             .filter(|left| !left.is_zero())
     }
 
-    /// A call has returned, whatever it said.
-    pub(crate) fn returned(&self) {
-        *self.state() = State::default();
+    /// A call of a function has returned, whatever it said.
+    pub(crate) fn returned(&self, function: &'static str) {
+        self.state().faults_in_a_row.remove(function);
     }
 
-    /// A call has come to nothing. Returns the rest that begins with it, if one does.
-    pub(crate) fn faulted(&self, fault: PluginFault, now: Instant) -> Option<Duration> {
+    /// A call of a function has come to nothing. Returns the rest that begins with it, if one does.
+    pub(crate) fn faulted(
+        &self,
+        function: &'static str,
+        fault: PluginFault,
+        now: Instant,
+    ) -> Option<Duration> {
         if !is_cut_short(fault) {
             return None;
         }
         let mut state = self.state();
-        state.faults_in_a_row = state.faults_in_a_row.saturating_add(1);
+        let faults = state.faults_in_a_row.entry(function).or_default();
+        *faults = faults.saturating_add(1);
+        let are_too_many = *faults >= self.faults_max;
         let is_resting = state.resting_until.is_some_and(|until| now < until);
-        if state.faults_in_a_row < self.faults_max || is_resting {
+        if !are_too_many || is_resting {
             return None;
         }
         state.resting_until = Some(now + self.rest);
@@ -63,7 +72,7 @@ impl Breaker {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Each change is one assignment or two; none can panic between them.
+        // A count may be one short after a panic, which does no harm.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -94,10 +103,13 @@ mod tests {
         let breaker = Breaker::new(3, REST);
         let now = Instant::now();
         for _ in 0..2 {
-            assert_eq!(breaker.faulted(PluginFault::Trapped, now), None);
+            assert_eq!(breaker.faulted("generate", PluginFault::Trapped, now), None);
             assert_eq!(breaker.rest_left(now), None);
         }
-        assert_eq!(breaker.faulted(PluginFault::TimedOut, now), Some(REST));
+        assert_eq!(
+            breaker.faulted("generate", PluginFault::TimedOut, now),
+            Some(REST)
+        );
         assert_eq!(breaker.rest_left(now), Some(REST));
         assert_eq!(
             breaker.rest_left(now + REST / 3),
@@ -108,13 +120,18 @@ mod tests {
     }
 
     #[test]
-    fn only_faults_in_a_row_count() {
+    fn only_faults_of_one_function_in_a_row_count() {
         let breaker = Breaker::new(2, REST);
         let now = Instant::now();
         for _ in 0..5 {
-            assert_eq!(breaker.faulted(PluginFault::Trapped, now), None);
-            breaker.returned();
+            assert_eq!(breaker.faulted("generate", PluginFault::Trapped, now), None);
+            breaker.returned("generate");
         }
+        assert_eq!(breaker.faulted("generate", PluginFault::Trapped, now), None);
+        assert_eq!(breaker.faulted("accept", PluginFault::Trapped, now), None);
+        breaker.returned("normalize");
+        let rest = breaker.faulted("generate", PluginFault::Trapped, now);
+        assert_eq!(rest, Some(REST));
     }
 
     #[test]
@@ -127,7 +144,11 @@ mod tests {
             PluginFault::OutputTooLarge,
             PluginFault::Reported,
         ] {
-            assert_eq!(breaker.faulted(fault, Instant::now()), None, "{fault}");
+            assert_eq!(
+                breaker.faulted("generate", fault, Instant::now()),
+                None,
+                "{fault}"
+            );
         }
     }
 
@@ -136,24 +157,34 @@ mod tests {
         let breaker = Breaker::new(3, REST);
         let now = Instant::now();
         for _ in 0..3 {
-            breaker.faulted(PluginFault::MemoryExceeded, now);
+            breaker.faulted("generate", PluginFault::MemoryExceeded, now);
         }
         let later = now + REST;
         assert_eq!(
-            breaker.faulted(PluginFault::StackExhausted, later),
+            breaker.faulted("generate", PluginFault::StackExhausted, later),
             Some(REST)
         );
-        breaker.returned();
-        assert_eq!(breaker.rest_left(later), None);
-        assert_eq!(breaker.faulted(PluginFault::Trapped, later), None);
+        let latest = later + REST;
+        breaker.returned("generate");
+        assert_eq!(
+            breaker.faulted("generate", PluginFault::Trapped, latest),
+            None
+        );
+        assert_eq!(breaker.rest_left(latest), None);
     }
 
     #[test]
     fn calls_that_were_under_way_do_not_make_a_rest_longer() {
         let breaker = Breaker::new(1, REST);
         let now = Instant::now();
-        assert_eq!(breaker.faulted(PluginFault::Trapped, now), Some(REST));
-        assert_eq!(breaker.faulted(PluginFault::Trapped, now + REST / 2), None);
+        assert_eq!(
+            breaker.faulted("generate", PluginFault::Trapped, now),
+            Some(REST)
+        );
+        assert_eq!(
+            breaker.faulted("generate", PluginFault::Trapped, now + REST / 2),
+            None
+        );
         assert_eq!(breaker.rest_left(now + REST / 2), Some(REST / 2));
     }
 }

@@ -99,7 +99,7 @@ impl Plugin {
         );
         match outcome {
             Ok(given) => {
-                self.breaker.returned();
+                self.breaker.returned(function);
                 Ok(given)
             }
             Err(cause) => {
@@ -127,7 +127,12 @@ impl Plugin {
     }
 
     /// Logs a fault of the guest and gives it back. `cause` must hold no data.
-    pub(crate) fn fault(&self, function: &str, fault: PluginFault, cause: &str) -> PluginFault {
+    pub(crate) fn fault(
+        &self,
+        function: &'static str,
+        fault: PluginFault,
+        cause: &str,
+    ) -> PluginFault {
         tracing::error!(
             plugin.name = self.identity.name,
             plugin.digest = self.identity.digest,
@@ -136,7 +141,7 @@ impl Plugin {
             "the plugin {} {fault}",
             self.identity.name
         );
-        if let Some(rest) = self.breaker.faulted(fault, Instant::now()) {
+        if let Some(rest) = self.breaker.faulted(function, fault, Instant::now()) {
             tracing::error!(
                 plugin.name = self.identity.name,
                 plugin.digest = self.identity.digest,
@@ -153,7 +158,7 @@ impl Plugin {
     /// [`PluginFault::OutputTooLarge`].
     pub(crate) fn check_output(
         &self,
-        function: &str,
+        function: &'static str,
         output_bytes: usize,
     ) -> Result<(), PluginFault> {
         if output_bytes > self.limits.output_bytes_max {
@@ -175,18 +180,18 @@ impl Plugin {
     }
 
     /// The failure for a call that gave something of another shape than declared.
-    pub(crate) fn malformed(&self, function: &str) -> PluginFailure {
+    pub(crate) fn malformed(&self, function: &'static str) -> PluginFailure {
         let fault = PluginFault::OutputMalformed;
         self.faulted(self.fault(function, fault, "its output is not of the declared shape"))
     }
 
     /// The failure for a guest that finds its settings wrong, in these words for the log.
-    pub(crate) fn misconfigured(&self, function: &str, words: &str) -> PluginFailure {
+    pub(crate) fn misconfigured(&self, function: &'static str, words: &str) -> PluginFailure {
         self.faulted(self.fault(function, PluginFault::Misconfigured, &for_log(words)))
     }
 
     /// The failure for a guest that reported one, in these words for the log.
-    pub(crate) fn reported(&self, function: &str, words: &str) -> PluginFailure {
+    pub(crate) fn reported(&self, function: &'static str, words: &str) -> PluginFailure {
         self.faulted(self.fault(function, PluginFault::Reported, &for_log(words)))
     }
 

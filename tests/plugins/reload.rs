@@ -1,0 +1,231 @@
+//! Plugins are changed while the server runs: SIGHUP loads what the configuration says by then, as a whole or not at all.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+};
+
+use keywright_harness::{Options, Scrape, Server, component};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+#[tokio::test]
+async fn a_swap_under_load_fails_no_request_and_every_version_names_the_digest_that_made_it() {
+    let files = TempDir::new().unwrap();
+    let builds = [build(&files, "one"), build(&files, "other")];
+    let server = Server::start_with(&with_wireguard(&builds[0])).await;
+    let digests = {
+        let first = digest(&server).await;
+        assert_loaded(&server.reload_plugins(&with_wireguard(&builds[1])).await);
+        [first, digest(&server).await]
+    };
+    assert_ne!(digests[0], digests[1]);
+    let (has_ended, generated) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let load = |client: usize| {
+        let (server, has_ended, generated) = (&server, &has_ended, &generated);
+        async move {
+            while !has_ended.load(Ordering::Relaxed) {
+                let number = generated.fetch_add(1, Ordering::Relaxed);
+                let name = format!("/load/{client}/{number}");
+                let made = server.generate(&name, "wireguard", json!({})).await;
+                made.expect(200);
+            }
+        }
+    };
+    let swaps = async {
+        for swap in 0..SWAPS {
+            let build = swap % 2;
+            assert_loaded(&server.reload_plugins(&with_wireguard(&builds[build])).await);
+            let name = format!("/mark/{build}/{swap}");
+            let marked = server.generate(&name, "wireguard", json!({})).await;
+            marked.expect(200);
+        }
+        has_ended.store(true, Ordering::Relaxed);
+    };
+    tokio::join!(load(0), load(1), load(2), load(3), swaps);
+
+    let made_by = [
+        names(&server, &digests[0]).await,
+        names(&server, &digests[1]).await,
+    ];
+    assert!(made_by[0].is_disjoint(&made_by[1]));
+    let all = generated.into_inner() + SWAPS;
+    assert_eq!(made_by[0].len() + made_by[1].len(), all);
+    for (build, names) in made_by.iter().enumerate() {
+        let marks = names.iter().filter(|name| name.starts_with("/mark/"));
+        let own = format!("/mark/{build}/");
+        assert_eq!(marks.clone().count(), SWAPS / 2);
+        assert!(marks.into_iter().all(|name| name.starts_with(&own)));
+        assert!(names.iter().any(|name| name.starts_with("/load/")));
+    }
+}
+
+#[tokio::test]
+async fn a_call_in_flight_finishes_on_what_it_started_with() {
+    let hostile = |settings: &str| {
+        let section = format!(
+            "component = \"{}\"\ngrants = [\"random\", \"signing\"]\n\
+             limits = {{ deadline_ms = 3000 }}\nsettings = {{ {settings} }}",
+            component("hostile").display()
+        );
+        Options::default().watched().generator("hostile", &section)
+    };
+    let server = Server::start_with(&hostile("generate = \"loop\"")).await;
+    let started = server.generate("/a", "hostile", json!({}));
+    let swap = async {
+        let is_at_work = |scrape: &Scrape| {
+            let generate = [("lane", "generate")];
+            scrape.sum("keywright_plugin_lane_threads_busy", &generate) == Some(1.0)
+        };
+        server.scrape_until(is_at_work).await;
+        assert_loaded(&server.reload_plugins(&hostile("")).await);
+        let made = server.generate("/b", "hostile", json!({})).await;
+        made.expect(200);
+    };
+    let (started, ()) = tokio::join!(started, swap);
+    let error = started.expect(500).error();
+    assert_eq!(error, "the plugin hostile did not end within its deadline");
+}
+
+#[tokio::test]
+async fn a_type_that_goes_can_be_read_set_aside_and_comes_back() {
+    let with = with_wireguard(&component("wireguard"));
+    let server = Server::start().await;
+    let unknown = server.generate("/a", "wireguard", json!({})).await;
+    unknown.expect(400);
+    assert_loaded(&server.reload_plugins(&with).await);
+    let made = server.generate("/a", "wireguard", json!({})).await;
+    let made = made.expect(200).json();
+
+    assert_loaded(&server.reload_plugins(&Options::default()).await);
+    assert!(!types(&server).await.contains("wireguard"));
+    let read = server.get("/api/v1/data?name=/a").await.expect(200);
+    assert_eq!(read.json()["data"][0]["value"], made["value"]);
+    server.regenerate("/a").await.expect(400);
+
+    assert_loaded(&server.reload_plugins(&with).await);
+    let again = server.regenerate("/a").await.expect(200).json();
+    assert_ne!(again["value"], made["value"]);
+}
+
+#[tokio::test]
+async fn a_set_with_a_mistake_is_refused_whole_with_every_reason_and_the_old_one_goes_on() {
+    let server = Server::start().await;
+    let before = types(&server).await;
+    let mistaken = Options::default()
+        .generator("absent", "component = \"nowhere.wasm\"")
+        .generator(
+            "hostile",
+            &format!("component = \"{}\"", component("hostile").display()),
+        )
+        .generator("wireguard", &section(&component("wireguard")));
+    let told = server.reload_plugins(&mistaken).await;
+    assert!(told.contains("calls use those that were loaded before"));
+    let log = server.log();
+    for reason in ["nowhere.wasm", "the plugin hostile"] {
+        assert!(log.contains(reason), "{reason} is not in: {log}");
+    }
+    assert_eq!(types(&server).await, before);
+    let made = server.generate("/a", "password", json!({})).await;
+    made.expect(200);
+
+    // The next one that is right is taken.
+    assert_loaded(
+        &server
+            .reload_plugins(&with_wireguard(&component("wireguard")))
+            .await,
+    );
+}
+
+#[tokio::test]
+async fn a_configuration_that_can_not_be_read_changes_nothing() {
+    let server = Server::start().await;
+    let nonsense = Options::default().extra("[plugin]\nfile = \"hunter2\"");
+    let told = server.reload_plugins(&nonsense).await;
+    assert!(told.contains("calls use those that were loaded before"));
+    assert!(!server.log().contains("hunter2"));
+    let made = server.generate("/a", "password", json!({})).await;
+    made.expect(200);
+}
+
+#[tokio::test]
+async fn the_resolver_can_be_taken_away_and_given_back() {
+    let server = Server::start().await;
+    let document = json!({"VCAP_SERVICES": {}});
+    let interpolate = "/api/v1/interpolate";
+    for (options, status) in [
+        (Options::default().without_resolver(), 501),
+        (Options::default(), 200),
+    ] {
+        assert_loaded(&server.reload_plugins(&options).await);
+        let answer = server.post(interpolate, document.clone()).await;
+        answer.expect(status);
+    }
+}
+
+/// How often the plugin is swapped for its other build, and back.
+const SWAPS: usize = 6;
+
+/// A build of the same plugin that differs in nothing but a custom section, which WebAssembly ignores: in its digest.
+fn build(files: &TempDir, name: &str) -> PathBuf {
+    let mut bytes = fs::read(component("wireguard")).unwrap();
+    let length = u8::try_from(name.len()).unwrap();
+    bytes.extend([0, length + 1, length]);
+    bytes.extend(name.bytes());
+    let path = files.path().join(name);
+    fs::write(&path, bytes).unwrap();
+    path
+}
+
+fn section(component: &Path) -> String {
+    format!(
+        "component = \"{}\"\ngrants = [\"random\"]",
+        component.display()
+    )
+}
+
+fn with_wireguard(component: &Path) -> Options {
+    Options::default().generator("wireguard", &section(component))
+}
+
+#[track_caller]
+fn assert_loaded(told: &str) {
+    assert!(told.contains("the plugins were loaded again"), "{told}");
+}
+
+/// The types that can be generated.
+async fn types(server: &Server) -> BTreeSet<String> {
+    let answer = server.get("/api/v1/types").await.expect(200).json();
+    let types = answer["types"].as_array().unwrap().iter();
+    types
+        .map(|listed| listed["type"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// The digest of what makes credentials of the type `wireguard`, as the server tells it.
+async fn digest(server: &Server) -> String {
+    let answer = server.get("/api/v1/types").await.expect(200).json();
+    let types = answer["types"].as_array().unwrap();
+    let listed = types.iter().find(|listed| listed["type"] == "wireguard");
+    listed.unwrap()["plugin"]["digest"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+/// What a component has made.
+async fn names(server: &Server, digest: &str) -> BTreeSet<String> {
+    let query = format!("/api/v1/data?generated_by={digest}");
+    let found = server.get(&query).await.expect(200).json();
+    let found: &Vec<Value> = found["credentials"].as_array().unwrap();
+    let names = found.iter().map(|found| found["name"].as_str().unwrap());
+    names.map(str::to_owned).collect()
+}

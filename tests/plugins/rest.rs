@@ -1,0 +1,94 @@
+//! A component whose calls are cut short again and again is not called for a while, and all else goes on.
+
+use keywright_harness::{Options, Server, component};
+use serde_json::json;
+
+#[tokio::test]
+async fn after_too_many_traps_in_a_row_its_types_are_503_for_a_while_and_reads_go_on() {
+    let server = Server::start_with(&options("trap", 3600)).await;
+    server
+        .set("/a", "hostile", json!({"secret": "s"}))
+        .await
+        .expect(200);
+    for _ in 0..FAULTS_MAX {
+        let answer = server.generate("/a", "hostile", json!({})).await;
+        answer.expect(500);
+    }
+    let refused = server
+        .generate("/a", "hostile", json!({}))
+        .await
+        .expect(503);
+    let seconds = refused.header("retry-after").and_then(|it| it.parse().ok());
+    assert!(seconds.is_some_and(|seconds: u32| (3_000..=3_600).contains(&seconds)));
+    assert_eq!(
+        refused.error(),
+        "the plugin hostile failed too often and is not called for a while"
+    );
+    server
+        .set("/a", "hostile", json!({"secret": "t"}))
+        .await
+        .expect(503);
+
+    server.get("/api/v1/data?name=/a").await.expect(200);
+    server.get("/api/v1/data?path=/").await.expect(200);
+    server
+        .generate("/b", "password", json!({}))
+        .await
+        .expect(200);
+    server.delete("/api/v1/data?name=/a").await.expect(204);
+}
+
+#[tokio::test]
+async fn what_a_guest_answers_does_not_count() {
+    let server = Server::start_with(&options("other", 3600)).await;
+    for _ in 0..=FAULTS_MAX {
+        let answer = server.generate("/a", "hostile", json!({})).await;
+        answer.expect(500);
+    }
+}
+
+#[tokio::test]
+async fn after_its_rest_it_is_called_again() {
+    let server = Server::start_with(&options("trap", 1)).await;
+    for _ in 0..FAULTS_MAX {
+        let answer = server.generate("/a", "hostile", json!({})).await;
+        answer.expect(500);
+    }
+    let mut refused = 0_usize;
+    while server.generate("/a", "hostile", json!({})).await.status == 503 {
+        refused += 1;
+    }
+    // Called again, it trapped again; the next rest has begun.
+    assert!(refused > 0);
+    let answer = server.generate("/a", "hostile", json!({})).await;
+    answer.expect(503);
+}
+
+#[tokio::test]
+async fn loading_the_plugins_again_ends_a_rest() {
+    let server = Server::start_with(&options("trap", 3600)).await;
+    for status in [500, 500, 503] {
+        let answer = server.generate("/a", "hostile", json!({})).await;
+        answer.expect(status);
+    }
+    server.reload_plugins(&options("", 3600)).await;
+    server
+        .generate("/a", "hostile", json!({}))
+        .await
+        .expect(200);
+}
+
+/// How many calls may be cut short in a row.
+const FAULTS_MAX: usize = 2;
+
+/// A generator `hostile` that does this instead of making a value.
+fn options(behaviour: &str, rest_seconds: u32) -> Options {
+    let section = format!(
+        "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nsettings = {{ generate = \"{behaviour}\" }}",
+        component("hostile").display(),
+    );
+    Options::default()
+        .generator("hostile", &section)
+        .environment("KEYWRIGHT_PLUGINS__FAULTS_MAX", &FAULTS_MAX.to_string())
+        .environment("KEYWRIGHT_PLUGINS__REST_SECONDS", &rest_seconds.to_string())
+}
