@@ -15,6 +15,11 @@ pub(super) async fn provoke(text: &str) -> String {
         "the TLS files can't be used: new connections use what was read before" => {
             return after_the_authorities_went().await;
         }
+        "the new plugins can't be used: calls use those that were loaded before" => {
+            let server = Server::start_with(&plain).await;
+            let absent = plain.generator("absent", "component = \"nowhere.wasm\"");
+            return server.reload_plugins(&absent).await;
+        }
         "the identity provider's keys could not be fetched" => {
             plain.identity_provider("https://127.0.0.1:1/uaa")
         }

@@ -4,7 +4,7 @@ use std::{fmt::Write, os::unix::fs::symlink};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use keywright_harness::{
-    Answer, Caller, Options, Server,
+    Answer, Caller, Options, Server, component,
     mint::{Mint, present},
 };
 use keywright_test_postgres::PostgresServer;
@@ -30,6 +30,9 @@ pub(super) async fn provoke(text: &str) -> Answer {
         }
         "the storage failed" => without_database().await,
         "the encryption key … is not configured" => without_its_key().await,
+        "the plugin … failed too often and is not called for a while" => {
+            with_a_plugin_that_traps().await
+        }
         "too many plugin calls are waiting" => with_a_full_queue().await,
         text => of_one_server(text).await,
     }
@@ -90,6 +93,20 @@ async fn of_one_server(text: &str) -> Answer {
         }
         text => nothing_provokes(text),
     }
+}
+
+async fn with_a_plugin_that_traps() -> Answer {
+    let trapping = format!(
+        "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nsettings = {{ generate = \"trap\" }}",
+        component("hostile").display(),
+    );
+    let options = Options::default()
+        .generator("hostile", &trapping)
+        .environment("KEYWRIGHT_PLUGINS__FAULTS_MAX", "1");
+    let server = Server::start_with(&options).await;
+    let trapped = server.generate("/a", "hostile", json!({})).await;
+    trapped.expect(500);
+    server.generate("/a", "hostile", json!({})).await
 }
 
 async fn with_claim(server: &Server, claim: &str, value: Value) -> Answer {
