@@ -13,6 +13,7 @@ mod encryption_keys;
 mod generate;
 mod given;
 mod http;
+mod incident;
 mod interpolate;
 mod keys;
 mod lifecycle;

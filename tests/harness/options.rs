@@ -50,6 +50,17 @@ impl Options {
             .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", "1")
     }
 
+    /// The shipped generators of types beyond the specification, too.
+    pub fn beyond_the_specification(self) -> Self {
+        BEYOND_THE_SPECIFICATION
+            .into_iter()
+            .fold(self, |options, name| {
+                let path = component(name);
+                let section = format!("component = \"{}\"\ngrants = [\"random\"]", path.display());
+                options.generator(name, &section)
+            })
+    }
+
     /// More sections of the configuration.
     pub fn extra(mut self, sections: &str) -> Self {
         self.extra.push_str(sections);
@@ -287,6 +298,9 @@ password = "developer-password"
         all
     }
 }
+
+/// The types beyond the specification that shipped plugins make.
+const BEYOND_THE_SPECIFICATION: [&str; 3] = ["ecdsa", "ed25519", "passphrase"];
 
 /// The audit trail goes to a file of its own, in the server's folder.
 const AUDIT: &str = r#"

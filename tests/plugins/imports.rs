@@ -12,9 +12,12 @@ use std::{collections::BTreeSet, fs};
 use keywright_harness::{component, workspace};
 use wit_component::{DecodedWasm, decode};
 
-const SHIPPED: [&str; 6] = [
+const SHIPPED: [&str; 9] = [
     "certificate",
+    "ecdsa",
+    "ed25519",
     "interpolation",
+    "passphrase",
     "password",
     "rsa",
     "ssh",

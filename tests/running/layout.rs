@@ -10,9 +10,12 @@ use keywright_harness::{Commanded, component, key_file, run_program, workspace};
 use tempfile::TempDir;
 
 /// The plugins that the example names.
-pub(crate) const PLUGINS: [&str; 6] = [
+pub(crate) const PLUGINS: [&str; 9] = [
     "certificate",
+    "ecdsa",
+    "ed25519",
     "interpolation",
+    "passphrase",
     "password",
     "rsa",
     "ssh",

@@ -1,6 +1,7 @@
 //! Strangers verify what the server makes: OpenSSL, OpenSSH and webpki, which share no code with what made it.
 
 mod chain;
+mod elliptic_keys;
 mod extensions;
 mod files;
 mod keys;

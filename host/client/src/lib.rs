@@ -51,7 +51,10 @@ pub mod session;
 mod transfer;
 
 pub use api::{
-    certificates::{CertificateSummary, ListedVersion, RegenerateCertificate, TransitionalVersion},
+    certificates::{
+        BulkRegenerate, CertificateSummary, ListedVersion, RegenerateCertificate,
+        TransitionalVersion,
+    },
     credentials::{CredentialVersion, ExpiringLink, Find, FoundCredential, SetCredential},
     generation::{GenerateCredential, GenerateMode},
     operations::{KeyUsage, ServerMode},

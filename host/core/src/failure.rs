@@ -85,6 +85,11 @@ pub enum Failure {
     /// There is no such permission.
     #[error("the permission does not exist or the caller may not access it")]
     PermissionNotFound,
+    /// What a plugin made was to be made anew, by the same plugin.
+    #[error(
+        "the plugin with this digest still makes credentials of type {0}; configure another one first"
+    )]
+    PluginInUse(CredentialType),
     /// A plugin refused or failed.
     #[error(transparent)]
     Plugin(#[from] PluginFailure),
@@ -112,6 +117,14 @@ pub enum Failure {
     /// As many bulk regenerations are under way as there may be.
     #[error("too many bulk regenerations are under way; try again later")]
     TooManyBulkRegenerations,
+    /// A plugin has made more credentials than are written together.
+    #[error(
+        "the plugin has made more than {limit} below this path, which is the most that are written together; ask for them path by path"
+    )]
+    TooManyGenerated {
+        /// The limit, with its unit.
+        limit: &'static str,
+    },
     /// An authority has signed more certificates than are written together.
     #[error(
         "the authority and those below it have signed more than {limit}, which is the most that are written together"

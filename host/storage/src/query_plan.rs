@@ -50,6 +50,8 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
         credential::FIND_EXPIRING_BELOW,
         credential::EFFECTIVE_EXPIRIES,
         credential::EFFECTIVE_EXPIRIES_BELOW,
+        credential::GENERATED_BY,
+        credential::GENERATED_BY_BELOW,
         credential::CREDENTIAL_BY_NAME,
         credential::CREDENTIAL_AND_NEWEST_VERSION,
         credential::INSERT_CREDENTIAL,
@@ -112,6 +114,7 @@ fn statements_of(engine: Engine) -> &'static [&'static str] {
             credential::POSTGRES_FIND_CONTAINING,
             credential::POSTGRES_FIND_EXPIRING_CONTAINING,
             credential::POSTGRES_EFFECTIVE_EXPIRIES_CONTAINING,
+            credential::POSTGRES_GENERATED_BY_CONTAINING,
         ],
         Engine::Sqlite => &[
             check::SQLITE_CREDENTIALS,
@@ -124,6 +127,7 @@ fn statements_of(engine: Engine) -> &'static [&'static str] {
             credential::SQLITE_FIND_EXPIRING_CONTAINING_SHORT,
             credential::SQLITE_EFFECTIVE_EXPIRIES_CONTAINING,
             credential::SQLITE_EFFECTIVE_EXPIRIES_CONTAINING_SHORT,
+            credential::SQLITE_GENERATED_BY_CONTAINING,
         ],
     }
 }

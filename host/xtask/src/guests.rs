@@ -80,9 +80,12 @@ fn build_example(components: &Path) -> Result<(), StepFailed> {
 pub(crate) const EXAMPLE_MANIFEST: &str = "examples/wireguard-generator/Cargo.toml";
 
 /// The shipped plugins, each by its folder.
-pub(crate) const SHIPPED: [&str; 6] = [
+pub(crate) const SHIPPED: [&str; 9] = [
     "certificate",
+    "ecdsa",
+    "ed25519",
     "interpolation",
+    "passphrase",
     "password",
     "rsa",
     "ssh",

@@ -1,7 +1,8 @@
 //! What the plugin does, without WIT.
 
 use keywright_plugin_support::{
-    Failure, KeyLength, Members, Violation, canonical, no_settings, written,
+    Failure, KeyLength, KeyPair, Members, Violation, canonical, no_settings, ssh_fingerprint,
+    take_ssh_comment, written,
 };
 use rand_core::CryptoRng;
 use rsa::{
@@ -10,7 +11,7 @@ use rsa::{
     traits::PublicKeyParts,
 };
 use serde::{Deserialize, Serialize};
-use ssh_key::{HashAlg, Mpint, PublicKey, public};
+use ssh_key::{Mpint, PublicKey, public};
 
 /// From what a key pair is made.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -58,7 +59,7 @@ pub fn generate(
     written(&KeyPair {
         public_key: Some(public_key.to_openssh().map_err(|_| not_encoded())?),
         private_key: Some(private_key.to_string()),
-        public_key_fingerprint: Some(fingerprint(&public_key)),
+        public_key_fingerprint: Some(ssh_fingerprint(&public_key)),
     })
 }
 
@@ -71,48 +72,18 @@ pub fn generate(
 /// [`Failure::InvalidValue`] with the rule that it breaks; [`Failure::Misconfigured`] for any setting.
 pub fn accept(value: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
-    let key_pair = parse_value(value).map_err(Failure::InvalidValue)?;
+    let key_pair = KeyPair::parse(value).map_err(Failure::InvalidValue)?;
     written(&key_pair)
-}
-
-#[derive(Serialize)]
-struct KeyPair {
-    public_key: Option<String>,
-    private_key: Option<String>,
-    public_key_fingerprint: Option<String>,
 }
 
 fn parse(parameters: &str) -> Result<Parameters, Violation> {
     let mut members = Members::parse(parameters)?;
     let parameters = Parameters {
         key_length: KeyLength::take(&mut members)?,
-        ssh_comment: members.take_text("ssh_comment")?.unwrap_or_default(),
+        ssh_comment: take_ssh_comment(&mut members)?,
     };
     members.finish()?;
-    if parameters.ssh_comment.chars().any(char::is_control) {
-        return Err(Violation::of(
-            "ssh_comment",
-            "must be of one line, without control characters",
-        ));
-    }
     Ok(parameters)
-}
-
-fn parse_value(value: &str) -> Result<KeyPair, Violation> {
-    let mut members = Members::parse(value)?;
-    let key_pair = KeyPair {
-        public_key: members.take_filled_text("public_key")?,
-        private_key: members.take_filled_text("private_key")?,
-        public_key_fingerprint: None,
-    };
-    members.ignore("public_key_fingerprint");
-    members.finish()?;
-    if key_pair.public_key.is_none() && key_pair.private_key.is_none() {
-        return Err(Violation::of_whole(
-            "needs at least one of public_key and private_key",
-        ));
-    }
-    Ok(key_pair)
 }
 
 fn public_key(key: &RsaPublicKey, comment: String) -> ssh_key::Result<PublicKey> {
@@ -120,14 +91,6 @@ fn public_key(key: &RsaPublicKey, comment: String) -> ssh_key::Result<PublicKey>
     let modulus = Mpint::from_positive_bytes(&key.n_bytes());
     let key = public::RsaPublicKey::new(exponent, modulus)?;
     Ok(PublicKey::new(key.into(), comment))
-}
-
-/// The fingerprint without the prefix that names the hash.
-fn fingerprint(key: &PublicKey) -> String {
-    let fingerprint = key.fingerprint(HashAlg::Sha256).to_string();
-    fingerprint
-        .strip_prefix("SHA256:")
-        .map_or(fingerprint.clone(), str::to_owned)
 }
 
 #[cfg(test)]
@@ -218,7 +181,7 @@ pub(crate) mod tests {
         let line = include_str!("../tests/keys/ada.pub");
         let key = PublicKey::from_openssh(line).unwrap();
         assert_eq!(
-            fingerprint(&key),
+            ssh_fingerprint(&key),
             "LSNnWGRxjajAnit6qsn3OXQ8dVk2wn9us9MHPeyKuPw"
         );
     }

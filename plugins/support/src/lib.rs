@@ -1,5 +1,5 @@
 //! What the shipped plugins share, without a word of WIT: reading a JSON object strictly, the errors of a plugin, the
-//! host's randomness as a random number generator, and the rules of passwords and RSA key lengths.
+//! host's randomness as a random number generator, the rules of passwords and RSA key lengths, and the forms of key pairs.
 //!
 //! Everything here is pure, so it is tested natively. A plugin's `component.rs` ties it to the bindings of its world;
 //! [`wit_failure!`] writes the conversion of the errors there.
@@ -8,6 +8,7 @@ mod component;
 mod failure;
 mod json;
 mod key_length;
+mod key_pair;
 mod members;
 mod password;
 mod random;
@@ -16,6 +17,7 @@ mod recovered;
 pub use failure::{Failure, Violation};
 pub use json::{canonical, written};
 pub use key_length::KeyLength;
+pub use key_pair::{KeyFormat, KeyPair, ssh_fingerprint, take_ssh_comment};
 pub use members::{Members, no_settings};
 pub use password::PasswordRules;
 pub use random::HostRandom;

@@ -1,4 +1,4 @@
-//! Regenerating everything that an authority signed: `POST /api/v1/bulk-regenerate`.
+//! Regenerating everything that an authority signed, or that a plugin made: `POST /api/v1/bulk-regenerate`.
 
 #![expect(
     clippy::indexing_slicing,
@@ -8,6 +8,8 @@
 
 mod atomicity;
 mod changes;
+mod dry_run;
+mod generated_by;
 mod queue;
 mod requests;
 mod selection;

@@ -53,3 +53,47 @@ async fn who_may_not_write_all_of_it_changes_nothing() {
     shell.run(&["bulk-regenerate", "/root"]).expect(5);
     assert_eq!(server.versions("/leaf").await.len(), 1);
 }
+
+#[tokio::test]
+async fn what_a_plugin_made_is_found_and_named_and_not_made_again_by_the_same() {
+    let server = Server::start().await;
+    for name in ["/a/one", "/a/two", "/b"] {
+        server
+            .generate(name, "password", json!({}))
+            .await
+            .expect(200);
+    }
+    let shell = Shell::of(&server);
+    let known = json_of(shell.run(&["types", "password"]));
+    let digest = known["plugin"]["digest"].as_str().unwrap();
+    let digest = format!("sha256:{digest}");
+    let found = ["find", "--names", "--generated-by", &digest];
+    let run = shell.run(&found).expect(0);
+    assert_eq!(run.output, "/b\n/a/two\n/a/one\n");
+    let run = shell.run(&[&found[..], &["--name-like", "o"]].concat());
+    assert_eq!(run.expect(0).output, "/a/two\n/a/one\n");
+
+    let bulk = ["bulk-regenerate", "--generated-by", &digest];
+    let dry_run = [&bulk[..], &["--dry-run", "--path", "/a"]].concat();
+    let expected = json!({"regenerated_credentials": ["/a/one", "/a/two"], "dry_run": true});
+    assert_eq!(json_of(shell.run(&dry_run)), expected);
+    let table = shell.run(&[&dry_run[..], &["-o", "table"]].concat());
+    assert!(table.expect(0).output.starts_with("TO BE REGENERATED\n"));
+    let run = shell.run(&bulk).expect(1);
+    assert!(run.errors.contains("another one first"), "{}", run.errors);
+    assert_eq!(server.versions("/b").await.len(), 1);
+}
+
+#[test]
+fn one_of_an_authority_and_a_plugin_is_asked_for() {
+    let shell = Shell::new();
+    for wrong in [
+        &["bulk-regenerate"][..],
+        &["bulk-regenerate", "--dry-run"],
+        &["bulk-regenerate", "/root", "--generated-by", "sha256:0"],
+        &["bulk-regenerate", "/root", "--path", "/a"],
+        &["find", "--generated-by", "0", "--expires-within-days", "3"],
+    ] {
+        shell.run(wrong).expect(2);
+    }
+}

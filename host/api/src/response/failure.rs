@@ -264,6 +264,7 @@ fn status(failure: &Failure, endpoint: Endpoint) -> StatusCode {
         | Failure::ParametersMissing(_)
         | Failure::PathMalformed(_)
         | Failure::PermissionFixed
+        | Failure::PluginInUse(_)
         | Failure::ReferenceNotJson(_)
         | Failure::TypeDiffers(_)
         | Failure::TypeNotGeneratable(_)
@@ -283,6 +284,7 @@ fn status(failure: &Failure, endpoint: Endpoint) -> StatusCode {
         Failure::NoResolver => StatusCode::NOT_IMPLEMENTED,
         Failure::WriteNotPermitted => StatusCode::FORBIDDEN,
         Failure::ReferencesTooLarge { .. }
+        | Failure::TooManyGenerated { .. }
         | Failure::TooManySigned { .. }
         | Failure::ValueTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         Failure::Contended
@@ -428,6 +430,7 @@ mod tests {
             (Failure::TooManyBulkRegenerations, 503),
             (not_all_regenerated(Failure::IssuerNotFound), 404),
             (not_all_regenerated(Failure::Contended), 503),
+            (Failure::TooManyGenerated { limit: "one" }, 413),
             (Failure::TooManySigned { limit: "one" }, 413),
             (PluginFailure::ParametersRefused(violation).into(), 400),
             (faulted(PluginFault::Trapped).into(), 500),

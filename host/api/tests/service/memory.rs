@@ -14,7 +14,8 @@ use chrono::{DateTime, Utc};
 use keywright_core::{
     credential::{
         ChainLink, CredentialName, EffectiveExpiry, Find, FindNames, FoundCredential,
-        ListedCertificate, ListedVersion, LookupName, StoredVersion,
+        GeneratedCredential, ListedCertificate, ListedVersion, LookupName, PluginDigest,
+        StoredVersion,
     },
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialRepository, EXPIRY_MOMENTS,
@@ -233,6 +234,23 @@ impl CredentialRepository for Memory {
             written.push(stored);
         }
         Ok(AllAppended::Written(written))
+    }
+
+    async fn generated_by(
+        &self,
+        _digest: &PluginDigest,
+        names: &FindNames,
+    ) -> Result<Vec<GeneratedCredential>, RepositoryFailure> {
+        let find = Find {
+            names: names.clone(),
+            expires_until: None,
+        };
+        let found = self.find(&find).await?.into_iter();
+        let generated = found.map(|found| GeneratedCredential {
+            found,
+            is_newest: true,
+        });
+        Ok(generated.collect())
     }
 
     async fn effective_expiries(

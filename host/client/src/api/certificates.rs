@@ -73,6 +73,19 @@ pub enum TransitionalVersion<'a> {
     None,
 }
 
+/// What is to be regenerated together.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct BulkRegenerate {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signed_by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generated_by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    dry_run: bool,
+}
+
 impl Client {
     /// All certificates that the caller may read.
     ///
@@ -156,10 +169,53 @@ impl Client {
     /// # Errors
     /// When the caller may not write one of them, in which case nothing is changed; and as any request.
     pub async fn bulk_regenerate(&self, signed_by: &str) -> Result<Vec<String>, Error> {
+        self.regenerate_all(&BulkRegenerate::signed_by(signed_by))
+            .await
+    }
+
+    /// Regenerates many credentials, all of them or none, and returns their names; in a dry run, the names of those that would be.
+    ///
+    /// # Errors
+    /// When the caller may not write one of them, in which case nothing is changed; and as any request.
+    pub async fn regenerate_all(&self, which: &BulkRegenerate) -> Result<Vec<String>, Error> {
         let call = Call::new(Method::POST, "/api/v1/bulk-regenerate");
-        let call = call.body(&BulkBody { signed_by })?;
-        let answer: Regenerated = self.ask(&call).await?;
+        let answer: Regenerated = self.ask(&call.body(which)?).await?;
         Ok(answer.regenerated_credentials)
+    }
+}
+
+impl BulkRegenerate {
+    /// All certificates that an authority signed, and what those signed.
+    #[must_use]
+    pub fn signed_by(authority: impl Into<String>) -> Self {
+        Self {
+            signed_by: Some(authority.into()),
+            ..Self::default()
+        }
+    }
+
+    /// All credentials that the caller may read and whose newest version the plugin with this digest made. Not all servers know
+    /// it.
+    #[must_use]
+    pub fn generated_by(digest: impl Into<String>) -> Self {
+        Self {
+            generated_by: Some(digest.into()),
+            ..Self::default()
+        }
+    }
+
+    /// Of what a plugin made, only what is below a path.
+    #[must_use]
+    pub fn below(mut self, path: impl Into<String>) -> Self {
+        self.path = Some(path.into());
+        self
+    }
+
+    /// Regenerates nothing, and only tells what would be. Not all servers know it.
+    #[must_use]
+    pub fn dry_run(mut self) -> Self {
+        self.dry_run = true;
+        self
     }
 }
 
@@ -179,11 +235,6 @@ struct Listed {
 #[derive(Serialize)]
 struct MoveBody<'a> {
     version: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-struct BulkBody<'a> {
-    signed_by: &'a str,
 }
 
 #[derive(Deserialize)]

@@ -73,6 +73,7 @@ pub struct Find {
     place: Option<Place>,
     expires_within_days: Option<u32>,
     is_effective: bool,
+    generated_by: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -111,6 +112,14 @@ impl Find {
     #[must_use]
     pub fn effective(mut self) -> Self {
         self.is_effective = true;
+        self
+    }
+
+    /// Of these, credentials of which this plugin made a version that counts: the SHA-256 of its component. Not all servers know
+    /// it.
+    #[must_use]
+    pub fn generated_by(mut self, digest: impl Into<String>) -> Self {
+        self.generated_by = Some(digest.into());
         self
     }
 }
@@ -236,7 +245,8 @@ impl Client {
         let days = find.expires_within_days.map(|days| days.to_string());
         let call = call
             .query_if("expires-within-days", days.as_deref())
-            .query_if("effective", find.is_effective.then_some("true"));
+            .query_if("effective", find.is_effective.then_some("true"))
+            .query_if("generated_by", find.generated_by.as_deref());
         let found: Found = self.ask(&call).await?;
         Ok(found.credentials)
     }

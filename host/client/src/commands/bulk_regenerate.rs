@@ -7,24 +7,64 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::{Context, Example, Failure, Outcome, Verb, help};
 use crate::output::{self, Shown, Table};
 
-/// Regenerate all certificates that an authority signed, and what those signed: all of them or, where one can't be, none.
+/// Regenerate all certificates that an authority signed, and what those signed, or everything that a plugin made: all of it
+/// or, where one can't be, nothing.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub struct BulkRegenerate {
     /// The authority's name.
-    authority: String,
+    #[arg(required_unless_present = "generated_by")]
+    authority: Option<String>,
+    /// Regenerate what a plugin made: the SHA-256 of its component, as `types` and `sha256sum` show it.
+    #[arg(long, value_name = "DIGEST", conflicts_with = "authority")]
+    generated_by: Option<String>,
+    /// Of what a plugin made, regenerate what is below this path.
+    #[arg(long, value_name = "PATH", conflicts_with = "authority")]
+    path: Option<String>,
+    /// Regenerate nothing, and only name what would be.
+    #[arg(long)]
+    dry_run: bool,
 }
 
 impl Verb for BulkRegenerate {
     async fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        let names = context.client()?.bulk_regenerate(&self.authority).await?;
+        let names = context.client()?.regenerate_all(&self.request()).await?;
         if names.is_empty() {
-            output::note(&format!("{} signed nothing", self.authority));
+            output::note(&self.none_found());
         }
         context.output.show(&Regenerated {
             regenerated_credentials: names,
+            dry_run: self.dry_run,
         })?;
         Ok(Outcome::Done)
+    }
+}
+
+impl BulkRegenerate {
+    fn request(&self) -> crate::BulkRegenerate {
+        let mut request = match (&self.generated_by, &self.authority) {
+            (Some(digest), _) => crate::BulkRegenerate::generated_by(digest),
+            (None, authority) => {
+                crate::BulkRegenerate::signed_by(authority.clone().unwrap_or_default())
+            }
+        };
+        if let Some(path) = &self.path {
+            request = request.below(path);
+        }
+        if self.dry_run {
+            request = request.dry_run();
+        }
+        request
+    }
+
+    fn none_found(&self) -> String {
+        match (&self.authority, &self.path) {
+            (Some(authority), _) => format!("{authority} signed nothing"),
+            (None, Some(path)) => {
+                format!("the plugin made nothing below {path} that is to be regenerated")
+            }
+            (None, None) => "the plugin made nothing that is to be regenerated".to_owned(),
+        }
     }
 }
 
@@ -32,6 +72,8 @@ impl Verb for BulkRegenerate {
 #[derive(Serialize)]
 struct Regenerated {
     regenerated_credentials: Vec<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    dry_run: bool,
 }
 
 impl Shown for Regenerated {
@@ -40,17 +82,29 @@ impl Shown for Regenerated {
     }
 
     fn table(&self) -> Table {
+        let head = if self.dry_run {
+            "TO BE REGENERATED"
+        } else {
+            "REGENERATED"
+        };
         let names = self.regenerated_credentials.iter();
         Table::Rows {
-            heads: vec!["REGENERATED"],
+            heads: vec![head],
             rows: names.map(|name| vec![name.clone()]).collect(),
         }
     }
 }
 
 /// What help shows.
-pub(super) const EXAMPLES: &[Example] = &[Example {
-    does: "Have everything below an authority signed anew",
-    line: "keywright bulk-regenerate /demo/root",
-    before: super::certificates::AUTHORITY_AND_LEAF,
-}];
+pub(super) const EXAMPLES: &[Example] = &[
+    Example {
+        does: "Have everything below an authority signed anew",
+        line: "keywright bulk-regenerate /demo/root",
+        before: super::certificates::AUTHORITY_AND_LEAF,
+    },
+    Example {
+        does: "See what a plugin made that is to be made anew",
+        line: "keywright bulk-regenerate --dry-run --generated-by sha256:6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",
+        before: &[],
+    },
+];

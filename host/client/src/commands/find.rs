@@ -21,6 +21,9 @@ pub struct Find {
     /// Look at what signed a certificate too: it is of no use any more when anything above it has expired.
     #[arg(long, requires = "expires_within_days")]
     effective: bool,
+    /// Find what a plugin made: the SHA-256 of its component, as `types` and `sha256sum` show it.
+    #[arg(long, value_name = "DIGEST", conflicts_with = "expires_within_days")]
+    generated_by: Option<String>,
     /// Write nothing but the names, one a line.
     #[arg(long)]
     names: bool,
@@ -38,6 +41,9 @@ impl Verb for Find {
         }
         if self.effective {
             find = find.effective();
+        }
+        if let Some(digest) = self.generated_by {
+            find = find.generated_by(digest);
         }
         let found = context.client()?.find_credentials(&find).await?;
         if self.names {

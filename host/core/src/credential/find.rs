@@ -4,8 +4,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::{
     Failure,
-    authorization::Caller,
-    credential::{CredentialName, Credentials, PathPrefix},
+    authorization::{Caller, Rules},
+    credential::{CredentialName, Credentials, PathPrefix, PluginDigest},
     permission::Operation,
 };
 
@@ -36,6 +36,16 @@ pub struct FoundCredential {
     pub version_created_at: DateTime<Utc>,
     /// In a search by expiry: when that version expires.
     pub expires_at: Option<DateTime<Utc>>,
+}
+
+/// A credential of which a plugin made a version that counts: the newest one, the one in use, or the transitional one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GeneratedCredential {
+    /// The credential, with the time of the version in use, or of the newest one where none is in use.
+    pub found: FoundCredential,
+    /// Whether the newest version is one that the plugin made. Where it is not, what replaces the plugin's version is there
+    /// already.
+    pub is_newest: bool,
 }
 
 impl FindNames {
@@ -76,6 +86,37 @@ impl Credentials {
         let mut found = self.repository.find(&find).await?;
         found.retain(|credential| rules.allow(Operation::Read, credential.name.as_str()));
         Ok(found)
+    }
+
+    /// Finds the credentials that the caller may read and of which the plugin with this digest made a version that counts, newest
+    /// first.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    pub async fn find_generated_by(
+        &self,
+        caller: &Caller,
+        digest: &PluginDigest,
+        names: &FindNames,
+    ) -> Result<Vec<FoundCredential>, Failure> {
+        let rules = self.authorization.rules_of(caller).await?;
+        let generated = self.readable_generated_by(&rules, digest, names).await?;
+        Ok(generated.into_iter().map(|one| one.found).collect())
+    }
+
+    /// As [`Credentials::find_generated_by`], with what tells whether they are to be made anew.
+    pub(super) async fn readable_generated_by(
+        &self,
+        rules: &Rules,
+        digest: &PluginDigest,
+        names: &FindNames,
+    ) -> Result<Vec<GeneratedCredential>, Failure> {
+        if !rules.allow_somewhere(Operation::Read) {
+            return Ok(Vec::new());
+        }
+        let mut generated = self.repository.generated_by(digest, names).await?;
+        generated.retain(|one| rules.allow(Operation::Read, one.found.name.as_str()));
+        Ok(generated)
     }
 
     /// The time so many days from now; a time out of range becomes the nearest one that is in it.

@@ -15,6 +15,7 @@ mod make;
 mod metadata;
 mod name;
 mod parameters;
+mod plugin_digest;
 mod presented;
 mod regenerate;
 mod service;
@@ -26,19 +27,22 @@ mod value;
 mod version;
 
 pub use authority::TransitionalParent;
-pub use bulk_regenerate::{BULK_CERTIFICATES_MAX, BULK_REGENERATIONS_MAX, BulkRegenerations};
+pub use bulk_regenerate::{
+    BULK_CERTIFICATES_MAX, BULK_REGENERATIONS_MAX, BulkRegenerate, BulkRegenerations,
+};
 pub use certificates::{
     CHAIN_DEPTH_MAX, CertificateSummary, CertificatesByDaysLeft, ChainLink, DAYS_LEFT,
     EffectiveExpiry, ListedCertificate, ListedVersion, NewCertificateVersion,
     RegenerateCertificate,
 };
 pub(crate) use content::Content;
-pub use find::{Find, FindNames, FoundCredential};
+pub use find::{Find, FindNames, FoundCredential, GeneratedCredential};
 pub use generate::{Generate, WriteMode};
 pub use known_types::KnownType;
 pub use metadata::{METADATA_CHARACTERS_MAX, Metadata, MetadataTooLong};
 pub use name::{CredentialName, LookupName, NAME_CHARACTERS_MAX, NameMalformed, PathPrefix};
 pub use parameters::Parameters;
+pub use plugin_digest::{DigestMalformed, PluginDigest};
 pub use regenerate::Regenerate;
 pub use service::Credentials;
 pub use set::Set;

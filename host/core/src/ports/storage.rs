@@ -8,7 +8,8 @@ use crate::{
     certificate::CertificateFacts,
     credential::{
         CredentialName, CredentialType, EffectiveExpiry, Find, FindNames, FoundCredential,
-        IssuerVersion, ListedCertificate, LookupName, PluginIdentity, StoredVersion,
+        GeneratedCredential, IssuerVersion, ListedCertificate, LookupName, PluginDigest,
+        PluginIdentity, StoredVersion,
     },
     ports::Envelope,
 };
@@ -105,6 +106,16 @@ pub trait CredentialRepository: Send + Sync {
     /// # Errors
     /// When the database can't answer.
     async fn find(&self, find: &Find) -> Result<Vec<FoundCredential>, RepositoryFailure>;
+
+    /// The credentials of these names of which this plugin made a version that counts, newest first, by one query.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn generated_by(
+        &self,
+        digest: &PluginDigest,
+        names: &FindNames,
+    ) -> Result<Vec<GeneratedCredential>, RepositoryFailure>;
 
     /// The certificates of these names in whose chain in use a certificate expires at this time or before, the one that
     /// expires first before the others, by one query.

@@ -71,10 +71,23 @@ pub(super) enum NameSearch {
 impl NameSearch {
     /// None when no name can match.
     pub(super) fn new(names: &FindNames, engine: Engine) -> Option<Self> {
+        match Self::by_comparison(names)? {
+            Self::Containing(text)
+                if engine == Engine::Sqlite && text.len() < TRIGRAM_CHARACTERS =>
+            {
+                let before = successor(&text)?;
+                Some(Self::TrigramsBetween(text, before))
+            }
+            search => Some(search),
+        }
+    }
+
+    /// As [`NameSearch::new`], for names that are found by something else, and then compared: never by trigrams.
+    pub(super) fn by_comparison(names: &FindNames) -> Option<Self> {
         match names {
             FindNames::Below(prefix) if prefix.as_str() == ROOT => Some(Self::All),
             FindNames::Below(prefix) => Self::below(prefix),
-            FindNames::Containing(text) => Self::containing(text, engine),
+            FindNames::Containing(text) => Self::containing(text),
         }
     }
 
@@ -83,7 +96,7 @@ impl NameSearch {
         Some(Self::Between(prefix.as_str().to_owned(), before))
     }
 
-    fn containing(text: &str, engine: Engine) -> Option<Self> {
+    fn containing(text: &str) -> Option<Self> {
         if text.is_empty() {
             return Some(Self::All);
         }
@@ -92,9 +105,6 @@ impl NameSearch {
         let is_of_name = text.bytes().all(|byte| byte.is_ascii_graphic());
         if !is_of_name || text.len() > NAME_CHARACTERS_MAX {
             return None;
-        }
-        if engine == Engine::Sqlite && text.len() < TRIGRAM_CHARACTERS {
-            return Some(Self::TrigramsBetween(text.to_owned(), successor(text)?));
         }
         Some(Self::Containing(text.to_owned()))
     }

@@ -6,6 +6,7 @@ mod certificates;
 mod change_versions;
 mod effective_expiry;
 mod find;
+mod generated_by;
 pub(crate) mod retention;
 pub(crate) mod row;
 pub(crate) mod statements;
@@ -17,7 +18,7 @@ use chrono::{DateTime, Utc};
 use keywright_core::{
     credential::{
         CredentialName, CredentialType, EffectiveExpiry, Find, FindNames, FoundCredential,
-        ListedCertificate, LookupName, StoredVersion,
+        GeneratedCredential, ListedCertificate, LookupName, PluginDigest, StoredVersion,
     },
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialRepository, EXPIRY_MOMENTS,
@@ -188,6 +189,14 @@ impl CredentialRepository for SqlCredentialRepository {
 
     async fn find(&self, find: &Find) -> Result<Vec<FoundCredential>, RepositoryFailure> {
         find::find(&self.pools.reader, find).await
+    }
+
+    async fn generated_by(
+        &self,
+        digest: &PluginDigest,
+        names: &FindNames,
+    ) -> Result<Vec<GeneratedCredential>, RepositoryFailure> {
+        generated_by::generated_by(&self.pools.reader, digest, names).await
     }
 
     async fn effective_expiries(

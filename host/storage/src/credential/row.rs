@@ -4,8 +4,8 @@ use chrono::{DateTime, Utc};
 use keywright_core::{
     certificate::CertificateFacts,
     credential::{
-        CredentialName, CredentialType, FoundCredential, IssuerVersion, ListedVersion,
-        PluginIdentity, StoredVersion,
+        CredentialName, CredentialType, FoundCredential, GeneratedCredential, IssuerVersion,
+        ListedVersion, PluginIdentity, StoredVersion,
     },
     ports::{Envelope, RepositoryFailure, SignedName},
 };
@@ -70,6 +70,16 @@ pub(super) fn found_credential(row: &Row) -> Result<FoundCredential, RepositoryF
         expires_at: expires_at
             .map(|milliseconds| time(milliseconds, "credential.newest_expires_at"))
             .transpose()?,
+    })
+}
+
+/// Decodes what `select_generated_by!` selects.
+pub(super) fn generated_credential(row: &Row) -> Result<GeneratedCredential, RepositoryFailure> {
+    let sequence: i64 = column!(row, "credential_version", "sequence")?;
+    let newest_sequence: i64 = column!(row, "credential", "newest_sequence")?;
+    Ok(GeneratedCredential {
+        found: found_credential(row)?,
+        is_newest: sequence == newest_sequence,
     })
 }
 

@@ -19,3 +19,12 @@ token() {
     curl --silent --cacert "$KEYS/ca.pem" "$KEYWRIGHT_CLIENT_SERVER/identity/oauth/token" -d grant_type=client_credentials \
         -d client_id=keywright-admin -d client_secret=admin-secret | jq --raw-output .access_token
 }
+
+# Two passwords of a plugin that is to be replaced: the shipped one with a section more, which has another digest.
+generate_by_a_bad_plugin() {
+    cp "$ROOT/usr/lib/keywright/plugins/password.wasm" password-mended.wasm
+    printf '\x00\x04\x03bad' >>"$ROOT/usr/lib/keywright/plugins/password.wasm"
+    systemctl restart keywright
+    keywright generate /team/database --type password
+    keywright generate /team/queue --type password
+}

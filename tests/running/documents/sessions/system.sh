@@ -11,7 +11,7 @@ make_archive() {
     printf '#!/bin/sh\nexec "%s" "$@"\n' "$PROGRAM" >"$ARCHIVE/bin/keywright"
     chmod 755 "$ARCHIVE/bin/keywright"
     local plugin
-    for plugin in certificate interpolation password rsa ssh user; do
+    for plugin in certificate ecdsa ed25519 interpolation passphrase password rsa ssh user; do
         cp "$COMPONENTS/$plugin.wasm" "$ARCHIVE/plugins"
     done
     cp -r "$PACKAGING" "$ARCHIVE/packaging"

@@ -1,9 +1,11 @@
-//! `GET /api/v1/data` with `path` or `name-like`: a search.
+//! `GET /api/v1/data` with `path`, `name-like` or `generated_by`: a search.
 
 use axum::response::Response;
 use keywright_core::{
     authorization::Caller,
-    credential::{CredentialName, EffectiveExpiry, FindNames, FoundCredential},
+    credential::{
+        CredentialName, DigestMalformed, EffectiveExpiry, FindNames, FoundCredential, PluginDigest,
+    },
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -21,7 +23,14 @@ use crate::{
 /// What to search for.
 pub(super) struct FindRequest {
     names: FindNames,
-    expiry: Option<Expiry>,
+    restriction: Restriction,
+}
+
+/// What else a search asks for.
+enum Restriction {
+    None,
+    Expiry(Expiry),
+    GeneratedBy(PluginDigest),
 }
 
 /// Which certificates a search by expiry asks for.
@@ -34,12 +43,20 @@ struct Expiry {
 impl FindRequest {
     /// Whether the query asks for a search: it does so whether or not it also has a name.
     pub(super) fn is_asked_for(query: &QueryParameters) -> bool {
-        query.has(PATH) || query.has(NAME_LIKE)
+        [PATH, NAME_LIKE, GENERATED_BY]
+            .into_iter()
+            .any(|parameter| query.has(parameter))
     }
 
     /// Says in the caller's trail what is searched for.
     pub(super) fn tell(caller: &Caller, query: &QueryParameters) {
-        let parameters = [PATH, NAME_LIKE, EXPIRES_WITHIN_DAYS, EFFECTIVE];
+        let parameters = [
+            PATH,
+            NAME_LIKE,
+            EXPIRES_WITHIN_DAYS,
+            EFFECTIVE,
+            GENERATED_BY,
+        ];
         let asked = parameters.into_iter().filter_map(|parameter| {
             let text = query.text(parameter).ok()??;
             Some((parameter.to_owned(), Value::from(text)))
@@ -50,27 +67,44 @@ impl FindRequest {
 
     /// Reads a search.
     pub(super) fn read(query: &QueryParameters) -> Result<Self, QueryRefused> {
+        let generated_by = generated_by(query)?;
         let names = match (query.text(PATH)?, query.text(NAME_LIKE)?) {
+            (None, None) if generated_by.is_some() => FindNames::below(EVERYTHING),
             (None, None) => return Err(QueryRefused::Missing(PATH)),
             (Some(_), Some(_)) => return Err(QueryRefused::Exclusive(PATH, NAME_LIKE)),
             (Some(path), None) => FindNames::below(path),
             (None, Some(part)) => FindNames::containing(part),
         };
-        let expiry = match (
-            query.integer(EXPIRES_WITHIN_DAYS)?,
-            query.boolean(EFFECTIVE)?,
-        ) {
-            (Some(within_days), is_effective) => Some(Expiry {
-                within_days,
-                is_effective: is_effective.unwrap_or(false),
-            }),
-            (None, Some(true)) => {
-                return Err(QueryRefused::Dependent(EFFECTIVE, EXPIRES_WITHIN_DAYS));
+        let restriction = match (expiry(query)?, generated_by) {
+            (None, None) => Restriction::None,
+            (Some(expiry), None) => Restriction::Expiry(expiry),
+            (None, Some(digest)) => Restriction::GeneratedBy(digest),
+            (Some(_), Some(_)) => {
+                return Err(QueryRefused::Exclusive(EXPIRES_WITHIN_DAYS, GENERATED_BY));
             }
-            (None, _) => None,
         };
-        Ok(Self { names, expiry })
+        Ok(Self { names, restriction })
     }
+}
+
+fn expiry(query: &QueryParameters) -> Result<Option<Expiry>, QueryRefused> {
+    let is_effective = query.boolean(EFFECTIVE)?;
+    match (query.integer(EXPIRES_WITHIN_DAYS)?, is_effective) {
+        (Some(within_days), is_effective) => Ok(Some(Expiry {
+            within_days,
+            is_effective: is_effective.unwrap_or(false),
+        })),
+        (None, Some(true)) => Err(QueryRefused::Dependent(EFFECTIVE, EXPIRES_WITHIN_DAYS)),
+        (None, _) => Ok(None),
+    }
+}
+
+fn generated_by(query: &QueryParameters) -> Result<Option<PluginDigest>, QueryRefused> {
+    let digest = query.text(GENERATED_BY)?.map(PluginDigest::parse);
+    digest.transpose().map_err(|_| QueryRefused::Malformed {
+        parameter: GENERATED_BY,
+        expected: DigestMalformed::EXPECTED,
+    })
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -140,38 +174,43 @@ pub(super) async fn answer(
     caller: &Caller,
     request: FindRequest,
 ) -> Result<Response, ApiFailure> {
-    match request.expiry {
-        Some(Expiry {
+    let credentials = &api.credentials;
+    let names = request.names;
+    let failed = |failure| ApiFailure::of(failure, Endpoint::Other);
+    let found = match request.restriction {
+        Restriction::Expiry(Expiry {
             within_days,
             is_effective: true,
         }) => {
-            let found = api
-                .credentials
-                .effective_expiries(caller, &request.names, within_days)
+            let expiries = credentials
+                .effective_expiries(caller, &names, within_days)
                 .await
-                .map_err(|failure| ApiFailure::of(failure, Endpoint::Other))?;
-            rendered(&FindResponse {
-                credentials: found.iter().map(FoundBody::of_effective).collect(),
-            })
+                .map_err(failed)?;
+            return rendered(&FindResponse {
+                credentials: expiries.iter().map(FoundBody::of_effective).collect(),
+            });
         }
-        expiry => {
-            let found = api
-                .credentials
-                .find(
-                    caller,
-                    request.names,
-                    expiry.map(|expiry| expiry.within_days),
-                )
+        Restriction::Expiry(expiry) => {
+            credentials
+                .find(caller, names, Some(expiry.within_days))
                 .await
-                .map_err(|failure| ApiFailure::of(failure, Endpoint::Other))?;
-            rendered(&FindResponse {
-                credentials: found.iter().map(FoundBody::of).collect(),
-            })
         }
+        Restriction::GeneratedBy(digest) => {
+            credentials.find_generated_by(caller, &digest, &names).await
+        }
+        Restriction::None => credentials.find(caller, names, None).await,
     }
+    .map_err(failed)?;
+    rendered(&FindResponse {
+        credentials: found.iter().map(FoundBody::of).collect(),
+    })
 }
 
 const PATH: &str = "path";
 const NAME_LIKE: &str = "name-like";
 const EXPIRES_WITHIN_DAYS: &str = "expires-within-days";
 const EFFECTIVE: &str = "effective";
+const GENERATED_BY: &str = "generated_by";
+
+/// The path that encloses all names.
+const EVERYTHING: &str = "";

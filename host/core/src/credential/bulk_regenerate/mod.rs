@@ -1,12 +1,16 @@
-//! Regenerating everything that an authority signed, down to the leaves: all of it, or nothing.
+//! Regenerating everything that an authority signed, down to the leaves, or that a plugin made: all of it, or nothing.
 
 mod levels;
 mod order;
 mod permits;
+mod selection;
 mod signers;
 mod under_way;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use uuid::Uuid;
@@ -16,59 +20,62 @@ use crate::{
     authorization::{Caller, Permit},
     certificate::CertificateFacts,
     credential::{
-        CredentialName, Credentials, LookupName, StoredVersion, service::MAKINGS_MAX,
-        stored_certificate::StoredCertificate,
+        CredentialName, CredentialType, Credentials, PluginDigest, StoredVersion,
+        service::MAKINGS_MAX, stored_certificate::StoredCertificate,
     },
-    permission::Operation,
     ports::{Additions, AllAppended, AppendCondition, Generator, NewVersion},
 };
 use order::Order;
 use permits::Permits;
+use selection::Selected;
 use signers::{Signer, SignerVersions, Signers};
 
+pub use selection::BulkRegenerate;
 pub use under_way::{BULK_REGENERATIONS_MAX, BulkRegenerations};
 
-/// The most certificates that are regenerated together, or get a version with a step of their authority's rotation.
+/// The most credentials that are regenerated together, and the most certificates that or get a version with a step of their authority's rotation.
 pub const BULK_CERTIFICATES_MAX: u32 = 10_000;
 
 impl Credentials {
-    /// Regenerates every certificate of which any version was signed by this authority, and everything below those that
-    /// are authorities themselves; not the authority itself. Returns their names, in alphabetical order without case.
+    /// Regenerates many credentials and returns their names, in alphabetical order without case.
     ///
-    /// Each is made from the parameters of its newest version, and signed by the authority that this version names: by the
-    /// new version of that authority where it is regenerated too. What is made is written in one transaction, which looks
-    /// at all the versions once more that it was made from and signed by. Where one of them has changed, everything is
-    /// decided anew, and only what is touched by the change is made anew.
+    /// Each is made from the parameters of its newest version; a certificate is signed by the authority that this version
+    /// names: by the new version of that authority where it is regenerated too. What is made is written in one transaction,
+    /// which looks at all the versions once more that it was made from and signed by. Where one of them has changed, everything
+    /// is decided anew, and only what is touched by the change is made anew.
     ///
-    /// The caller must be permitted to read the authority and those below it, and to write everything that is regenerated.
+    /// The caller must be permitted to write everything that is regenerated, and of what an authority signed, to read it and
+    /// the authorities below it.
     ///
     /// # Errors
-    /// [`Failure::NotAllRegenerated`] with the first that could not be regenerated; [`Failure::TooManySigned`];
-    /// [`Failure::Contended`] when others kept changing them; [`Failure::TooManyBulkRegenerations`]. Nothing was written
-    /// then.
+    /// [`Failure::NotAllRegenerated`] with the first that could not be regenerated; [`Failure::TooManySigned`] and
+    /// [`Failure::TooManyGenerated`]; [`Failure::PluginInUse`]; [`Failure::Contended`] when others kept changing them;
+    /// [`Failure::TooManyBulkRegenerations`]. Nothing was written then.
     pub async fn bulk_regenerate(
         &self,
         caller: &Caller,
-        signed_by: &LookupName,
+        of: &BulkRegenerate,
     ) -> Result<Vec<CredentialName>, Failure> {
         let rules = self.authorization.rules_of(caller).await?;
-        rules.permit(caller, Operation::Read, signed_by)?;
         // By the names alone at first: who may not regenerate them neither takes a place nor has anything else read.
-        Permits::ask(caller, &rules, &self.names_signed_by(signed_by).await?)?;
+        self.permitted_names(caller, &rules, of).await?;
         let _under_way = self
             .bulk_regenerations
             .begin()
             .ok_or(Failure::TooManyBulkRegenerations)?;
         let mut made_before = HashMap::new();
         for _ in 0..MAKINGS_MAX {
-            let (bases, signed) = self.all_signed_by(signed_by).await?;
-            let mut names: Vec<CredentialName> =
-                bases.iter().map(|base| base.name.clone()).collect();
+            let Selected { bases, signed } = self.selected(&rules, of).await?;
+            let names = bases.iter().map(|base| base.name.clone()).collect();
             let permits = Permits::ask(caller, &rules, &bases)?;
             let mut signers = Signers::new(self, &permits);
-            let remade = self
-                .remake_all(bases, made_before, &permits, &mut signers)
-                .await?;
+            let mut remade = Vec::new();
+            for (generator, bases) in self.by_generator(bases, of.refused_plugin())? {
+                remade.extend(
+                    self.remake_all(bases, &mut made_before, &permits, &mut signers, &generator)
+                        .await?,
+                );
+            }
             let (made, versions): (Vec<_>, Vec<_>) =
                 remade.into_iter().map(Remade::into_addition).unzip();
             let additions = Additions {
@@ -79,8 +86,7 @@ impl Credentials {
             match self.repository.append_all(additions).await? {
                 AllAppended::Written(written) => {
                     permits.written(&written);
-                    names.sort_by_cached_key(|name| name.lookup().folded().to_owned());
-                    return Ok(names);
+                    return Ok(in_order(names));
                 }
                 AllAppended::Changed(versions) => {
                     let remade = made.into_iter().zip(versions);
@@ -93,18 +99,49 @@ impl Credentials {
         Err(Failure::Contended)
     }
 
+    /// What [`Credentials::bulk_regenerate`] would regenerate at this moment. Nothing is made, nothing is written.
+    ///
+    /// # Errors
+    /// When the caller may not regenerate all of it; [`Failure::TooManySigned`] and [`Failure::TooManyGenerated`].
+    pub async fn to_be_bulk_regenerated(
+        &self,
+        caller: &Caller,
+        of: &BulkRegenerate,
+    ) -> Result<Vec<CredentialName>, Failure> {
+        let rules = self.authorization.rules_of(caller).await?;
+        self.permitted_names(caller, &rules, of).await.map(in_order)
+    }
+
+    /// What is to be made anew, with what makes it, type by type.
+    fn by_generator(
+        &self,
+        bases: Vec<StoredVersion>,
+        refused: Option<&PluginDigest>,
+    ) -> Result<Vec<(Arc<dyn Generator>, Vec<StoredVersion>)>, Failure> {
+        let mut by_type: BTreeMap<CredentialType, Vec<StoredVersion>> = BTreeMap::new();
+        for base in bases {
+            let of_type = by_type.entry(base.credential_type.clone()).or_default();
+            of_type.push(base);
+        }
+        let with_generators = by_type.into_iter().map(|(credential_type, bases)| {
+            let generator = self.generator(&credential_type)?;
+            if refused.is_some_and(|refused| refused.as_str() == generator.identity().digest) {
+                return Err(Failure::PluginInUse(credential_type));
+            }
+            Ok((generator.in_turn(), bases))
+        });
+        with_generators.collect()
+    }
+
     /// Makes all of them anew, as many at a time as the generator can, each after the one that signs it.
     async fn remake_all(
         &self,
         bases: Vec<StoredVersion>,
-        mut made_before: HashMap<Uuid, Remade>,
+        made_before: &mut HashMap<Uuid, Remade>,
         permits: &Permits<'_>,
         signers: &mut Signers<'_>,
+        generator: &Arc<dyn Generator>,
     ) -> Result<Vec<Remade>, Failure> {
-        let Some(first) = bases.first() else {
-            return Ok(Vec::new());
-        };
-        let generator = self.generator(&first.credential_type)?.in_turn();
         let mut order = Order::new(bases);
         let mut under_way = FuturesUnordered::new();
         let mut all = Vec::new();
@@ -207,6 +244,11 @@ impl Remade {
         let condition = AppendCondition::NewestIs(Some(self.made.base_id));
         (self.made, (self.version, condition))
     }
+}
+
+fn in_order(mut names: Vec<CredentialName>) -> Vec<CredentialName> {
+    names.sort_by_cached_key(|name| name.lookup().folded().to_owned());
+    names
 }
 
 /// There are more than [`BULK_CERTIFICATES_MAX`].

@@ -1,4 +1,4 @@
-//! The SQL of searches by path, by a part of the name and by expiry.
+//! The SQL of searches by path, by a part of the name, by expiry and by the plugin that made a version.
 
 /// What a search finds.
 macro_rules! select_found {
@@ -179,3 +179,31 @@ pub(crate) const SQLITE_EFFECTIVE_EXPIRIES_CONTAINING: &str =
 pub(crate) const SQLITE_EFFECTIVE_EXPIRIES_CONTAINING_SHORT: &str = select_effective_expiries!(
     "and c.sequence in (select doc from credential_name_trigram where term >= $3 and term < $4)"
 );
+
+// ---- What a plugin made -----------------------------------------------------------------------------------------------
+
+/// The versions that count of those that the plugin with the digest `$1` made, those of one credential together.
+macro_rules! select_generated_by {
+    ($($names:literal),*) => {
+        concat!(
+            "select c.name, coalesce(c.current_created_at, c.newest_created_at) as version_created_at,
+                cast(null as bigint) as expires_at, v.sequence, c.newest_sequence
+             from credential_version v join credential c on c.sequence = v.credential_sequence
+             where v.plugin_digest = $1
+                and (v.is_transitional or v.sequence = c.current_sequence or v.sequence = c.newest_sequence) ",
+            $($names,)*
+            " order by coalesce(c.current_sequence, c.newest_sequence) desc, v.sequence desc"
+        )
+    };
+}
+
+pub(crate) const GENERATED_BY: &str = select_generated_by!();
+
+pub(crate) const GENERATED_BY_BELOW: &str =
+    select_generated_by!("and c.name_folded >= $2 and c.name_folded < $3");
+
+pub(crate) const POSTGRES_GENERATED_BY_CONTAINING: &str =
+    select_generated_by!("and strpos(c.name_folded, $2) > 0");
+
+pub(crate) const SQLITE_GENERATED_BY_CONTAINING: &str =
+    select_generated_by!("and instr(c.name_folded, $2) > 0");

@@ -1,0 +1,57 @@
+//! The curves.
+
+use keywright_plugin_support::{Members, Violation};
+use serde::{Deserialize, Serialize};
+use ssh_key::EcdsaCurve;
+
+/// The curve of a key (NIST SP 800-186).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Curve {
+    /// P-256.
+    #[default]
+    P256,
+    /// P-384.
+    P384,
+    /// P-521.
+    P521,
+}
+
+impl Curve {
+    /// Takes the parameter `curve` out of what the caller sent.
+    ///
+    /// # Errors
+    ///
+    /// The rule, when it is none of the three.
+    pub fn take(members: &mut Members) -> Result<Self, Violation> {
+        match members.take_filled_text(NAME)?.as_deref() {
+            None => Ok(Self::default()),
+            Some("p256") => Ok(Self::P256),
+            Some("p384") => Ok(Self::P384),
+            Some("p521") => Ok(Self::P521),
+            Some(_) => Err(Violation::of(NAME, "must be p256, p384 or p521")),
+        }
+    }
+
+    /// The name of the curve in SSH (RFC 5656).
+    #[must_use]
+    pub fn for_ssh(self) -> EcdsaCurve {
+        match self {
+            Self::P256 => EcdsaCurve::NistP256,
+            Self::P384 => EcdsaCurve::NistP384,
+            Self::P521 => EcdsaCurve::NistP521,
+        }
+    }
+}
+
+impl From<EcdsaCurve> for Curve {
+    fn from(curve: EcdsaCurve) -> Self {
+        match curve {
+            EcdsaCurve::NistP256 => Self::P256,
+            EcdsaCurve::NistP384 => Self::P384,
+            EcdsaCurve::NistP521 => Self::P521,
+        }
+    }
+}
+
+const NAME: &str = "curve";

@@ -1,0 +1,240 @@
+//! What the plugin does, without WIT.
+
+use keywright_plugin_support::{
+    Failure, KeyFormat, KeyPair, Members, Violation, canonical, no_settings, written,
+};
+use p256::elliptic_curve::Generate;
+use rand_core::CryptoRng;
+use serde::{Deserialize, Serialize};
+use ssh_key::private::EcdsaKeypair;
+
+use crate::curve::Curve;
+
+/// From what a key pair is made.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Parameters {
+    pub(crate) curve: Curve,
+    pub(crate) format: KeyFormat,
+    /// The comment of a key in the form of SSH; the empty one is none.
+    pub(crate) ssh_comment: String,
+}
+
+/// Brings parameters into their canonical form, in which every one is written out.
+///
+/// # Errors
+///
+/// [`Failure::InvalidParameters`] with the rule that they break; [`Failure::Misconfigured`] for any setting.
+pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
+    no_settings(settings)?;
+    let parameters = parse(parameters).map_err(Failure::InvalidParameters)?;
+    written(&parameters)
+}
+
+/// Makes a key pair from canonical parameters and returns it as JSON: for SSH as RFC 5656 has it, or as PKCS#8 with the private
+/// key of RFC 5915.
+///
+/// The private key is drawn anew until it is within the order of the curve's group, so that each is as likely (FIPS 186-5,
+/// appendix A.2.2).
+///
+/// # Errors
+///
+/// [`Failure::Other`] when the parameters are not canonical; [`Failure::Misconfigured`] for any setting.
+pub fn generate(
+    parameters: &str,
+    settings: &str,
+    random: &mut impl CryptoRng,
+) -> Result<String, Failure> {
+    no_settings(settings)?;
+    let Parameters {
+        curve,
+        format,
+        ssh_comment,
+    } = canonical(parameters)?;
+    let key_pair = match format {
+        KeyFormat::Ssh => {
+            let keys = EcdsaKeypair::random(random, curve.for_ssh())
+                .map_err(|error| Failure::Other(format!("no key was made: {error}")))?;
+            KeyPair::for_ssh(keys.into(), ssh_comment)?
+        }
+        KeyFormat::Pkcs8 => pkcs8(curve, random)?,
+    };
+    written(&key_pair)
+}
+
+/// Checks a key pair that a caller sets: one of the keys at least must be there; an empty one is none.
+///
+/// What the keys hold is the caller's affair. The fingerprint is null, whatever was sent.
+///
+/// # Errors
+///
+/// [`Failure::InvalidValue`] with the rule that it breaks; [`Failure::Misconfigured`] for any setting.
+pub fn accept(value: &str, settings: &str) -> Result<String, Failure> {
+    no_settings(settings)?;
+    let key_pair = KeyPair::parse(value).map_err(Failure::InvalidValue)?;
+    written(&key_pair)
+}
+
+fn pkcs8(curve: Curve, random: &mut impl CryptoRng) -> Result<KeyPair, Failure> {
+    match curve {
+        Curve::P256 => {
+            let key = p256::SecretKey::generate_from_rng(random);
+            KeyPair::as_pkcs8(&key, &key.public_key())
+        }
+        Curve::P384 => {
+            let key = p384::SecretKey::generate_from_rng(random);
+            KeyPair::as_pkcs8(&key, &key.public_key())
+        }
+        Curve::P521 => {
+            let key = p521::SecretKey::generate_from_rng(random);
+            KeyPair::as_pkcs8(&key, &key.public_key())
+        }
+    }
+}
+
+fn parse(parameters: &str) -> Result<Parameters, Violation> {
+    let mut members = Members::parse(parameters)?;
+    let curve = Curve::take(&mut members)?;
+    let (format, ssh_comment) = KeyFormat::take(&mut members)?;
+    members.finish()?;
+    Ok(Parameters {
+        curve,
+        format,
+        ssh_comment,
+    })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use p256::pkcs8::{DecodePrivateKey, EncodePublicKey, LineEnding};
+    use rand::{SeedableRng, rngs::ChaCha12Rng};
+    use serde_json::{Value, json};
+    use ssh_key::{PrivateKey, PublicKey};
+
+    use super::*;
+    use crate::{PARAMETERS_SCHEMA, VALUE_SCHEMA};
+
+    pub(crate) const CURVES: [&str; 3] = ["p256", "p384", "p521"];
+
+    pub(crate) fn generated(parameters: &Value, seed: u64) -> Value {
+        let parameters = normalize(&parameters.to_string(), "{}").unwrap();
+        let random = &mut ChaCha12Rng::seed_from_u64(seed);
+        serde_json::from_str(&generate(&parameters, "{}", random).unwrap()).unwrap()
+    }
+
+    fn matches(schema: &str, instance: &Value) -> bool {
+        let schema: Value = serde_json::from_str(schema).unwrap();
+        jsonschema::draft202012::new(&schema)
+            .unwrap()
+            .is_valid(instance)
+    }
+
+    #[test]
+    fn canonical_parameters_are_written_out_and_their_own_canonical_form() {
+        for (given, expected) in [
+            ("{}", r#"{"curve":"p256","format":"ssh","ssh_comment":""}"#),
+            (
+                r#"{"ssh_comment":"ada@host","curve":"p521"}"#,
+                r#"{"curve":"p521","format":"ssh","ssh_comment":"ada@host"}"#,
+            ),
+            (
+                r#"{"format":"pkcs8","curve":"p384"}"#,
+                r#"{"curve":"p384","format":"pkcs8","ssh_comment":""}"#,
+            ),
+        ] {
+            assert_eq!(normalize(given, "{}").unwrap(), expected);
+            assert_eq!(normalize(expected, "{}").unwrap(), expected);
+            let canonical = serde_json::from_str(expected).unwrap();
+            assert!(matches(PARAMETERS_SCHEMA, &canonical));
+        }
+    }
+
+    #[test]
+    fn another_curve_is_refused_and_named() {
+        for curve in [json!("secp256k1"), json!("P-256"), json!(256)] {
+            let parameters = json!({"curve": curve}).to_string();
+            let Err(Failure::InvalidParameters(violation)) = normalize(&parameters, "{}") else {
+                panic!("{curve} was taken")
+            };
+            assert_eq!(violation.member.as_deref(), Some("curve"));
+        }
+    }
+
+    #[test]
+    fn a_pair_for_ssh_is_one_key_with_its_comment_in_both() {
+        for (curve, name) in CURVES.into_iter().zip(["nistp256", "nistp384", "nistp521"]) {
+            let value = generated(&json!({"curve": curve, "ssh_comment": "ada @ host"}), 1);
+            assert!(matches(VALUE_SCHEMA, &value));
+            let line = value["public_key"].as_str().unwrap();
+            assert!(
+                line.starts_with(&format!("ecdsa-sha2-{name} AAAA")),
+                "{line}"
+            );
+            assert!(line.ends_with(" ada @ host"), "{line}");
+            let private_key =
+                PrivateKey::from_openssh(value["private_key"].as_str().unwrap()).unwrap();
+            assert_eq!(
+                private_key.public_key(),
+                &PublicKey::from_openssh(line).unwrap()
+            );
+            assert_eq!(value["public_key_fingerprint"].as_str().unwrap().len(), 43);
+        }
+    }
+
+    #[test]
+    fn a_pair_as_pkcs8_is_one_key_without_a_fingerprint() {
+        for curve in CURVES {
+            let value = generated(&json!({"curve": curve, "format": "pkcs8"}), 1);
+            assert!(matches(VALUE_SCHEMA, &value));
+            assert_eq!(value["public_key_fingerprint"], Value::Null);
+            let private_key = value["private_key"].as_str().unwrap();
+            let public_key = match curve {
+                "p256" => p256::SecretKey::from_pkcs8_pem(private_key)
+                    .unwrap()
+                    .public_key()
+                    .to_public_key_pem(LineEnding::LF),
+                "p384" => p384::SecretKey::from_pkcs8_pem(private_key)
+                    .unwrap()
+                    .public_key()
+                    .to_public_key_pem(LineEnding::LF),
+                _ => p521::SecretKey::from_pkcs8_pem(private_key)
+                    .unwrap()
+                    .public_key()
+                    .to_public_key_pem(LineEnding::LF),
+            };
+            assert_eq!(value["public_key"], public_key.unwrap());
+        }
+    }
+
+    #[test]
+    fn the_key_follows_the_random_stream() {
+        for curve in CURVES {
+            for format in ["ssh", "pkcs8"] {
+                let parameters = json!({"curve": curve, "format": format});
+                assert_eq!(generated(&parameters, 1), generated(&parameters, 1));
+                assert_ne!(generated(&parameters, 1), generated(&parameters, 2));
+            }
+        }
+    }
+
+    #[test]
+    fn generate_takes_canonical_parameters_alone() {
+        for parameters in ["{}", r#"{"format":"ssh","ssh_comment":""}"#] {
+            let failure = generate(parameters, "{}", &mut ChaCha12Rng::seed_from_u64(1));
+            assert!(matches!(failure, Err(Failure::Other(_))), "{parameters}");
+        }
+    }
+
+    #[test]
+    fn a_setting_is_refused_by_every_function() {
+        let settings = r#"{"curve":"p384"}"#;
+        let random = &mut ChaCha12Rng::seed_from_u64(1);
+        let parameters = r#"{"curve":"p256","format":"ssh","ssh_comment":""}"#;
+        for result in [
+            normalize("{}", settings),
+            generate(parameters, settings, random),
+            accept(r#"{"public_key":"x"}"#, settings),
+        ] {
+            assert!(matches!(result, Err(Failure::Misconfigured(text)) if text.contains("curve")));
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! What the plugin does, without WIT.
+
+use ed25519_dalek::{SigningKey, pkcs8::KeypairBytes};
+use keywright_plugin_support::{
+    Failure, KeyFormat, KeyPair, Members, Violation, canonical, no_settings, written,
+};
+use rand_core::CryptoRng;
+use serde::{Deserialize, Serialize};
+use ssh_key::{
+    private::{Ed25519Keypair, Ed25519PrivateKey},
+    public::Ed25519PublicKey,
+};
+
+/// From what a key pair is made.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Parameters {
+    pub(crate) format: KeyFormat,
+    /// The comment of a key in the form of SSH; the empty one is none.
+    pub(crate) ssh_comment: String,
+}
+
+/// Brings parameters into their canonical form, in which every one is written out.
+///
+/// # Errors
+///
+/// [`Failure::InvalidParameters`] with the rule that they break; [`Failure::Misconfigured`] for any setting.
+pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
+    no_settings(settings)?;
+    let parameters = parse(parameters).map_err(Failure::InvalidParameters)?;
+    written(&parameters)
+}
+
+/// Makes a key pair from canonical parameters and returns it as JSON: for SSH as RFC 8709 has it, or as PKCS#8 of version 1
+/// (RFC 8410), without the public key beside the private one, because many programs know only that version.
+///
+/// # Errors
+///
+/// [`Failure::Other`] when the parameters are not canonical; [`Failure::Misconfigured`] for any setting.
+pub fn generate(
+    parameters: &str,
+    settings: &str,
+    random: &mut impl CryptoRng,
+) -> Result<String, Failure> {
+    no_settings(settings)?;
+    let Parameters {
+        format,
+        ssh_comment,
+    } = canonical(parameters)?;
+    let key = SigningKey::generate(random);
+    let key_pair = match format {
+        KeyFormat::Ssh => {
+            let keys = Ed25519Keypair {
+                public: Ed25519PublicKey(key.verifying_key().to_bytes()),
+                private: Ed25519PrivateKey::from_bytes(key.as_bytes()),
+            };
+            KeyPair::for_ssh(keys.into(), ssh_comment)?
+        }
+        KeyFormat::Pkcs8 => {
+            let private_key = KeypairBytes {
+                secret_key: key.to_bytes(),
+                public_key: None,
+            };
+            KeyPair::as_pkcs8(&private_key, &key.verifying_key())?
+        }
+    };
+    written(&key_pair)
+}
+
+/// Checks a key pair that a caller sets: one of the keys at least must be there; an empty one is none.
+///
+/// What the keys hold is the caller's affair. The fingerprint is null, whatever was sent.
+///
+/// # Errors
+///
+/// [`Failure::InvalidValue`] with the rule that it breaks; [`Failure::Misconfigured`] for any setting.
+pub fn accept(value: &str, settings: &str) -> Result<String, Failure> {
+    no_settings(settings)?;
+    let key_pair = KeyPair::parse(value).map_err(Failure::InvalidValue)?;
+    written(&key_pair)
+}
+
+fn parse(parameters: &str) -> Result<Parameters, Violation> {
+    let mut members = Members::parse(parameters)?;
+    let (format, ssh_comment) = KeyFormat::take(&mut members)?;
+    members.finish()?;
+    Ok(Parameters {
+        format,
+        ssh_comment,
+    })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use ed25519_dalek::{
+        Signer, Verifier, VerifyingKey,
+        pkcs8::{DecodePrivateKey, DecodePublicKey},
+    };
+    use rand::{SeedableRng, rngs::ChaCha12Rng};
+    use serde_json::{Value, json};
+    use ssh_key::{PrivateKey, PublicKey};
+
+    use super::*;
+    use crate::{PARAMETERS_SCHEMA, VALUE_SCHEMA};
+
+    pub(crate) fn generated(parameters: &Value, seed: u64) -> Value {
+        let parameters = normalize(&parameters.to_string(), "{}").unwrap();
+        let random = &mut ChaCha12Rng::seed_from_u64(seed);
+        serde_json::from_str(&generate(&parameters, "{}", random).unwrap()).unwrap()
+    }
+
+    fn matches(schema: &str, instance: &Value) -> bool {
+        let schema: Value = serde_json::from_str(schema).unwrap();
+        jsonschema::draft202012::new(&schema)
+            .unwrap()
+            .is_valid(instance)
+    }
+
+    #[test]
+    fn canonical_parameters_are_written_out_and_their_own_canonical_form() {
+        for (given, expected) in [
+            ("{}", r#"{"format":"ssh","ssh_comment":""}"#),
+            (
+                r#"{"ssh_comment":"ada@host"}"#,
+                r#"{"format":"ssh","ssh_comment":"ada@host"}"#,
+            ),
+            (
+                r#"{"format":"pkcs8"}"#,
+                r#"{"format":"pkcs8","ssh_comment":""}"#,
+            ),
+        ] {
+            assert_eq!(normalize(given, "{}").unwrap(), expected);
+            assert_eq!(normalize(expected, "{}").unwrap(), expected);
+            let canonical = serde_json::from_str(expected).unwrap();
+            assert!(matches(PARAMETERS_SCHEMA, &canonical));
+        }
+    }
+
+    #[test]
+    fn a_pair_for_ssh_is_one_key_with_its_comment_in_both() {
+        let value = generated(&json!({"ssh_comment": "ada lovelace, ünïcode"}), 1);
+        assert!(matches(VALUE_SCHEMA, &value));
+        let line = value["public_key"].as_str().unwrap();
+        assert!(line.starts_with("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI"));
+        assert!(line.ends_with(" ada lovelace, ünïcode"));
+        let private_key = PrivateKey::from_openssh(value["private_key"].as_str().unwrap()).unwrap();
+        assert_eq!(
+            private_key.public_key(),
+            &PublicKey::from_openssh(line).unwrap()
+        );
+        let keys = private_key.key_data().ed25519().unwrap();
+        let key = SigningKey::from_bytes(&keys.private.to_bytes());
+        assert_eq!(key.verifying_key().to_bytes(), keys.public.0);
+        assert_eq!(value["public_key_fingerprint"].as_str().unwrap().len(), 43);
+    }
+
+    #[test]
+    fn a_pair_as_pkcs8_is_one_key_of_version_1_without_a_fingerprint() {
+        let value = generated(&json!({"format": "pkcs8"}), 1);
+        assert!(matches(VALUE_SCHEMA, &value));
+        assert_eq!(value["public_key_fingerprint"], Value::Null);
+        let private_key = value["private_key"].as_str().unwrap();
+        // The one line of 48 bytes that RFC 8410, section 10.3, shows.
+        assert!(private_key.starts_with("-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEI"));
+        assert_eq!(private_key.lines().count(), 3);
+        let key = SigningKey::from_pkcs8_pem(private_key).unwrap();
+        let public_key =
+            VerifyingKey::from_public_key_pem(value["public_key"].as_str().unwrap()).unwrap();
+        let signature = key.sign(b"message");
+        assert!(public_key.verify(b"message", &signature).is_ok());
+    }
+
+    #[test]
+    fn the_key_follows_the_random_stream() {
+        for parameters in [json!({}), json!({"format": "pkcs8"})] {
+            assert_eq!(generated(&parameters, 1), generated(&parameters, 1));
+            assert_ne!(generated(&parameters, 1), generated(&parameters, 2));
+        }
+    }
+
+    #[test]
+    fn generate_takes_canonical_parameters_alone() {
+        for parameters in ["{}", r#"{"format":"pem","ssh_comment":""}"#] {
+            let failure = generate(parameters, "{}", &mut ChaCha12Rng::seed_from_u64(1));
+            assert!(matches!(failure, Err(Failure::Other(_))), "{parameters}");
+        }
+    }
+
+    #[test]
+    fn a_setting_is_refused_by_every_function() {
+        let settings = r#"{"format":"ssh"}"#;
+        let random = &mut ChaCha12Rng::seed_from_u64(1);
+        for result in [
+            normalize("{}", settings),
+            generate(r#"{"format":"ssh","ssh_comment":""}"#, settings, random),
+            accept(r#"{"public_key":"x"}"#, settings),
+        ] {
+            assert!(matches!(result, Err(Failure::Misconfigured(text)) if text.contains("format")));
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! What the plugin does, without WIT.
+
+use keywright_plugin_support::{Failure, Members, Violation, canonical, no_settings, written};
+use rand::seq::IndexedRandom;
+use rand_core::CryptoRng;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// From what a passphrase is made.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Parameters {
+    words: usize,
+    /// What stands between two words.
+    separator: String,
+    /// Whether each word begins with a capital letter.
+    capitalize: bool,
+    /// Whether a digit follows one of the words.
+    include_number: bool,
+}
+
+/// Brings parameters into their canonical form, in which every one is written out.
+///
+/// # Errors
+///
+/// [`Failure::InvalidParameters`] with the rule that they break; [`Failure::Misconfigured`] for any setting.
+pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
+    no_settings(settings)?;
+    let parameters = parse(parameters).map_err(Failure::InvalidParameters)?;
+    written(&parameters)
+}
+
+/// Makes a passphrase from canonical parameters and returns it as a JSON string.
+///
+/// Each word is as likely as any other at every place, whatever the random numbers: what does not divide evenly among the words
+/// is drawn anew. No word begins another, so each choice makes another passphrase, with whatever separator, and none.
+///
+/// # Errors
+///
+/// [`Failure::Other`] when the parameters are not canonical; [`Failure::Misconfigured`] for any setting.
+pub fn generate(
+    parameters: &str,
+    settings: &str,
+    random: &mut impl CryptoRng,
+) -> Result<String, Failure> {
+    no_settings(settings)?;
+    let parameters: Parameters = canonical(parameters)?;
+    let list: Vec<&str> = WORDS.lines().collect();
+    let mut words: Vec<String> = (0..parameters.words)
+        .filter_map(|_| list.choose(random))
+        .map(|word| match parameters.capitalize {
+            true => capitalized(word),
+            false => (*word).to_owned(),
+        })
+        .collect();
+    if parameters.include_number {
+        let places: Vec<usize> = (0..words.len()).collect();
+        let place = places.choose(random).copied();
+        let word = place.and_then(|place| words.get_mut(place));
+        if let (Some(word), Some(digit)) = (word, DIGITS.choose(random)) {
+            word.push(char::from(*digit));
+        }
+    }
+    written(&words.join(&parameters.separator))
+}
+
+/// Checks a passphrase that a caller sets: any string but the empty one.
+///
+/// # Errors
+///
+/// [`Failure::InvalidValue`] when it is another kind of JSON, or empty; [`Failure::Misconfigured`] for any setting.
+pub fn accept(value: &str, settings: &str) -> Result<String, Failure> {
+    no_settings(settings)?;
+    match serde_json::from_str(value) {
+        Ok(Value::String(passphrase)) if !passphrase.is_empty() => written(&passphrase),
+        Ok(Value::String(_)) => Err(Failure::InvalidValue(Violation::of_whole(
+            "must not be empty",
+        ))),
+        _ => Err(Failure::InvalidValue(Violation::of_whole(
+            "must be a string",
+        ))),
+    }
+}
+
+fn parse(parameters: &str) -> Result<Parameters, Violation> {
+    let mut members = Members::parse(parameters)?;
+    let parameters = Parameters {
+        words: words(&mut members)?,
+        separator: separator(&mut members)?,
+        capitalize: members.take_flag("capitalize")?,
+        include_number: members.take_flag("include_number")?,
+    };
+    members.finish()?;
+    Ok(parameters)
+}
+
+fn words(members: &mut Members) -> Result<usize, Violation> {
+    let Some(count) = members.take_integer("words")? else {
+        return Ok(WORDS_DEFAULT);
+    };
+    usize::try_from(count)
+        .ok()
+        .filter(|count| (WORDS_MIN..=WORDS_MAX).contains(count))
+        .ok_or_else(|| Violation::of("words", format!("must be from {WORDS_MIN} to {WORDS_MAX}")))
+}
+
+fn separator(members: &mut Members) -> Result<String, Violation> {
+    let Some(separator) = members.take_text("separator")? else {
+        return Ok(SEPARATOR_DEFAULT.to_owned());
+    };
+    let is_printable = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
+    if separator.len() > SEPARATOR_CHARACTERS_MAX || !separator.bytes().all(is_printable) {
+        let rule = format!(
+            "may have at most {SEPARATOR_CHARACTERS_MAX} characters, all of them printable ones of ASCII"
+        );
+        return Err(Violation::of("separator", rule));
+    }
+    Ok(separator)
+}
+
+fn capitalized(word: &str) -> String {
+    let mut characters = word.chars();
+    let first = characters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(characters).collect()
+}
+
+/// The list, one word a line.
+const WORDS: &str = include_str!("words.txt");
+const DIGITS: &[u8] = b"0123456789";
+
+const WORDS_DEFAULT: usize = 6;
+/// So few have 51.7 bits of entropy.
+const WORDS_MIN: usize = 4;
+const WORDS_MAX: usize = 40;
+const SEPARATOR_DEFAULT: &str = "-";
+const SEPARATOR_CHARACTERS_MAX: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{HashMap, HashSet};
+
+    use rand::{SeedableRng, rngs::ChaCha12Rng};
+    use serde_json::json;
+
+    use super::*;
+    use crate::{ENTROPY_BITS_MIN, PARAMETERS_SCHEMA, VALUE_SCHEMA};
+
+    const DEFAULTS: &str =
+        r#"{"words":6,"separator":"-","capitalize":false,"include_number":false}"#;
+
+    fn matches(schema: &str, instance: &str) -> bool {
+        let schema: Value = serde_json::from_str(schema).unwrap();
+        jsonschema::draft202012::new(&schema)
+            .unwrap()
+            .is_valid(&serde_json::from_str(instance).unwrap())
+    }
+
+    fn generated(parameters: &Value, random: &mut ChaCha12Rng) -> String {
+        let parameters = normalize(&parameters.to_string(), "{}").unwrap();
+        let passphrase = generate(&parameters, "{}", random).unwrap();
+        assert!(matches(VALUE_SCHEMA, &passphrase));
+        serde_json::from_str(&passphrase).unwrap()
+    }
+
+    fn random() -> ChaCha12Rng {
+        ChaCha12Rng::seed_from_u64(7)
+    }
+
+    fn refused(parameters: &Value) -> Option<String> {
+        match normalize(&parameters.to_string(), "{}") {
+            Err(Failure::InvalidParameters(violation)) => violation.member,
+            other => panic!("{parameters}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_list_is_whole_and_none_of_its_words_begins_another() {
+        let mut words: Vec<&str> = WORDS.lines().collect();
+        assert_eq!(words.len(), 6_usize.pow(5));
+        words.sort_unstable();
+        for pair in words.windows(2) {
+            assert!(!pair[1].starts_with(pair[0]), "{pair:?}");
+        }
+        let characters = WORDS.bytes().filter(|byte| *byte != b'\n');
+        assert!({ characters }.all(|byte| byte.is_ascii_lowercase() || byte == b'-'));
+    }
+
+    #[test]
+    fn the_stated_entropy_is_that_of_six_words() {
+        let bits = f64::from(7_776).log2() * 6.0;
+        assert!(f64::from(ENTROPY_BITS_MIN) <= bits && bits < f64::from(ENTROPY_BITS_MIN + 1));
+    }
+
+    #[test]
+    fn canonical_parameters_are_written_out_and_their_own_canonical_form() {
+        for (given, expected) in [
+            ("{}", DEFAULTS.to_owned()),
+            (r#"{"words":"9"}"#, DEFAULTS.replace('6', "9")),
+            (r#"{"separator":null}"#, DEFAULTS.to_owned()),
+            (r#"{"separator":""}"#, DEFAULTS.replace("\"-\"", "\"\"")),
+            (
+                r#"{"capitalize":true}"#,
+                DEFAULTS.replace("capitalize\":false", "capitalize\":true"),
+            ),
+        ] {
+            let normalized = normalize(given, "{}").unwrap();
+            assert_eq!(normalized, expected);
+            assert_eq!(normalize(&normalized, "{}").unwrap(), normalized);
+            assert!(matches(PARAMETERS_SCHEMA, &normalized));
+        }
+    }
+
+    #[test]
+    fn what_is_out_of_bounds_is_refused_and_named() {
+        for words in [3, 41, -1] {
+            assert_eq!(refused(&json!({"words": words})).unwrap(), "words");
+        }
+        for separator in ["123456789", "\n", "ä", "\u{7f}"] {
+            let member = refused(&json!({"separator": separator}));
+            assert_eq!(member.unwrap(), "separator");
+        }
+        assert_eq!(refused(&json!({"length": 30})).unwrap(), "length");
+        for fitting in [
+            json!({"words": 4}),
+            json!({"words": 40}),
+            json!({"separator": "12345678"}),
+        ] {
+            normalize(&fitting.to_string(), "{}").unwrap();
+        }
+    }
+
+    #[test]
+    fn as_many_words_of_the_list_stand_between_the_separators() {
+        let list: HashSet<&str> = WORDS.lines().collect();
+        let random = &mut random();
+        for (words, separator) in [(4, " "), (40, "--.--")] {
+            let passphrase = generated(&json!({"words": words, "separator": separator}), random);
+            let parts: Vec<&str> = passphrase.split(separator).collect();
+            assert_eq!(parts.len(), words);
+            assert!(parts.iter().all(|part| list.contains(part)), "{passphrase}");
+        }
+    }
+
+    #[test]
+    fn capitals_and_a_digit_stand_where_they_belong() {
+        let parameters = json!({"separator": "_", "capitalize": true, "include_number": true});
+        let random = &mut random();
+        let mut places = HashSet::new();
+        for _ in 0..200 {
+            let passphrase = generated(&parameters, random);
+            let words: Vec<&str> = passphrase.split('_').collect();
+            assert_eq!(words.len(), 6);
+            let first = |word: &&str| word.starts_with(|c: char| c.is_ascii_uppercase());
+            assert!(words.iter().all(first), "{passphrase}");
+            let digits = |word: &&str| word.bytes().filter(u8::is_ascii_digit).count();
+            assert_eq!(words.iter().map(digits).sum::<usize>(), 1, "{passphrase}");
+            let with_digit = |word: &&str| word.ends_with(|c: char| c.is_ascii_digit());
+            places.insert(words.iter().position(with_digit).unwrap());
+        }
+        assert_eq!(places.len(), 6);
+    }
+
+    #[test]
+    fn every_word_is_as_likely_at_every_place() {
+        let random = &mut random();
+        let mut counts = vec![HashMap::<String, u32>::new(); 40];
+        let parameters = json!({"words": 40, "separator": " "});
+        for _ in 0..2_000 {
+            for (place, word) in generated(&parameters, random).split(' ').enumerate() {
+                let first = word.split_at(1).0.to_owned();
+                *counts[place].entry(first).or_default() += 1;
+            }
+        }
+        // Words are counted by their first letters, of which each has its share of the list: s has the greatest.
+        let share = |letter: &str| {
+            let words = WORDS.lines().filter(|word| word.starts_with(letter));
+            f64::from(u32::try_from(words.count()).unwrap()) / 7_776.0
+        };
+        for letter in ["a", "c", "s", "u"] {
+            let share = share(letter);
+            let deviation = (2_000.0 * share * (1.0 - share)).sqrt();
+            for place in &counts {
+                let count = f64::from(place[letter]);
+                assert!(
+                    (count - 2_000.0 * share).abs() < 6.0 * deviation,
+                    "{letter} {count}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn generate_takes_canonical_parameters_alone() {
+        for parameters in ["{}", &DEFAULTS.replace('6', "\"6\"")] {
+            let failure = generate(parameters, "{}", &mut random());
+            assert!(matches!(failure, Err(Failure::Other(_))), "{parameters}");
+        }
+    }
+
+    #[test]
+    fn any_text_but_the_empty_one_may_be_set() {
+        assert_eq!(accept(r#""of mine""#, "{}").unwrap(), r#""of mine""#);
+        for value in [r#""""#, "3", "null", "{}"] {
+            assert!(
+                matches!(accept(value, "{}"), Err(Failure::InvalidValue(_))),
+                "{value}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_setting_is_refused_by_every_function() {
+        let settings = r#"{"words":5}"#;
+        for result in [
+            normalize("{}", settings),
+            generate(DEFAULTS, settings, &mut random()),
+            accept("\"x\"", settings),
+        ] {
+            assert!(matches!(result, Err(Failure::Misconfigured(text)) if text.contains("words")));
+        }
+    }
+}

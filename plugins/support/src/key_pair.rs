@@ -1,0 +1,212 @@
+use pkcs8::{EncodePrivateKey, EncodePublicKey, LineEnding};
+use serde::{Deserialize, Serialize};
+use ssh_key::{HashAlg, PrivateKey, PublicKey, private::KeypairData};
+
+use crate::{Failure, Members, Violation};
+
+/// The two keys of a pair, as the types of key pairs with a fingerprint have them.
+#[derive(Serialize)]
+pub struct KeyPair {
+    /// The public key as text.
+    pub public_key: Option<String>,
+    /// The private key as text.
+    pub private_key: Option<String>,
+    /// The fingerprint of a public key that SSH reads; none of another, and of one that was set.
+    pub public_key_fingerprint: Option<String>,
+}
+
+impl KeyPair {
+    /// The pair in the form that OpenSSH reads: the private key as its PROTOCOL.key says, unencrypted, the public key as a line
+    /// of an `authorized_keys` file.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Other`], when it can't be encoded.
+    pub fn for_ssh(keys: KeypairData, comment: String) -> Result<Self, Failure> {
+        let private_key = PrivateKey::new(keys, comment).map_err(not_encoded)?;
+        let public_key = private_key.public_key();
+        Ok(Self {
+            public_key: Some(public_key.to_openssh().map_err(not_encoded)?),
+            private_key: Some(
+                private_key
+                    .to_openssh(LineEnding::LF)
+                    .map_err(not_encoded)?
+                    .to_string(),
+            ),
+            public_key_fingerprint: Some(ssh_fingerprint(public_key)),
+        })
+    }
+
+    /// The pair as PEM: the private key as PKCS#8 (RFC 5958), the public key as the `SubjectPublicKeyInfo` of a certificate
+    /// (RFC 5280).
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Other`], when it can't be encoded.
+    pub fn as_pkcs8(
+        private_key: &impl EncodePrivateKey,
+        public_key: &impl EncodePublicKey,
+    ) -> Result<Self, Failure> {
+        let private_key = private_key.to_pkcs8_pem(LineEnding::LF);
+        let public_key = public_key.to_public_key_pem(LineEnding::LF);
+        Ok(Self {
+            public_key: Some(public_key.map_err(not_encoded)?),
+            private_key: Some(private_key.map_err(not_encoded)?.to_string()),
+            public_key_fingerprint: None,
+        })
+    }
+
+    /// Reads a pair that a caller sets: one of the keys at least must be there; an empty one is none. What the keys hold is
+    /// the caller's affair. The fingerprint is null, whatever was sent.
+    ///
+    /// # Errors
+    ///
+    /// The rule that it breaks.
+    pub fn parse(value: &str) -> Result<Self, Violation> {
+        let mut members = Members::parse(value)?;
+        let key_pair = Self {
+            public_key: members.take_filled_text("public_key")?,
+            private_key: members.take_filled_text("private_key")?,
+            public_key_fingerprint: None,
+        };
+        members.ignore("public_key_fingerprint");
+        members.finish()?;
+        if key_pair.public_key.is_none() && key_pair.private_key.is_none() {
+            return Err(Violation::of_whole(
+                "needs at least one of public_key and private_key",
+            ));
+        }
+        Ok(key_pair)
+    }
+}
+
+/// The form in which a key pair is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KeyFormat {
+    /// That of OpenSSH.
+    #[default]
+    Ssh,
+    /// PKCS#8.
+    Pkcs8,
+}
+
+impl KeyFormat {
+    /// Takes the parameters `format` and `ssh_comment`, which is for the form of SSH alone; the empty comment is none.
+    ///
+    /// # Errors
+    ///
+    /// The rule that they break.
+    pub fn take(members: &mut Members) -> Result<(Self, String), Violation> {
+        let format = match members.take_filled_text(FORMAT)?.as_deref() {
+            None | Some("ssh") => Self::Ssh,
+            Some("pkcs8") => Self::Pkcs8,
+            Some(_) => return Err(Violation::of(FORMAT, "must be ssh or pkcs8")),
+        };
+        let comment = take_ssh_comment(members)?;
+        if format == Self::Pkcs8 && !comment.is_empty() {
+            let rule = "is for the format ssh alone: PKCS#8 has no place for it";
+            return Err(Violation::of(SSH_COMMENT, rule));
+        }
+        Ok((format, comment))
+    }
+}
+
+/// Takes the parameter `ssh_comment`, the comment at the end of a public key's line; the empty one is none.
+///
+/// # Errors
+///
+/// The rule, when it is no text, or would not stay on the line.
+pub fn take_ssh_comment(members: &mut Members) -> Result<String, Violation> {
+    let comment = members.take_text(SSH_COMMENT)?.unwrap_or_default();
+    if comment.chars().any(char::is_control) {
+        return Err(Violation::of(
+            SSH_COMMENT,
+            "must be of one line, without control characters",
+        ));
+    }
+    Ok(comment)
+}
+
+/// The SHA-256 of a public key in SSH's form, base64 without padding, as `ssh-keygen -l` shows it, without the prefix that names
+/// the hash.
+#[must_use]
+pub fn ssh_fingerprint(key: &PublicKey) -> String {
+    let fingerprint = key.fingerprint(HashAlg::Sha256).to_string();
+    fingerprint
+        .strip_prefix("SHA256:")
+        .map_or(fingerprint.clone(), str::to_owned)
+}
+
+fn not_encoded(_error: impl std::error::Error) -> Failure {
+    Failure::Other("the key can't be encoded".to_owned())
+}
+
+const FORMAT: &str = "format";
+const SSH_COMMENT: &str = "ssh_comment";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(parameters: &str) -> Result<(KeyFormat, String), Violation> {
+        KeyFormat::take(&mut Members::parse(parameters).unwrap())
+    }
+
+    #[test]
+    fn the_form_is_that_of_ssh_unless_another_is_asked_for() {
+        for (given, expected) in [
+            ("{}", (KeyFormat::Ssh, "")),
+            (
+                r#"{"format":null,"ssh_comment":null}"#,
+                (KeyFormat::Ssh, ""),
+            ),
+            (
+                r#"{"format":"ssh","ssh_comment":"ada @ host"}"#,
+                (KeyFormat::Ssh, "ada @ host"),
+            ),
+            (
+                r#"{"format":"pkcs8","ssh_comment":""}"#,
+                (KeyFormat::Pkcs8, ""),
+            ),
+        ] {
+            let (format, comment) = taken(given).unwrap();
+            assert_eq!((format, comment.as_str()), expected, "{given}");
+        }
+    }
+
+    #[test]
+    fn a_form_or_a_comment_that_breaks_a_rule_is_named() {
+        for (given, member) in [
+            (r#"{"format":"pem"}"#, "format"),
+            (r#"{"format":3}"#, "format"),
+            (r#"{"ssh_comment":["a"]}"#, "ssh_comment"),
+            (r#"{"format":"pkcs8","ssh_comment":"ada"}"#, "ssh_comment"),
+            (r#"{"ssh_comment":"a\nssh-rsa AAAA"}"#, "ssh_comment"),
+            (r#"{"ssh_comment":"\u0085"}"#, "ssh_comment"),
+        ] {
+            let violation = taken(given).unwrap_err();
+            assert_eq!(violation.member.as_deref(), Some(member), "{given}");
+        }
+    }
+
+    #[test]
+    fn a_pair_that_is_set_needs_one_of_its_keys_and_has_no_fingerprint() {
+        let value =
+            r#"{"public_key":"ssh-rsa AAAA","private_key":"","public_key_fingerprint":"x"}"#;
+        let pair = KeyPair::parse(value).unwrap();
+        assert_eq!(pair.public_key.as_deref(), Some("ssh-rsa AAAA"));
+        assert_eq!(pair.private_key, None);
+        assert_eq!(pair.public_key_fingerprint, None);
+        for (value, member) in [
+            ("{}", None),
+            (r#"{"public_key":"","private_key":""}"#, None),
+            (r#"{"public_key_fingerprint":"x"}"#, None),
+            (r#"{"private_key":[]}"#, Some("private_key")),
+            (r#"{"public_key":"x","comment":"y"}"#, Some("comment")),
+        ] {
+            let violation = KeyPair::parse(value).map(drop).unwrap_err();
+            assert_eq!(violation.member.as_deref(), member, "{value}");
+        }
+    }
+}

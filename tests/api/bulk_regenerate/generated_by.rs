@@ -1,0 +1,205 @@
+//! Everything that a plugin made.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
+use keywright_harness::{Options, Server};
+use serde_json::{Value, json};
+
+use super::{BULK_REGENERATE, authority, leaf, names};
+use crate::{
+    certificates::{Certificate, assert_signed_by},
+    given,
+    incident::{BadPlugin, replaced},
+};
+
+async fn bulk(server: &Server, digest: &str) -> Vec<String> {
+    let body = json!({"generated_by": digest});
+    names(&server.post(BULK_REGENERATE, body).await)
+}
+
+#[tokio::test]
+async fn everything_that_it_made_is_made_anew_with_its_parameters_and_nothing_else() {
+    let bad = BadPlugin::of("password");
+    let server = bad.server().await;
+    for name in ["/B", "/a", "/replaced"] {
+        let parameters = json!({"length": 17, "exclude_upper": true});
+        given::generate(&server, name, "password", parameters).await;
+    }
+    given::generate(&server, "/user", "user", json!({})).await;
+    given::set(&server, "/set", "password", json!("mine")).await;
+    given::set(&server, "/replaced", "password", json!("mine")).await;
+    let server = replaced(server).await;
+    let digest = &bad.digest();
+    assert_eq!(bulk(&server, digest).await, ["/a", "/B"]);
+    for (name, count) in [
+        ("/a", 2),
+        ("/b", 2),
+        ("/replaced", 2),
+        ("/set", 1),
+        ("/user", 1),
+    ] {
+        assert_eq!(given::versions(&server, name).await.len(), count, "{name}");
+    }
+    let versions = given::versions(&server, "/a").await;
+    assert_ne!(versions[0]["value"], versions[1]["value"]);
+    let password = versions[0]["value"].as_str().unwrap();
+    assert_eq!(password.len(), 17);
+    assert!(!password.bytes().any(|byte| byte.is_ascii_uppercase()));
+
+    let found = format!("generated_by={digest}");
+    assert!(given::found(&server, &found).await.is_empty());
+    assert!(bulk(&server, digest).await.is_empty());
+    assert_eq!(given::versions(&server, "/a").await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_path_restricts_it() {
+    let bad = BadPlugin::of("password");
+    let server = bad.server().await;
+    for name in ["/team/a", "/team/b", "/teams", "/other/a"] {
+        given::generate(&server, name, "password", json!({})).await;
+    }
+    let server = replaced(server).await;
+    let body = json!({"generated_by": bad.digest(), "path": "Team/"});
+    let answer = server.post(BULK_REGENERATE, body).await;
+    assert_eq!(names(&answer), ["/team/a", "/team/b"]);
+    assert_eq!(bulk(&server, &bad.digest()).await, ["/other/a", "/teams"]);
+}
+
+#[tokio::test]
+async fn certificates_are_signed_by_the_new_versions_of_their_authorities() {
+    let bad = BadPlugin::of("certificate");
+    let server = bad.server().await;
+    authority(&server, "/root", None).await;
+    authority(&server, "/z-inner", Some("/root")).await;
+    leaf(&server, "/a-leaf", "/z-inner").await;
+    let server = replaced(server).await;
+    leaf(&server, "/good", "/z-inner").await;
+    let all = ["/a-leaf", "/root", "/z-inner"];
+    assert_eq!(bulk(&server, &bad.digest()).await, all);
+    let [leaf, root, inner] = all.map(|name| given::newest(&server, name));
+    let (leaf, root, inner) = (leaf.await, root.await, inner.await);
+    assert_signed_by(&root, &root);
+    assert_signed_by(&inner, &root);
+    assert_signed_by(&leaf, &inner);
+    assert_eq!(given::versions(&server, "/good").await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_certificate_whose_newest_version_is_another_plugin_s_is_left_to_its_rotation() {
+    let bad = BadPlugin::of("certificate");
+    let server = bad.server().await;
+    authority(&server, "/root", None).await;
+    let server = replaced(server).await;
+    let root = Certificate::named(&server, "/root").await;
+    root.regenerate(json!({"set_as_transitional": true}))
+        .await
+        .expect(200);
+    let found = format!("generated_by={}", bad.digest());
+    assert_eq!(given::found(&server, &found).await, ["/root"]);
+    assert!(bulk(&server, &bad.digest()).await.is_empty());
+    assert_eq!(given::versions(&server, "/root").await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_plugin_that_would_make_them_again_is_400_and_changes_nothing() {
+    let bad = BadPlugin::of("password");
+    let server = bad.server().await;
+    let version = given::generate(&server, "/a", "password", json!({})).await;
+    let body = json!({"generated_by": bad.digest()});
+    let error = server.post(BULK_REGENERATE, body).await.expect(400).error();
+    assert!(error.contains("password"), "{error}");
+    assert_eq!(given::versions(&server, "/a").await, [version]);
+}
+
+#[tokio::test]
+async fn a_type_that_nothing_makes_any_more_is_400_and_changes_nothing() {
+    let bad = BadPlugin::of("password");
+    let server = bad.server().await;
+    let version = given::generate(&server, "/a", "password", json!({})).await;
+    let options = Options::default().without_plugins();
+    let server = Server::start_in(server.stop().await, &options).await;
+    let body = json!({"generated_by": bad.digest()});
+    server.post(BULK_REGENERATE, body).await.expect(400).error();
+    assert_eq!(given::versions(&server, "/a").await, [version]);
+}
+
+#[tokio::test]
+async fn who_may_not_write_all_that_it_may_read_changes_nothing() {
+    let bad = BadPlugin::of("password");
+    let server = bad.server().await;
+    for name in ["/team/a", "/team/b", "/other/a"] {
+        given::generate(&server, name, "password", json!({})).await;
+    }
+    let server = replaced(server).await;
+    let caller = server.as_client("app").await;
+    let asked = async |is_dry_run: bool| {
+        let body = json!({"generated_by": bad.digest(), "dry_run": is_dry_run});
+        caller.post(BULK_REGENERATE, body).await
+    };
+    assert!(names(&asked(false).await).is_empty());
+    let team = server.grant("/team/*", caller.actor(), &["read"]).await;
+    for is_dry_run in [false, true] {
+        asked(is_dry_run).await.expect(403).error();
+    }
+    server.grant("/team/a", caller.actor(), &["write"]).await;
+    asked(false).await.expect(403).error();
+    server.grant("/team/b", caller.actor(), &["write"]).await;
+    assert_eq!(names(&asked(true).await), ["/team/a", "/team/b"]);
+    assert_eq!(names(&asked(false).await), ["/team/a", "/team/b"]);
+    server.revoke(&team).await;
+    assert_eq!(given::versions(&server, "/other/a").await.len(), 1);
+}
+
+#[tokio::test]
+async fn wrong_requests_are_400_and_name_the_member() {
+    let server = Server::start().await;
+    let digest = "0".repeat(64);
+    for (body, named) in [
+        (json!({"generated_by": ""}), "generated_by"),
+        (
+            json!({"generated_by": "sha256:12"}),
+            "64 hexadecimal digits",
+        ),
+        (json!({"generated_by": 7}), "generated_by"),
+        (
+            json!({"generated_by": digest, "signed_by": "/root"}),
+            "generated_by",
+        ),
+        (json!({"signed_by": "/root", "path": "/a"}), "path"),
+        (json!({"path": "/a"}), "path"),
+        (json!({"generated_by": digest, "path": 7}), "path"),
+        (
+            json!({"generated_by": digest, "dry_run": "maybe"}),
+            "dry_run",
+        ),
+    ] {
+        let answer = server.post(BULK_REGENERATE, body.clone()).await;
+        let error = answer.expect(400).error();
+        assert!(error.contains(named), "{body}: {error}");
+    }
+    let body = json!({"generated_by": digest, "name": "/a"});
+    let answer = server.post(BULK_REGENERATE, body).await;
+    assert!(answer.expect(422).error().contains("name"));
+    assert!(bulk(&server, &digest).await.is_empty());
+}
+
+#[tokio::test]
+async fn the_trail_names_what_was_written() {
+    let bad = BadPlugin::of("password");
+    let server = bad.server().await;
+    given::generate(&server, "/a", "password", json!({})).await;
+    let server = replaced(server).await;
+    bulk(&server, &bad.digest()).await;
+    let id: Value = given::newest(&server, "/a").await["id"].take();
+    let trail = server.audit_trail();
+    let mut lines = trail
+        .lines()
+        .filter(|line| line.contains("bulk-regenerate"));
+    let line = lines.next().unwrap();
+    assert!(line.contains(id.as_str().unwrap()), "{line}");
+}

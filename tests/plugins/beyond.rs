@@ -1,0 +1,275 @@
+//! The shipped types beyond the specification are first-class: whatever the API and the client do, they do with these as with
+//! the seven types of the specification.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
+use keywright_harness::{Options, Server, Shell};
+use serde_json::{Value, json};
+
+/// The types, each with parameters, which are others than the defaults, and a value that can be set.
+fn types() -> [(&'static str, Value, Value); 3] {
+    let keys = json!({"public_key": "any text", "private_key": null});
+    [
+        (
+            "ecdsa",
+            json!({"curve": "p384", "ssh_comment": "ada@host"}),
+            keys.clone(),
+        ),
+        ("ed25519", json!({"format": "pkcs8"}), keys),
+        (
+            "passphrase",
+            json!({"words": 8, "separator": " ", "capitalize": true}),
+            json!("correct horse battery staple"),
+        ),
+    ]
+}
+
+async fn server() -> Server {
+    Server::start_with(&Options::default().beyond_the_specification()).await
+}
+
+async fn made(server: &Server, name: &str, credential_type: &str, parameters: &Value) -> Value {
+    let answer = server.generate(name, credential_type, parameters.clone());
+    answer.await.expect(200).json()
+}
+
+/// What of a value changes with every generation.
+fn secret(version: &Value) -> &Value {
+    match version["type"].as_str().unwrap() {
+        "passphrase" => &version["value"],
+        _ => &version["value"]["private_key"],
+    }
+}
+
+#[tokio::test]
+async fn each_is_generated_and_read_and_keeps_its_type() {
+    let server = server().await;
+    for (credential_type, parameters, _) in types() {
+        let version = made(&server, "/a", credential_type, &parameters).await;
+        assert_eq!(version["type"], credential_type);
+        assert!(!secret(&version).as_str().unwrap().is_empty());
+        let id = version["id"].as_str().unwrap();
+        let by_id = server.get(&format!("/api/v1/data/{id}")).await;
+        assert_eq!(by_id.expect(200).json(), version);
+        assert_eq!(server.versions("/a").await, [version]);
+        let other = server.generate("/a", "password", json!({})).await;
+        other.expect(400).error();
+        server.delete("/api/v1/data?name=/a").await.expect(204);
+    }
+}
+
+#[tokio::test]
+async fn each_mode_does_as_it_says() {
+    let server = server().await;
+    for (credential_type, parameters, _) in types() {
+        let name = format!("/{credential_type}");
+        let first = made(&server, &name, credential_type, &parameters).await;
+        for (mode, parameters, is_new) in [
+            ("converge", &parameters, false),
+            ("no-overwrite", &json!({}), false),
+            ("converge", &json!({}), true),
+            ("converge", &json!({}), false),
+            ("overwrite", &json!({}), true),
+        ] {
+            let before = server.versions(&name).await;
+            let answer = server
+                .generate_in_mode(mode, &name, credential_type, parameters.clone())
+                .await;
+            let version = answer.expect(200).json();
+            assert_eq!(version["id"] != before[0]["id"], is_new, "{name} {mode}");
+        }
+        let versions = server.versions(&name).await;
+        assert_eq!(versions.len(), 3, "{name}");
+        assert_eq!(versions[2], first);
+    }
+}
+
+#[tokio::test]
+async fn each_is_regenerated_with_its_parameters() {
+    let server = server().await;
+    for (credential_type, parameters, _) in types() {
+        let name = format!("/{credential_type}");
+        let first = made(&server, &name, credential_type, &parameters).await;
+        let second = server.regenerate(&name).await.expect(200).json();
+        assert_ne!(secret(&second), secret(&first));
+        let converged = made(&server, &name, credential_type, &parameters).await;
+        assert_eq!(converged, second);
+    }
+}
+
+#[tokio::test]
+async fn a_key_pair_that_was_set_is_regenerated_in_its_form_and_a_passphrase_is_not() {
+    let server = server().await;
+    for (credential_type, parameters, _) in types() {
+        let made = made(&server, "/made", credential_type, &parameters).await;
+        let set = server.set("/set", credential_type, made["value"].clone());
+        set.await.expect(200);
+        let answer = server.regenerate("/set").await;
+        if credential_type == "passphrase" {
+            answer.expect(400).error();
+        } else {
+            let regenerated = answer.expect(200).json();
+            let begin = |version: &Value| secret(version).as_str().unwrap()[..32].to_owned();
+            assert_eq!(begin(&regenerated), begin(&made));
+            let converged = server.generate("/set", credential_type, parameters).await;
+            assert_eq!(converged.expect(200).json(), regenerated);
+        }
+        for name in ["/made", "/set"] {
+            let path = format!("/api/v1/data?name={name}");
+            server.delete(&path).await.expect(204);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_set_is_held_against_the_rules_of_the_type() {
+    let server = server().await;
+    for (credential_type, _, value) in types() {
+        let set = server.set("/a", credential_type, value.clone()).await;
+        assert_eq!(set.expect(200).json()["type"], credential_type);
+        for wrong in [json!(""), json!(3), json!([]), json!({})] {
+            let answer = server.set("/a", credential_type, wrong).await;
+            answer.expect(400).error();
+        }
+        assert_eq!(server.versions("/a").await.len(), 1);
+        server.delete("/api/v1/data?name=/a").await.expect(204);
+    }
+}
+
+#[tokio::test]
+async fn wrong_parameters_are_400_and_named() {
+    let server = server().await;
+    for (credential_type, parameters, named) in [
+        ("ecdsa", json!({"curve": "p224"}), "curve"),
+        ("ecdsa", json!({"key_length": 256}), "key_length"),
+        ("ed25519", json!({"format": "pem"}), "format"),
+        (
+            "ed25519",
+            json!({"format": "pkcs8", "ssh_comment": "a"}),
+            "ssh_comment",
+        ),
+        ("passphrase", json!({"words": 3}), "words"),
+        ("passphrase", json!({"words": 41}), "words"),
+        ("passphrase", json!({"separator": "\n"}), "separator"),
+    ] {
+        let answer = server.generate("/a", credential_type, parameters).await;
+        let error = answer.expect(400).error();
+        assert!(error.contains(named), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn permissions_hold_and_searches_find() {
+    let server = server().await;
+    let caller = server.as_client("app").await;
+    server.grant("/team/*", caller.actor(), &["read"]).await;
+    for (credential_type, parameters, _) in types() {
+        let name = format!("/team/{credential_type}");
+        let version = made(&server, &name, credential_type, &parameters).await;
+        made(&server, "/elsewhere", credential_type, &parameters).await;
+        let read = caller.get(&format!("/api/v1/data?name={name}")).await;
+        assert_eq!(read.expect(200).json()["data"][0], version);
+        let other = caller.get("/api/v1/data?name=/elsewhere").await;
+        other.expect(404);
+        let body = json!({"name": name, "type": credential_type, "mode": "overwrite"});
+        caller.post("/api/v1/data", body).await.expect(403);
+        let body = json!({"name": name});
+        caller.post("/api/v1/regenerate", body).await.expect(403);
+        let path = format!("/api/v1/data?name-like={credential_type}");
+        let found = caller.get(&path).await.expect(200).json();
+        assert_eq!(found["credentials"][0]["name"], name);
+        server
+            .delete("/api/v1/data?name=/elsewhere")
+            .await
+            .expect(204);
+    }
+    let found = caller.get("/api/v1/data?path=/").await.expect(200).json();
+    assert_eq!(found["credentials"].as_array().unwrap().len(), 3);
+}
+
+/// A reference is to a credential of type json, here as with the types of the specification.
+#[tokio::test]
+async fn a_reference_to_each_is_answered_as_one_to_a_type_of_the_specification() {
+    let server = server().await;
+    let asked = async |name: &str| {
+        let document = json!({"service": [{"credentials": {"credhub-ref": name}}]});
+        let answer = server.post("/api/v1/interpolate", document).await;
+        (answer.status, answer.error().replace(name, "NAME"))
+    };
+    made(&server, "/password", "password", &json!({})).await;
+    let expected = asked("/password").await;
+    assert_eq!(expected.0, 400);
+    for (credential_type, parameters, _) in types() {
+        let name = format!("/{credential_type}");
+        made(&server, &name, credential_type, &parameters).await;
+        assert_eq!(asked(&name).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn each_is_exported_and_imported() {
+    let source = server().await;
+    for (credential_type, parameters, value) in types() {
+        let name = format!("/made/{credential_type}");
+        made(&source, &name, credential_type, &parameters).await;
+        let name = format!("/set/{credential_type}");
+        source.set(&name, credential_type, value).await.expect(200);
+    }
+    let shell = Shell::of(&source);
+    shell.run(&["export", "--file", "export.yml"]).expect(0);
+    let target = server().await;
+    let path = shell.file("export.yml");
+    let run = Shell::of(&target).run(&["import", path.to_str().unwrap(), "--output", "json"]);
+    let summary: Value = serde_json::from_str(&run.expect(0).output).unwrap();
+    assert_eq!(
+        (&summary["set"], &summary["failed"]),
+        (&json!(6), &json!(0))
+    );
+    for (credential_type, parameters, _) in types() {
+        for folder in ["made", "set"] {
+            let name = format!("/{folder}/{credential_type}");
+            let [expected, found] = [&source, &target].map(|server| server.versions(&name));
+            let (expected, found) = (expected.await, found.await);
+            assert_eq!(found[0]["type"], expected[0]["type"]);
+            assert_eq!(secret(&found[0]), secret(&expected[0]), "{name}");
+            let public_key = |version: &Value| version["value"].get("public_key").cloned();
+            assert_eq!(public_key(&found[0]), public_key(&expected[0]), "{name}");
+        }
+        let regenerated = target.regenerate(&format!("/made/{credential_type}")).await;
+        if credential_type != "passphrase" {
+            let regenerated = regenerated.expect(200).json();
+            let name = format!("/made/{credential_type}");
+            assert_eq!(
+                made(&target, &name, credential_type, &parameters).await,
+                regenerated
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn each_is_listed_with_its_schemas_and_named_among_the_known_types() {
+    let server = server().await;
+    let listed = server.get("/api/v1/types").await.expect(200).json();
+    let listed = listed["types"].as_array().unwrap();
+    for (credential_type, parameters, _) in types() {
+        let known = listed.iter().find(|known| known["name"] == credential_type);
+        let known = known.unwrap();
+        assert_eq!(known["plugin"]["name"], credential_type);
+        for parameter in parameters.as_object().unwrap().keys() {
+            let schema = &known["parameters"]["properties"][parameter];
+            assert!(schema["description"].is_string(), "{parameter}");
+        }
+        assert!(known["value"].is_object());
+        let error = server
+            .set("/a", "nonsense", json!("v"))
+            .await
+            .expect(422)
+            .error();
+        assert!(error.contains(credential_type), "{error}");
+    }
+}
