@@ -3,8 +3,12 @@
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{Ipv4Addr, TcpListener, TcpStream},
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        mpsc::{Receiver, Sender, channel},
+    },
     thread,
+    time::Duration,
 };
 
 use keywright_harness::{Shell, key_file};
@@ -12,6 +16,7 @@ use rustls::{
     ServerConfig, ServerConnection, StreamOwned,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
+use serde_json::json;
 
 /// A server on a port of the loopback address, with the certificate of test servers. It serves for as long as the tests run.
 pub(crate) struct Stub {
@@ -35,6 +40,7 @@ pub(crate) struct Reply {
     status: u16,
     headers: String,
     body: String,
+    is_lost: bool,
 }
 
 impl Reply {
@@ -43,6 +49,15 @@ impl Reply {
             status,
             headers: String::new(),
             body: body.to_owned(),
+            is_lost: false,
+        }
+    }
+
+    /// None: the connection ends.
+    pub(crate) fn lost() -> Self {
+        Self {
+            is_lost: true,
+            ..Self::new(200, "")
         }
     }
 
@@ -58,12 +73,20 @@ impl Stub {
     pub(crate) fn start(
         answer: impl Fn(&Asked, usize, &str) -> Reply + Send + Sync + 'static,
     ) -> Self {
+        Self::after_dropping(0, answer)
+    }
+
+    /// The same, of whose connections so many end before anything is asked.
+    pub(crate) fn after_dropping(
+        connections: usize,
+        answer: impl Fn(&Asked, usize, &str) -> Reply + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let asked = Arc::new(Mutex::new(Vec::new()));
         let (tls, kept, answer) = (tls(), Arc::clone(&asked), Arc::new(answer));
         thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
+            for stream in listener.incoming().map_while(Result::ok).skip(connections) {
                 let (tls, kept, answer) =
                     (Arc::clone(&tls), Arc::clone(&kept), Arc::clone(&answer));
                 thread::spawn(move || serve(stream, tls, port, &kept, &*answer));
@@ -147,7 +170,11 @@ fn serve(
         status,
         headers,
         body,
+        is_lost,
     } = answer(&asked, before, &url(port));
+    if is_lost {
+        return None;
+    }
     let stream = stream.get_mut();
     write!(
         stream,
@@ -158,6 +185,77 @@ fn serve(
     stream.conn.send_close_notify();
     stream.flush().ok()
 }
+
+/// Has a server keep one request waiting for its answer until the test is done with it.
+pub(crate) fn hold() -> (Held, Holder) {
+    let (asked, is_asked) = channel();
+    let (done, is_done) = channel();
+    let holder = Holder {
+        asked: Mutex::new(asked),
+        is_done: Mutex::new(is_done),
+    };
+    (
+        Held {
+            is_asked,
+            _done: done,
+        },
+        holder,
+    )
+}
+
+/// The test's end: the request is answered when it is dropped.
+pub(crate) struct Held {
+    is_asked: Receiver<()>,
+    _done: Sender<()>,
+}
+
+/// The server's end.
+pub(crate) struct Holder {
+    asked: Mutex<Sender<()>>,
+    is_done: Mutex<Receiver<()>>,
+}
+
+impl Held {
+    /// Waits until the request has come.
+    pub(crate) fn wait(&self) {
+        self.is_asked.recv_timeout(PATIENCE).unwrap();
+    }
+}
+
+impl Holder {
+    /// Tells that the request has come, and waits until the test is done with it.
+    pub(crate) fn hold(&self) {
+        let _ = self.asked.lock().unwrap().send(());
+        let _ = self.is_done.lock().unwrap().recv();
+    }
+}
+
+/// Credentials as a server lists them.
+pub(crate) fn listing<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let listed = names
+        .into_iter()
+        .map(|name| json!({"name": name, "version_created_at": "2026-01-01T00:00:00Z"}));
+    json!({"credentials": listed.collect::<Vec<_>>()}).to_string()
+}
+
+/// The version in use of a password, as a server answers with it, for the name in the query of a request.
+pub(crate) fn password_for(asked: &Asked, value: &str) -> String {
+    let name = name_in(asked);
+    json!({"data": [{
+        "type": "password", "version_created_at": "2026-01-01T00:00:00Z",
+        "id": "8563075f-ca25-4adf-9acb-a4be6a9077fd", "name": name, "metadata": null, "value": value,
+    }]})
+    .to_string()
+}
+
+/// The name in the query of a request.
+pub(crate) fn name_in(asked: &Asked) -> String {
+    let (_, name) = asked.line.rsplit_once("name=").unwrap();
+    name.replace("%2F", "/")
+}
+
+/// How long a request may take to come.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A credential as a server answers with it.
 pub(crate) const VERSION: &str = r#"{"type":"value","version_created_at":"2026-01-01T00:00:00Z","id":"8563075f-ca25-4adf-9acb-a4be6a9077fd","name":"/a","metadata":null,"value":"v"}"#;

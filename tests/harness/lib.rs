@@ -30,6 +30,7 @@ mod live_tls;
 pub mod mint;
 mod options;
 mod permissions;
+mod process;
 mod program;
 mod raw_connection;
 mod scrape;
@@ -48,6 +49,7 @@ pub use command::{
 pub use key_management::KeyManagementPlugin;
 pub use live_tls::{SERVER_NAME, connects, member};
 pub use options::Options;
+pub use process::{ended, signal};
 pub use program::{Program, is_available};
 pub use raw_connection::{RawConnection, tls_config};
 pub use scrape::{Sample, Scrape};
