@@ -12,7 +12,11 @@ async fn each_way_to_end_has_its_status() {
     let developer = || Shell::of(&server);
     let stranger = || developer().variable("KEYWRIGHT_CLIENT_SECRET", "wrong");
     let nobody = || Shell::at(&server);
-    let away = || developer().variable("KEYWRIGHT_CLIENT_SERVER", "https://127.0.0.1:1");
+    let away = || {
+        developer()
+            .variable("KEYWRIGHT_CLIENT_SERVER", "https://127.0.0.1:1")
+            .variable("KEYWRIGHT_CLIENT_RETRIES", "0")
+    };
     let get: &[&str] = &["get", "/a"];
     for (what, shell, arguments, status, words) in [
         ("done", developer(), get, 0, ""),

@@ -19,6 +19,7 @@ mod given;
 mod help;
 mod import;
 mod interpolation;
+mod interruption;
 mod library;
 mod operations;
 mod output;

@@ -34,7 +34,9 @@ async fn requests_go_through_the_proxy_that_the_environment_names() {
 #[tokio::test]
 async fn a_proxy_that_is_away_makes_the_server_unreachable() {
     let server = Server::start().await;
-    let shell = Shell::of(&server).variable("HTTPS_PROXY", "http://127.0.0.1:1");
+    let shell = Shell::of(&server)
+        .variable("HTTPS_PROXY", "http://127.0.0.1:1")
+        .variable("KEYWRIGHT_CLIENT_RETRIES", "0");
     shell.run(&["get", "/a"]).expect(6);
 }
 

@@ -1,5 +1,7 @@
 //! What is sent again: requests for which the server is not available now, a bounded number of times.
 
+use keywright_harness::key_file;
+
 use crate::stub::{Reply, Stub, VERSION, versions};
 
 const GET: &str = "GET /api/v1/data?current=true&name=%2Fa";
@@ -18,11 +20,7 @@ fn a_request_is_sent_again_with_the_same_body_until_the_server_is_available() {
     let run = stub.shell().run(&arguments).expect(0);
     let bodies: Vec<_> = stub.asked().into_iter().map(|asked| asked.body).collect();
     assert_eq!(bodies, [r#"{"name":"/a","type":"value","value":"v"}"#; 3]);
-    assert_eq!(
-        run.errors.matches("trying again in 0 s").count(),
-        2,
-        "{run:?}"
-    );
+    assert_eq!(run.errors.matches("trying again in ").count(), 2, "{run:?}");
 }
 
 #[test]
@@ -61,5 +59,63 @@ fn without_a_header_it_is_sent_again_by_itself() {
         _ => Reply::new(200, &versions()),
     });
     let run = stub.shell().run(&["get", "/a"]).expect(0);
-    assert!(run.errors.contains("trying again in 0.5 s"), "{run:?}");
+    assert!(run.errors.contains("trying again in 0."), "{run:?}");
+}
+
+#[test]
+fn what_only_reads_is_sent_again_when_its_connection_is_lost() {
+    let stub = Stub::start(|_, before, _| match before {
+        0..=1 => Reply::lost(),
+        _ => Reply::new(200, &versions()),
+    });
+    let run = stub.shell().run(&["get", "/a"]).expect(0);
+    assert_eq!(stub.lines(), [GET; 3]);
+    assert_eq!(run.errors.matches("trying again in ").count(), 2, "{run:?}");
+}
+
+#[test]
+fn what_writes_is_not_sent_again_when_its_connection_is_lost() {
+    let cases: [&[&str]; 4] = [
+        &["set", "/a", "-t", "value", "--value", "v"],
+        &["generate", "/a", "-t", "password"],
+        &["regenerate", "/a"],
+        &["delete", "/a"],
+    ];
+    for arguments in cases {
+        let stub = Stub::start(|asked, _, _| {
+            if asked.line.starts_with("GET") {
+                Reply::new(404, "{\"error\":\"no\"}")
+            } else {
+                Reply::lost()
+            }
+        });
+        let run = stub.shell().run(arguments).expect(6);
+        let lines = stub.lines();
+        let writes = lines.iter().filter(|line| !line.starts_with("GET"));
+        assert_eq!(writes.count(), 1, "{lines:?}");
+        assert!(run.errors.contains("can't be reached"), "{run:?}");
+    }
+}
+
+#[test]
+fn what_could_not_be_sent_is_sent_again_whatever_it_is() {
+    let set: &[&str] = &["set", "/a", "-t", "value", "--value", "v"];
+    for (arguments, answer) in [(set, VERSION.to_owned()), (&["get", "/a"], versions())] {
+        let stub = Stub::after_dropping(2, move |_, _, _| Reply::new(200, &answer));
+        let run = stub.shell().run(arguments).expect(0);
+        assert_eq!(stub.lines().len(), 1);
+        assert_eq!(run.errors.matches("trying again in ").count(), 2, "{run:?}");
+    }
+    let stub = Stub::after_dropping(2, |_, _, _| Reply::new(200, VERSION));
+    let shell = stub.shell().variable("KEYWRIGHT_CLIENT_RETRIES", "1");
+    shell.run(set).expect(6);
+}
+
+#[test]
+fn a_server_that_is_not_trusted_is_not_asked_again() {
+    let stub = Stub::start(|_, _, _| Reply::new(200, &versions()));
+    let other = key_file("server.pem").display().to_string();
+    let shell = stub.shell().variable("KEYWRIGHT_CLIENT_CA_CERT", &other);
+    let run = shell.run(&["get", "/a"]).expect(6);
+    assert!(!run.errors.contains("trying again"), "{run:?}");
 }

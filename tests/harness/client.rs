@@ -9,7 +9,9 @@ use std::{
 
 use tempfile::TempDir;
 
-use crate::{Commanded, Server, Terminal, key_file, server::program, server_program};
+use crate::{
+    Commanded, Server, Terminal, key_file, process::memory_at_most, server::program, server_program,
+};
 
 /// A person or a script that calls the program as a client, in a folder of its own and with nothing in its environment but
 /// what is said here.
@@ -94,20 +96,38 @@ impl Shell {
 
     /// Starts the program on a pseudo-terminal.
     pub fn on_terminal(&self, arguments: &[&str]) -> Terminal {
-        let mut command = self.command();
-        command.args(arguments);
-        Terminal::start(command)
+        Terminal::start(self.command_with_signals(arguments))
     }
 
     /// Starts the program with pipes, for a test that stops it itself.
     pub fn start(&self, arguments: &[&str]) -> Child {
-        let mut command = self.command();
+        let mut command = self.command_with_signals(arguments);
         command
-            .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         command.spawn().unwrap()
+    }
+
+    /// Runs the program to its end, which must be a good one, and returns the most memory that it had at once, in KiB.
+    pub fn memory_of(&self, arguments: &[&str]) -> u64 {
+        let mut command = self.command();
+        command
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        memory_at_most(command.spawn().unwrap())
+    }
+
+    /// The program with the signals as a shell hands them on, whatever the test itself was started to ignore.
+    fn command_with_signals(&self, arguments: &[&str]) -> Command {
+        let mut command = self.prepared(Command::new("env"));
+        command
+            .arg("--default-signal=HUP,INT,TERM")
+            .arg(server_program())
+            .args(arguments);
+        command
     }
 
     fn command(&self) -> Command {

@@ -9,7 +9,7 @@ use std::{
 
 use tempfile::TempDir;
 
-use crate::{Server, server::program, storage};
+use crate::{Server, process::memory_at_most, server::program, storage};
 
 /// A run of a command of the program.
 #[derive(Clone, Debug)]
@@ -114,24 +114,8 @@ pub fn run_command_with_files_up_to(
 /// Runs a command to its end, which must be a good one, and returns the most memory that it had at once, in KiB.
 pub fn memory_of_command(directory: &Path, arguments: &[&str]) -> u64 {
     let mut command = command(directory, arguments);
-    let mut child = command
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let told = format!("/proc/{}/status", child.id());
-    let mut peak = 0;
-    loop {
-        let status = fs::read_to_string(&told).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
-        peak = peak.max(kibibytes.unwrap_or_default());
-        if let Some(status) = child.try_wait().unwrap() {
-            assert!(status.success(), "{status}");
-            return peak;
-        }
-        std::thread::sleep(MEMORY_POLL);
-    }
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    memory_at_most(command.spawn().unwrap())
 }
 
 /// Runs a command, and ends it so much later as a crash would, unless it has ended by itself.
@@ -169,9 +153,6 @@ fn command(directory: &Path, arguments: &[&str]) -> Command {
         .stdin(Stdio::null());
     command
 }
-
-/// How often it is looked at how much memory a command has.
-const MEMORY_POLL: Duration = Duration::from_millis(2);
 
 /// The configuration in a server's folder.
 const CONFIGURATION: &str = "keywright.toml";

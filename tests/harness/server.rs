@@ -12,7 +12,7 @@ use reqwest::{Certificate, Client, ClientBuilder, Identity, Method, RequestBuild
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{Answer, Caller, Options, ReservedPort, key_file, mint::Mint};
+use crate::{Answer, Caller, Options, ReservedPort, key_file, mint::Mint, process};
 
 /// A server that runs until it is dropped.
 pub struct Server {
@@ -268,11 +268,7 @@ impl Server {
     }
 
     fn signal(&self, name: &str) {
-        let status = Command::new("kill")
-            .args(["-s", name, &self.child.id().to_string()])
-            .status()
-            .unwrap();
-        assert!(status.success());
+        process::signal(self.child.id(), name);
     }
 
     async fn log_in(&self) -> String {

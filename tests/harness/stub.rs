@@ -36,6 +36,7 @@ pub struct Reply {
     status: u16,
     headers: String,
     body: String,
+    is_lost: bool,
 }
 
 impl Reply {
@@ -45,6 +46,15 @@ impl Reply {
             status,
             headers: String::new(),
             body: body.to_owned(),
+            is_lost: false,
+        }
+    }
+
+    /// None: the connection ends.
+    pub fn lost() -> Self {
+        Self {
+            is_lost: true,
+            ..Self::new(200, "")
         }
     }
 
@@ -57,19 +67,22 @@ impl Reply {
 
 impl Stub {
     /// Starts a server that answers by this function, which is told how many requests for the same method and path came
-    /// before, and the address of the server. Where it makes none, the connection is closed without an answer.
-    pub fn start<R: Into<Option<Reply>>>(
-        answer: impl Fn(&Asked, usize, &str) -> R + Send + Sync + 'static,
+    /// before, and the address of the server.
+    pub fn start(answer: impl Fn(&Asked, usize, &str) -> Reply + Send + Sync + 'static) -> Self {
+        Self::after_dropping(0, answer)
+    }
+
+    /// The same, of whose connections so many end before anything is asked.
+    pub fn after_dropping(
+        connections: usize,
+        answer: impl Fn(&Asked, usize, &str) -> Reply + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let asked = Arc::new(Mutex::new(Vec::new()));
-        let (tls, kept) = (tls(), Arc::clone(&asked));
-        let answer = Arc::new(move |asked: &Asked, before: usize, url: &str| {
-            answer(asked, before, url).into()
-        });
+        let (tls, kept, answer) = (tls(), Arc::clone(&asked), Arc::new(answer));
         thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
+            for stream in listener.incoming().map_while(Result::ok).skip(connections) {
                 let (tls, kept, answer) =
                     (Arc::clone(&tls), Arc::clone(&kept), Arc::clone(&answer));
                 thread::spawn(move || serve(stream, tls, port, &kept, &*answer));
@@ -125,7 +138,7 @@ fn serve(
     tls: Arc<ServerConfig>,
     port: u16,
     kept: &Mutex<Vec<Asked>>,
-    answer: &dyn Fn(&Asked, usize, &str) -> Option<Reply>,
+    answer: &dyn Fn(&Asked, usize, &str) -> Reply,
 ) -> Option<()> {
     let session = ServerConnection::new(tls).unwrap();
     let mut stream = BufReader::new(StreamOwned::new(session, stream));
@@ -154,7 +167,11 @@ fn serve(
         status,
         headers,
         body,
-    } = answer(&asked, before, &url(port))?;
+        is_lost,
+    } = answer(&asked, before, &url(port));
+    if is_lost {
+        return None;
+    }
     let stream = stream.get_mut();
     write!(
         stream,

@@ -15,6 +15,8 @@ use rustix::{
     termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize},
 };
 
+use crate::process::signal;
+
 /// A pseudo-terminal with a program on it: its standard input, its standard output and its standard error.
 pub struct Terminal {
     child: Child,
@@ -94,9 +96,7 @@ impl Terminal {
 
     /// Sends the program a signal, such as `INT`.
     pub fn signal(&mut self, name: &str) -> &mut Self {
-        let id = self.child.id().to_string();
-        let status = Command::new("kill").args(["-s", name, &id]).status();
-        assert!(status.unwrap().success());
+        signal(self.child.id(), name);
         self
     }
 

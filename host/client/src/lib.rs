@@ -4,7 +4,8 @@
 //!
 //! A [`Client`] speaks HTTPS with one server. It logs in by a [`Grant`] or presents a client certificate, renews its access
 //! token when the server says that it has expired, and tries again, a bounded number of times, while the server is not
-//! available (503). It works with any server of this API.
+//! available (503), can't be connected to, or loses the connection of a request that only reads. It works with any server of
+//! this API.
 //!
 //! ```no_run
 //! use keywright_client::{Client, Grant, Secret, SetCredential};
@@ -37,6 +38,8 @@
 //!   begins there: see [`Client::current_version`] in `api/credentials.rs`.
 //! - [`session`]: what is kept between two runs of the command line, and the variables and files that configure it.
 //! - [`commands`]: the verbs, one file each. A new verb is a file there; `commands/mod.rs` says what it needs.
+//!   [`commands::EXIT_STATUSES`] says how the program ends. SIGINT, SIGTERM and SIGHUP are listened to in one place for all
+//!   verbs: the verb is dropped where it stands, and the program ends with 130.
 //! - `transfer`: what export and import do, see its own documentation.
 //! - `output`: JSON, YAML and tables, prompts, and what is asked before something is lost.
 //!
@@ -62,5 +65,5 @@ pub use api::{
     rotation::{Rotation, RotationFailed, Stage, Step},
     types::{KnownType, Plugin},
 };
-pub use client::{Client, ClientBuilder, Error, Grant, Refusal, Tokens, Wait};
+pub use client::{Client, ClientBuilder, Error, Grant, Loss, Refusal, Tokens, Wait};
 pub use secret::{Secret, SecretJson};

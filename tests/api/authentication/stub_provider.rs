@@ -32,17 +32,16 @@ struct State {
 }
 
 impl State {
-    /// None while it is away.
-    fn answer(&mut self, asked: &Asked) -> Option<Reply> {
+    fn answer(&mut self, asked: &Asked) -> Reply {
         if self.is_away {
-            return None;
+            return Reply::lost();
         }
-        let (_, path) = asked.line.split_once(' ')?;
+        let (_, path) = asked.line.split_once(' ').unwrap();
         self.requests.push(path.to_owned());
-        Some(match self.documents.get(path) {
+        match self.documents.get(path) {
             Some(document) => Reply::new(200, &document.to_string()),
             None => Reply::new(404, ""),
-        })
+        }
     }
 }
 

@@ -3,6 +3,8 @@
 use keywright_harness::{Server, Shell};
 use serde_json::json;
 
+use crate::stub::{Reply, Stub, hold, listing, name_in};
+
 /// A server with two credentials below `/a`, and one beside.
 async fn server() -> Server {
     let server = Server::start().await;
@@ -33,7 +35,7 @@ async fn a_path_is_deleted_once_it_is_confirmed() {
         let mut terminal = shell.on_terminal(&["delete", "--path", "/a"]);
         terminal.expect("/a/one").expect("Delete 2 below \"/a\"");
         terminal.expect("[y/N]: ").type_line(answer);
-        assert_eq!(terminal.end().0, Some(1), "{answer}");
+        assert_eq!(terminal.end().0, Some(3), "{answer}");
         assert_eq!(names(&shell), "/ab\n/a/two\n/a/one\n");
     }
     let mut terminal = shell.on_terminal(&["delete", "--path", "/a"]);
@@ -69,4 +71,106 @@ async fn it_goes_on_after_a_failure_and_names_it() {
     assert!(run.errors.contains("/a/one: "), "{run:?}");
     assert!(run.errors.contains("deleted: 1, failed: 1"), "{run:?}");
     assert_eq!(names(&shell), "/ab\n/a/one\n");
+}
+
+#[test]
+fn it_can_be_interrupted_after_it_was_confirmed_and_tells_how_far_it_came() {
+    let (held, holder) = hold();
+    let stub = Stub::start(move |asked, _, _| {
+        if asked.line.starts_with("GET") {
+            return Reply::new(200, &listing(["/a/1", "/a/2", "/a/3"]));
+        }
+        if name_in(asked) == "/a/2" {
+            holder.hold();
+        }
+        Reply::new(204, "")
+    });
+    let shell = stub.shell();
+    let mut terminal = shell.on_terminal(&["delete", "--path", "/a"]);
+    terminal.expect("[y/N]: ").type_line("y");
+    held.wait();
+    terminal.signal("INT");
+    let (status, screen) = terminal.end();
+    assert_eq!(status, Some(130), "{screen}");
+    assert!(
+        screen.contains("deleted: 1, failed: 0, not tried: 2"),
+        "{screen}"
+    );
+}
+
+#[test]
+fn it_ends_when_nobody_is_let_in_any_more_and_tells_how_far_it_came() {
+    let stub = Stub::start(|asked, _, _| match asked.line.split_once('?').unwrap() {
+        ("GET /api/v1/data", _) => Reply::new(200, &listing(["/a/1", "/a/2", "/a/3", "/a/4"])),
+        _ if name_in(asked) == "/a/1" => Reply::new(204, ""),
+        _ => Reply::new(401, "{\"error\":\"invalid_token\"}"),
+    });
+    let arguments = ["delete", "--path", "/a", "--yes"];
+    let run = stub.shell().run(&arguments).expect(5);
+    assert!(
+        run.errors.contains("deleted: 1, failed: 1, not tried: 2"),
+        "{run:?}"
+    );
+    assert_eq!(stub.lines().len(), 3);
+}
+
+#[test]
+fn what_somebody_else_has_deleted_meanwhile_is_no_failure_and_what_is_still_listed_is_one() {
+    for (listed_then, failed, status) in [(vec![], 0, 0), (vec!["/a/2"], 1, 3)] {
+        let stub = Stub::start(move |asked, before, _| {
+            if asked.line.starts_with("GET") {
+                return Reply::new(
+                    200,
+                    &match before {
+                        0 => listing(["/a/1", "/a/2"]),
+                        _ => listing(listed_then.iter().copied()),
+                    },
+                );
+            }
+            Reply::new(404, "{\"error\":\"the credential does not exist\"}")
+        });
+        let arguments = ["delete", "--path", "/a", "--yes"];
+        let run = stub.shell().run(&arguments).expect(status);
+        let told = format!(
+            "deleted: 0, failed: {failed}, deleted already: {}",
+            2 - failed
+        );
+        assert!(run.errors.contains(&told), "{run:?}");
+    }
+    // What is not the API's own answer says nothing.
+    let stub = Stub::start(|asked, _, _| {
+        if asked.line.starts_with("GET") {
+            return Reply::new(200, &listing(["/a/1"]));
+        }
+        Reply::new(404, "<html>")
+    });
+    let arguments = ["delete", "--path", "/a", "--yes"];
+    let run = stub.shell().run(&arguments).expect(3);
+    assert!(run.errors.contains("deleted: 0, failed: 1"), "{run:?}");
+}
+
+#[test]
+fn it_goes_on_after_a_lost_connection_until_that_is_so_several_times_in_a_row() {
+    for (lost, status, told) in [
+        (&[2][..], 3, "deleted: 5, failed: 1"),
+        (&[1, 2, 4, 5], 3, "deleted: 2, failed: 4"),
+        (&[2, 3, 4], 6, "deleted: 1, failed: 3, not tried: 2"),
+    ] {
+        let stub = Stub::start(move |asked, _, _| {
+            if asked.line.starts_with("GET") {
+                return Reply::new(
+                    200,
+                    &listing(["/a/1", "/a/2", "/a/3", "/a/4", "/a/5", "/a/6"]),
+                );
+            }
+            let name = name_in(asked);
+            if lost.iter().any(|lost| name == format!("/a/{lost}")) {
+                return Reply::lost();
+            }
+            Reply::new(204, "")
+        });
+        let arguments = ["delete", "--path", "/a", "--yes"];
+        let run = stub.shell().run(&arguments).expect(status);
+        assert!(run.errors.contains(told), "{run:?}");
+    }
 }

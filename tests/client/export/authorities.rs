@@ -41,6 +41,26 @@ async fn a_certificate_of_an_earlier_version_or_of_an_authority_that_is_gone_kee
 }
 
 #[tokio::test]
+async fn of_an_authority_that_may_not_be_read_nothing_but_that_is_said() {
+    let server = server().await;
+    let app = server.as_client("app").await;
+    server.grant("/leaf", app.actor(), &["read"]).await;
+    let shell = Shell::at(&server).variable("KEYWRIGHT_CLIENT_TOKEN", app.token());
+    let run = shell.run(&["export", "--format", "json"]).expect(0);
+    let told = "/leaf was signed by /ca, which is not there or may not be read";
+    assert!(run.errors.contains(told), "{run:?}");
+    assert!(
+        run.errors
+            .contains("exported 1 credentials, 0 failed, 1 without ca_name"),
+        "{run:?}"
+    );
+    let json: Value = serde_json::from_str(&run.output).unwrap();
+    let leaf = &json["credentials"][0]["value"];
+    assert_eq!(leaf["ca"], exported(&server)["/ca"]["certificate"]);
+    assert!(leaf.get("ca_name").is_none());
+}
+
+#[tokio::test]
 async fn while_an_authority_is_rotated_the_version_in_use_is_exported() {
     let server = server().await;
     let before = exported(&server);

@@ -3,6 +3,11 @@
 use keywright_harness::{Server, Shell};
 use serde_json::{Value, json};
 
+use crate::{
+    json_of,
+    stub::{Reply, Stub, listing, name_in, password_for},
+};
+
 #[tokio::test]
 async fn nothing_is_exported_when_a_credential_cannot_be_read() {
     let server = damaged().await;
@@ -40,10 +45,79 @@ async fn who_is_not_logged_in_or_reaches_no_server_is_told_by_the_status() {
     Shell::at(&server).run(&["export"]).expect(5);
     let stranger = Shell::of(&server).variable("KEYWRIGHT_CLIENT_SECRET", "wrong");
     stranger.run(&["export"]).expect(5);
-    let away = Shell::of(&server).variable("KEYWRIGHT_CLIENT_SERVER", "https://127.0.0.1:1");
+    let away = Shell::of(&server)
+        .variable("KEYWRIGHT_CLIENT_SERVER", "https://127.0.0.1:1")
+        .variable("KEYWRIGHT_CLIENT_RETRIES", "0");
     let run = away.run(&["export", "--file", "export.yml"]).expect(6);
     assert!(!away.file("export.yml").exists(), "{run:?}");
 }
+
+#[test]
+fn what_was_deleted_meanwhile_is_left_out_and_counted() {
+    let stub = without_b(ABSENT, &["/a", "/c"]);
+    let shell = stub.shell();
+    let told = json_of(shell.run(&["export", "--file", "export.yml"]));
+    assert_eq!(told["exported"], json!(2));
+    assert_eq!(told["deleted_meanwhile"], json!(1));
+    let file = std::fs::read_to_string(shell.file("export.yml")).unwrap();
+    assert!(!file.contains("/b"), "{file}");
+    let piped = without_b(ABSENT, &["/a", "/c"]).shell().run(&["export"]);
+    let piped = piped.expect(0);
+    let counts = "exported 2 credentials, 0 failed, 1 deleted meanwhile";
+    assert!(piped.errors.contains(counts), "{piped:?}");
+}
+
+#[test]
+fn what_is_not_there_and_listed_all_the_same_is_a_failure() {
+    let stub = without_b(ABSENT, &["/a", "/b", "/c"]);
+    let run = stub.shell().run(&["export"]).expect(3);
+    assert!(
+        run.errors.contains("exported 2 credentials, 1 failed"),
+        "{run:?}"
+    );
+}
+
+#[test]
+fn a_404_that_is_not_the_servers_own_says_nothing_of_a_credential() {
+    for body in ["", "<html>not here</html>", "{\"message\":\"no route\"}"] {
+        let stub = without_b(body, &["/a", "/c"]);
+        let shell = stub.shell();
+        let run = shell.run(&["export", "--file", "export.yml"]);
+        assert_ne!(run.status, Some(0), "{run:?}");
+        assert!(!shell.file("export.yml").exists());
+        let stub = without_b(body, &["/a", "/c"]);
+        let run = stub.shell().run(&["export", "--keep-going"]).expect(3);
+        assert!(
+            run.errors.contains("exported 2 credentials, 1 failed"),
+            "{run:?}"
+        );
+    }
+}
+
+#[test]
+fn a_lost_connection_costs_nothing() {
+    let stub = Stub::start(|asked, before, _| match (asked.line.as_str(), before) {
+        (_, 0) => Reply::lost(),
+        (LISTING, _) => Reply::new(200, &listing(["/a", "/b", "/c"])),
+        _ => Reply::new(200, &password_for(asked, "secret")),
+    });
+    let shell = stub.shell();
+    let told = json_of(shell.run(&["export", "--file", "export.yml"]));
+    assert_eq!(told["exported"], json!(3));
+}
+
+/// A server of three credentials that answers for one with 404 and this body, and lists these names when it is asked again.
+fn without_b(body: &'static str, listed_then: &'static [&str]) -> Stub {
+    Stub::start(move |asked, before, _| match asked.line.as_str() {
+        LISTING if before == 0 => Reply::new(200, &listing(["/a", "/b", "/c"])),
+        LISTING => Reply::new(200, &listing(listed_then.iter().copied())),
+        _ if name_in(asked) == "/b" => Reply::new(404, body),
+        _ => Reply::new(200, &password_for(asked, "secret")),
+    })
+}
+
+const LISTING: &str = "GET /api/v1/data?path=";
+const ABSENT: &str = "{\"error\":\"the credential does not exist\"}";
 
 /// A server of whose three credentials one is changed past it.
 async fn damaged() -> Server {

@@ -4,3 +4,4 @@ mod authorities;
 mod failures;
 mod files;
 mod forms;
+mod interruption;

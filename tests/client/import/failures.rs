@@ -98,7 +98,9 @@ async fn nothing_of_a_file_that_ends_in_its_middle_is_set() {
 async fn an_import_that_is_not_let_in_stops_and_says_how_many_were_not_tried() {
     let server = Server::start().await;
     let stranger = Shell::of(&server).variable("KEYWRIGHT_CLIENT_SECRET", "wrong");
-    let away = Shell::of(&server).variable("KEYWRIGHT_CLIENT_SERVER", "https://127.0.0.1:1");
+    let away = Shell::of(&server)
+        .variable("KEYWRIGHT_CLIENT_SERVER", "https://127.0.0.1:1")
+        .variable("KEYWRIGHT_CLIENT_RETRIES", "0");
     let entries: Vec<String> = (0..40)
         .map(|index| format!("- {{name: /{index}, type: value, value: v}}\n"))
         .collect();
@@ -109,7 +111,8 @@ async fn an_import_that_is_not_let_in_stops_and_says_how_many_were_not_tried() {
         let run = run.expect(status);
         let summary: Value = serde_json::from_str(&run.output).unwrap();
         assert_eq!(summary["set"], json!(0));
-        assert!(summary["not_tried"].as_u64().unwrap() >= 32, "{run:?}");
+        // Those that were on their way each time that the server was out of reach.
+        assert!(summary["not_tried"].as_u64().unwrap() >= 28, "{run:?}");
     }
 }
 

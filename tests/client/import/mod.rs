@@ -3,6 +3,7 @@
 mod dry_run;
 mod failures;
 mod foreign;
+mod interruption;
 mod memory;
 mod order;
 mod resumption;

@@ -19,9 +19,9 @@ pub(super) async fn provoke(text: &str) -> Commanded {
         "the identity provider refuses the login: …" => {
             Shell::of(&server).variable("KEYWRIGHT_CLIENT_SECRET", "wrong")
         }
-        "… can't be reached: …" => {
-            Shell::of(&server).variable("KEYWRIGHT_CLIENT_SERVER", "https://127.0.0.1:1")
-        }
+        "… can't be reached: …" => Shell::of(&server)
+            .variable("KEYWRIGHT_CLIENT_SERVER", "https://127.0.0.1:1")
+            .variable("KEYWRIGHT_CLIENT_RETRIES", "0"),
         text => nothing_provokes(text),
     };
     tokio::task::spawn_blocking(move || shell.run(&["get", "/absent"]))

@@ -9,7 +9,7 @@ use super::{
     Client, Error, Grant, Shared, Tokens, Wait,
     login::{Login, Renewed},
     transport::Transport,
-    wait::{Notice, RETRIES_MAX, Waits},
+    wait::{Notice, RETRIES_DEFAULT, Waits},
 };
 
 /// A client that is not made yet.
@@ -35,7 +35,7 @@ impl ClientBuilder {
             tokens: None,
             renewed: None,
             notice: None,
-            retries_max: RETRIES_MAX,
+            retries_max: RETRIES_DEFAULT,
         }
     }
 
@@ -82,10 +82,11 @@ impl ClientBuilder {
         self
     }
 
-    /// Sends a request so often again at most while the server answers that it is not available (503). Without this, 4 times.
+    /// Sends a request so often again at most while the server answers that it is not available (503), or no connection is
+    /// had; one that only reads, also when the connection is lost before the answer. Without this, 4 times.
     ///
-    /// A write that was answered so may have been done all the same, when the server's database did not say. Done again, it
-    /// adds another version.
+    /// A write that was answered by 503 may have been done all the same, when the server's database did not say. Done again,
+    /// it adds another version. With 0, nothing is sent again.
     pub fn retries_max(mut self, retries_max: u32) -> Self {
         self.retries_max = retries_max;
         self

@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde::Serialize;
 use zeroize::Zeroizing;
 
-use super::Error;
+use super::{Error, Loss};
 
 /// A request of the API. It can be sent more than once.
 #[derive(Clone)]
@@ -48,6 +48,18 @@ impl Call {
         match value {
             Some(value) => self.query(name, value),
             None => self,
+        }
+    }
+
+    /// Whether nothing is done twice when it is sent again after this error: it was not sent, or it only reads.
+    pub(super) fn may_be_sent_again_after(&self, error: &Error) -> bool {
+        let Error::Unreachable { loss, .. } = error else {
+            return false;
+        };
+        match loss {
+            Loss::NotConnected => true,
+            Loss::Lost => self.method.is_safe(),
+            Loss::Lasting => false,
         }
     }
 

@@ -25,6 +25,8 @@ pub enum Error {
         server: String,
         /// Why, with the causes of that.
         cause: String,
+        /// How far the request came.
+        loss: Loss,
     },
     /// The answer is larger than is taken.
     #[error("the answer is larger than {0} bytes")]
@@ -60,6 +62,18 @@ pub enum Error {
     Configuration(String),
 }
 
+/// How far a request came that there was no answer to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Loss {
+    /// There was no connection: it was not sent.
+    NotConnected,
+    /// The connection was lost: it may have been done.
+    Lost,
+    /// The other side is not who it should be, or took longer than is waited for: to try again at once is of no use.
+    Lasting,
+}
+
 impl Error {
     /// The status that the server or the identity provider answered with.
     #[must_use]
@@ -74,6 +88,13 @@ impl Error {
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Refused(refusal) if refusal.status == 404)
+    }
+
+    /// Whether the API itself says that what was asked for is not there, or hidden from the caller: a 404 with the body that
+    /// it has for that. One without may come from anything between here and the server.
+    #[must_use]
+    pub fn is_told_not_found(&self) -> bool {
+        matches!(self, Self::Refused(refusal) if refusal.status == 404 && !refusal.error.is_empty())
     }
 
     /// Whether the caller did not prove who it is, or may not do this.
@@ -118,7 +139,7 @@ pub struct Refusal {
 
 impl Refusal {
     /// Reads the body of an answer with this status.
-    pub(super) fn read(status: u16, body: &[u8]) -> Self {
+    pub(crate) fn read(status: u16, body: &[u8]) -> Self {
         let Body { error, description } = serde_json::from_slice(body).unwrap_or_default();
         Self {
             status,

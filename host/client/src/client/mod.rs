@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 
 pub use builder::ClientBuilder;
 pub(crate) use call::Call;
-pub use error::{Error, Refusal};
+pub use error::{Error, Loss, Refusal};
 pub use identity::{Grant, Tokens};
 pub use wait::Wait;
 
@@ -76,30 +76,39 @@ impl Client {
         self.send(call).await.map(|_| ())
     }
 
+    /// Sends a request of the API, and sends it again after a while when the server was not available for it.
     async fn send(&self, call: &Call) -> Result<Zeroizing<Vec<u8>>, Error> {
-        let Shared {
-            transport,
-            login,
-            waits,
-        } = &*self.shared;
-        let mut token = login.access_token(transport).await?;
-        let mut is_renewed = false;
-        let mut attempts = 0;
+        let mut retries = 0;
         loop {
-            let answer = transport.send(call, token.as_ref()).await?;
-            if answer.is_success() {
-                return Ok(answer.body);
+            let (error, retry_after) = match self.send_once(call).await {
+                Ok(answer) if answer.is_success() => return Ok(answer.body),
+                Ok(answer) if answer.is_unavailable() => {
+                    let retry_after = answer.retry_after;
+                    (Error::from(Refusal::from(answer)), retry_after)
+                }
+                Ok(answer) => return Err(Refusal::from(answer).into()),
+                Err(error) if call.may_be_sent_again_after(&error) => (error, None),
+                Err(error) => return Err(error),
+            };
+            if !self.shared.waits.wait(retries, retry_after).await {
+                return Err(error);
             }
-            if answer.says_that_the_token_has_expired() && !is_renewed {
-                is_renewed = true;
-                token = login.renewed(transport, token.as_ref()).await?;
-                continue;
-            }
-            if !answer.is_unavailable() || !waits.wait(attempts, answer.retry_after).await {
-                return Err(Error::from(Refusal::from(answer)));
-            }
-            attempts += 1;
+            retries += 1;
         }
+    }
+
+    /// Sends a request of the API, and once more with another token when it had expired.
+    async fn send_once(&self, call: &Call) -> Result<Answer, Error> {
+        let Shared {
+            transport, login, ..
+        } = &*self.shared;
+        let token = login.access_token(transport).await?;
+        let answer = transport.send(call, token.as_ref()).await?;
+        if !answer.says_that_the_token_has_expired() {
+            return Ok(answer);
+        }
+        let renewed = login.renewed(transport, token.as_ref()).await?;
+        transport.send(call, renewed.as_ref()).await
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{
     error::Error as StdError,
+    io,
     time::{Duration, SystemTime},
 };
 
@@ -11,7 +12,7 @@ use reqwest::{
 };
 use zeroize::Zeroizing;
 
-use super::{Call, Error, Refusal, wait};
+use super::{Call, Error, Loss, Refusal, wait};
 use crate::Secret;
 
 /// The connections to a server and its identity provider.
@@ -121,6 +122,7 @@ pub(super) fn address(text: &str) -> Result<String, Error> {
 async fn answer(request: reqwest::RequestBuilder, server: &str) -> Result<Answer, Error> {
     let unreachable = |cause: reqwest::Error| Error::Unreachable {
         server: server.to_owned(),
+        loss: loss(&cause),
         cause: causes(&cause.without_url()),
     };
     let mut response = request.send().await.map_err(unreachable)?;
@@ -143,6 +145,35 @@ async fn answer(request: reqwest::RequestBuilder, server: &str) -> Result<Answer
 fn asked_patience(response: &Response) -> Option<Duration> {
     let header = response.headers().get(RETRY_AFTER)?.to_str().ok()?;
     wait::retry_after(header, SystemTime::now())
+}
+
+fn loss(cause: &reqwest::Error) -> Loss {
+    if is_of_tls(cause) {
+        Loss::Lasting
+    } else if cause.is_connect() {
+        Loss::NotConnected
+    } else if cause.is_timeout() {
+        Loss::Lasting
+    } else {
+        Loss::Lost
+    }
+}
+
+/// Whether TLS itself refused the other side, or was refused by it.
+fn is_of_tls(error: &(dyn StdError + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if error.is::<rustls::Error>() {
+            return true;
+        }
+        // The error that one of input and output was made of is not its source.
+        let made_of = error.downcast_ref().and_then(io::Error::get_ref);
+        cause = made_of.map_or_else(
+            || error.source(),
+            |made_of| Some(made_of as &(dyn StdError + 'static)),
+        );
+    }
+    false
 }
 
 /// What an error says, and what each of its causes says, without what was said already.

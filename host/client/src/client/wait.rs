@@ -29,7 +29,7 @@ pub(super) struct Waits {
 impl Waits {
     /// Waits before a request is sent again that was sent so often again already. False when it is not to be.
     pub(super) async fn wait(&self, retries: u32, retry_after: Option<Duration>) -> bool {
-        let Some(duration) = self.duration(retries, retry_after) else {
+        let Some(duration) = self.duration(retries, retry_after, fastrand::f64()) else {
             return false;
         };
         if let Some(notice) = &self.notice {
@@ -40,17 +40,26 @@ impl Waits {
         true
     }
 
-    /// What the server asks for, or else twice as long each time. None when it was tried often enough, or the server
+    /// Twice as long each time, and never less than the server asks for. None when it was tried often enough, or the server
     /// asks for more patience than there is.
-    fn duration(&self, retries: u32, retry_after: Option<Duration>) -> Option<Duration> {
-        if retries >= self.retries_max {
+    ///
+    /// `chance`, from 0 to 1, makes it up to half as long again: those that were turned away together don't come back
+    /// together.
+    fn duration(
+        &self,
+        retries: u32,
+        retry_after: Option<Duration>,
+        chance: f64,
+    ) -> Option<Duration> {
+        let asked = retry_after.unwrap_or_default();
+        if retries >= self.retries_max || asked > RETRY_AFTER_MAX {
             return None;
         }
         let backed_off = BACK_OFF_FIRST
             .saturating_mul(2_u32.saturating_pow(retries))
             .min(BACK_OFF_MAX);
-        let duration = retry_after.unwrap_or(backed_off);
-        (duration <= RETRY_AFTER_MAX).then_some(duration)
+        let least = asked.max(backed_off);
+        Some(least + least.mul_f64(chance * SPREAD_MAX))
     }
 }
 
@@ -74,13 +83,16 @@ pub(super) fn retry_after(header: &str, now: SystemTime) -> Option<Duration> {
 }
 
 /// How often a request is sent again at most, unless the client is told otherwise.
-pub(super) const RETRIES_MAX: u32 = 4;
+pub(super) const RETRIES_DEFAULT: u32 = 4;
 
-/// The first wait where the server does not ask for one.
+/// The first wait, unless the server asks for a longer one.
 const BACK_OFF_FIRST: Duration = Duration::from_millis(500);
 
-/// The longest wait where the server does not ask for one.
+/// The longest wait, unless the server asks for a longer one.
 const BACK_OFF_MAX: Duration = Duration::from_secs(8);
+
+/// By which part of itself a wait is longer at most, as chance has it.
+const SPREAD_MAX: f64 = 0.5;
 
 /// The longest wait that the server may ask for. One that asks for more is not waited for at all.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
@@ -100,7 +112,10 @@ mod tests {
     fn waits_double_up_to_a_bound_and_end() {
         let waits = waits(7);
         let millis: Vec<_> = (0..8)
-            .map(|retries| waits.duration(retries, None).map(|wait| wait.as_millis()))
+            .map(|retries| {
+                let wait = waits.duration(retries, None, 0.0);
+                wait.map(|wait| wait.as_millis())
+            })
             .collect();
         let expected = [500, 1_000, 2_000, 4_000, 8_000, 8_000, 8_000].map(Some);
         assert_eq!(millis[..7], expected);
@@ -108,12 +123,34 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_asks_for_is_waited_for_up_to_a_minute() {
-        let waits = waits(1);
-        let cases = [(0, Some(0)), (7, Some(7)), (60, Some(60)), (61, None)];
-        for (asked, waited) in cases {
+    fn what_the_server_asks_for_is_waited_for_up_to_a_minute_and_never_less_than_without_it() {
+        let waits = waits(3);
+        let cases = [
+            (0, 0, Some(500)),
+            (0, 2, Some(2_000)),
+            (7, 0, Some(7_000)),
+            (60, 0, Some(60_000)),
+            (61, 0, None),
+        ];
+        for (asked, retries, waited) in cases {
             let asked = Some(Duration::from_secs(asked));
-            assert_eq!(waits.duration(0, asked).map(|wait| wait.as_secs()), waited);
+            let wait = waits.duration(retries, asked, 0.0);
+            assert_eq!(wait.map(|wait| wait.as_millis()), waited);
+        }
+    }
+
+    #[test]
+    fn chance_makes_a_wait_up_to_half_as_long_again_and_never_shorter() {
+        let waits = waits(1);
+        for (asked, chance, waited) in [
+            (None, 0.5, 625),
+            (None, 1.0, 750),
+            (Some(60), 0.5, 75_000),
+            (Some(60), 1.0, 90_000),
+        ] {
+            let asked = asked.map(Duration::from_secs);
+            let wait = waits.duration(0, asked, chance).unwrap();
+            assert_eq!(wait.as_millis(), waited);
         }
     }
 

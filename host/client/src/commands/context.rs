@@ -63,7 +63,7 @@ impl Context {
         let mut builder = settings.anonymous_client()?.on_wait(|wait| {
             let seconds = wait.duration.as_secs_f32();
             output::note(&format!(
-                "the server is not available now; trying again in {seconds} s"
+                "the server is not available now; trying again in {seconds:.1} s"
             ));
         });
         if !settings.has_identity() {

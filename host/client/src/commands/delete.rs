@@ -1,11 +1,18 @@
 //! `keywright delete`.
 
+use std::{fmt::Write, mem};
+
 use clap::Args;
 
 use super::{Context, Example, Failure, Outcome, Verb, help};
-use crate::{Client, Find, output};
+use crate::{
+    Client, output,
+    transfer::{Endings, names_below},
+};
 
 /// Delete a credential with all its versions, or all credentials below a path.
+///
+/// Below a path, what fails is named, and it goes on. It ends with 3 when any failed, or when you said that you don't mean it.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub struct Delete {
@@ -37,40 +44,111 @@ impl Verb for Delete {
 
 /// Deletes what is below a path. It goes on after a failure, and names each.
 async fn below(client: &Client, path: &str, is_meant: bool) -> Result<Outcome, Failure> {
-    let found = client.find_credentials(&Find::below(path)).await?;
-    if found.is_empty() {
+    let names = names_below(client, path).await?;
+    if names.is_empty() {
         return Err(Failure::NotFound(format!("nothing is below {path:?}")));
     }
-    let count = found.len();
-    if !is_meant {
-        for found in found.iter().take(NAMES_SHOWN_MAX) {
-            output::note(&format!("  {}", found.name));
-        }
-        if count > NAMES_SHOWN_MAX {
-            output::note(&format!("  and {} more", count - NAMES_SHOWN_MAX));
-        }
-        let question = format!("Delete {count} below {path:?} with all their versions?");
-        if !output::confirm(&question, "--yes").await? {
-            return Err(Failure::Other("nothing was deleted".to_owned()));
-        }
+    if !is_meant && !confirm(path, &names).await? {
+        output::note("nothing was deleted");
+        return Ok(Outcome::InPart);
     }
-    let mut failed = 0;
-    for found in found {
-        match client.delete_credential(&found.name).await {
-            Ok(()) => {}
-            Err(cause) if cause.is_unavailable() => return Err(cause.into()),
+    let endings = Endings::default();
+    let mut tally = Tally::of(names.len());
+    for name in names {
+        let begun = endings.begin();
+        match client.delete_credential(&name).await {
+            Ok(()) => {
+                endings.answered();
+                tally.deleted += 1;
+            }
+            Err(cause) if cause.is_told_not_found() => {
+                endings.answered();
+                tally.absent.push(name);
+            }
             Err(cause) => {
-                failed += 1;
-                output::note(&format!("{}: {cause}", found.name));
+                tally.failed += 1;
+                output::note(&format!("{name}: {cause}"));
+                if endings.ends_all(begun, &cause) {
+                    return Err(cause.into());
+                }
             }
         }
     }
-    output::note(&format!("deleted: {}, failed: {failed}", count - failed));
-    Ok(if failed == 0 {
+    if !tally.absent.is_empty() {
+        tally.judge_absent(&names_below(client, path).await?);
+    }
+    Ok(if tally.failed == 0 {
         Outcome::Done
     } else {
         Outcome::InPart
     })
+}
+
+async fn confirm(path: &str, names: &[String]) -> Result<bool, Failure> {
+    let count = names.len();
+    for name in names.iter().take(NAMES_SHOWN_MAX) {
+        output::note(&format!("  {name}"));
+    }
+    if count > NAMES_SHOWN_MAX {
+        output::note(&format!("  and {} more", count - NAMES_SHOWN_MAX));
+    }
+    let question = format!("Delete {count} below {path:?} with all their versions?");
+    output::confirm(&question, "--yes").await
+}
+
+/// What became of what was to be deleted. It is told when this goes, however it ended.
+struct Tally {
+    total: usize,
+    deleted: usize,
+    /// Those that somebody else deleted meanwhile.
+    gone: usize,
+    failed: usize,
+    /// What the server said is not there, or hidden: either somebody else has deleted it, or the caller may not.
+    absent: Vec<String>,
+}
+
+impl Tally {
+    fn of(total: usize) -> Self {
+        Self {
+            total,
+            deleted: 0,
+            gone: 0,
+            failed: 0,
+            absent: Vec::new(),
+        }
+    }
+
+    /// What is still listed is there.
+    fn judge_absent(&mut self, listed: &[String]) {
+        for name in mem::take(&mut self.absent) {
+            if listed.binary_search(&name).is_ok() {
+                self.failed += 1;
+                output::note(&format!(
+                    "{name}: it is there, and the caller may not delete it"
+                ));
+            } else {
+                self.gone += 1;
+            }
+        }
+    }
+}
+
+impl Drop for Tally {
+    fn drop(&mut self) {
+        let failed = self.failed + self.absent.len();
+        let mut told = format!("deleted: {}, failed: {failed}", self.deleted);
+        let tried = self.deleted + self.gone + failed;
+        for (count, what) in [
+            (self.gone, "deleted already"),
+            (self.total.saturating_sub(tried), "not tried"),
+        ] {
+            if count > 0 {
+                // Writing to a text does not fail.
+                let _ = write!(told, ", {what}: {count}");
+            }
+        }
+        output::note(&told);
+    }
 }
 
 /// How many names are shown before it is asked whether they are to be deleted.

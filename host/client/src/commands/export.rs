@@ -1,14 +1,11 @@
 //! `keywright export`.
 
-use std::{
-    io::{self, BufWriter, StdoutLock, Write},
-    path::PathBuf,
-};
+use std::{fmt::Write, io, mem, path::PathBuf};
 
 use clap::{Args, ValueHint};
+use futures_util::StreamExt;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Context, Example, Failure, Outcome, Verb, help};
 use crate::{
@@ -16,7 +13,8 @@ use crate::{
     output::{self, Shown, Table},
     session::OutputFormat,
     transfer::{
-        EntryWriter, Format, NewFile, NotRead, NotWritten, Progress, Read, names_below, read_all,
+        Authorities, BackgroundWriter, Endings, EntryWriter, Format, NewFile, NotRead, NotWritten,
+        Progress, Read, Signer, Written, names_below, read_all,
     },
 };
 
@@ -26,7 +24,8 @@ use crate::{
 /// credential the version in use. A certificate names the authority in `ca_name` when that is stored and signed it with its
 /// version in use; otherwise the authority's certificate stands in `ca`. The values are not encrypted.
 ///
-/// The credentials are read one after the other: what is changed meanwhile may be in the file as it was before or after.
+/// The credentials are read one after the other: what is changed meanwhile may be in the file as it was before or after. What
+/// is deleted meanwhile is left out, and counted. It ends with 3 when something else is not in the file.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub struct Export {
@@ -59,19 +58,17 @@ impl Verb for Export {
     async fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let client = context.client()?;
         let format = self.format(context.settings.output);
-        // A file that is being written goes with what is given up.
-        tokio::select! {
-            summary = self.export(&client, format) => {
-                let summary = summary?;
-                let is_whole = summary.failed == 0;
-                match self.file {
-                    Some(_) => context.output.show(&summary)?,
-                    None => summary.tell(),
-                }
-                Ok(if is_whole { Outcome::Done } else { Outcome::InPart })
-            }
-            () = interruption() => Err(Failure::Interrupted),
+        let summary = self.export(&client, format).await?;
+        let is_whole = summary.failed == 0;
+        match self.file {
+            Some(_) => context.output.show(&summary)?,
+            None => summary.tell(),
         }
+        Ok(if is_whole {
+            Outcome::Done
+        } else {
+            Outcome::InPart
+        })
     }
 }
 
@@ -90,70 +87,138 @@ impl Export {
         }
     }
 
+    /// Dropped before it is at its end, it leaves no file, and on standard output nothing that could be taken for all.
     async fn export(&self, client: &Client, format: Format) -> Result<Summary, Failure> {
-        let target = match &self.file {
-            Some(file) => Target::File(NewFile::begin(file, self.force)?),
-            None => Target::Output(BufWriter::new(io::stdout().lock())),
-        };
+        let begin_file = |file: &PathBuf| NewFile::begin(file, self.force);
+        let file = self.file.as_ref().map(begin_file).transpose()?;
         let names = names_below(client, &self.path).await?;
-        let progress = Progress::begin("exported", names.len());
-        let mut writer = EntryWriter::begin(target, format).map_err(|cause| not_written(&cause))?;
-        let mut summary = Summary::default();
-        let read = read_all(client, names, self.parallel.into(), |read| {
-            progress.advance();
-            match self.judge(read, &mut summary, &progress)? {
-                Some(written) => writer.write(written).map_err(|cause| not_written(&cause)),
-                None => Ok(()),
+        let output = match &file {
+            Some(file) => BackgroundWriter::begin(file.content()?),
+            None => BackgroundWriter::begin(io::stdout()),
+        };
+        let mut writer = output
+            .and_then(|output| EntryWriter::begin(output, format))
+            .map_err(not_written)?;
+        let endings = Endings::default();
+        let mut reading = Reading {
+            keep_going: self.keep_going,
+            progress: Progress::begin("exported", names.len()),
+            endings: &endings,
+            absent: Vec::new(),
+            summary: Summary::default(),
+        };
+        let authorities = Authorities::default();
+        let mut credentials = read_all(client, &authorities, &endings, names, self.parallel.into());
+        while let Some(read) = credentials.next().await {
+            if let Some(written) = reading.judge(read)? {
+                writer.write(written).map_err(not_written)?;
+                writer.output().hand_on().await.map_err(not_written)?;
             }
-        });
-        if let Err(failure) = read.await {
-            // What is on standard output already must not be taken for all; that it can't be written changes nothing.
-            let _ = writer.give_up();
-            return Err(failure);
         }
-        if let Target::File(file) = writer.finish().map_err(|cause| not_written(&cause))? {
-            file.complete()?;
+        if !reading.absent.is_empty() {
+            reading.judge_absent(names_below(client, &self.path).await);
         }
-        Ok(summary)
+        let output = writer.finish().map_err(not_written)?;
+        output.finish().await.map_err(not_written)?;
+        if let Some(file) = file {
+            file.complete().await?;
+        }
+        Ok(reading.summary)
     }
+}
 
+/// An export while it is under way.
+struct Reading<'a> {
+    keep_going: bool,
+    progress: Progress,
+    endings: &'a Endings,
+    /// What the server said is not there, though it had listed it.
+    absent: Vec<String>,
+    summary: Summary,
+}
+
+impl Reading<'_> {
     /// What is written of a credential that was read, if anything.
-    fn judge(
-        &self,
-        read: Read,
-        summary: &mut Summary,
-        progress: &Progress,
-    ) -> Result<Option<crate::transfer::Written>, Failure> {
-        let name = read.name;
-        let told = |text: &str| progress.above(|| output::note(text));
-        match read.stored {
+    fn judge(&mut self, read: Read) -> Result<Option<Written>, Failure> {
+        let Read {
+            name,
+            stored,
+            begun,
+        } = read;
+        self.progress.advance();
+        if !matches!(stored, Err(NotRead::Refused(_))) {
+            self.endings.answered();
+        }
+        match stored {
             Ok(Some(stored)) => {
-                summary.exported += 1;
-                if let Some(authority) = stored.signed_before_by {
-                    summary.without_ca_name += 1;
-                    told(&format!(
-                        "{name} was not signed by the version in use of {authority}: it is written with `ca` instead of \
-                         `ca_name`, and can't be regenerated where it is imported"
-                    ));
+                self.summary.exported += 1;
+                if let Some(signer) = stored.not_named {
+                    self.summary.without_ca_name += 1;
+                    self.tell_not_named(&name, &signer);
                 }
                 Ok(Some(stored.written))
             }
             Ok(None) => {
-                summary.deleted_meanwhile += 1;
-                told(&format!("{name} was deleted meanwhile, and is left out"));
+                self.absent.push(name);
                 Ok(None)
             }
-            Err(NotRead::Refused(error)) if ends_all(&error) || !self.keep_going => {
-                told(&format!("{name} can't be read; nothing is exported"));
+            Err(NotRead::Refused(error))
+                if self.endings.ends_all(begun, &error) || !self.keep_going =>
+            {
+                self.tell(&format!("{name} can't be read; nothing is exported"));
                 Err(error.into())
             }
             Err(not_read) if self.keep_going => {
-                summary.failed += 1;
-                told(&format!("failed: {name}: {not_read}"));
+                self.fail(&name, &not_read.to_string());
                 Ok(None)
             }
             Err(not_read) => Err(Failure::Other(format!("{name}: {not_read}"))),
         }
+    }
+
+    /// Tells what became of those that were not there when it was their turn. They are known to have been deleted when the
+    /// server does not list them any more either.
+    fn judge_absent(&mut self, listed: Result<Vec<String>, Error>) {
+        let is_listed = |name: &String| match &listed {
+            Ok(listed) => listed.binary_search(name).is_ok(),
+            Err(_) => true,
+        };
+        for name in mem::take(&mut self.absent) {
+            if is_listed(&name) {
+                self.fail(&name, "the server lists it, and says that it is not there");
+            } else {
+                self.summary.deleted_meanwhile += 1;
+                self.tell(&format!("{name} was deleted meanwhile, and is left out"));
+            }
+        }
+        if let Err(error) = listed {
+            self.tell(&format!(
+                "it can't be told what of this was deleted meanwhile: {error}"
+            ));
+        }
+    }
+
+    fn fail(&mut self, name: &str, reason: &str) {
+        self.summary.failed += 1;
+        self.tell(&format!("failed: {name}: {reason}"));
+    }
+
+    fn tell_not_named(&self, name: &str, signer: &Signer) {
+        let reason = match signer {
+            Signer::Before(authority) => {
+                format!("was not signed by the version in use of {authority}")
+            }
+            Signer::Hidden(authority) => {
+                format!("was signed by {authority}, which is not there or may not be read")
+            }
+        };
+        self.tell(&format!(
+            "{name} {reason}: it is written with `ca` instead of `ca_name`, and can't be regenerated where it is imported"
+        ));
+    }
+
+    fn tell(&self, text: &str) {
+        self.progress.above(|| output::note(text));
     }
 }
 
@@ -168,10 +233,23 @@ struct Summary {
 
 impl Summary {
     fn tell(&self) {
-        output::note(&format!(
-            "exported {} credentials, {} failed",
-            self.exported, self.failed
-        ));
+        let Self {
+            exported,
+            failed,
+            deleted_meanwhile,
+            without_ca_name,
+        } = self;
+        let mut told = format!("exported {exported} credentials, {failed} failed");
+        for (count, what) in [
+            (deleted_meanwhile, "deleted meanwhile"),
+            (without_ca_name, "without ca_name"),
+        ] {
+            if *count > 0 {
+                // Writing to a text does not fail.
+                let _ = write!(told, ", {count} {what}");
+            }
+        }
+        output::note(&told);
     }
 }
 
@@ -195,28 +273,6 @@ impl Shown for Summary {
     }
 }
 
-/// Where an export goes.
-enum Target {
-    File(NewFile),
-    Output(BufWriter<StdoutLock<'static>>),
-}
-
-impl Write for Target {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::File(file) => file.write(bytes),
-            Self::Output(output) => output.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::File(file) => file.flush(),
-            Self::Output(output) => output.flush(),
-        }
-    }
-}
-
 impl From<NotWritten> for Failure {
     fn from(not_written: NotWritten) -> Self {
         let cause = std::error::Error::source(&not_written);
@@ -225,30 +281,12 @@ impl From<NotWritten> for Failure {
     }
 }
 
-fn not_written(cause: &io::Error) -> Failure {
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "it maps the error of a result"
+)]
+fn not_written(cause: io::Error) -> Failure {
     Failure::Other(format!("the export can't be written: {cause}"))
-}
-
-/// Whether no other credential would fare better.
-fn ends_all(error: &Error) -> bool {
-    error.is_unavailable() || error.is_not_allowed()
-}
-
-/// Waits until the process is told to end.
-async fn interruption() {
-    let listening = (
-        signal(SignalKind::interrupt()),
-        signal(SignalKind::terminate()),
-        signal(SignalKind::hangup()),
-    );
-    let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hang_up)) = listening else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-        _ = hang_up.recv() => {}
-    }
 }
 
 /// What help shows.

@@ -35,7 +35,7 @@ pub enum Failure {
     /// What was asked for is not there.
     #[error("{0}")]
     NotFound(String),
-    /// The person at the terminal has ended it.
+    /// A signal has asked it to end.
     #[error("interrupted")]
     Interrupted,
     /// What was made of the answer is no JSON.
@@ -91,5 +91,5 @@ const IN_PART: u8 = 3;
 const NOT_FOUND: u8 = 4;
 const NOT_ALLOWED: u8 = 5;
 const UNAVAILABLE: u8 = 6;
-/// As shells have it of a program that SIGINT ended.
-const INTERRUPTED: u8 = 130;
+/// As shells have it of a program that SIGINT ended; also for the other signals that ask it to end.
+pub(super) const INTERRUPTED: u8 = 130;

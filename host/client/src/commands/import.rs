@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueHint};
 
 use super::{Context, Example, Failure, Outcome, Verb, help};
-use crate::transfer::{Format, ImportEnded, Plan, Report, Source, import, look_through};
+use crate::transfer::{Format, ImportEnded, Plan, Report, import, look_through};
 
 /// Set every credential that a file lists.
 ///
@@ -13,8 +13,9 @@ use crate::transfer::{Format, ImportEnded, Plan, Report, Source, import, look_th
 /// other clients of this API write it. It is read to its end before anything is set. A certificate with `ca_name` is set
 /// after its authority, wherever the two stand.
 ///
-/// What fails is named, and the import goes on. It ends with 3 when any failed, and may be run again: credentials are then set
-/// to the same values, or left alone with `--skip-unchanged`.
+/// What fails is named, and the import goes on, also when a connection is lost, until the server is out of reach several times
+/// in a row. It ends with 3 when any failed, and may be run again: credentials are then set to the same values, or left alone
+/// with `--skip-unchanged`.
 ///
 /// Unquoted scalars are texts wherever a text is needed (`007`, `yes` and `2026-11-22` too), and what the core schema of YAML
 /// 1.2 says in values of type json. `password_hash` and `public_key_fingerprint` are left out: the server makes them.
@@ -43,9 +44,8 @@ impl Verb for Import {
     async fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let client = context.client()?;
         let refused = |cause| refused(&self.source, cause);
-        let source = Source::open(&self.source, self.format)
-            .map_err(|cause| refused(ImportEnded::File(cause)))?;
-        let listing = look_through(source).await.map_err(refused)?;
+        let listing = look_through(self.source.clone(), self.format).await;
+        let listing = listing.map_err(refused)?;
         let plan = Plan {
             is_dry_run: self.dry_run,
             skips_unchanged: self.skip_unchanged,

@@ -22,6 +22,7 @@ mod get;
 mod import;
 mod input;
 mod interpolate;
+mod interruption;
 mod key_usage;
 mod login;
 mod logout;
@@ -35,6 +36,7 @@ mod types;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use tokio::select;
 
 use crate::output;
 pub(crate) use context::Context;
@@ -42,6 +44,7 @@ pub(crate) use examples::help;
 pub use examples::{Example, VerbExamples};
 pub use failure::Failure;
 pub(crate) use failure::Outcome;
+use interruption::Interruption;
 
 /// What the program can be told to do as a client.
 #[derive(Debug, Subcommand)]
@@ -93,7 +96,7 @@ pub struct Invocation<Own: Args> {
 
 /// What a verb does with its arguments.
 pub(crate) trait Verb {
-    /// Does it.
+    /// Does it. It is dropped in the middle when a signal asks the program to end.
     async fn run(self, context: &Context) -> Result<Outcome, Failure>;
 }
 
@@ -148,9 +151,17 @@ impl Command {
     }
 }
 
+/// Has a verb do what it does, unless and until a signal asks the program to end. Then it is dropped where it stands: what it
+/// must not leave as it is then, such as a hidden prompt or a file by half, is seen to by a `Drop`.
 async fn invoke<Own: Args + Verb>(invocation: Invocation<Own>) -> Result<Outcome, Failure> {
+    let interruption = Interruption::listen()
+        .map_err(|cause| Failure::Other(format!("listening for signals: {cause}")))?;
     let context = Context::new(invocation.common)?;
-    invocation.own.run(&context).await
+    select! {
+        biased;
+        () = interruption.came() => Err(Failure::Interrupted),
+        outcome = invocation.own.run(&context) => outcome,
+    }
 }
 
 /// The examples of all verbs, as their help shows them.
@@ -178,13 +189,18 @@ pub fn examples() -> Vec<VerbExamples> {
     examples
 }
 
-/// The statuses that the program ends with, for its help.
+/// The statuses that the program ends with, and what it does before it ends with 6, for its help.
 pub const EXIT_STATUSES: &str = "\
 Exit statuses:
-  0  done
-  1  could not be done
-  2  wrong usage
-  3  done in part, or something was found
-  4  not found, or not known to the caller
-  5  not logged in, or not allowed
-  6  the server can't be reached, or is not available now";
+    0  done
+    1  could not be done
+    2  wrong usage
+    3  done in part, left at a question, or something was found
+    4  not found, or not known to the caller
+    5  not logged in, or not allowed
+    6  the server can't be reached, or is not available now
+  130  interrupted, by SIGINT, SIGTERM or SIGHUP: what was on its way may have been done
+
+A request is sent again, a few times, while the server answers that it is not available (503) or can't be connected to. A
+write that was answered so may have been done all the same, and is then done twice, which adds another version;
+KEYWRIGHT_CLIENT_RETRIES=0 sends nothing again.";

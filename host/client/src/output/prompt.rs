@@ -6,7 +6,7 @@ use std::{
 };
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
-use tokio::{select, signal, sync::oneshot};
+use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
 use crate::{Secret, commands::Failure};
@@ -74,9 +74,10 @@ enum Echo {
     Off,
 }
 
-/// Asks on the terminal. An interruption leaves it as it was, with what is typed visible again.
+/// Asks on the terminal. Dropped, it leaves it as it was, with what is typed visible again, on a new line.
 async fn ask(question: &str, echo: Echo) -> Result<Secret, Failure> {
     let failed = |cause: io::Error| Failure::Other(format!("asking on the terminal: {cause}"));
+    let mut line_begun = LineBegun { is_ended: false };
     let hidden = match echo {
         Echo::Off => Some(Hidden::begin().map_err(failed)?),
         Echo::On => None,
@@ -92,18 +93,11 @@ async fn ask(question: &str, echo: Echo) -> Result<Secret, Failure> {
         let read = io::stdin().lock().read_line(&mut line);
         let _ = sender.send(read.map(|_| line));
     });
-    let answer = select! {
-        answer = receiver => answer,
-        _ = signal::ctrl_c() => {
-            drop(hidden);
-            let _ = writeln!(stderr);
-            return Err(Failure::Interrupted);
-        }
-    };
+    let answer = receiver.await;
     drop(hidden);
-    if echo == Echo::Off {
-        let _ = writeln!(stderr);
-    }
+    // Whoever sees what is typed has seen the end of the line.
+    line_begun.is_ended = echo == Echo::On;
+    drop(line_begun);
     let line = answer
         .map_err(|_| failed(io::ErrorKind::UnexpectedEof.into()))?
         .map_err(failed)?;
@@ -111,6 +105,19 @@ async fn ask(question: &str, echo: Echo) -> Result<Secret, Failure> {
         return Err(Failure::Other(format!("{question}: no answer")));
     }
     Ok(without_line_end(&line))
+}
+
+/// A line on the terminal that ends when this goes, unless it has ended.
+struct LineBegun {
+    is_ended: bool,
+}
+
+impl Drop for LineBegun {
+    fn drop(&mut self) {
+        if !self.is_ended {
+            let _ = writeln!(io::stderr());
+        }
+    }
 }
 
 /// The terminal while what is typed is not shown.

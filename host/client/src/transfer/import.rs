@@ -1,6 +1,6 @@
 //! Setting what a file lists.
 
-use std::{collections::HashSet, ops::ControlFlow, sync::Arc};
+use std::{collections::HashSet, ops::ControlFlow, path::PathBuf, sync::Arc};
 
 use tokio::{
     sync::mpsc,
@@ -8,7 +8,9 @@ use tokio::{
 };
 
 use super::{
+    ending::{Begun, Endings},
     entry::{Entry, EntryRefused, Place},
+    format::Format,
     order::{NameHash, Order, Turn},
     read::{FileRefused, Source},
     report::Report,
@@ -41,12 +43,16 @@ pub(crate) enum ImportEnded {
     Broken(#[from] JoinError),
 }
 
-/// Reads the file to its end before anything is set, so that of one that is malformed nothing is.
+/// Reads the file to its end before anything is set, so that of one that is malformed nothing is; `-` is standard input.
 ///
 /// # Errors
 /// Why it can't be read.
-pub(crate) async fn look_through(mut source: Source) -> Result<Listing, ImportEnded> {
+pub(crate) async fn look_through(
+    file: PathBuf,
+    format: Option<Format>,
+) -> Result<Listing, ImportEnded> {
     let listing = spawn_blocking(move || {
+        let mut source = Source::open(&file, format)?;
         let mut order = Order::default();
         let mut total = 0;
         source.read(&mut |read| {
@@ -91,6 +97,7 @@ pub(crate) async fn import(
         order: listing.order,
         attempts: JoinSet::new(),
         names_on_their_way: HashSet::new(),
+        endings: Endings::default(),
         report,
     };
     loop {
@@ -121,6 +128,7 @@ struct Importer<'a> {
     order: Order,
     attempts: JoinSet<Attempt>,
     names_on_their_way: HashSet<NameHash>,
+    endings: Endings,
     report: &'a mut Report,
 }
 
@@ -129,6 +137,7 @@ struct Attempt {
     name_hash: NameHash,
     name: String,
     place: Place,
+    begun: Begun,
     result: Result<Tried, NotSet>,
 }
 
@@ -204,6 +213,7 @@ impl Importer<'_> {
     fn begin(&mut self, entry: Entry) {
         let name_hash = self.order.hash(&entry.name);
         self.names_on_their_way.insert(name_hash);
+        let begun = self.endings.begin();
         let task = Task {
             client: self.client.clone(),
             authorities: Arc::clone(&self.authorities),
@@ -220,6 +230,7 @@ impl Importer<'_> {
                 name_hash,
                 name: task.entry.name,
                 place: task.entry.place,
+                begun,
                 result,
             }
         });
@@ -234,16 +245,20 @@ impl Importer<'_> {
             name_hash,
             name,
             place,
+            begun,
             result,
         } = attempt?;
         self.names_on_their_way.remove(&name_hash);
+        if !matches!(result, Err(NotSet::Refused(_))) {
+            self.endings.answered();
+        }
         match result {
             Ok(Tried::Set) => self.report.set(),
             Ok(Tried::Unchanged) => self.report.unchanged(),
             Err(not_set) => {
                 self.report.failed(place, Some(name), not_set.to_string());
                 if let NotSet::Refused(error) = not_set
-                    && ends_all(&error)
+                    && self.endings.ends_all(begun, &error)
                 {
                     return Err(ImportEnded::Client(error));
                 }
@@ -251,11 +266,6 @@ impl Importer<'_> {
         }
         Ok(true)
     }
-}
-
-/// Whether no other entry would fare better. What one path does not allow, another may.
-fn ends_all(error: &Error) -> bool {
-    error.is_unavailable() || (error.is_not_allowed() && error.status() != Some(403))
 }
 
 /// An entry on its way.
@@ -287,7 +297,7 @@ impl Task {
         let stored = Stored::read(&self.client, &self.authorities, &self.entry.name).await;
         let written = match stored {
             Ok(stored) => stored.written,
-            Err(NotRead::Refused(error)) if error.is_not_found() => return Ok(false),
+            Err(NotRead::Refused(error)) if error.is_told_not_found() => return Ok(false),
             Err(NotRead::Refused(error)) => return Err(error.into()),
             Err(NotRead::Malformed(_)) => return Ok(false),
         };
@@ -322,7 +332,7 @@ impl Task {
     async fn type_of(&self, name: &str) -> Result<Option<String>, NotSet> {
         match self.client.current_version(name).await {
             Ok(version) => Ok(Some(version.credential_type)),
-            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) if error.is_told_not_found() => Ok(None),
             Err(error) => Err(error.into()),
         }
     }

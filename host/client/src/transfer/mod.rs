@@ -10,6 +10,7 @@
 //! | `order` | authorities before what they signed, in bounded memory |
 //! | `stored` | what the server has of a credential, as a file has it |
 //! | `export`, `import` | the two ways, with several requests at once |
+//! | `ending` | which failures end all of it |
 //! | `report`, `progress` | what people are told meanwhile, and at the end |
 //!
 //! However large a file is, what is in memory are the names of an export, hashes of the names of an import, and the
@@ -17,6 +18,7 @@
 
 mod check;
 mod core_schema;
+mod ending;
 mod entry;
 mod export;
 mod format;
@@ -29,11 +31,11 @@ mod report;
 mod stored;
 mod write;
 
+pub(crate) use ending::Endings;
 pub(crate) use export::{Read, read_all};
 pub(crate) use format::Format;
 pub(crate) use import::{ImportEnded, Plan, import, look_through};
 pub(crate) use progress::Progress;
-pub(crate) use read::Source;
 pub(crate) use report::Report;
-pub(crate) use stored::{NotRead, names_below};
-pub(crate) use write::{EntryWriter, NewFile, NotWritten, Written, yaml};
+pub(crate) use stored::{Authorities, NotRead, Signer, names_below};
+pub(crate) use write::{BackgroundWriter, EntryWriter, NewFile, NotWritten, Written, yaml};

@@ -6,10 +6,11 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::{entry::Place, progress::Progress};
 use crate::output::{self, Shown, Table};
 
-/// What an import has done so far. Each failure is told on standard error when it comes.
+/// What an import has done so far. Each failure is told on standard error when it comes, and so is what was done when it is
+/// dropped before it is finished.
 pub(crate) struct Report {
-    /// What it did.
-    pub(crate) summary: Summary,
+    /// What it did; none once it is finished.
+    summary: Option<Summary>,
     total: usize,
     progress: Progress,
 }
@@ -46,10 +47,10 @@ impl Report {
     pub(crate) fn begin(total: usize, is_dry_run: bool) -> Self {
         let what = if is_dry_run { "checked" } else { "imported" };
         Self {
-            summary: Summary {
+            summary: Some(Summary {
                 dry_run: is_dry_run,
                 ..Summary::default()
-            },
+            }),
             total,
             progress: Progress::begin(what, total),
         }
@@ -57,43 +58,75 @@ impl Report {
 
     /// One was set, or could be.
     pub(crate) fn set(&mut self) {
-        self.summary.set += 1;
-        self.progress.advance();
+        self.count(|summary| summary.set += 1);
     }
 
     /// One was there already.
     pub(crate) fn unchanged(&mut self) {
-        self.summary.unchanged += 1;
-        self.progress.advance();
+        self.count(|summary| summary.unchanged += 1);
     }
 
     /// One was not set.
     pub(crate) fn failed(&mut self, place: Place, name: Option<String>, reason: String) {
-        self.summary.failed += 1;
-        self.progress.advance();
         let shown = name.as_deref().map_or("without a name", shortened);
         self.progress
             .above(|| output::note(&format!("failed: {shown} ({place}): {reason}")));
-        if self.summary.failures.len() < FAILURES_LISTED_MAX {
-            self.summary.failures.push(FailedEntry {
-                name: name.map(|name| shortened(&name).to_owned()),
-                entry: place.position,
-                line: place.line,
-                reason,
-            });
-        }
+        self.count(|summary| {
+            summary.failed += 1;
+            if summary.failures.len() < FAILURES_LISTED_MAX {
+                summary.failures.push(FailedEntry {
+                    name: name.map(|name| shortened(&name).to_owned()),
+                    entry: place.position,
+                    line: place.line,
+                    reason,
+                });
+            }
+        });
     }
 
     /// Ends the report.
     pub(crate) fn finish(mut self) -> Summary {
-        let Summary {
-            set,
-            unchanged,
-            failed,
-            ..
-        } = self.summary;
-        self.summary.not_tried = self.total.saturating_sub(set + unchanged + failed);
-        self.summary
+        self.end().unwrap_or_default()
+    }
+
+    fn count(&mut self, count: impl FnOnce(&mut Summary)) {
+        if let Some(summary) = &mut self.summary {
+            count(summary);
+        }
+        self.progress.advance();
+    }
+
+    fn end(&mut self) -> Option<Summary> {
+        let mut summary = self.summary.take()?;
+        let tried = summary.set + summary.unchanged + summary.failed;
+        summary.not_tried = self.total.saturating_sub(tried);
+        Some(summary)
+    }
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        if let Some(summary) = self.end() {
+            let counts = summary.counts();
+            let told = counts.map(|(name, count)| format!("{name}: {count}"));
+            let told = told.collect::<Vec<_>>().join(", ");
+            self.progress.above(|| output::note(&told));
+        }
+    }
+}
+
+impl Summary {
+    /// What is shown of it: how many of what.
+    fn counts(&self) -> impl Iterator<Item = (&'static str, usize)> {
+        let set = if self.dry_run { "could be set" } else { "set" };
+        let counts = [
+            (set, self.set, true),
+            ("unchanged", self.unchanged, self.unchanged > 0),
+            ("failed", self.failed, true),
+            ("not tried", self.not_tried, self.not_tried > 0),
+        ];
+        let shown = counts.into_iter().filter(|(_, _, is_shown)| *is_shown);
+        shown.map(|(name, count, _)| (name, count))
     }
 }
 
@@ -103,15 +136,8 @@ impl Shown for Summary {
     }
 
     fn table(&self) -> Table {
-        let set = if self.dry_run { "could be set" } else { "set" };
-        let counts = [
-            (set, self.set, true),
-            ("unchanged", self.unchanged, self.unchanged > 0),
-            ("failed", self.failed, true),
-            ("not tried", self.not_tried, self.not_tried > 0),
-        ];
-        let shown = counts.into_iter().filter(|(_, _, is_shown)| *is_shown);
-        let members = shown.map(|(name, count, _)| (name.to_owned(), count.to_string()));
+        let counts = self.counts();
+        let members = counts.map(|(name, count)| (name.to_owned(), count.to_string()));
         Table::Members(members.collect())
     }
 }

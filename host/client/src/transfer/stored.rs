@@ -18,9 +18,17 @@ use crate::{Client, CredentialVersion, Error, Find, client::Call};
 pub(crate) struct Stored {
     /// What is written of it.
     pub(crate) written: Written,
-    /// The authority that it says it was signed by, where that is not the one that is in use: then its own copy of the
-    /// authority's certificate is written.
-    pub(crate) signed_before_by: Option<String>,
+    /// Who signed it, where it is a certificate that names a stored authority, and that one's name is not written.
+    pub(crate) not_named: Option<Signer>,
+}
+
+/// An authority whose name can't stand in an export: the certificate has its own copy of that one's certificate then.
+#[derive(Debug)]
+pub(crate) enum Signer {
+    /// The version of it that is in use is another one.
+    Before(String),
+    /// The server says that it is not there, or hidden from the caller.
+    Hidden(String),
 }
 
 /// Why a credential can't be read.
@@ -37,8 +45,18 @@ pub(crate) enum NotRead {
 /// The authorities whose certificates were looked at, so that each is read once for all that it signed.
 #[derive(Default)]
 pub(crate) struct Authorities {
-    /// The certificate in use of each, in the form of [`first_certificate`]; none where there is none.
-    known: Mutex<HashMap<String, Option<String>>>,
+    known: Mutex<HashMap<String, InUse>>,
+}
+
+/// What is known of an authority's version in use.
+#[derive(Clone, PartialEq, Eq)]
+enum InUse {
+    /// Its certificate, in the form of [`first_certificate`].
+    Certificate(String),
+    /// It has none.
+    NoCertificate,
+    /// The authority is not there, or hidden from the caller.
+    Hidden,
 }
 
 impl Stored {
@@ -50,17 +68,19 @@ impl Stored {
     ) -> Result<Self, NotRead> {
         let version = client.current_version(name).await?;
         let mut value = Node::from_json(version.value.expose()).map_err(NotRead::Malformed)?;
-        let mut signed_before_by = None;
+        let mut not_named = None;
         if version.credential_type == CERTIFICATE
             && let Some(ca_name) = signed_by(client, &version).await?
         {
-            let in_use = authorities.certificate_in_use(client, &ca_name).await?;
             let own_copy = version.value.member("ca").and_then(|ca| ca.text());
-            let own_copy = own_copy.map(|ca| first_certificate(ca.expose()));
-            if own_copy.is_none() || own_copy == in_use {
+            let own_copy = own_copy.map(|ca| InUse::Certificate(first_certificate(ca.expose())));
+            let in_use = authorities.in_use(client, &ca_name).await?;
+            if own_copy.is_none_or(|own_copy| own_copy == in_use) {
                 value = with_ca_name(value, ca_name);
+            } else if in_use == InUse::Hidden {
+                not_named = Some(Signer::Hidden(ca_name));
             } else {
-                signed_before_by = Some(ca_name);
+                not_named = Some(Signer::Before(ca_name));
             }
         }
         let metadata = Some(version.metadata.to_string()).filter(|_| !version.metadata.is_null());
@@ -72,38 +92,36 @@ impl Stored {
                 value,
                 metadata: metadata.map_err(NotRead::Malformed)?,
             },
-            signed_before_by,
+            not_named,
         })
     }
 }
 
 impl Authorities {
-    async fn certificate_in_use(
-        &self,
-        client: &Client,
-        name: &str,
-    ) -> Result<Option<String>, Error> {
+    async fn in_use(&self, client: &Client, name: &str) -> Result<InUse, Error> {
         if let Some(known) = self.known().get(name) {
             return Ok(known.clone());
         }
-        let certificate = match client.current_version(name).await {
+        let in_use = match client.current_version(name).await {
             Ok(version) => {
                 let certificate = version.value.member("certificate");
                 let certificate = certificate.and_then(|certificate| certificate.text());
-                certificate.map(|certificate| first_certificate(certificate.expose()))
+                certificate.map_or(InUse::NoCertificate, |certificate| {
+                    InUse::Certificate(first_certificate(certificate.expose()))
+                })
             }
-            Err(refused) if refused.is_not_found() => None,
+            Err(refused) if refused.is_told_not_found() => InUse::Hidden,
             Err(refused) => return Err(refused),
         };
         let mut known = self.known();
         if known.len() >= AUTHORITIES_MAX {
             known.clear();
         }
-        known.insert(name.to_owned(), certificate.clone());
-        Ok(certificate)
+        known.insert(name.to_owned(), in_use.clone());
+        Ok(in_use)
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<String, Option<String>>> {
+    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<String, InUse>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

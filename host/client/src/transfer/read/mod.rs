@@ -2,6 +2,13 @@
 //!
 //! A file is read from its beginning as often as an import needs it, see [`super::order`]. What can't be read twice, as a
 //! pipe, is first kept: in memory, or in a temporary file without a name when there is much of it.
+//!
+//! Each reading begins and ends by looking whether the file's length and the time of its last write are those from when it was
+//! opened. So a write to it is noticed that comes between two readings or during one, at the latest when the reading is at its
+//! end; what was set by then stays set. Not noticed is what leaves both as they were: a write that keeps the length and comes
+//! within the same tick of the file system's clock (some milliseconds) or is followed by one who puts the time back, and one
+//! on a network's file system whose server has not told of it yet. That the name leads to another file meanwhile, as after an
+//! editor has saved, changes nothing: what was opened is read to its end.
 
 mod json;
 mod window;
@@ -43,7 +50,7 @@ enum Content {
     Kept(SpooledTempFile),
 }
 
-/// What tells whether a file was changed.
+/// What tells whether a file was changed: its length, and when it was written to last.
 type FileState = (u64, Option<SystemTime>);
 
 /// Why a file can't be read to its end.
@@ -52,7 +59,7 @@ pub(crate) enum FileRefused {
     /// It can't be read.
     #[error("it can't be read")]
     Unreadable(#[from] io::Error),
-    /// It was changed between two readings.
+    /// It was changed between two readings or during one.
     #[error("it was changed while it was read")]
     Changed,
     /// It is not of its form.
@@ -108,12 +115,11 @@ impl Source {
     /// # Errors
     /// Why it can't be read to its end; what was taken before that stays taken.
     pub(crate) fn read(&mut self, take: Take<'_>) -> Result<(), FileRefused> {
-        if let Content::File { file, state } = &self.content
-            && state_of(file)? != *state
-        {
-            return Err(FileRefused::Changed);
-        }
-        read_entries(self.content.rewound()?, self.format, take)
+        self.content.check_unchanged()?;
+        let read = read_entries(self.content.rewound()?, self.format, take);
+        // What is half of one file and half of another is likely to be malformed, and that it was changed is why.
+        self.content.check_unchanged()?;
+        read
     }
 }
 
@@ -122,6 +128,13 @@ impl Content {
         let mut kept = SpooledTempFile::new(KEPT_BYTES_MAX);
         io::copy(&mut input, &mut kept)?;
         Ok(Self::Kept(kept))
+    }
+
+    fn check_unchanged(&self) -> Result<(), FileRefused> {
+        match self {
+            Self::File { file, state } if state_of(file)? != *state => Err(FileRefused::Changed),
+            _ => Ok(()),
+        }
     }
 
     fn rewound(&mut self) -> io::Result<Box<dyn Read + '_>> {

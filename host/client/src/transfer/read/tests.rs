@@ -1,6 +1,6 @@
 //! Files as people and other clients write them, and those that nobody should.
 
-use std::{fmt::Write, ops::ControlFlow};
+use std::{fmt::Write, fs, ops::ControlFlow, time::UNIX_EPOCH};
 
 use super::*;
 
@@ -366,3 +366,32 @@ fn reading_ends_when_no_more_is_wanted() {
 }
 
 const NO_LIST: &str = "it has no top-level list `credentials`";
+
+#[test]
+fn a_write_during_a_reading_is_noticed_at_its_end_and_a_file_in_its_place_is_not_read() {
+    let longer = format!("{LISTED}# more");
+    for (written, is_noticed) in [
+        (Some(longer.as_str()), true),
+        (Some(LISTED), true),
+        (None, false),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, LISTED).unwrap();
+        // Long before, so that no clock is too coarse to tell the two writes apart.
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_modified(UNIX_EPOCH).unwrap();
+        let mut source = Source::open(&path, None).unwrap();
+        let read = source.read(&mut |_| {
+            match written {
+                Some(text) => fs::write(&path, text).unwrap(),
+                None => fs::remove_file(&path).unwrap(),
+            }
+            ControlFlow::Continue(())
+        });
+        assert_eq!(matches!(read, Err(FileRefused::Changed)), is_noticed);
+        assert_eq!(read.is_ok(), !is_noticed);
+    }
+}
+
+const LISTED: &str = "credentials: [{name: /a, type: value, value: v}]\n";

@@ -2,17 +2,18 @@
 
 use std::{
     fs::{self, File, Permissions},
-    io::{self, BufWriter, Write},
+    io,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
 
 use tempfile::NamedTempFile;
+use tokio::task::spawn_blocking;
 
 /// A file that is being written, beside its place and under another name. Only its owner may read it. It vanishes when it
 /// is given up.
 pub(crate) struct NewFile {
-    output: BufWriter<NamedTempFile>,
+    file: NamedTempFile,
     target: PathBuf,
     may_replace: bool,
 }
@@ -50,7 +51,7 @@ impl NewFile {
         }
         match begun(&target) {
             Ok(file) => Ok(Self {
-                output: BufWriter::new(file),
+                file,
                 target,
                 may_replace,
             }),
@@ -58,29 +59,40 @@ impl NewFile {
         }
     }
 
+    /// What is to be in it, for writing.
+    ///
+    /// # Errors
+    /// When the process may have no more files.
+    pub(crate) fn content(&self) -> Result<File, NotWritten> {
+        let content = self.file.as_file().try_clone();
+        content.map_err(|source| NotWritten::Failed {
+            target: self.target.clone(),
+            source,
+        })
+    }
+
     /// Gives the file its name, when all of it is on the disk.
     ///
     /// # Errors
     /// When it can't be written; then nothing is left of it.
-    pub(crate) fn complete(self) -> Result<(), NotWritten> {
+    pub(crate) async fn complete(self) -> Result<(), NotWritten> {
+        let content = self.content()?;
+        // It may take long, and this must be there meanwhile to be dropped, so that the file vanishes.
+        let kept = spawn_blocking(move || content.sync_all()).await;
         let Self {
-            output,
+            file,
             target,
             may_replace,
         } = self;
-        let named = output
-            .into_inner()
-            .map_err(io::IntoInnerError::into_error)
-            .and_then(|file| {
-                file.as_file().sync_all()?;
-                let named = if may_replace {
-                    file.persist(&target)
-                } else {
-                    file.persist_noclobber(&target)
-                };
-                named.map_err(|refused| refused.error)?;
-                File::open(folder_of(&target))?.sync_all()
-            });
+        let named = kept.map_err(io::Error::other).flatten().and_then(|()| {
+            let named = if may_replace {
+                file.persist(&target)
+            } else {
+                file.persist_noclobber(&target)
+            };
+            named.map_err(|refused| refused.error)?;
+            File::open(folder_of(&target))?.sync_all()
+        });
         match named {
             Ok(()) => Ok(()),
             Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
@@ -88,16 +100,6 @@ impl NewFile {
             }
             Err(source) => Err(NotWritten::Failed { target, source }),
         }
-    }
-}
-
-impl Write for NewFile {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.output.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.output.flush()
     }
 }
 
@@ -119,6 +121,8 @@ const OWNER_ONLY: u32 = 0o600;
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     fn names(folder: &Path) -> Vec<String> {
@@ -128,14 +132,14 @@ mod tests {
             .collect()
     }
 
-    #[test]
-    fn a_file_has_its_name_when_it_is_complete_and_is_its_owners_alone() {
+    #[tokio::test]
+    async fn a_file_has_its_name_when_it_is_complete_and_is_its_owners_alone() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("export");
-        let mut file = NewFile::begin(&target, false).unwrap();
-        file.write_all(b"whole").unwrap();
+        let file = NewFile::begin(&target, false).unwrap();
+        file.content().unwrap().write_all(b"whole").unwrap();
         assert!(!target.exists());
-        file.complete().unwrap();
+        file.complete().await.unwrap();
         assert_eq!(fs::read(&target).unwrap(), b"whole");
         let mode = fs::metadata(&target).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, OWNER_ONLY);
@@ -146,25 +150,26 @@ mod tests {
     fn nothing_is_left_of_a_file_that_is_given_up() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("export");
-        let mut file = NewFile::begin(&target, false).unwrap();
-        file.write_all(b"half").unwrap();
-        file.flush().unwrap();
+        let file = NewFile::begin(&target, false).unwrap();
+        file.content().unwrap().write_all(b"half").unwrap();
         drop(file);
         assert!(names(folder.path()).is_empty());
     }
 
-    #[test]
-    fn what_is_there_is_replaced_only_when_that_is_wanted() {
+    #[tokio::test]
+    async fn what_is_there_is_replaced_only_when_that_is_wanted() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("export");
         let raced = NewFile::begin(&target, false).unwrap();
         fs::write(&target, "before").unwrap();
         fs::set_permissions(&target, Permissions::from_mode(0o644)).unwrap();
-        assert!(matches!(raced.complete(), Err(NotWritten::Exists(_))));
+        let refused = raced.complete().await;
+        assert!(matches!(refused, Err(NotWritten::Exists(_))));
         let refused = NewFile::begin(&target, false);
         assert!(matches!(refused.err(), Some(NotWritten::Exists(_))));
         assert_eq!(fs::read(&target).unwrap(), b"before");
-        NewFile::begin(&target, true).unwrap().complete().unwrap();
+        let replacing = NewFile::begin(&target, true).unwrap();
+        replacing.complete().await.unwrap();
         assert_eq!(fs::read(&target).unwrap(), b"");
         let mode = fs::metadata(&target).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, OWNER_ONLY);

@@ -1,5 +1,6 @@
 //! Writing exports entry by entry.
 
+mod background;
 mod file;
 mod yaml;
 
@@ -7,6 +8,7 @@ use std::io::{self, Write};
 
 use zeroize::Zeroizing;
 
+pub(crate) use background::BackgroundWriter;
 pub(crate) use file::{NewFile, NotWritten};
 
 use super::{
@@ -119,16 +121,14 @@ impl<W: Write> EntryWriter<W> {
         Ok(self.output)
     }
 
-    /// Ends the list so that no reader takes it for a whole one.
-    ///
-    /// # Errors
-    /// When it can't be written.
-    pub(crate) fn give_up(mut self) -> io::Result<()> {
-        self.output.write_all(GIVEN_UP.as_bytes())?;
-        self.output.flush()
+    /// What it is written to.
+    pub(crate) fn output(&mut self) -> &mut W {
+        &mut self.output
     }
 }
 
+/// What stands at the end of an export that did not come to its end, so that no reader takes it for a whole one.
+///
 /// YAML has no character that must stand at its end. But none of its readers takes a value that begins with an at sign,
 /// and none of JSON's takes this either.
 const GIVEN_UP: &str = "\n@ the export ended before its end\n";

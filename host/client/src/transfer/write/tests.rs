@@ -97,7 +97,7 @@ fn an_export_that_is_given_up_is_read_by_nobody() {
                     })
                     .unwrap();
             }
-            writer.give_up().unwrap();
+            writer.output().write_all(GIVEN_UP.as_bytes()).unwrap();
             let read = read_entries(
                 output.as_slice(),
                 format,

@@ -12,7 +12,6 @@ use std::{
 
 use clap::{Args, ValueHint};
 use tempfile::Builder;
-use tokio::{select, signal};
 
 use crate::{
     Client, Rotation, RotationFailed, Stage, Step,
@@ -70,12 +69,7 @@ impl Verb for Rotate {
             taken: Vec::new(),
             regenerated: Vec::new(),
         };
-        // Listened to before the first question is asked: an interruption must not be lost, neither there nor during a step.
-        let (rotation, outcome) = select! {
-            biased;
-            _ = signal::ctrl_c() => return Err(Failure::Interrupted),
-            walked = walk.go() => walked?,
-        };
+        let (rotation, outcome) = walk.go().await?;
         context.output.show(&ShownRotation {
             rotation: &rotation,
             taken: &walk.taken,

@@ -1,0 +1,56 @@
+//! Processes that a test has started: signals, their end, and the memory that they have.
+
+use std::{
+    fs,
+    process::{Child, Command, ExitStatus},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Sends a process a signal, such as `INT`.
+pub fn signal(process_id: u32, name: &str) {
+    let status = Command::new("kill")
+        .args(["-s", name, &process_id.to_string()])
+        .status();
+    assert!(status.unwrap().success());
+}
+
+/// Waits until a process has ended.
+#[track_caller]
+pub fn ended(child: &mut Child) -> ExitStatus {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if begun.elapsed() > PATIENCE {
+            let _ = child.kill();
+            panic!("it has not ended");
+        }
+        thread::sleep(POLL);
+    }
+}
+
+/// Waits until a process has ended, which must have gone well, and returns the most memory that it had at once, in KiB.
+#[track_caller]
+pub(crate) fn memory_at_most(mut child: Child) -> u64 {
+    let told = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    loop {
+        let status = fs::read_to_string(&told).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+        peak = peak.max(kibibytes.unwrap_or_default());
+        if let Some(status) = child.try_wait().unwrap() {
+            assert!(status.success(), "{status}");
+            return peak;
+        }
+        thread::sleep(POLL);
+    }
+}
+
+/// How often it is looked at what a process does.
+const POLL: Duration = Duration::from_millis(2);
+
+/// How long a process may take to end.
+const PATIENCE: Duration = Duration::from_mins(1);
