@@ -54,14 +54,17 @@ impl Reply {
 
 impl Stub {
     /// Starts a server that answers by this function, which is told how many requests for the same method and path came
-    /// before, and the address of the server.
-    pub(crate) fn start(
-        answer: impl Fn(&Asked, usize, &str) -> Reply + Send + Sync + 'static,
+    /// before, and the address of the server. Where it makes none, the connection is closed without an answer.
+    pub(crate) fn start<R: Into<Option<Reply>>>(
+        answer: impl Fn(&Asked, usize, &str) -> R + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let asked = Arc::new(Mutex::new(Vec::new()));
-        let (tls, kept, answer) = (tls(), Arc::clone(&asked), Arc::new(answer));
+        let (tls, kept) = (tls(), Arc::clone(&asked));
+        let answer = Arc::new(move |asked: &Asked, before: usize, url: &str| {
+            answer(asked, before, url).into()
+        });
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let (tls, kept, answer) =
@@ -118,7 +121,7 @@ fn serve(
     tls: Arc<ServerConfig>,
     port: u16,
     kept: &Mutex<Vec<Asked>>,
-    answer: &dyn Fn(&Asked, usize, &str) -> Reply,
+    answer: &dyn Fn(&Asked, usize, &str) -> Option<Reply>,
 ) -> Option<()> {
     let session = ServerConnection::new(tls).unwrap();
     let mut stream = BufReader::new(StreamOwned::new(session, stream));
@@ -147,7 +150,7 @@ fn serve(
         status,
         headers,
         body,
-    } = answer(&asked, before, &url(port));
+    } = answer(&asked, before, &url(port))?;
     let stream = stream.get_mut();
     write!(
         stream,

@@ -15,10 +15,11 @@ use zeroize::Zeroizing;
 
 pub use builder::ClientBuilder;
 pub(crate) use call::Call;
-pub use error::{Error, Refusal};
+pub use error::{Error, Malformed, Refusal};
 pub use identity::{Grant, Tokens};
 pub use wait::Wait;
 
+use identity::IdentityProvider;
 use login::Login;
 use transport::{Answer, Transport};
 use wait::Waits;
@@ -54,21 +55,22 @@ impl Client {
     /// # Errors
     /// When the identity provider refuses, or it or the server can't be reached.
     pub async fn log_in(&self) -> Result<Tokens, Error> {
-        self.shared.login.log_in(&self.shared.transport).await
+        self.shared.login.log_in(&self.shared.provider()).await
     }
 
-    /// Ends the login at the identity provider, so that its refresh token is of no use any more.
+    /// Ends the login at the identity provider, so that its refresh token is of no use any more. An access token that has
+    /// expired is renewed for it once.
     ///
     /// # Errors
     /// When there is no login, the access token says nothing of its id, or the provider refuses.
     pub async fn log_out(&self) -> Result<(), Error> {
-        self.shared.login.log_out(&self.shared.transport).await
+        self.shared.login.log_out(&self.shared.provider()).await
     }
 
     /// Sends a request of the API and reads the answer.
     pub(crate) async fn ask<T: DeserializeOwned>(&self, call: &Call) -> Result<T, Error> {
         let body = self.send(call).await?;
-        serde_json::from_slice(&body).map_err(Error::AnswerMalformed)
+        serde_json::from_slice(&body).map_err(|cause| Error::AnswerMalformed(cause.into()))
     }
 
     /// Sends a request of the API whose answer says no more than that it was done.
@@ -82,7 +84,8 @@ impl Client {
             login,
             waits,
         } = &*self.shared;
-        let mut token = login.access_token(transport).await?;
+        let provider = self.shared.provider();
+        let mut token = login.access_token(&provider).await?;
         let mut is_renewed = false;
         let mut attempts = 0;
         loop {
@@ -92,13 +95,22 @@ impl Client {
             }
             if answer.says_that_the_token_has_expired() && !is_renewed {
                 is_renewed = true;
-                token = login.renewed(transport, token.as_ref()).await?;
+                token = login.renewed(&provider, token.as_ref()).await?;
                 continue;
             }
             if !answer.is_unavailable() || !waits.wait(attempts, answer.retry_after).await {
                 return Err(Error::from(Refusal::from(answer)));
             }
             attempts += 1;
+        }
+    }
+}
+
+impl Shared {
+    fn provider(&self) -> IdentityProvider<'_> {
+        IdentityProvider {
+            transport: &self.transport,
+            waits: &self.waits,
         }
     }
 }

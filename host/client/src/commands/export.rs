@@ -1,6 +1,7 @@
 //! `keywright export`.
 
 use std::{
+    fs::File,
     io::{self, BufWriter, StdoutLock, Write},
     path::PathBuf,
 };
@@ -13,11 +14,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::{Context, Example, Failure, Outcome, Verb, help};
 use crate::{
     Client, Error,
+    new_file::{NewFile, NotWritten},
     output::{self, Shown, Table},
     session::OutputFormat,
-    transfer::{
-        EntryWriter, Format, NewFile, NotRead, NotWritten, Progress, Read, names_below, read_all,
-    },
+    transfer::{EntryWriter, Format, NotRead, Progress, Read, names_below, read_all},
 };
 
 /// Write the credentials below a path, with their values, to a file that `import` reads.
@@ -92,7 +92,10 @@ impl Export {
 
     async fn export(&self, client: &Client, format: Format) -> Result<Summary, Failure> {
         let target = match &self.file {
-            Some(file) => Target::File(NewFile::begin(file, self.force)?),
+            Some(file) => {
+                let file = NewFile::begin(file, self.force)?;
+                Target::File(BufWriter::new(file.content()?), file)
+            }
             None => Target::Output(BufWriter::new(io::stdout().lock())),
         };
         let names = names_below(client, &self.path).await?;
@@ -111,8 +114,8 @@ impl Export {
             let _ = writer.give_up();
             return Err(failure);
         }
-        if let Target::File(file) = writer.finish().map_err(|cause| not_written(&cause))? {
-            file.complete()?;
+        if let Target::File(_, file) = writer.finish().map_err(|cause| not_written(&cause))? {
+            file.complete().await?;
         }
         Ok(summary)
     }
@@ -197,21 +200,21 @@ impl Shown for Summary {
 
 /// Where an export goes.
 enum Target {
-    File(NewFile),
+    File(BufWriter<File>, NewFile),
     Output(BufWriter<StdoutLock<'static>>),
 }
 
 impl Write for Target {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Self::File(file) => file.write(bytes),
+            Self::File(content, _) => content.write(bytes),
             Self::Output(output) => output.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Self::File(file) => file.flush(),
+            Self::File(content, _) => content.flush(),
             Self::Output(output) => output.flush(),
         }
     }
@@ -219,9 +222,10 @@ impl Write for Target {
 
 impl From<NotWritten> for Failure {
     fn from(not_written: NotWritten) -> Self {
-        let cause = std::error::Error::source(&not_written);
-        let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
-        Self::Other(format!("{not_written}{cause}"))
+        match not_written {
+            NotWritten::Failed(failure) => failure.into(),
+            NotWritten::Exists(_) => Self::Other(not_written.to_string()),
+        }
     }
 }
 

@@ -1,11 +1,8 @@
 //! Writing exports entry by entry.
 
-mod file;
 mod yaml;
 
 use std::io::{self, Write};
-
-pub(crate) use file::{NewFile, NotWritten};
 
 use super::{format::Format, node::Node};
 

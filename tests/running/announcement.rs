@@ -1,0 +1,107 @@
+//! What a development server says to type next.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    process::{Child, Command, Stdio},
+};
+
+use keywright_harness::{server_program, workspace};
+use tempfile::TempDir;
+
+#[test]
+fn what_a_development_server_says_to_type_does_what_it_says_and_is_in_the_readme() {
+    let folder = TempDir::new().unwrap();
+    let server = Development::start(&folder);
+    let lines: Vec<_> = server
+        .said
+        .iter()
+        .filter_map(|line| line.strip_prefix("  "))
+        .collect();
+    let [path, login, generate, get, find, token] = lines[..] else {
+        panic!("{lines:?}");
+    };
+    assert!(path.starts_with("export PATH="), "{path}");
+
+    let output = server.type_lines(&folder, &lines);
+    assert!(output.contains("\"name\": \"/demo/password\""), "{output}");
+    assert!(output.contains("\"access_token\":"), "{output}");
+    assert!(token.starts_with("curl "), "{token}");
+
+    let readme = fs::read_to_string(workspace().join("README.md")).unwrap();
+    let authority = folder.path().join(".keywright/tls/ca.pem");
+    let login = login
+        .replace(server.address(), "https://127.0.0.1:8844")
+        .replace(authority.to_str().unwrap(), ".keywright/tls/ca.pem");
+    let mut rest = readme.as_str();
+    for line in [&login, generate, get, find] {
+        let shown = format!("\n$ {line}\n");
+        let Some((_, behind)) = rest.split_once(&shown) else {
+            panic!("the README has not, in this order: {line}");
+        };
+        rest = behind;
+    }
+}
+
+/// A development server, and what it says once it listens.
+struct Development {
+    child: Child,
+    said: Vec<String>,
+}
+
+impl Development {
+    fn start(folder: &TempDir) -> Self {
+        let mut child = Command::new(server_program())
+            .arg("develop")
+            .arg("--directory")
+            .arg(folder.path().join(".keywright"))
+            .arg("--plugins")
+            .arg(workspace().join("target/components"))
+            .args(["--listen", "127.0.0.1:0"])
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let mut said = Vec::new();
+        for line in output.lines().map(Result::unwrap) {
+            let is_last = line.starts_with("End the server");
+            said.push(line);
+            if is_last {
+                return Self { child, said };
+            }
+        }
+        panic!("the server ended: {said:?}");
+    }
+
+    fn address(&self) -> &str {
+        let mut lines = self.said.iter();
+        let address = lines.find_map(|line| line.strip_prefix("Keywright listens on "));
+        address.unwrap()
+    }
+
+    /// Types the lines into a shell of a newcomer, and returns what they write.
+    fn type_lines(&self, folder: &TempDir, lines: &[&str]) -> String {
+        let output = Command::new("bash")
+            .args(["-euo", "pipefail", "-c", &lines.join("\n")])
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", folder.path())
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+impl Drop for Development {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
