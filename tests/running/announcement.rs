@@ -23,7 +23,7 @@ fn what_a_development_server_says_to_type_does_what_it_says_and_is_in_the_readme
     };
     assert!(path.starts_with("export PATH="), "{path}");
 
-    let output = server.type_lines(&folder, &lines);
+    let output = type_lines(&folder, &lines);
     assert!(output.contains("\"name\": \"/demo/password\""), "{output}");
     assert!(output.contains("\"access_token\":"), "{output}");
     assert!(token.starts_with("curl "), "{token}");
@@ -51,7 +51,7 @@ struct Development {
 
 impl Development {
     fn start(folder: &TempDir) -> Self {
-        let mut child = Command::new(server_program())
+        let child = Command::new(server_program())
             .arg("develop")
             .arg("--directory")
             .arg(folder.path().join(".keywright"))
@@ -65,16 +65,17 @@ impl Development {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        let mut said = Vec::new();
-        for line in output.lines().map(Result::unwrap) {
+        let said = Vec::new();
+        let mut server = Self { child, said };
+        let output = server.child.stdout.take().unwrap();
+        for line in BufReader::new(output).lines().map(Result::unwrap) {
             let is_last = line.starts_with("End the server");
-            said.push(line);
+            server.said.push(line);
             if is_last {
-                return Self { child, said };
+                return server;
             }
         }
-        panic!("the server ended: {said:?}");
+        panic!("the server ended: {:?}", server.said);
     }
 
     fn address(&self) -> &str {
@@ -82,21 +83,21 @@ impl Development {
         let address = lines.find_map(|line| line.strip_prefix("Keywright listens on "));
         address.unwrap()
     }
+}
 
-    /// Types the lines into a shell of a newcomer, and returns what they write.
-    fn type_lines(&self, folder: &TempDir, lines: &[&str]) -> String {
-        let output = Command::new("bash")
-            .args(["-euo", "pipefail", "-c", &lines.join("\n")])
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap())
-            .env("HOME", folder.path())
-            .current_dir(folder.path())
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8(output.stdout).unwrap()
-    }
+/// Types the lines into a shell of a newcomer, and returns what they write.
+fn type_lines(folder: &TempDir, lines: &[&str]) -> String {
+    let output = Command::new("bash")
+        .args(["-euo", "pipefail", "-c", &lines.join("\n")])
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .env("HOME", folder.path())
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
 }
 
 impl Drop for Development {

@@ -83,7 +83,7 @@ impl Announcement {
         let authority = shell_word(&self.authority.to_string_lossy());
         let path = path_line();
         println!(
-            r#"
+            r"
 Keywright listens on https://{address}
 
 Its development identity provider is on: its secrets are public. Never use this configuration in production.
@@ -99,7 +99,7 @@ Any other client of the CredHub API, curl for one, gets its token so:
 
   curl -s --cacert {authority} https://{address}{IDENTITY_PATH}/oauth/token -d grant_type=client_credentials -d client_id={CLIENT_ID} -d client_secret={CLIENT_SECRET}
 
-End the server with Ctrl-C."#
+End the server with Ctrl-C."
         );
     }
 }

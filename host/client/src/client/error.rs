@@ -184,6 +184,11 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_an_answer_is_told_without_repeating_it() {
+        #[derive(Debug, Deserialize)]
+        struct Answer {
+            #[serde(rename = "token")]
+            _token: u32,
+        }
         let cases = [
             (r#"{"token": hunter2}"#, "it is no JSON (line 1, column 11)"),
             (
@@ -199,11 +204,6 @@ mod tests {
                 "it ends too early (line 1, column 18)",
             ),
         ];
-        #[derive(Debug, Deserialize)]
-        struct Answer {
-            #[serde(rename = "token")]
-            _token: u32,
-        }
         for (text, words) in cases {
             let error = serde_json::from_str::<Answer>(text).unwrap_err();
             let error = Error::AnswerMalformed(error.into());
