@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::{BufRead, BufReader},
+    net::TcpListener,
     process::{Child, Command, Stdio},
 };
 
@@ -50,14 +51,29 @@ struct Development {
 }
 
 impl Development {
+    /// A server on a port that is free, as is the one that it has for its measurements.
     fn start(folder: &TempDir) -> Self {
+        let mut said = Vec::new();
+        for _ in 0..PORT_ATTEMPTS_MAX {
+            match Self::start_on(folder, free_port()) {
+                Ok(server) => return server,
+                Err(instead) => said = instead,
+            }
+        }
+        panic!("no server started: {said:?}");
+    }
+
+    /// What it said before it ended, where somebody else has the port.
+    fn start_on(folder: &TempDir, port: u16) -> Result<Self, Vec<String>> {
+        // What one on another port has left names that port.
+        let _ = fs::remove_dir_all(folder.path().join(".keywright"));
         let child = Command::new(server_program())
             .arg("develop")
             .arg("--directory")
             .arg(folder.path().join(".keywright"))
             .arg("--plugins")
             .arg(workspace().join("target/components"))
-            .args(["--listen", "127.0.0.1:0"])
+            .args(["--listen", &format!("127.0.0.1:{port}")])
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap())
             .stdin(Stdio::null())
@@ -72,10 +88,10 @@ impl Development {
             let is_last = line.starts_with("End the server");
             server.said.push(line);
             if is_last {
-                return server;
+                return Ok(server);
             }
         }
-        panic!("the server ended: {:?}", server.said);
+        Err(std::mem::take(&mut server.said))
     }
 
     fn address(&self) -> &str {
@@ -83,6 +99,11 @@ impl Development {
         let address = lines.find_map(|line| line.strip_prefix("Keywright listens on "));
         address.unwrap()
     }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
 }
 
 /// Types the lines into a shell of a newcomer, and returns what they write.
@@ -106,3 +127,5 @@ impl Drop for Development {
         let _ = self.child.wait();
     }
 }
+
+const PORT_ATTEMPTS_MAX: usize = 5;
