@@ -99,6 +99,8 @@ fn a_server_that_is_no_keywright_is_a_failure_and_not_a_panic() {
     let cases = [
         (200, "<html>", 1),
         (200, "{\"data\":[]}", 1),
+        (200, "{\"data\":\"hunter2\"}", 1),
+        (200, "{\"data\":hunter2}", 1),
         (302, "", 1),
         (500, "{\"error\":\"\\u001b[31mred\"}", 1),
         (404, "", 4),
@@ -111,6 +113,8 @@ fn a_server_that_is_no_keywright_is_a_failure_and_not_a_panic() {
             !run.errors.contains('\u{1b}') && run.output.is_empty(),
             "{run:?}"
         );
+        // What stands where it should not may be a secret.
+        assert!(!run.errors.contains("hunter2"), "{run:?}");
     }
 }
 

@@ -8,6 +8,7 @@
     reason = "a test ends when what it needs is not there"
 )]
 
+mod announcement;
 mod check_config;
 mod config_reference;
 mod documents;

@@ -1,4 +1,7 @@
 //! The messages of `host/kms/key_management.proto`. Those that hold a key do not show it.
+//!
+//! Keywright has the same in a crate of its own. They are written again here so that this example stands alone, as a plugin of
+//! another's does; a test of that crate holds the two against each other.
 
 use std::fmt;
 

@@ -42,13 +42,17 @@
 //!   verbs: the verb is dropped where it stands, and the program ends with 130.
 //! - `transfer`: what export and import do, see its own documentation.
 //! - `output`: JSON, YAML and tables, prompts, and what is asked before something is lost.
+//! - `input`, `new_file`: texts that are read, and files that are there whole or as they were.
 //!
 //! Nothing of the host is used here, so the library can be used without the server.
 
 mod api;
 mod client;
 pub mod commands;
+mod input;
+mod new_file;
 mod output;
+mod pem;
 mod secret;
 pub mod session;
 mod transfer;
@@ -65,5 +69,5 @@ pub use api::{
     rotation::{Rotation, RotationFailed, Stage, Step},
     types::{KnownType, Plugin},
 };
-pub use client::{Client, ClientBuilder, Error, Grant, Loss, Refusal, Tokens, Wait};
+pub use client::{Client, ClientBuilder, Error, Grant, Loss, Malformed, Refusal, Tokens, Wait};
 pub use secret::{Secret, SecretJson};

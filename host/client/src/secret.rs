@@ -7,6 +7,9 @@ use serde_json::value::RawValue;
 use zeroize::Zeroizing;
 
 /// Secret text: zeroed when dropped, redacted in `Debug`, with neither `Display` nor `Serialize`.
+///
+/// The host has a type like it in `keywright_core`. This one is read from answers (`Deserialize`), which that one must never
+/// be, and programs that use the client are to have no crate of the host with it; so the two share no crate.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 
@@ -60,6 +63,13 @@ impl SecretJson {
     #[must_use]
     pub fn text(&self) -> Option<Secret> {
         serde_json::from_str(&self.0).ok()
+    }
+
+    /// What is written where the value stands alone: a text as it is, anything else as JSON.
+    pub(crate) fn plain(&self) -> Zeroizing<String> {
+        let text = self.text();
+        let plain = text.as_ref().map_or(self.expose(), Secret::expose);
+        Zeroizing::new(plain.to_owned())
     }
 
     /// A member of the value, where it is an object that has it.
@@ -168,6 +178,8 @@ mod tests {
     fn a_value_that_is_a_text_has_no_members() {
         let value = SecretJson::of("secret").unwrap();
         assert_eq!(value.text().unwrap().expose(), "secret");
+        assert_eq!(value.plain().as_str(), "secret");
+        assert_eq!(SecretJson::of(&1).unwrap().plain().as_str(), "1");
         assert!(value.members().is_none());
         assert!(SecretJson::of(&1).unwrap().text().is_none());
     }

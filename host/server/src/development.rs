@@ -65,7 +65,7 @@ pub(crate) fn prepare(
     Ok(config_file)
 }
 
-/// What a newcomer is told once a development server listens.
+/// What a newcomer is told once a development server listens. The README shows the same.
 pub(crate) struct Announcement {
     authority: PathBuf,
 }
@@ -80,26 +80,51 @@ impl Announcement {
 
     /// Prints what to type next to standard output.
     pub(crate) fn print(&self, address: SocketAddr) {
-        let authority = self.authority.display();
+        let authority = shell_word(&self.authority.to_string_lossy());
+        let path = path_line();
         println!(
-            r#"
+            r"
 Keywright listens on https://{address}
 
 Its development identity provider is on: its secrets are public. Never use this configuration in production.
 
-Log in, in another terminal:
+In another terminal, log in, and generate your first credential:
 
-  export CA={authority} KEYWRIGHT=https://{address}
-  TOKEN=$(curl -s --cacert $CA $KEYWRIGHT{IDENTITY_PATH}/oauth/token -d grant_type=client_credentials \
-      -d client_id={CLIENT_ID} -d client_secret={CLIENT_SECRET} | sed 's/.*"access_token":"\([^"]*\)".*/\1/')
+{path}  echo {CLIENT_SECRET} | keywright login --server https://{address} --ca-cert {authority} --client-id {CLIENT_ID}
+  keywright generate /demo/password --type password
+  keywright get /demo/password --raw
+  keywright find --path /demo
 
-Generate your first credential:
+Any other client of the CredHub API, curl for one, gets its token so:
 
-  curl -s --cacert $CA -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \
-      $KEYWRIGHT/api/v1/data -d '{{"name": "/demo/password", "type": "password"}}'
+  curl -s --cacert {authority} https://{address}{IDENTITY_PATH}/oauth/token -d grant_type=client_credentials -d client_id={CLIENT_ID} -d client_secret={CLIENT_SECRET}
 
-End the server with Ctrl-C."#
+End the server with Ctrl-C."
         );
+    }
+}
+
+/// A line that lets a shell find this program, unless it does.
+fn path_line() -> String {
+    let program = std::env::current_exe().ok();
+    let Some(folder) = program.as_deref().and_then(Path::parent) else {
+        return String::new();
+    };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    if std::env::split_paths(&path).any(|known| known == folder) {
+        return String::new();
+    }
+    let folder = shell_word(&folder.to_string_lossy());
+    format!("  export PATH={folder}:$PATH\n")
+}
+
+/// A text as one word of a shell: in quotes, unless it needs none.
+fn shell_word(text: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+@".contains(letter);
+    if text.chars().all(is_plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
     }
 }
 
@@ -214,6 +239,17 @@ const MANAGEMENT_PORT_DISTANCE: u16 = 157;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_is_one_word_of_a_shell_whatever_is_in_it() {
+        for (text, word) in [
+            ("/a/b-1.pem", "/a/b-1.pem"),
+            ("/a b", "'/a b'"),
+            ("/it's $HOME", r"'/it'\''s $HOME'"),
+        ] {
+            assert_eq!(shell_word(text), word);
+        }
+    }
 
     #[test]
     fn health_and_measurements_are_served_beside_the_address_that_is_listened_on() {

@@ -5,6 +5,7 @@ mod list;
 mod regenerate;
 mod rotate;
 mod rotate_below;
+mod rotate_failures;
 mod rotate_paces;
 mod transitional;
 mod versions;

@@ -1,6 +1,9 @@
 //! How far `keywright certificates rotate` goes, and what it refuses.
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, symlink},
+};
 
 use keywright_harness::{Server, Shell};
 use serde_json::{Value, json};
@@ -152,4 +155,19 @@ async fn the_bundle_can_be_read_by_all_and_one_that_can_t_be_written_ends_it_bef
     assert!(run.expect(1).errors.contains("absent/trusted.pem"));
     let told = rotate(&shell, &["--status"]);
     assert_eq!(told["stage"], "introduced");
+}
+
+#[tokio::test]
+async fn a_bundle_that_a_link_leads_to_is_replaced_and_the_link_stays() {
+    let server = server_with_leaf().await;
+    let shell = Shell::of(&server);
+    fs::create_dir(shell.file("far")).unwrap();
+    symlink("far/bundle", shell.file("trusted.pem")).unwrap();
+    for (arguments, count) in [(["--status", "--bundle"], 1), (["--next", "--bundle"], 2)] {
+        rotate(&shell, &[&arguments[..], &["trusted.pem"]].concat());
+        let link = fs::symlink_metadata(shell.file("trusted.pem")).unwrap();
+        assert!(link.is_symlink());
+        let bundle = fs::read_to_string(shell.file("far/bundle")).unwrap();
+        assert_eq!(bundle.matches("BEGIN CERTIFICATE").count(), count);
+    }
 }

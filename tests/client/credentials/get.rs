@@ -113,3 +113,36 @@ async fn a_file_is_for_its_owner_alone_and_holds_nothing_but_the_value() {
         .expect(1);
     assert!(run.errors.contains("absent/password"), "{run:?}");
 }
+
+#[tokio::test]
+async fn what_is_no_file_is_written_to_as_it_is_and_stays_what_it_is() {
+    let server = Server::start().await;
+    server.set("/a", "value", json!("v1 ")).await.expect(200);
+    let shell = Shell::of(&server);
+    let run = shell.run(&["get", "/a", "--file", "/dev/stdout"]);
+    assert_eq!(run.expect(0).output, "v1 ");
+    for (line, expected) in [
+        (
+            "mkfifo pipe; cat pipe >seen & keywright get /a --file pipe; wait; cat seen; stat --format %F pipe",
+            "v1 fifo\n",
+        ),
+        ("keywright get /a --file /dev/fd/3 3>&1 | cat", "v1 "),
+        (
+            "printf 'before ' >log; keywright get /a --file /dev/stdout >>log; cat log",
+            "before v1 ",
+        ),
+    ] {
+        assert_eq!(shell.bash(line).expect(0).output, expected, "{line}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_link_leads_to_is_replaced_and_the_link_stays() {
+    let server = Server::start().await;
+    server.set("/a", "value", json!("v")).await.expect(200);
+    let shell = Shell::of(&server);
+    let line = "mkdir far; touch far/value; chmod 644 far/value; ln -s far/value link; keywright get /a --file link; \
+                cat far/value; stat --format ' %a' far/value; stat --format %F link; ls -A far";
+    let seen = shell.bash(line).expect(0).output;
+    assert_eq!(seen, "v 600\nsymbolic link\nvalue\n");
+}

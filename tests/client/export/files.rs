@@ -50,6 +50,15 @@ async fn a_file_that_is_there_is_replaced_with_force_alone() {
 }
 
 #[tokio::test]
+async fn what_is_no_file_is_written_to_without_being_replaced() {
+    let server = server().await;
+    let shell = Shell::of(&server);
+    let line = "mkfifo pipe; cat pipe >seen & keywright export --file pipe >summary; wait; head --lines 1 seen; stat --format %F pipe";
+    let run = shell.bash(line).expect(0);
+    assert_eq!(run.output, "credentials:\nfifo\n");
+}
+
+#[tokio::test]
 async fn on_a_terminal_a_bar_shows_how_far_it_is_and_a_table_the_end() {
     let server = server().await;
     let shell = Shell::of(&server);

@@ -1,6 +1,9 @@
 //! `keywright login`.
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, symlink},
+};
 
 use keywright_harness::{Server, Shell};
 use serde_json::json;
@@ -31,6 +34,50 @@ async fn a_client_logs_in_by_its_secret_on_standard_input() {
     let mode = |path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(folder.join("session.json")), 0o600);
     assert_eq!(mode(folder), 0o700);
+}
+
+#[tokio::test]
+async fn what_others_may_read_is_told_and_is_its_owners_alone_when_it_is_written() {
+    let server = Server::start().await;
+    let shell = Shell::at(&server);
+    let login = ["login", "--username", "developer"];
+    let folder = shell.file(".config/keywright");
+    fs::create_dir_all(&folder).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+    shell.run_with(&login, "developer-password").expect(0);
+    let file = folder.join("session.json");
+    let mode = |path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&file), 0o600);
+    // What a person has made is left as it is.
+    assert_eq!(mode(&folder), 0o755);
+    assert_eq!(shell.run(&["find"]).expect(0).errors, "");
+    for open in [0o640, 0o604, 0o660] {
+        fs::set_permissions(&file, fs::Permissions::from_mode(open)).unwrap();
+        let run = shell.run(&["find"]).expect(0);
+        assert!(run.errors.contains("lets others read"), "{run:?}");
+        assert!(run.errors.contains("session.json"), "{run:?}");
+    }
+    shell.run_with(&login, "developer-password").expect(0);
+    assert_eq!(mode(&file), 0o600);
+    assert_eq!(shell.run(&["find"]).expect(0).errors, "");
+}
+
+#[tokio::test]
+async fn a_login_that_is_kept_behind_a_link_stays_there_and_goes_with_the_logout() {
+    let server = Server::start().await;
+    let shell = Shell::at(&server);
+    let folder = shell.file(".config/keywright");
+    fs::create_dir_all(&folder).unwrap();
+    let (link, target) = (folder.join("session.json"), shell.file("elsewhere.json"));
+    symlink(&target, &link).unwrap();
+    let login = ["login", "--username", "developer"];
+    shell.run_with(&login, "developer-password").expect(0);
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    let mode = fs::metadata(&target).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    shell.run(&["find"]).expect(0);
+    shell.run(&["logout"]).expect(0);
+    assert!(!target.exists());
 }
 
 #[tokio::test]

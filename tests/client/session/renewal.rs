@@ -4,13 +4,11 @@ use std::fs;
 
 use keywright_client::{Client, Grant, Secret};
 use keywright_harness::{Server, Shell, key_file, mint::Mint};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::session;
-use crate::stub::{Asked, Reply, Stub, versions};
-
-const EXPIRED: &str = "{\"error\":\"access_token_expired\",\"error_description\":\"it has\"}";
+use super::{EXPIRED, keep, provider, session};
+use crate::stub::{Reply, Stub, versions};
 
 #[tokio::test]
 async fn a_session_goes_on_with_another_access_token_which_is_kept() {
@@ -35,19 +33,38 @@ async fn a_session_goes_on_with_another_access_token_which_is_kept() {
     assert_eq!(kept["refresh_token"], refresh_token);
 }
 
-/// What an identity provider beside the API answers; tokens are numbered.
-fn provider(asked: &Asked, before: usize, url: &str) -> Option<Reply> {
-    match asked.line.as_str() {
-        "GET /info" => {
-            let info = json!({"auth-server": {"url": format!("{url}/uaa")}, "app": {"name": "x"}});
-            Some(Reply::new(200, &info.to_string()))
-        }
-        "GET /uaa/info" => Some(Reply::new(200, "{}")),
-        "POST /uaa/oauth/token" => {
-            let token = json!({"access_token": format!("token-{before}"), "token_type": "bearer"});
-            Some(Reply::new(200, &token.to_string()))
-        }
-        _ => None,
+#[test]
+fn a_renewed_token_takes_no_place_of_a_login_that_was_made_meanwhile_nor_of_none() {
+    let meanwhile: [fn(&str) -> Option<Value>; 3] = [
+        |_| Some(json!({"server": "https://other.example", "ca_cert": [], "access_token": "x"})),
+        |url| Some(json!({"server": url, "ca_cert": [], "access_token": "x"})),
+        |_| None,
+    ];
+    for made in meanwhile {
+        let shell = Shell::new();
+        let file = shell.file(".config/keywright/session.json");
+        let stub = Stub::start(move |asked, before, url| {
+            if asked.line.starts_with("POST") {
+                match made(url) {
+                    Some(session) => fs::write(&file, session.to_string()).unwrap(),
+                    None => fs::remove_file(&file).unwrap(),
+                }
+            }
+            provider(asked, before, url).unwrap_or_else(|| {
+                if asked.head.contains("bearer token-0") {
+                    Reply::new(200, &versions())
+                } else {
+                    Reply::new(401, EXPIRED)
+                }
+            })
+        });
+        let session_before = json!({
+            "server": stub.url(), "ca_cert": [shell.file("ca.pem")],
+            "access_token": "expired", "refresh_token": "refresh",
+        });
+        keep(&shell, &session_before);
+        shell.run(&["get", "/a"]).expect(0);
+        assert_eq!(session(&shell), made(&stub.url()));
     }
 }
 

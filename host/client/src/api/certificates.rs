@@ -1,7 +1,7 @@
 //! Certificates: `/api/v1/certificates`, and `/api/v1/bulk-regenerate`.
 
 use reqwest::Method;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::credentials::segment;
 use crate::{Client, CredentialVersion, Error, client::Call};
@@ -18,10 +18,10 @@ pub struct CertificateSummary {
     pub versions: Vec<ListedVersion>,
     /// The name of the authority that signed the newest version; its own where it signed itself, empty where that is
     /// unknown.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub signed_by: String,
     /// The names of the certificates that it signed.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub signs: Vec<String>,
 }
 
@@ -32,15 +32,16 @@ pub struct ListedVersion {
     /// The id of this version.
     pub id: String,
     /// When it expires: ISO 8601, UTC; empty where that is unknown.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub expiry_date: String,
     /// Whether it is handed out beside the version in use, and does not sign.
+    #[serde(default, deserialize_with = "null_as_default")]
     pub transitional: bool,
     /// Whether it may sign.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub certificate_authority: bool,
     /// Whether it is signed by itself.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub self_signed: bool,
     /// Whether the server made it, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -242,8 +243,38 @@ struct Regenerated {
     regenerated_credentials: Vec<String>,
 }
 
+/// Other servers may write null where nothing is known.
+fn null_as_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
 fn below(certificate_id: &str, what: &str) -> String {
     format!("{CERTIFICATES}/{}/{what}", segment(certificate_id))
 }
 
 const CERTIFICATES: &str = "/api/v1/certificates";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_may_leave_out_what_is_not_known_or_say_null() {
+        for members in ["", r#","signed_by":null,"signs":null"#] {
+            for of_version in [
+                "",
+                r#","expiry_date":null,"transitional":null,"self_signed":null"#,
+            ] {
+                let text = format!(
+                    r#"{{"name":"/a","id":"1","versions":[{{"id":"2"{of_version}}}]{members}}}"#
+                );
+                let summary: CertificateSummary = serde_json::from_str(&text).unwrap();
+                assert_eq!((summary.signed_by.as_str(), summary.signs.len()), ("", 0));
+                let version = &summary.versions[0];
+                assert!(version.expiry_date.is_empty() && !version.transitional);
+            }
+        }
+    }
+}

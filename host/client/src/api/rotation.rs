@@ -21,7 +21,7 @@ use serde::Serialize;
 use super::certificates::{
     CertificateSummary, ListedVersion, RegenerateCertificate, TransitionalVersion,
 };
-use crate::{Client, CredentialVersion, Error};
+use crate::{Client, CredentialVersion, Error, pem::first_certificate};
 
 /// Where the rotation of an authority stands.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
@@ -46,6 +46,15 @@ impl Stage {
             Self::Introduced => Step::Switch,
             Self::Switched => Step::Renew,
             Self::Renewed => Step::Retire,
+        }
+    }
+
+    /// Whether a rotation that stands here has a step behind it. After the last one, none is under way.
+    #[must_use]
+    pub fn is_behind(self, step: Step) -> bool {
+        match step {
+            Step::Retire => self != Self::Renewed,
+            step => self.next().number() > step.number(),
         }
     }
 }
@@ -130,8 +139,13 @@ impl Rotation {
 
     /// Takes the next step, and tells which certificates were regenerated in it.
     ///
-    /// It is made for what was observed: when someone else has gone on meanwhile, the server refuses, or it changes nothing
-    /// that they did not.
+    /// The step is that of what was observed, and the server is given no condition: observe shortly before. When someone else
+    /// has gone on since then, the server refuses a second transitional version and moves the flag where it is already, but
+    /// it regenerates everything once more, and clears the flag of whichever version has it: also that of a new rotation,
+    /// whose version then signs before anybody trusts it.
+    ///
+    /// After an error the step may have been taken all the same, when the answer was lost or the server's database did not
+    /// say (503): observe anew.
     ///
     /// # Errors
     /// When the request fails.
@@ -249,8 +263,9 @@ async fn outstanding(
             let Some(in_use) = current.first() else {
                 continue;
             };
+            // The authority that signed stands first.
             let authorities_of_child = in_use.public_member("ca").unwrap_or_default();
-            if !is_signed_by(&authorities_of_child, &signing) {
+            if first_certificate(&authorities_of_child) != first_certificate(&signing) {
                 found.push(child.name);
             } else if !child.signs.is_empty() {
                 let certificate = certificate(in_use);
@@ -284,14 +299,6 @@ fn certificate(version: &CredentialVersion) -> String {
     let certificate = version.public_member("certificate").unwrap_or_default();
     format!("{}\n", certificate.trim())
 }
-
-/// Whether the first of some authorities, PEM one after the other, is this one: the one that signed stands first.
-fn is_signed_by(authorities: &str, signing: &str) -> bool {
-    let first = authorities.split_inclusive(PEM_END).next();
-    first.map(str::trim) == signing.split_inclusive(PEM_END).next().map(str::trim)
-}
-
-const PEM_END: &str = "-----END CERTIFICATE-----";
 
 #[cfg(test)]
 mod tests {
@@ -357,26 +364,12 @@ mod tests {
         ];
         assert_eq!(stages.map(Stage::next), Step::ALL);
         assert_eq!(Step::ALL.map(Step::number), [1, 2, 3, 4]);
-    }
-
-    #[test]
-    fn the_first_of_several_authorities_is_the_one_that_signed() {
-        let [old, new] = ["old", "new"]
-            .map(|body| format!("-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----"));
-        let cases = [
-            (new.clone(), true),
-            (format!("{new}\n"), true),
-            (format!("{new}\n{old}\n"), true),
-            (format!("{old}\n{new}\n"), false),
-            (old.clone(), false),
-            (String::new(), false),
-        ];
-        for (authorities, expected) in cases {
-            assert_eq!(
-                is_signed_by(&authorities, &format!("{new}\n")),
-                expected,
-                "{authorities}"
-            );
+        for (index, stage) in stages.into_iter().enumerate() {
+            let behind = Step::ALL.map(|step| stage.is_behind(step));
+            let mut expected = [false; 4];
+            expected[..index].fill(true);
+            expected[3] = index < 3;
+            assert_eq!(behind, expected, "{stage:?}");
         }
     }
 }

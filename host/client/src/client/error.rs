@@ -1,6 +1,7 @@
 //! What can go wrong when a server is asked.
 
 use serde::Deserialize;
+use serde_json::error::Category;
 
 /// Why there is no answer, or none that is of use.
 #[derive(Debug, thiserror::Error)]
@@ -12,6 +13,9 @@ pub enum Error {
     /// The identity provider answered, and gave no token.
     #[error("the identity provider refuses the login: {0}")]
     LoginRefused(Refusal),
+    /// The identity provider can't be reached, or fails, and was asked often enough.
+    #[error("the identity provider is not available: {0}")]
+    ProviderUnavailable(Box<Self>),
     /// There is neither a token nor what one could be had by.
     #[error("there is no login for this server")]
     NotLoggedIn,
@@ -33,7 +37,7 @@ pub enum Error {
     AnswerTooLarge(usize),
     /// The answer is not what the API has.
     #[error("the answer is not what the API describes: {0}")]
-    AnswerMalformed(#[source] serde_json::Error),
+    AnswerMalformed(Malformed),
     /// The answer to a request for something by its name holds nothing.
     #[error("the answer of the server is empty")]
     AnswerEmpty,
@@ -80,6 +84,7 @@ impl Error {
     pub fn status(&self) -> Option<u16> {
         match self {
             Self::Refused(refusal) | Self::LoginRefused(refusal) => Some(refusal.status),
+            Self::ProviderUnavailable(cause) => cause.status(),
             _ => None,
         }
     }
@@ -107,12 +112,12 @@ impl Error {
         }
     }
 
-    /// Whether there was no answer, or the server says that it is not available now.
+    /// Whether there was no answer, or the server or the identity provider is not available now.
     #[must_use]
     pub fn is_unavailable(&self) -> bool {
         match self {
             Self::Refused(refusal) => refusal.status == 503,
-            Self::Unreachable { .. } => true,
+            Self::Unreachable { .. } | Self::ProviderUnavailable(_) => true,
             _ => false,
         }
     }
@@ -121,6 +126,31 @@ impl Error {
 impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
+    }
+}
+
+/// Where an answer is not what it should be. What stands there is not repeated: it may be a secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what} (line {line}, column {column})")]
+pub struct Malformed {
+    what: &'static str,
+    line: usize,
+    column: usize,
+}
+
+impl From<serde_json::Error> for Malformed {
+    fn from(error: serde_json::Error) -> Self {
+        let what = match error.classify() {
+            Category::Io => "it can't be read",
+            Category::Syntax => "it is no JSON",
+            Category::Data => "a member is absent, or not of its type",
+            Category::Eof => "it ends too early",
+        };
+        Self {
+            what,
+            line: error.line(),
+            column: error.column(),
+        }
     }
 }
 
@@ -172,6 +202,37 @@ struct Body {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_wrong_with_an_answer_is_told_without_repeating_it() {
+        #[derive(Debug, Deserialize)]
+        struct Answer {
+            #[serde(rename = "token")]
+            _token: u32,
+        }
+        let cases = [
+            (r#"{"token": hunter2}"#, "it is no JSON (line 1, column 11)"),
+            (
+                "{\n\"token\": \"hunter2\"}",
+                "a member is absent, or not of its type (line 2, column 18)",
+            ),
+            (
+                r#"{"hunter2": 1}"#,
+                "a member is absent, or not of its type (line 1, column 14)",
+            ),
+            (
+                r#"{"token": "hunter2"#,
+                "it ends too early (line 1, column 18)",
+            ),
+        ];
+        for (text, words) in cases {
+            let error = serde_json::from_str::<Answer>(text).unwrap_err();
+            let error = Error::AnswerMalformed(error.into());
+            let expected = format!("the answer is not what the API describes: {words}");
+            assert_eq!(error.to_string(), expected, "{text}");
+            assert!(!format!("{error:?}").contains("hunter2"));
+        }
+    }
 
     #[test]
     fn a_refusal_says_what_the_server_says() {

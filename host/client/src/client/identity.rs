@@ -7,7 +7,8 @@ use serde::Deserialize;
 
 use super::{
     Call, Error, Refusal,
-    transport::{self, Transport},
+    transport::{self, Answer, Transport},
+    wait::Waits,
 };
 use crate::Secret;
 
@@ -69,9 +70,92 @@ impl Tokens {
     }
 }
 
-/// Asks for tokens.
-pub(super) async fn tokens(transport: &Transport, grant: &Grant) -> Result<Tokens, Error> {
-    let provider = provider(transport).await?;
+/// The identity provider that a server trusts.
+pub(super) struct IdentityProvider<'a> {
+    pub(super) transport: &'a Transport,
+    pub(super) waits: &'a Waits,
+}
+
+impl IdentityProvider<'_> {
+    /// Asks for tokens.
+    pub(super) async fn tokens(&self, grant: &Grant) -> Result<Tokens, Error> {
+        let form = form(grant);
+        let url = format!("{}/oauth/token", self.url().await?);
+        let send = || self.transport.post_form(&url, &form);
+        let answer = self.answer(send).await?;
+        serde_json::from_slice(&answer.body).map_err(|cause| Error::AnswerMalformed(cause.into()))
+    }
+
+    /// Ends a login.
+    pub(super) async fn revoke(&self, tokens: &Tokens) -> Result<(), Error> {
+        let id = tokens.id().ok_or(Error::TokenWithoutId)?;
+        let url = format!("{}/oauth/token/revoke/{id}", self.url().await?);
+        let send = || self.transport.delete(&url, &tokens.access_token);
+        self.answer(send).await.map(|_| ())
+    }
+
+    /// Its address, once it has answered there.
+    async fn url(&self) -> Result<String, Error> {
+        let call = Call::new(Method::GET, "/info").without_login();
+        let mut retries = 0;
+        let answer = loop {
+            let (error, retry_after) = match self.transport.send(&call, None).await {
+                Ok(answer) if !answer.is_unavailable() => break answer,
+                Ok(answer) => {
+                    let retry_after = answer.retry_after;
+                    (Error::from(Refusal::from(answer)), retry_after)
+                }
+                Err(error) if call.may_be_sent_again_after(&error) => (error, None),
+                Err(error) => return Err(error),
+            };
+            if !self.waits.wait(retries, retry_after).await {
+                return Err(error);
+            }
+            retries += 1;
+        };
+        if !answer.is_success() {
+            return Err(Error::from(Refusal::from(answer)));
+        }
+        let info: Info = serde_json::from_slice(&answer.body)
+            .map_err(|cause| Error::AnswerMalformed(cause.into()))?;
+        if info.auth_server.url.is_empty() {
+            return Err(Error::NoIdentityProvider);
+        }
+        let url = transport::address(&info.auth_server.url)?;
+        let own_info = format!("{url}/info");
+        self.answer(|| self.transport.get(&own_info)).await?;
+        Ok(url)
+    }
+
+    /// What the provider answers, when it does what it is asked for.
+    ///
+    /// It is asked again, a bounded number of times, while it can't be reached or fails (5xx): a login that is done twice
+    /// gives another token, and one that is ended twice is ended.
+    async fn answer<Sent: Future<Output = Result<Answer, Error>>>(
+        &self,
+        send: impl Fn() -> Sent,
+    ) -> Result<Answer, Error> {
+        let mut retries = 0;
+        loop {
+            let (error, retry_after) = match send().await {
+                Ok(answer) if answer.is_success() => return Ok(answer),
+                Ok(answer) if answer.status >= 500 => {
+                    let retry_after = answer.retry_after;
+                    (Error::Refused(answer.into()), retry_after)
+                }
+                Ok(answer) => return Err(Error::LoginRefused(answer.into())),
+                Err(error @ Error::Unreachable { .. }) => (error, None),
+                Err(error) => return Err(error),
+            };
+            if !self.waits.wait(retries, retry_after).await {
+                return Err(Error::ProviderUnavailable(Box::new(error)));
+            }
+            retries += 1;
+        }
+    }
+}
+
+fn form(grant: &Grant) -> Vec<(&str, &str)> {
     let mut form = vec![("response_type", "token")];
     match grant {
         Grant::ClientCredentials {
@@ -96,43 +180,7 @@ pub(super) async fn tokens(transport: &Transport, grant: &Grant) -> Result<Token
             ("refresh_token", refresh_token.expose()),
         ]),
     }
-    let url = format!("{provider}/oauth/token");
-    let answer = transport.post_form(&url, &form).await?;
-    if !answer.is_success() {
-        return Err(Error::LoginRefused(Refusal::from(answer)));
-    }
-    serde_json::from_slice(&answer.body).map_err(Error::AnswerMalformed)
-}
-
-/// Ends a login.
-pub(super) async fn revoke(transport: &Transport, tokens: &Tokens) -> Result<(), Error> {
-    let id = tokens.id().ok_or(Error::TokenWithoutId)?;
-    let provider = provider(transport).await?;
-    let url = format!("{provider}/oauth/token/revoke/{id}");
-    let answer = transport.delete(&url, &tokens.access_token).await?;
-    if !answer.is_success() {
-        return Err(Error::LoginRefused(Refusal::from(answer)));
-    }
-    Ok(())
-}
-
-/// The address of the identity provider that the server trusts, once it has answered.
-async fn provider(transport: &Transport) -> Result<String, Error> {
-    let call = Call::new(Method::GET, "/info").without_login();
-    let answer = transport.send(&call, None).await?;
-    if !answer.is_success() {
-        return Err(Error::from(Refusal::from(answer)));
-    }
-    let info: Info = serde_json::from_slice(&answer.body).map_err(Error::AnswerMalformed)?;
-    if info.auth_server.url.is_empty() {
-        return Err(Error::NoIdentityProvider);
-    }
-    let url = transport::address(&info.auth_server.url)?;
-    let answer = transport.get(&format!("{url}/info")).await?;
-    if !answer.is_success() {
-        return Err(Error::LoginRefused(Refusal::from(answer)));
-    }
-    Ok(url)
+    form
 }
 
 #[derive(Deserialize)]

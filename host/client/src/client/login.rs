@@ -4,11 +4,7 @@ use std::fmt;
 
 use tokio::sync::Mutex;
 
-use super::{
-    Error, Grant, Tokens,
-    identity::{revoke, tokens},
-    transport::Transport,
-};
+use super::{Error, Grant, Tokens, identity::IdentityProvider};
 use crate::Secret;
 
 /// Who is told of new tokens.
@@ -37,29 +33,37 @@ impl Login {
     }
 
     /// Asks for tokens by the grant.
-    pub(super) async fn log_in(&self, transport: &Transport) -> Result<Tokens, Error> {
+    pub(super) async fn log_in(&self, provider: &IdentityProvider<'_>) -> Result<Tokens, Error> {
         let mut held = self.tokens.lock().await;
         let grant = self.grant.as_ref().ok_or(Error::NotLoggedIn)?;
-        self.ask(transport, grant, &mut held).await
+        self.ask(provider, grant, &mut held).await
     }
 
-    /// Ends the login.
-    pub(super) async fn log_out(&self, transport: &Transport) -> Result<(), Error> {
+    /// Ends the login. Some providers take no access token for it that has expired: then one that is fresh ends it.
+    pub(super) async fn log_out(&self, provider: &IdentityProvider<'_>) -> Result<(), Error> {
         let mut held = self.tokens.lock().await;
         let tokens = held.take().ok_or(Error::NotLoggedIn)?;
-        revoke(transport, &tokens).await
+        let refused = match provider.revoke(&tokens).await {
+            Err(Error::LoginRefused(refusal)) if refusal.status == UNAUTHORIZED => refusal,
+            told => return told,
+        };
+        let Some(refresh_token) = tokens.refresh_token else {
+            return Err(Error::LoginRefused(refused));
+        };
+        let fresh = provider.tokens(&Grant::RefreshToken(refresh_token)).await?;
+        provider.revoke(&fresh).await
     }
 
     /// The access token, if requests are to show one.
     pub(super) async fn access_token(
         &self,
-        transport: &Transport,
+        provider: &IdentityProvider<'_>,
     ) -> Result<Option<Secret>, Error> {
         let mut held = self.tokens.lock().await;
         match (&*held, &self.grant) {
             (Some(tokens), _) => Ok(Some(tokens.access_token.clone())),
             (None, Some(grant)) => {
-                let tokens = self.ask(transport, grant, &mut held).await?;
+                let tokens = self.ask(provider, grant, &mut held).await?;
                 Ok(Some(tokens.access_token))
             }
             (None, None) => Ok(None),
@@ -70,7 +74,7 @@ impl Login {
     /// token, or else by the grant.
     pub(super) async fn renewed(
         &self,
-        transport: &Transport,
+        provider: &IdentityProvider<'_>,
         expired: Option<&Secret>,
     ) -> Result<Option<Secret>, Error> {
         let mut held = self.tokens.lock().await;
@@ -84,7 +88,7 @@ impl Login {
             .and_then(|tokens| tokens.refresh_token.clone());
         if let Some(refresh_token) = refresh_token {
             let refresh = Grant::RefreshToken(refresh_token);
-            match self.ask(transport, &refresh, &mut held).await {
+            match self.ask(provider, &refresh, &mut held).await {
                 Ok(tokens) => return Ok(Some(tokens.access_token)),
                 Err(Error::LoginRefused(_)) => {}
                 Err(cause) => return Err(cause),
@@ -93,7 +97,7 @@ impl Login {
         match &self.grant {
             None | Some(Grant::RefreshToken(_)) => Err(Error::LoginExpired),
             Some(grant) => {
-                let tokens = self.ask(transport, grant, &mut held).await?;
+                let tokens = self.ask(provider, grant, &mut held).await?;
                 Ok(Some(tokens.access_token))
             }
         }
@@ -102,11 +106,11 @@ impl Login {
     /// Asks for tokens and keeps them.
     async fn ask(
         &self,
-        transport: &Transport,
+        provider: &IdentityProvider<'_>,
         grant: &Grant,
         held: &mut Option<Tokens>,
     ) -> Result<Tokens, Error> {
-        let mut given = tokens(transport, grant).await?;
+        let mut given = provider.tokens(grant).await?;
         // A provider that gives no other refresh token means that the old one goes on (RFC 6749, section 6).
         if let (None, Grant::RefreshToken(used)) = (&given.refresh_token, grant) {
             given.refresh_token = Some(used.clone());
@@ -118,6 +122,9 @@ impl Login {
         Ok(given)
     }
 }
+
+/// How a provider answers that does not take the access token (RFC 6750, section 3.1).
+const UNAUTHORIZED: u16 = 401;
 
 impl fmt::Debug for Login {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

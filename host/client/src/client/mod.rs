@@ -15,10 +15,11 @@ use zeroize::Zeroizing;
 
 pub use builder::ClientBuilder;
 pub(crate) use call::Call;
-pub use error::{Error, Loss, Refusal};
+pub use error::{Error, Loss, Malformed, Refusal};
 pub use identity::{Grant, Tokens};
 pub use wait::Wait;
 
+use identity::IdentityProvider;
 use login::Login;
 use transport::{Answer, Transport};
 use wait::Waits;
@@ -54,21 +55,22 @@ impl Client {
     /// # Errors
     /// When the identity provider refuses, or it or the server can't be reached.
     pub async fn log_in(&self) -> Result<Tokens, Error> {
-        self.shared.login.log_in(&self.shared.transport).await
+        self.shared.login.log_in(&self.shared.provider()).await
     }
 
-    /// Ends the login at the identity provider, so that its refresh token is of no use any more.
+    /// Ends the login at the identity provider, so that its refresh token is of no use any more. An access token that has
+    /// expired is renewed for it once.
     ///
     /// # Errors
     /// When there is no login, the access token says nothing of its id, or the provider refuses.
     pub async fn log_out(&self) -> Result<(), Error> {
-        self.shared.login.log_out(&self.shared.transport).await
+        self.shared.login.log_out(&self.shared.provider()).await
     }
 
     /// Sends a request of the API and reads the answer.
     pub(crate) async fn ask<T: DeserializeOwned>(&self, call: &Call) -> Result<T, Error> {
         let body = self.send(call).await?;
-        serde_json::from_slice(&body).map_err(Error::AnswerMalformed)
+        serde_json::from_slice(&body).map_err(|cause| Error::AnswerMalformed(cause.into()))
     }
 
     /// Sends a request of the API whose answer says no more than that it was done.
@@ -102,13 +104,23 @@ impl Client {
         let Shared {
             transport, login, ..
         } = &*self.shared;
-        let token = login.access_token(transport).await?;
+        let provider = self.shared.provider();
+        let token = login.access_token(&provider).await?;
         let answer = transport.send(call, token.as_ref()).await?;
         if !answer.says_that_the_token_has_expired() {
             return Ok(answer);
         }
-        let renewed = login.renewed(transport, token.as_ref()).await?;
+        let renewed = login.renewed(&provider, token.as_ref()).await?;
         transport.send(call, renewed.as_ref()).await
+    }
+}
+
+impl Shared {
+    fn provider(&self) -> IdentityProvider<'_> {
+        IdentityProvider {
+            transport: &self.transport,
+            waits: &self.waits,
+        }
     }
 }
 

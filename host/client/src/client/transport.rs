@@ -64,7 +64,8 @@ impl Transport {
 
     /// Asks the identity provider for a document.
     pub(super) async fn get(&self, url: &str) -> Result<Answer, Error> {
-        answer(self.http.get(url).header(ACCEPT, JSON), url).await
+        let request = self.http.get(url).header(ACCEPT, JSON);
+        answer(request.timeout(PROVIDER_TIMEOUT), url).await
     }
 
     /// Sends a form to the identity provider.
@@ -82,13 +83,14 @@ impl Transport {
             .header(ACCEPT, JSON)
             .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
             .body(body);
-        answer(request, url).await
+        answer(request.timeout(PROVIDER_TIMEOUT), url).await
     }
 
     /// Has the identity provider delete something.
     pub(super) async fn delete(&self, url: &str, token: &Secret) -> Result<Answer, Error> {
         let request = self.http.request(Method::DELETE, url);
-        answer(request.bearer_auth(token.expose()), url).await
+        let request = request.bearer_auth(token.expose());
+        answer(request.timeout(PROVIDER_TIMEOUT), url).await
     }
 }
 
@@ -191,6 +193,9 @@ fn causes(error: &dyn StdError) -> String {
 }
 
 const JSON: &str = "application/json";
+
+/// How long a whole answer of the identity provider may take.
+const PROVIDER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The largest answer that is taken: the names of a million credentials, of 255 bytes each.
 const ANSWER_BYTES_MAX: usize = 512 * 1024 * 1024;

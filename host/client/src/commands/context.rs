@@ -1,14 +1,17 @@
 //! What every verb has: settings, a client, and where to write.
 
-use std::path::PathBuf;
+use std::{
+    path::PathBuf,
+    sync::{Mutex, PoisonError},
+};
 
 use clap::{Args, ValueHint};
 
 use super::Failure;
 use crate::{
-    Client, Error,
+    Client, ClientBuilder, Error,
     output::{self, Output},
-    session::{Arguments, OutputFormat, Settings, StoredSession},
+    session::{Arguments, OutputFormat, Settings, SettingsRefused, StoredSession},
 };
 
 /// The arguments that all verbs have.
@@ -49,6 +52,12 @@ impl Context {
             key: arguments.key,
             output: arguments.output,
         })?;
+        if let Some(file) = StoredSession::open_to_others(&settings.directory) {
+            output::note(&format!(
+                "{}: its mode lets others read the login that it holds; `chmod 600` it",
+                file.display()
+            ));
+        }
         Ok(Self {
             output: Output::new(settings.output),
             settings,
@@ -60,12 +69,10 @@ impl Context {
     /// New tokens of a session are kept at once, so that what follows can use them even if this run fails.
     pub(crate) fn client(&self) -> Result<Client, Failure> {
         let settings = &self.settings;
-        let mut builder = settings.anonymous_client()?.on_wait(|wait| {
-            let seconds = wait.duration.as_secs_f32();
-            output::note(&format!(
-                "the server is not available now; trying again in {seconds:.1} s"
-            ));
-        });
+        if let Some(file) = &settings.malformed_session {
+            return Err(SettingsRefused::SessionMalformed(file.clone()).into());
+        }
+        let mut builder = telling_of_waits(settings.anonymous_client()?);
         if !settings.has_identity() {
             return Err(Error::NotLoggedIn.into());
         }
@@ -76,19 +83,27 @@ impl Context {
             builder = builder.tokens(tokens.clone());
         }
         if let (Some(session), None) = (&settings.session, &settings.grant) {
-            let (session, directory) = (session.clone(), settings.directory.clone());
+            let session = Mutex::new(session.clone());
+            let directory = settings.directory.clone();
             builder = builder.on_new_tokens(move |tokens| {
-                let renewed = StoredSession {
-                    tokens: Some(tokens.clone()),
-                    ..session.clone()
-                };
-                if let Err(cause) = renewed.write(&directory) {
+                let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Err(cause) = session.keep(tokens, &directory) {
                     output::note(&format!("the renewed login is not kept: {cause}"));
                 }
             });
         }
         Ok(builder.build()?)
     }
+}
+
+/// The same client, which tells people when it waits.
+pub(super) fn telling_of_waits(builder: ClientBuilder) -> ClientBuilder {
+    builder.on_wait(|wait| {
+        let seconds = wait.duration.as_secs_f32();
+        output::note(&format!(
+            "the server, or its identity provider, is not available now; trying again in {seconds:.1} s"
+        ));
+    })
 }
 
 const HEADING: &str = "Options of all verbs";

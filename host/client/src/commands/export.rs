@@ -10,11 +10,12 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::{Context, Example, Failure, Outcome, Verb, help};
 use crate::{
     Client, Error,
+    new_file::{NewFile, NotWritten},
     output::{self, Shown, Table},
     session::OutputFormat,
     transfer::{
-        Authorities, BackgroundWriter, Endings, EntryWriter, Format, NewFile, NotRead, NotWritten,
-        Progress, Read, Signer, Written, names_below, read_all,
+        Authorities, BackgroundWriter, Endings, EntryWriter, Format, NotRead, Progress, Read,
+        Signer, Written, names_below, read_all,
     },
 };
 
@@ -275,9 +276,10 @@ impl Shown for Summary {
 
 impl From<NotWritten> for Failure {
     fn from(not_written: NotWritten) -> Self {
-        let cause = std::error::Error::source(&not_written);
-        let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
-        Self::Other(format!("{not_written}{cause}"))
+        match not_written {
+            NotWritten::Failed(failure) => failure.into(),
+            NotWritten::Exists(_) => Self::Other(not_written.to_string()),
+        }
     }
 }
 

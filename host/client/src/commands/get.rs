@@ -12,7 +12,11 @@ use super::{
     Context, Example, Failure, Outcome, Verb, help,
     shown::{ShownVersion, ShownVersions},
 };
-use crate::{SecretJson, output::Output, session::write_private};
+use crate::{
+    SecretJson,
+    new_file::{Readers, write_whole},
+    output::Output,
+};
 
 /// Read a credential.
 #[derive(Debug, Args)]
@@ -60,28 +64,23 @@ impl Verb for Get {
                 None => None,
             };
         match (bare, &self.file) {
-            (Some(bare), Some(file)) => write_private(file, &bytes(&bare))?,
-            (Some(bare), None) => Output::write_raw(&for_output(&bare))?,
+            (Some(bare), Some(file)) => {
+                write_whole(file, bare.plain().as_bytes(), Readers::Owner)?;
+            }
+            (Some(bare), None) => Output::write_raw(for_output(&bare).as_bytes())?,
             (None, _) => context.output.show(&ShownVersion(&version))?,
         }
         Ok(Outcome::Done)
     }
 }
 
-/// A text as it is, anything else as JSON.
-fn bytes(value: &SecretJson) -> Zeroizing<Vec<u8>> {
-    let text = value.text();
-    let text = text.as_ref().map_or(value.expose(), |text| text.expose());
-    Zeroizing::new(text.as_bytes().to_vec())
-}
-
-/// What is written to standard output: the same, and on a terminal with a line end, so that what follows begins on a line.
-fn for_output(value: &SecretJson) -> Zeroizing<Vec<u8>> {
-    let mut bytes = bytes(value);
-    if io::stdout().is_terminal() && bytes.last() != Some(&b'\n') {
-        bytes.push(b'\n');
+/// What is written to standard output: on a terminal with a line end, so that what follows begins on a line.
+fn for_output(value: &SecretJson) -> Zeroizing<String> {
+    let mut text = value.plain();
+    if io::stdout().is_terminal() && !text.ends_with('\n') {
+        text.push('\n');
     }
-    bytes
+    text
 }
 
 /// What help shows.

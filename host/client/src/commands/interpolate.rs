@@ -9,7 +9,10 @@ use clap::{Args, ValueHint};
 use serde_json::value::RawValue;
 
 use super::{Context, Example, Failure, Outcome, Verb, help, input::text_of};
-use crate::{output, session::write_private};
+use crate::{
+    new_file::{Readers, write_whole},
+    output,
+};
 
 /// Fill the references in a document of service bindings with the credentials that they name.
 ///
@@ -38,7 +41,7 @@ impl Verb for Interpolate {
             .map_err(|cause| Failure::Other(format!("the document is no JSON: {cause}")))?;
         let filled = context.client()?.interpolate(&document).await?;
         match &self.file {
-            Some(file) => write_private(file, filled.expose().as_bytes())?,
+            Some(file) => write_whole(file, filled.expose().as_bytes(), Readers::Owner)?,
             None => context
                 .output
                 .show_document(serde_json::from_str(filled.expose())?)?,

@@ -7,7 +7,7 @@ use std::{
 
 use clap::Args;
 
-use super::{Context, Example, Failure, Outcome, Verb, help};
+use super::{Context, Example, Failure, Outcome, Verb, context::telling_of_waits, help};
 use crate::{
     Client, Grant, Tokens, output,
     session::{FileFailure, Settings, StoredSession},
@@ -51,7 +51,7 @@ impl Verb for Login {
             // It was of the login that ends now.
             settings.client_certificate = None;
         }
-        let builder = settings.anonymous_client()?;
+        let builder = telling_of_waits(settings.anonymous_client()?);
         let (client, tokens) = if let Some(grant) = grant {
             let client = builder.grant(grant).build()?;
             let tokens = client.log_in().await?;

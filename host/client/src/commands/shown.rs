@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{
-    CredentialVersion, FoundCredential, SecretJson,
+    CredentialVersion, FoundCredential,
     output::{Shown, Table},
 };
 
@@ -44,7 +44,7 @@ impl Shown for ShownVersions<'_> {
                 version.id.clone(),
                 version.version_created_at.clone(),
                 version.expiry_date.clone().unwrap_or_default(),
-                text(&version.value),
+                version.value.plain().to_string(),
             ]
         };
         Table::Rows {
@@ -113,16 +113,13 @@ fn members(version: &CredentialVersion) -> Vec<(String, String)> {
     match version.value.members() {
         // What a free JSON value is made of may be called anything, so it is not mixed with the facts.
         Some(parts) if version.credential_type != "json" => {
-            members.extend(parts.iter().map(|(name, part)| (name.clone(), text(part))));
+            members.extend(
+                parts
+                    .iter()
+                    .map(|(name, part)| (name.clone(), part.plain().to_string())),
+            );
         }
-        _ => members.push(("value".to_owned(), text(&version.value))),
+        _ => members.push(("value".to_owned(), version.value.plain().to_string())),
     }
     members
-}
-
-/// A text as it is, anything else as JSON.
-fn text(value: &SecretJson) -> String {
-    let text = value.text();
-    let text = text.as_ref().map_or(value.expose(), |text| text.expose());
-    text.to_owned()
 }

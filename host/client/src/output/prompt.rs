@@ -1,7 +1,7 @@
 //! What people are asked.
 
 use std::{
-    io::{self, BufRead, IsTerminal, Read, Write},
+    io::{self, BufRead, IsTerminal, Write},
     thread,
 };
 
@@ -9,7 +9,11 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
-use crate::{Secret, commands::Failure};
+use crate::{
+    Secret,
+    commands::Failure,
+    input::{read_text, without_line_end},
+};
 
 /// A text on one line, typed on a terminal. Without one, nobody can be asked.
 pub(crate) async fn line(question: &str) -> Result<String, Failure> {
@@ -24,13 +28,13 @@ pub(crate) async fn secret_line(question: &str) -> Result<Secret, Failure> {
         let read = io::stdin()
             .lock()
             .read_line(&mut line)
-            .map_err(|cause| unread(&cause))?;
+            .map_err(|cause| Failure::Other(format!("reading standard input: {cause}")))?;
         if read == 0 {
             return Err(Failure::Other(format!(
                 "{question}: standard input is empty"
             )));
         }
-        return Ok(without_line_end(&line));
+        return Ok(secret(&line));
     }
     ask(question, Echo::Off).await
 }
@@ -41,18 +45,8 @@ pub(crate) async fn secret_of_input(question: &str) -> Result<Secret, Failure> {
     if io::stdin().is_terminal() {
         return ask(question, Echo::Off).await;
     }
-    let mut text = Zeroizing::new(String::new());
-    let taken = io::stdin()
-        .lock()
-        .take(INPUT_BYTES_MAX + 1)
-        .read_to_string(&mut text)
-        .map_err(|cause| unread(&cause))?;
-    if taken as u64 > INPUT_BYTES_MAX {
-        return Err(Failure::Other(format!(
-            "standard input is longer than {INPUT_BYTES_MAX} bytes"
-        )));
-    }
-    Ok(without_line_end(&text))
+    let text = read_text(io::stdin().lock(), &"standard input")?;
+    Ok(secret(&text))
 }
 
 /// Whether the person at the terminal means it. Without a terminal nobody can be asked, and it is not done: the way out is
@@ -104,7 +98,7 @@ async fn ask(question: &str, echo: Echo) -> Result<Secret, Failure> {
     if line.is_empty() {
         return Err(Failure::Other(format!("{question}: no answer")));
     }
-    Ok(without_line_end(&line))
+    Ok(secret(&line))
 }
 
 /// A line on the terminal that ends when this goes, unless it has ended.
@@ -143,14 +137,7 @@ impl Drop for Hidden {
     }
 }
 
-fn without_line_end(text: &str) -> Secret {
-    let text = text.strip_suffix('\n').unwrap_or(text);
-    Secret::new(text.strip_suffix('\r').unwrap_or(text).to_owned())
+/// What was typed or read, without the line end after it.
+fn secret(text: &str) -> Secret {
+    Secret::new(without_line_end(text).to_owned())
 }
-
-fn unread(cause: &io::Error) -> Failure {
-    Failure::Other(format!("reading standard input: {cause}"))
-}
-
-/// The longest value that is read from standard input: more than any server takes.
-const INPUT_BYTES_MAX: u64 = 1024 * 1024;

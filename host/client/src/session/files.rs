@@ -1,15 +1,16 @@
 //! Files that are for the eyes of their owner.
 
 use std::{
-    fs::{self, DirBuilder},
-    io::{self, Write},
+    fs::{self, DirBuilder, File},
+    io,
     os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
 use etcetera::{BaseStrategy, base_strategy};
-use tempfile::NamedTempFile;
 use zeroize::Zeroizing;
+
+use crate::new_file::{Readers, write_whole};
 
 /// The folder with the settings and the session.
 #[derive(Clone, Debug)]
@@ -60,19 +61,36 @@ impl Directory {
         }
     }
 
-    /// Writes a file in it, which is there whole or not at all.
-    pub(super) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), FileFailure> {
+    /// Makes the folder, where there is none.
+    pub(super) fn make(&self) -> Result<(), FileFailure> {
         let failed = |cause| FileFailure::new(&self.0, "made", cause);
         let mut folder = DirBuilder::new();
         folder.recursive(true).mode(0o700);
-        folder.create(&self.0).map_err(failed)?;
-        write_private(&self.file(name), bytes)
+        folder.create(&self.0).map_err(failed)
     }
 
-    /// Deletes a file in it. False when there is none.
+    /// Writes a file in it, which is there whole or not at all, and which its owner alone may read.
+    pub(super) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), FileFailure> {
+        write_whole(&self.file(name), bytes, Readers::Owner)
+    }
+
+    /// Whether the mode of a file in it gives others than its owner any right.
+    pub(super) fn is_open_to_others(&self, name: &str) -> bool {
+        let metadata = fs::metadata(self.file(name));
+        metadata.is_ok_and(|metadata| metadata.permissions().mode() & OTHERS != 0)
+    }
+
+    /// Waits until no other run of the program changes what is in it, and keeps them waiting until what is returned is
+    /// dropped. Where the file system has no locks, nobody waits.
+    pub(super) fn turn(&self) -> Option<File> {
+        let folder = File::open(&self.0).ok()?;
+        folder.lock().ok().map(|()| folder)
+    }
+
+    /// Deletes a file in it, or what a link in it leads to. False when there is none.
     pub(super) fn delete(&self, name: &str) -> Result<bool, FileFailure> {
         let path = self.file(name);
-        match fs::remove_file(&path) {
+        match fs::canonicalize(&path).and_then(fs::remove_file) {
             Ok(()) => Ok(true),
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(cause) => Err(FileFailure::new(&path, "deleted", cause)),
@@ -81,6 +99,11 @@ impl Directory {
 }
 
 impl FileFailure {
+    /// Whether what is there is no text.
+    pub(super) fn is_not_text(&self) -> bool {
+        self.cause.kind() == io::ErrorKind::InvalidData
+    }
+
     pub(crate) fn new(path: &Path, doing: &'static str, cause: io::Error) -> Self {
         Self {
             path: path.to_owned(),
@@ -90,22 +113,8 @@ impl FileFailure {
     }
 }
 
-/// Writes a file of mode 0600, whatever was there before. It is there whole or not at all.
-pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> Result<(), FileFailure> {
-    let failed = |cause| FileFailure::new(path, "written", cause);
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    let mut file = NamedTempFile::new_in(folder).map_err(failed)?;
-    file.as_file()
-        .set_permissions(fs::Permissions::from_mode(0o600))
-        .map_err(failed)?;
-    file.write_all(bytes).map_err(failed)?;
-    file.as_file().sync_all().map_err(failed)?;
-    file.persist(path).map_err(|cause| failed(cause.error))?;
-    Ok(())
-}
+/// What group and others may do.
+const OTHERS: u32 = 0o077;
 
 #[cfg(test)]
 mod tests {
@@ -116,9 +125,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let directory = Directory::at(folder.path().join("a/keywright"));
         assert!(directory.read("session.json").unwrap().is_none());
+        directory.make().unwrap();
         directory.write("session.json", b"one").unwrap();
         let path = directory.file("session.json");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(!directory.is_open_to_others("session.json"));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        assert!(directory.is_open_to_others("session.json"));
         directory.write("session.json", b"two").unwrap();
 
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -130,13 +142,5 @@ mod tests {
         );
         assert!(directory.delete("session.json").unwrap());
         assert!(!directory.delete("session.json").unwrap());
-    }
-
-    #[test]
-    fn a_file_that_can_t_be_written_is_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("absent/file");
-        let failure = write_private(&path, b"x").unwrap_err();
-        assert!(failure.to_string().contains("absent/file"));
     }
 }

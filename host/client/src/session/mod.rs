@@ -3,11 +3,15 @@
 //! # The folder
 //!
 //! `keywright` in the platform's folder for configurations: `$XDG_CONFIG_HOME/keywright`, or `~/.config/keywright`; another
-//! one by `KEYWRIGHT_CLIENT_DIRECTORY`. It has mode 0700, and its files have mode 0600:
+//! one by `KEYWRIGHT_CLIENT_DIRECTORY`. It is made with mode 0700; one that is there already is taken as it is.
 //!
-//! - `settings.toml`, which you write: see [`SettingsFile`].
+//! - `settings.toml`, which you write: see [`SettingsFile`]. No secret can stand in it, so nobody looks at its mode.
 //! - `session.json`, which `keywright login` writes, and `keywright logout` deletes. It holds the server's address and tokens,
-//!   never a password or the secret of a client. Tokens are sent to that server alone.
+//!   never a password or the secret of a client. Tokens are sent to that server alone. Each time that it is written it has
+//!   mode 0600, whatever it had before; each run that finds it with a mode that lets others read it says so, and goes on.
+//!
+//! Several runs may use the folder at once: what one of them changes in the session, it changes while the others wait. A run
+//! that has renewed its tokens keeps them only where it still finds the login that it began with.
 //!
 //! # What goes before what
 //!
@@ -37,5 +41,3 @@ mod stored;
 pub use files::{Directory, FileFailure};
 pub use settings::{Arguments, OutputFormat, Settings, SettingsFile, SettingsRefused};
 pub use stored::StoredSession;
-
-pub(crate) use files::write_private;

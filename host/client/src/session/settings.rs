@@ -75,6 +75,8 @@ pub struct Settings {
     pub tokens: Option<Tokens>,
     /// The session, when it is for this server.
     pub session: Option<StoredSession>,
+    /// The session's file, when it holds none. Who logs in replaces it, and who logs out deletes it.
+    pub malformed_session: Option<PathBuf>,
     /// Where the session is kept.
     pub directory: Directory,
 }
@@ -142,7 +144,11 @@ impl Settings {
         directory: Directory,
     ) -> Result<Self, SettingsRefused> {
         let file = SettingsFile::read(&directory)?;
-        let stored = StoredSession::read(&directory)?;
+        let (stored, malformed_session) = match StoredSession::read(&directory) {
+            Ok(stored) => (stored, None),
+            Err(SettingsRefused::SessionMalformed(path)) => (None, Some(path)),
+            Err(refused) => return Err(refused),
+        };
         let named = arguments.server.or(environment.server);
         let named = named.map(|server| server.trim().trim_end_matches('/').to_owned());
         // A session is good for its own server and for no other.
@@ -195,6 +201,7 @@ impl Settings {
             grant,
             tokens,
             session,
+            malformed_session,
             directory,
         })
     }

@@ -27,11 +27,14 @@ impl StoredSession {
     /// # Errors
     /// When the file can't be read or is none of ours.
     pub fn read(directory: &Directory) -> Result<Option<Self>, SettingsRefused> {
-        let Some(text) = directory.read(FILE)? else {
-            return Ok(None);
+        let malformed = || SettingsRefused::SessionMalformed(directory.file(FILE));
+        let text = match directory.read(FILE) {
+            Ok(Some(text)) => text,
+            Ok(None) => return Ok(None),
+            Err(failure) if failure.is_not_text() => return Err(malformed()),
+            Err(failure) => return Err(failure.into()),
         };
-        let stored: Stored = serde_json::from_str(&text)
-            .map_err(|_| SettingsRefused::SessionMalformed(directory.file(FILE)))?;
+        let stored: Stored = serde_json::from_str(&text).map_err(|_| malformed())?;
         Ok(Some(Self {
             server: stored.server,
             ca_cert: stored.ca_cert,
@@ -45,11 +48,47 @@ impl StoredSession {
         }))
     }
 
+    /// The file, where a session is and others than its owner may read it.
+    #[must_use]
+    pub fn open_to_others(directory: &Directory) -> Option<PathBuf> {
+        let is_open = directory.is_open_to_others(FILE);
+        is_open.then(|| directory.file(FILE))
+    }
+
     /// Writes the session in the place of another one.
     ///
     /// # Errors
     /// When the file can't be written.
     pub fn write(&self, directory: &Directory) -> Result<(), FileFailure> {
+        directory.make()?;
+        let _turn = directory.turn();
+        self.put(directory)
+    }
+
+    /// Keeps new tokens of this session, when it is the one that is there. Another run may have logged in elsewhere
+    /// meanwhile, or have ended the login: then nothing is changed.
+    ///
+    /// # Errors
+    /// When the file can't be read or written.
+    pub fn keep(&mut self, tokens: &Tokens, directory: &Directory) -> Result<(), SettingsRefused> {
+        let _turn = directory.turn();
+        let is_there = Self::read(directory)?.is_some_and(|there| there.is_same_login(self));
+        if !is_there {
+            return Ok(());
+        }
+        self.tokens = Some(tokens.clone());
+        Ok(self.put(directory)?)
+    }
+
+    fn is_same_login(&self, other: &Self) -> bool {
+        let tokens = |session: &Self| {
+            let tokens = session.tokens.clone();
+            tokens.map(|tokens| (tokens.access_token, tokens.refresh_token))
+        };
+        self.server == other.server && tokens(self) == tokens(other)
+    }
+
+    fn put(&self, directory: &Directory) -> Result<(), FileFailure> {
         let access_token = self.tokens.as_ref().map(|tokens| &tokens.access_token);
         let refresh_token = self
             .tokens
@@ -69,11 +108,25 @@ impl StoredSession {
         directory.write(FILE, &text)
     }
 
-    /// Deletes the session. False when there is none.
+    /// Deletes the session, unless another run has logged in at another server meanwhile.
+    ///
+    /// # Errors
+    /// When the file can't be deleted.
+    pub fn end(&self, directory: &Directory) -> Result<(), FileFailure> {
+        let _turn = directory.turn();
+        let there = Self::read(directory).ok().flatten();
+        if there.is_none_or(|there| there.server == self.server) {
+            directory.delete(FILE)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes whatever session there is. False when there is none.
     ///
     /// # Errors
     /// When the file can't be deleted.
     pub fn delete(directory: &Directory) -> Result<bool, FileFailure> {
+        let _turn = directory.turn();
         directory.delete(FILE)
     }
 }
@@ -127,11 +180,59 @@ mod tests {
     fn what_is_no_session_is_refused_without_being_repeated() {
         let folder = tempfile::tempdir().unwrap();
         let directory = Directory::at(folder.path().to_owned());
-        directory.write(FILE, b"hunter2").unwrap();
-        let refused = StoredSession::read(&directory).unwrap_err().to_string();
-        assert!(
-            refused.contains(FILE) && !refused.contains("hunter2"),
-            "{refused}"
-        );
+        for text in [
+            &b"hunter2"[..],
+            b"{\"server\": \"hunter2\"}",
+            b"hunter2\xff",
+        ] {
+            directory.write(FILE, text).unwrap();
+            let refused = StoredSession::read(&directory).unwrap_err();
+            assert!(matches!(refused, SettingsRefused::SessionMalformed(_)));
+            let refused = refused.to_string();
+            assert!(
+                refused.contains(FILE) && !refused.contains("hunter2"),
+                "{refused}"
+            );
+        }
+    }
+
+    #[test]
+    fn new_tokens_are_kept_for_the_login_that_they_are_of_and_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = Directory::at(folder.path().to_owned());
+        let tokens = |access: &str, refresh: Option<&str>| {
+            let secret = |text: &str| Secret::new(text.to_owned());
+            Tokens::new(secret(access), refresh.map(secret))
+        };
+        let session = |server: &str, tokens| StoredSession {
+            server: server.to_owned(),
+            ca_cert: Vec::new(),
+            client_certificate: None,
+            tokens: Some(tokens),
+        };
+        let one = || session("https://one", tokens("a", Some("r")));
+        for (there, is_kept) in [
+            (Some(one()), true),
+            (Some(session("https://two", tokens("a", Some("r")))), false),
+            (Some(session("https://one", tokens("b", Some("r")))), false),
+            (Some(session("https://one", tokens("a", None))), false),
+            (None, false),
+        ] {
+            StoredSession::delete(&directory).unwrap();
+            if let Some(there) = &there {
+                there.write(&directory).unwrap();
+            }
+            let mut renewed = one();
+            // Once more in the same run, after the first time.
+            for access in ["new", "newer"] {
+                let fresh = tokens(access, Some("r"));
+                renewed.keep(&fresh, &directory).unwrap();
+                let kept = StoredSession::read(&directory).unwrap();
+                assert_eq!(kept.is_some(), there.is_some());
+                let kept = kept.and_then(|kept| kept.tokens);
+                let is_new = kept.is_some_and(|kept| kept.access_token == fresh.access_token);
+                assert_eq!(is_new, is_kept, "{there:?}");
+            }
+        }
     }
 }

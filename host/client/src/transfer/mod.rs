@@ -6,7 +6,7 @@
 //! | `node`, `core_schema` | what stands in a file, in either form, and what unquoted scalars stand for |
 //! | `check` | what can be known of an entry without a server |
 //! | `read` | reading entry by entry: YAML and JSON |
-//! | `write` | writing entry by entry, and the file that appears when it is complete |
+//! | `write` | writing entry by entry |
 //! | `order` | authorities before what they signed, in bounded memory |
 //! | `stored` | what the server has of a credential, as a file has it |
 //! | `export`, `import` | the two ways, with several requests at once |
@@ -38,4 +38,4 @@ pub(crate) use import::{ImportEnded, Plan, import, look_through};
 pub(crate) use progress::Progress;
 pub(crate) use report::Report;
 pub(crate) use stored::{Authorities, NotRead, Signer, names_below};
-pub(crate) use write::{BackgroundWriter, EntryWriter, NewFile, NotWritten, Written, yaml};
+pub(crate) use write::{BackgroundWriter, EntryWriter, Written, yaml};

@@ -5,14 +5,11 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use reqwest::Method;
-use serde::Deserialize;
-
 use super::{
     node::{Node, Reason},
     write::Written,
 };
-use crate::{Client, CredentialVersion, Error, Find, client::Call};
+use crate::{Client, CredentialVersion, Error, Find, pem::first_certificate};
 
 /// A credential that the server has.
 pub(crate) struct Stored {
@@ -139,10 +136,11 @@ pub(crate) async fn names_below(client: &Client, path: &str) -> Result<Vec<Strin
 
 /// The stored authority that signed a certificate, as the server remembers it, unless it signed itself.
 async fn signed_by(client: &Client, version: &CredentialVersion) -> Result<Option<String>, Error> {
-    let call = Call::new(Method::GET, "/api/v1/certificates").query("name", &version.name);
-    let summaries: Summaries = client.ask(&call).await?;
-    let signer = summaries.certificates.into_iter().next();
-    let signer = signer.map(|summary| summary.signed_by).unwrap_or_default();
+    let signer = match client.certificate(&version.name).await {
+        Ok(summary) => summary.signed_by,
+        Err(Error::AnswerEmpty) => String::new(),
+        Err(refused) => return Err(refused),
+    };
     let is_other = !signer.is_empty() && !signer.eq_ignore_ascii_case(&version.name);
     Ok(is_other.then_some(signer))
 }
@@ -157,27 +155,7 @@ fn with_ca_name(value: Node, ca_name: String) -> Node {
     Node::Mapping(std::iter::once(first).chain(others).collect())
 }
 
-/// The first certificate of a PEM text, without what stands around it and between its lines: two are the same when these
-/// are. A server that is told to concatenate authorities appends a second one.
-fn first_certificate(pem: &str) -> String {
-    let first = pem.split_inclusive(PEM_END).next().unwrap_or_default();
-    first.split_whitespace().collect()
-}
-
-#[derive(Deserialize)]
-struct Summaries {
-    certificates: Vec<Summary>,
-}
-
-#[derive(Deserialize)]
-struct Summary {
-    #[serde(default)]
-    signed_by: String,
-}
-
 const CERTIFICATE: &str = "certificate";
-
-const PEM_END: &str = "-----END CERTIFICATE-----";
 
 /// How many authorities are remembered: they have a few KiB each.
 const AUTHORITIES_MAX: usize = 1_024;

@@ -1,7 +1,6 @@
 //! Writing exports entry by entry.
 
 mod background;
-mod file;
 mod yaml;
 
 use std::io::{self, Write};
@@ -9,7 +8,6 @@ use std::io::{self, Write};
 use zeroize::Zeroizing;
 
 pub(crate) use background::BackgroundWriter;
-pub(crate) use file::{NewFile, NotWritten};
 
 use super::{
     format::Format,

@@ -3,21 +3,15 @@
 mod shown;
 mod words;
 
-use std::{
-    fs::Permissions,
-    io::Write,
-    os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
-};
+use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use tempfile::Builder;
 
 use crate::{
     Client, Rotation, RotationFailed, Stage, Step,
     commands::{Context, Example, Failure, Outcome, Verb, help},
+    new_file::{Readers, write_whole},
     output::{self, confirm},
-    session::FileFailure,
 };
 use shown::ShownRotation;
 
@@ -95,7 +89,13 @@ impl Walk {
         loop {
             let rotation = self.observe().await?;
             if let Some(file) = &self.rotate.bundle {
-                write_bundle(file, &rotation.trusted)?;
+                // Certificates are no secret.
+                write_whole(file, rotation.trusted.as_bytes(), Readers::All)?;
+            }
+            if let Some(step) = self.taken.last()
+                && !rotation.stage.is_behind(*step)
+            {
+                return Err(Failure::Other(words::stuck(*step, &rotation)));
             }
             if self.is_at_end(&rotation) {
                 return Ok((rotation, Outcome::Done));
@@ -110,12 +110,30 @@ impl Walk {
                 output::note("The rotation has gone on meanwhile, by someone else.");
                 continue;
             }
-            let regenerated = rotation.advance(&self.client).await?;
-            self.regenerated.extend(regenerated);
-            let step = rotation.stage.next();
-            output::note(&format!("Step {} of 4 is done.", step.number()));
-            self.taken.push(step);
+            self.take(&rotation).await?;
         }
+    }
+
+    /// Takes the next step. When that fails, where the rotation stands then decides whether it was taken all the same: the
+    /// answer may have been lost.
+    async fn take(&mut self, rotation: &Rotation) -> Result<(), Failure> {
+        let step = rotation.stage.next();
+        match rotation.advance(&self.client).await {
+            Ok(regenerated) => self.regenerated.extend(regenerated),
+            Err(error) => {
+                let is_taken = match self.observe().await {
+                    Ok(now) => now.stage.is_behind(step),
+                    Err(_) => false,
+                };
+                if !is_taken {
+                    return Err(error.into());
+                }
+                output::note(&words::lost(step, &error));
+            }
+        }
+        output::note(&format!("Step {} of 4 is done.", step.number()));
+        self.taken.push(step);
+        Ok(())
     }
 
     async fn observe(&self) -> Result<Rotation, Failure> {
@@ -134,7 +152,8 @@ impl Walk {
         if pace.status {
             return true;
         }
-        if rotation.stage == Stage::NotBegun && (has_taken || *resume) {
+        let has_ended = self.taken.last() == Some(&Step::Retire);
+        if has_ended || (rotation.stage == Stage::NotBegun && *resume) {
             output::note(&words::end(rotation, has_taken));
             return true;
         }
@@ -158,25 +177,6 @@ impl Walk {
         !self.rotate.pace.next && !self.rotate.pace.yes
     }
 }
-
-/// Writes certificates, which are no secret, to a file that is there whole or as it was.
-fn write_bundle(file: &Path, certificates: &str) -> Result<(), Failure> {
-    let failed = |cause| FileFailure::new(file, "written", cause);
-    let folder = match file.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
-    let mut new = Builder::new()
-        .permissions(Permissions::from_mode(READABLE_BY_ALL))
-        .tempfile_in(folder)
-        .map_err(failed)?;
-    new.write_all(certificates.as_bytes()).map_err(failed)?;
-    new.persist(file).map_err(|persist| failed(persist.error))?;
-    Ok(())
-}
-
-/// As far as the process's own mask lets it be.
-const READABLE_BY_ALL: u32 = 0o644;
 
 /// The way out where nobody can be asked.
 const WITHOUT_ASKING: &str = "--next for one step, or --yes for all that are left,";

@@ -1,6 +1,6 @@
 //! What people are told while an authority is rotated.
 
-use crate::{Rotation, Stage, Step};
+use crate::{Error, Rotation, Stage, Step};
 
 /// Where it stands, and what must be so before the next step.
 pub(super) fn state(rotation: &Rotation) -> String {
@@ -33,6 +33,24 @@ pub(super) fn end(rotation: &Rotation, is_just_done: bool) -> String {
     } else {
         format!("No rotation of {name} is under way, so there is none to go on with.")
     }
+}
+
+/// That the request for a step failed, and that it was taken all the same.
+pub(super) fn lost(step: Step, error: &Error) -> String {
+    format!(
+        "The request for step {} failed ({error}), and the step was taken all the same.",
+        step.number()
+    )
+}
+
+/// That a step was taken, and the rotation does not stand behind it.
+pub(super) fn stuck(step: Step, rotation: &Rotation) -> String {
+    format!(
+        "step {} of 4 was taken, and the rotation does not stand where it leads; someone else may be at it. {} The same \
+         command goes on from here.",
+        step.number(),
+        state(rotation)
+    )
 }
 
 /// Whether the next step is to be taken.

@@ -1,0 +1,147 @@
+//! What `keywright certificates rotate` does when a step does not go as it should: a server that a test makes up.
+
+use std::sync::{Arc, Mutex};
+
+use keywright_harness::{Commanded, Shell};
+use serde_json::{Value, json};
+
+use crate::{
+    json_of,
+    stub::{Asked, Reply, Stub},
+};
+
+/// How a request for a step goes.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    is_done: bool,
+    /// The status of the answer; none where there is no answer.
+    status: Option<u16>,
+}
+
+/// A server with one authority, `/root`, which signed nothing, and whose first step goes so.
+fn server(first: Step) -> Stub {
+    // Newest first: `t` is transitional, `s` is not.
+    let versions = Arc::new(Mutex::new("s".to_owned()));
+    Stub::start(move |asked, before, _| {
+        let mut versions = versions.lock().unwrap();
+        if asked.line.starts_with("GET") {
+            return Reply::new(200, &told(asked, &versions).to_string());
+        }
+        let step = match (asked.line.as_str(), before) {
+            (INTRODUCE, 0) => first,
+            _ => Step {
+                is_done: true,
+                status: Some(200),
+            },
+        };
+        if step.is_done {
+            *versions = match asked.line.as_str() {
+                INTRODUCE => format!("t{versions}"),
+                _ if asked.body.contains("null") => "ss".to_owned(),
+                _ => "st".to_owned(),
+            };
+        }
+        let Some(status) = step.status else {
+            return Reply::lost();
+        };
+        let body = match (status, asked.line.as_str()) {
+            (200, INTRODUCE) => version(0, true),
+            (200, _) => json!([]),
+            _ => json!({"error": "it was not done, or it was"}),
+        };
+        Reply::new(status, &body.to_string())
+    })
+}
+
+fn told(asked: &Asked, versions: &str) -> Value {
+    let flags = versions.bytes().rev().map(|kind| kind == b't').enumerate();
+    if asked.line.ends_with("/versions?current=true") {
+        let mut current: Vec<_> = flags.rev().map(|(id, flag)| (flag, id)).collect();
+        current.sort_by_key(|(flag, _)| *flag);
+        return current
+            .into_iter()
+            .map(|(flag, id)| version(id, flag))
+            .collect();
+    }
+    let listed = flags.rev().map(|(id, flag)| {
+        json!({"id": id.to_string(), "transitional": flag, "certificate_authority": true})
+    });
+    json!({"certificates": [{
+        "id": "id", "name": "/root", "signed_by": "/root", "versions": listed.collect::<Vec<_>>(),
+    }]})
+}
+
+fn version(id: usize, is_transitional: bool) -> Value {
+    json!({
+        "id": id.to_string(), "name": "/root", "type": "certificate", "version_created_at": "",
+        "transitional": is_transitional,
+        "value": {"certificate": format!("-----BEGIN CERTIFICATE-----\n{id}\n-----END CERTIFICATE-----")},
+    })
+}
+
+fn rotate(stub: &Stub, pace: &str) -> Commanded {
+    let shell: Shell = stub.shell().variable("KEYWRIGHT_CLIENT_RETRIES", "0");
+    shell.run(&["certificates", "rotate", "/root", pace])
+}
+
+fn introductions(stub: &Stub) -> usize {
+    let lines = stub.lines();
+    lines.iter().filter(|line| *line == INTRODUCE).count()
+}
+
+#[test]
+fn a_step_whose_answer_was_lost_is_taken_when_the_server_says_that_it_stands_behind_it() {
+    for status in [None, Some(503), Some(500), Some(400)] {
+        let stub = server(Step {
+            is_done: true,
+            status,
+        });
+        let run = rotate(&stub, "--next");
+        let words = "the step was taken all the same";
+        assert!(run.errors.contains(words), "{status:?}: {run:?}");
+        let told = json_of(run);
+        assert_eq!(told["steps_taken"], json!(["introduce"]));
+        assert_eq!(told["stage"], "introduced");
+        assert_eq!(introductions(&stub), 1);
+
+        let stub = server(Step {
+            is_done: true,
+            status,
+        });
+        let told = json_of(rotate(&stub, "--yes"));
+        assert_eq!(
+            told["steps_taken"],
+            json!(["introduce", "switch", "retire"])
+        );
+        assert_eq!(introductions(&stub), 1);
+    }
+}
+
+#[test]
+fn a_step_that_was_not_taken_fails_as_its_request_did() {
+    for (status, exit) in [(None, 6), (Some(503), 6), (Some(400), 1), (Some(403), 5)] {
+        let stub = server(Step {
+            is_done: false,
+            status,
+        });
+        let run = rotate(&stub, "--yes").expect(exit);
+        assert_eq!(run.output, "");
+        assert_eq!(introductions(&stub), 1, "{status:?}");
+    }
+}
+
+#[test]
+fn a_step_that_changes_nothing_ends_the_run_instead_of_being_taken_for_ever() {
+    for pace in ["--yes", "--next"] {
+        let stub = server(Step {
+            is_done: false,
+            status: Some(200),
+        });
+        let run = rotate(&stub, pace).expect(1);
+        let words = "step 1 of 4 was taken, and the rotation does not stand where it leads";
+        assert!(run.errors.contains(words), "{run:?}");
+        assert_eq!(introductions(&stub), 1);
+    }
+}
+
+const INTRODUCE: &str = "POST /api/v1/certificates/id/regenerate";

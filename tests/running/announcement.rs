@@ -1,0 +1,131 @@
+//! What a development server says to type next.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    net::TcpListener,
+    process::{Child, Command, Stdio},
+};
+
+use keywright_harness::{server_program, workspace};
+use tempfile::TempDir;
+
+#[test]
+fn what_a_development_server_says_to_type_does_what_it_says_and_is_in_the_readme() {
+    let folder = TempDir::new().unwrap();
+    let server = Development::start(&folder);
+    let lines: Vec<_> = server
+        .said
+        .iter()
+        .filter_map(|line| line.strip_prefix("  "))
+        .collect();
+    let [path, login, generate, get, find, token] = lines[..] else {
+        panic!("{lines:?}");
+    };
+    assert!(path.starts_with("export PATH="), "{path}");
+
+    let output = type_lines(&folder, &lines);
+    assert!(output.contains("\"name\": \"/demo/password\""), "{output}");
+    assert!(output.contains("\"access_token\":"), "{output}");
+    assert!(token.starts_with("curl "), "{token}");
+
+    let readme = fs::read_to_string(workspace().join("README.md")).unwrap();
+    let authority = folder.path().join(".keywright/tls/ca.pem");
+    let login = login
+        .replace(server.address(), "https://127.0.0.1:8844")
+        .replace(authority.to_str().unwrap(), ".keywright/tls/ca.pem");
+    let mut rest = readme.as_str();
+    for line in [&login, generate, get, find] {
+        let shown = format!("\n$ {line}\n");
+        let Some((_, behind)) = rest.split_once(&shown) else {
+            panic!("the README has not, in this order: {line}");
+        };
+        rest = behind;
+    }
+}
+
+/// A development server, and what it says once it listens.
+struct Development {
+    child: Child,
+    said: Vec<String>,
+}
+
+impl Development {
+    /// A server on a port that is free, as is the one that it has for its measurements.
+    fn start(folder: &TempDir) -> Self {
+        let mut said = Vec::new();
+        for _ in 0..PORT_ATTEMPTS_MAX {
+            match Self::start_on(folder, free_port()) {
+                Ok(server) => return server,
+                Err(instead) => said = instead,
+            }
+        }
+        panic!("no server started: {said:?}");
+    }
+
+    /// What it said before it ended, where somebody else has the port.
+    fn start_on(folder: &TempDir, port: u16) -> Result<Self, Vec<String>> {
+        // What one on another port has left names that port.
+        let _ = fs::remove_dir_all(folder.path().join(".keywright"));
+        let child = Command::new(server_program())
+            .arg("develop")
+            .arg("--directory")
+            .arg(folder.path().join(".keywright"))
+            .arg("--plugins")
+            .arg(workspace().join("target/components"))
+            .args(["--listen", &format!("127.0.0.1:{port}")])
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let said = Vec::new();
+        let mut server = Self { child, said };
+        let output = server.child.stdout.take().unwrap();
+        for line in BufReader::new(output).lines().map(Result::unwrap) {
+            let is_last = line.starts_with("End the server");
+            server.said.push(line);
+            if is_last {
+                return Ok(server);
+            }
+        }
+        Err(std::mem::take(&mut server.said))
+    }
+
+    fn address(&self) -> &str {
+        let mut lines = self.said.iter();
+        let address = lines.find_map(|line| line.strip_prefix("Keywright listens on "));
+        address.unwrap()
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// Types the lines into a shell of a newcomer, and returns what they write.
+fn type_lines(folder: &TempDir, lines: &[&str]) -> String {
+    let output = Command::new("bash")
+        .args(["-euo", "pipefail", "-c", &lines.join("\n")])
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .env("HOME", folder.path())
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+impl Drop for Development {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+const PORT_ATTEMPTS_MAX: usize = 5;
