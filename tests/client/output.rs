@@ -3,6 +3,8 @@
 use keywright_harness::{Server, Shell};
 use serde_json::{Value, json};
 
+use crate::stub::{Reply, Stub};
+
 #[tokio::test]
 async fn a_pipe_gets_json_and_a_terminal_gets_a_table_unless_something_else_is_said() {
     let server = Server::start().await;
@@ -59,6 +61,56 @@ async fn a_value_can_t_steer_the_terminal_that_it_is_shown_on() {
 }
 
 #[tokio::test]
+async fn json_on_a_terminal_has_escapes_for_what_would_steer_it_and_in_a_pipe_is_as_it_was() {
+    let steering = ['\u{7f}', '\u{85}', '\u{9b}', '\u{202e}', '\u{2066}'];
+    let value: String = steering.iter().collect();
+    let server = Server::start().await;
+    server.set("/a", "value", json!(value)).await.expect(200);
+    let document = json!({"a": value});
+    let shell = Shell::of(&server).variable("NO_COLOR", "1");
+    std::fs::write(shell.file("document.json"), document.to_string()).unwrap();
+    for (arguments, place) in [
+        (&["get", "/a", "-o", "json"][..], "/value"),
+        (
+            &["get", "/a", "--versions", "1", "-o", "json"],
+            "/data/0/value",
+        ),
+        (&["interpolate", "document.json", "-o", "json"], "/a"),
+        (&["interpolate", "document.json", "-o", "table"], "/a"),
+    ] {
+        let (_, screen) = shell.on_terminal(arguments).end();
+        assert!(!screen.contains(steering), "{arguments:?}: {screen:?}");
+        assert!(
+            screen.contains("\\u009b\\u202e"),
+            "{arguments:?}: {screen:?}"
+        );
+        let shown: Value = serde_json::from_str(&screen).unwrap();
+        assert_eq!(shown.pointer(place), Some(&json!(value)), "{arguments:?}");
+    }
+    let piped = shell.run(&["get", "/a", "-o", "json"]).expect(0).output;
+    assert!(piped.contains(&value), "{piped:?}");
+    let (_, screen) = shell.on_terminal(&["get", "/a", "-o", "yaml"]).end();
+    assert!(!screen.contains(steering), "{screen:?}");
+}
+
+#[test]
+fn the_name_of_a_member_can_t_steer_the_terminal_either() {
+    let answer = r#"{"data":[{"type":"odd","version_created_at":"2026-01-01T00:00:00Z","name":"/a",
+        "id":"8563075f-ca25-4adf-9acb-a4be6a9077fd","metadata":{"n":1.10},"value":{"\u001b[2J\u009b":"x","\u202eb\nc":"y"}}]}"#;
+    let stub = Stub::start(move |_, _, _| Reply::new(200, answer));
+    let shell = stub.shell().variable("NO_COLOR", "1");
+    let (status, screen) = shell.on_terminal(&["get", "/a"]).end();
+    assert_eq!(status, Some(0), "{screen}");
+    assert!(
+        !screen.contains(['\u{1b}', '\u{9b}', '\u{202e}']),
+        "{screen:?}"
+    );
+    assert!(screen.contains(r"\u{1b}[2J\u{9b}  x"), "{screen}");
+    assert!(screen.contains(r"\u{202e}b c"), "{screen}");
+    assert!(screen.contains(r#" {"n":1.10}"#), "{screen}");
+}
+
+#[tokio::test]
 async fn numbers_keep_their_digits() {
     let server = Server::start().await;
     let shell = Shell::of(&server);
@@ -72,4 +124,8 @@ async fn numbers_keep_their_digits() {
         all.contains("\"large\": 123456789012345678901234567890"),
         "{all}"
     );
+    let yaml = ["get", "/a", "--output", "yaml"];
+    let yaml = shell.run(&yaml).expect(0).output;
+    let members = "\nvalue:\n  large: 123456789012345678901234567890\n  small: 1.10\n";
+    assert!(yaml.contains(members), "{yaml}");
 }

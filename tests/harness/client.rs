@@ -99,6 +99,13 @@ impl Shell {
         Terminal::start(self.command_with_signals(arguments))
     }
 
+    /// Starts another program on a pseudo-terminal.
+    pub fn program_on_terminal(&self, program: &str, arguments: &[&str]) -> Terminal {
+        let mut command = self.prepared(Command::new(program));
+        command.args(arguments);
+        Terminal::start(command)
+    }
+
     /// Starts the program with pipes, for a test that stops it itself.
     pub fn start(&self, arguments: &[&str]) -> Child {
         let mut command = self.command_with_signals(arguments);

@@ -19,13 +19,19 @@ pub struct Program {
 impl Program {
     /// Runs a program to its end, with a text as its standard input.
     pub fn run(name: &str, arguments: &[&str], input: &str) -> Self {
-        let mut child = Command::new(name)
-            .args(arguments)
+        let mut command = Command::new(name);
+        command.args(arguments);
+        Self::finish(&mut command, input)
+    }
+
+    /// The same with a command that was prepared.
+    pub fn finish(command: &mut Command, input: &str) -> Self {
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .unwrap_or_else(|cause| panic!("{name} can't be started: {cause}"));
+            .unwrap_or_else(|cause| panic!("{command:?} can't be started: {cause}"));
         // A program that does not read its input closes it early; that is no failure of the test.
         let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
         let Output {

@@ -29,12 +29,14 @@ fn ensure_packages() {
 }
 
 /// Each program, with Debian's package of it.
-const PROGRAMS: [(&str, &str); 5] = [
+const PROGRAMS: [(&str, &str); 7] = [
+    ("fish", "fish"),
     ("openssl", "openssl"),
     ("postgres", "postgresql"),
     ("setpriv", "util-linux"),
     ("ssh-keygen", "openssh-client"),
     ("systemd-analyze", "systemd"),
+    ("zsh", "zsh"),
 ];
 
 fn is_installed(program: &str) -> bool {

@@ -6,14 +6,9 @@
     reason = "a test ends when what it needs is not there"
 )]
 
-use std::{
-    fs,
-    io::Write,
-    path::PathBuf,
-    process::{Command, Stdio},
-};
+use std::{fs, process::Stdio};
 
-use keywright_harness::{Server, key_file, workspace};
+use keywright_harness::{Server, key_file, python_program, workspace};
 use serde_json::{Value, json};
 
 use crate::given;
@@ -21,7 +16,9 @@ use crate::given;
 /// Whatever it finds stands in the output, with a command that sends the request again.
 #[tokio::test]
 async fn every_answer_is_one_that_the_description_has() {
-    let Some(program) = program() else { return };
+    if python_program(PROGRAM).is_none() {
+        return;
+    }
     let server = Server::start().await;
     let mut description = closed(server.get("/openapi.json").await.expect(200).json());
     tell_ids(&mut description, &server).await;
@@ -32,7 +29,7 @@ async fn every_answer_is_one_that_the_description_has() {
         ["--exclude-path", "/management"],
         ["--include-path", "/management"],
     ] {
-        let mut command = Command::new(&program);
+        let mut command = python_program(PROGRAM).unwrap();
         command
             .arg("--no-color")
             .arg("--config-file")
@@ -49,9 +46,6 @@ async fn every_answer_is_one_that_the_description_has() {
             .args(selection)
             .current_dir(server.directory())
             .stdin(Stdio::null());
-        if !environment().join("pyvenv.cfg").is_file() {
-            command.env("PYTHONPATH", environment());
-        }
         let output = tokio::task::spawn_blocking(move || command.output().unwrap())
             .await
             .unwrap();
@@ -136,24 +130,4 @@ async fn tell_ids(description: &mut Value, server: &Server) {
     }
 }
 
-/// The program, which `cargo xtask test` installs; where it could not, that is said, and in CI it must be there.
-fn program() -> Option<PathBuf> {
-    let program = environment().join("bin/schemathesis");
-    if program.is_file() {
-        return Some(program);
-    }
-    assert!(
-        std::env::var_os("CI").is_none(),
-        "schemathesis is required in CI"
-    );
-    // Past the harness, which shows nothing of tests that pass.
-    let _ = writeln!(
-        std::io::stderr(),
-        "skipped: schemathesis is not installed (`cargo xtask test` installs it where Python 3 is)"
-    );
-    None
-}
-
-fn environment() -> PathBuf {
-    workspace().join("target/schemathesis")
-}
+const PROGRAM: &str = "schemathesis";

@@ -132,6 +132,35 @@ async fn members_come_from_files_and_a_password_from_standard_input() {
 }
 
 #[tokio::test]
+async fn standard_input_is_one_member_s_and_no_other_s() {
+    let server = Server::start().await;
+    let shell = Shell::of(&server);
+    for (members, named) in [
+        (
+            &["--private-key", "-", "--public-key", "-"][..],
+            "private_key, public_key",
+        ),
+        (&["--ca", "-", "--certificate", "-"], "ca, certificate"),
+        (
+            &["--username", "-", "--private-key", "-"],
+            "private_key, password",
+        ),
+        (
+            &["--username", "me", "--certificate", "-"],
+            "certificate, password",
+        ),
+    ] {
+        let arguments = [&["set", "/a", "--type", "other"][..], members].concat();
+        let run = shell.run_with(&arguments, "a text").expect(2);
+        assert!(run.errors.contains(named), "{run:?}");
+    }
+    assert!(server.versions("/a").await.is_empty());
+    // The same word is no file where it is a name.
+    let user = ["set", "/user", "--type", "user", "--username", "-"];
+    assert_eq!(shown(shell.run_with(&user, "p"))["value"]["username"], "-");
+}
+
+#[tokio::test]
 async fn values_come_from_files_and_arguments_too_with_metadata() {
     let server = Server::start().await;
     let shell = Shell::of(&server);

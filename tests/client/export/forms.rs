@@ -1,6 +1,6 @@
 //! The two forms, and what stands in them.
 
-use keywright_harness::{Program, Server, Shell, is_available};
+use keywright_harness::{Program, Server, Shell, python_program};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -75,10 +75,9 @@ async fn a_path_exports_what_is_below_it_alone() {
 #[tokio::test]
 async fn other_readers_of_yaml_read_the_same() {
     let reader = "import json, sys, yaml; print(json.dumps(yaml.safe_load(sys.stdin)))";
-    if !is_available("python3") || !Program::run("python3", &["-c", "import yaml"], "").is_success {
-        println!("skipped: PyYAML is not installed");
+    let Some(mut python) = python_program("python3") else {
         return;
-    }
+    };
     let server = server().await;
     for (index, text) in STRANGE_TEXTS.iter().enumerate() {
         let name = format!("/c/{index}");
@@ -90,7 +89,7 @@ async fn other_readers_of_yaml_read_the_same() {
     let shell = Shell::of(&server);
     let yaml = shell.run(&["export"]).expect(0).output;
     let json = shell.run(&["export", "--format", "json"]).expect(0).output;
-    let read = Program::run("python3", &["-c", reader], &yaml).expect_success();
+    let read = Program::finish(python.args(["-c", reader]), &yaml).expect_success();
     let read: Value = serde_json::from_str(&read).unwrap();
     let expected: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(read, expected);

@@ -225,7 +225,7 @@ struct Ports {
 impl Ports {
     fn reserve() -> Self {
         let reserved = (0..PORT_ATTEMPTS_MAX).find_map(|_| Self::beside(ReservedPort::any()));
-        reserved.expect("free ports")
+        reserved.unwrap_or_else(|| panic!("no free ports were found"))
     }
 
     fn beside(first: ReservedPort) -> Option<Self> {

@@ -1,0 +1,41 @@
+//! What `cargo xtask test` installs of Python's, below `target`.
+
+use std::{io::Write, process::Command};
+
+use crate::workspace;
+
+/// A program of the environment that `tests/api/description/requirements.txt` lists, as `schemathesis`, or `python3` with all
+/// of its packages. Where it could not be installed, that is said, and in CI it must be there.
+pub fn python_program(name: &str) -> Option<Command> {
+    let environment = workspace().join(ENVIRONMENT);
+    if !environment.join(INSTALLED).is_file() {
+        assert!(
+            std::env::var_os("CI").is_none(),
+            "{name} with its packages is required in CI"
+        );
+        // Past the harness, which shows nothing of tests that pass.
+        let _ = writeln!(
+            std::io::stderr(),
+            "skipped: {name} is not installed in {ENVIRONMENT} (`cargo xtask test` does that where Python 3 is)"
+        );
+        return None;
+    }
+    if environment.join("pyvenv.cfg").is_file() {
+        return Some(Command::new(environment.join("bin").join(name)));
+    }
+    // A plain folder of packages, for the system's Python.
+    let program = environment.join("bin").join(name);
+    let mut command = if program.is_file() {
+        Command::new(program)
+    } else {
+        Command::new(name)
+    };
+    command.env("PYTHONPATH", &environment);
+    Some(command)
+}
+
+/// Where `cargo xtask test` installs it.
+const ENVIRONMENT: &str = "target/schemathesis";
+
+/// Is there when it is installed wholly.
+const INSTALLED: &str = "installed.txt";
