@@ -13,7 +13,6 @@ mod encryption_keys;
 mod generate;
 mod given;
 mod http;
-mod incident;
 mod interpolate;
 mod keys;
 mod lifecycle;

@@ -21,6 +21,7 @@
 )]
 
 mod answer;
+mod bad_plugin;
 mod caller;
 mod client;
 mod command;
@@ -43,6 +44,7 @@ mod terminal;
 mod watched;
 
 pub use answer::Answer;
+pub use bad_plugin::BadPlugin;
 pub use caller::Caller;
 pub use client::Shell;
 pub use command::{

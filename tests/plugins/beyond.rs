@@ -7,7 +7,7 @@
     reason = "a test ends when what it needs is not there"
 )]
 
-use keywright_harness::{Options, Server, Shell};
+use keywright_harness::{BadPlugin, Options, Server, Shell};
 use serde_json::{Value, json};
 
 /// The types, each with parameters, which are others than the defaults, and a value that can be set.
@@ -189,6 +189,29 @@ async fn permissions_hold_and_searches_find() {
     }
     let found = caller.get("/api/v1/data?path=/").await.expect(200).json();
     assert_eq!(found["credentials"].as_array().unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn what_a_bad_plugin_made_of_each_is_found_and_made_anew() {
+    for (credential_type, parameters, value) in types() {
+        let bad = BadPlugin::of(credential_type);
+        let server = bad.server().await;
+        let first = made(&server, "/made", credential_type, &parameters).await;
+        server.set("/set", credential_type, value).await.expect(200);
+        let server = BadPlugin::replaced(server).await;
+        let digest = bad.digest();
+        let path = format!("/api/v1/data?generated_by={digest}");
+        let found = server.get(&path).await.expect(200).json();
+        assert_eq!(found["credentials"].as_array().unwrap().len(), 1);
+        let body = json!({"generated_by": digest});
+        let bulk = server.post("/api/v1/bulk-regenerate", body).await;
+        let expected = json!({"regenerated_credentials": ["/made"]});
+        assert_eq!(bulk.expect(200).json(), expected);
+        let second = made(&server, "/made", credential_type, &parameters).await;
+        assert_ne!(secret(&second), secret(&first));
+        assert_eq!(server.versions("/made").await, [second, first]);
+        assert_eq!(server.versions("/set").await.len(), 1);
+    }
 }
 
 /// A reference is to a credential of type json, here as with the types of the specification.

@@ -47,9 +47,12 @@ pub fn generate(
     let list: Vec<&str> = WORDS.lines().collect();
     let mut words: Vec<String> = (0..parameters.words)
         .filter_map(|_| list.choose(random))
-        .map(|word| match parameters.capitalize {
-            true => capitalized(word),
-            false => (*word).to_owned(),
+        .map(|word| {
+            if parameters.capitalize {
+                capitalized(word)
+            } else {
+                (*word).to_owned()
+            }
         })
         .collect();
     if parameters.include_number {
@@ -180,8 +183,8 @@ mod tests {
         for pair in words.windows(2) {
             assert!(!pair[1].starts_with(pair[0]), "{pair:?}");
         }
-        let characters = WORDS.bytes().filter(|byte| *byte != b'\n');
-        assert!({ characters }.all(|byte| byte.is_ascii_lowercase() || byte == b'-'));
+        let mut characters = WORDS.bytes().filter(|byte| *byte != b'\n');
+        assert!(characters.all(|byte| byte.is_ascii_lowercase() || byte == b'-'));
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! A dry run tells what would be regenerated, and does nothing.
 
-use keywright_harness::Server;
+use keywright_harness::{BadPlugin, Server};
 use serde_json::json;
 
 use super::{BULK_REGENERATE, authority, leaf, names};
-use crate::{given, incident::BadPlugin};
+use crate::given;
 
 #[tokio::test]
 async fn what_an_authority_signed_is_told_and_left_as_it_is() {

@@ -1,19 +1,12 @@
 //! Everything that a plugin made.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
-
-use keywright_harness::{Options, Server};
+use keywright_harness::{BadPlugin, Options, Server};
 use serde_json::{Value, json};
 
 use super::{BULK_REGENERATE, authority, leaf, names};
 use crate::{
     certificates::{Certificate, assert_signed_by},
     given,
-    incident::{BadPlugin, replaced},
 };
 
 async fn bulk(server: &Server, digest: &str) -> Vec<String> {
@@ -32,7 +25,7 @@ async fn everything_that_it_made_is_made_anew_with_its_parameters_and_nothing_el
     given::generate(&server, "/user", "user", json!({})).await;
     given::set(&server, "/set", "password", json!("mine")).await;
     given::set(&server, "/replaced", "password", json!("mine")).await;
-    let server = replaced(server).await;
+    let server = BadPlugin::replaced(server).await;
     let digest = &bad.digest();
     assert_eq!(bulk(&server, digest).await, ["/a", "/B"]);
     for (name, count) in [
@@ -63,7 +56,7 @@ async fn a_path_restricts_it() {
     for name in ["/team/a", "/team/b", "/teams", "/other/a"] {
         given::generate(&server, name, "password", json!({})).await;
     }
-    let server = replaced(server).await;
+    let server = BadPlugin::replaced(server).await;
     let body = json!({"generated_by": bad.digest(), "path": "Team/"});
     let answer = server.post(BULK_REGENERATE, body).await;
     assert_eq!(names(&answer), ["/team/a", "/team/b"]);
@@ -77,7 +70,7 @@ async fn certificates_are_signed_by_the_new_versions_of_their_authorities() {
     authority(&server, "/root", None).await;
     authority(&server, "/z-inner", Some("/root")).await;
     leaf(&server, "/a-leaf", "/z-inner").await;
-    let server = replaced(server).await;
+    let server = BadPlugin::replaced(server).await;
     leaf(&server, "/good", "/z-inner").await;
     let all = ["/a-leaf", "/root", "/z-inner"];
     assert_eq!(bulk(&server, &bad.digest()).await, all);
@@ -94,7 +87,7 @@ async fn a_certificate_whose_newest_version_is_another_plugin_s_is_left_to_its_r
     let bad = BadPlugin::of("certificate");
     let server = bad.server().await;
     authority(&server, "/root", None).await;
-    let server = replaced(server).await;
+    let server = BadPlugin::replaced(server).await;
     let root = Certificate::named(&server, "/root").await;
     root.regenerate(json!({"set_as_transitional": true}))
         .await
@@ -135,7 +128,7 @@ async fn who_may_not_write_all_that_it_may_read_changes_nothing() {
     for name in ["/team/a", "/team/b", "/other/a"] {
         given::generate(&server, name, "password", json!({})).await;
     }
-    let server = replaced(server).await;
+    let server = BadPlugin::replaced(server).await;
     let caller = server.as_client("app").await;
     let asked = async |is_dry_run: bool| {
         let body = json!({"generated_by": bad.digest(), "dry_run": is_dry_run});
@@ -193,7 +186,7 @@ async fn the_trail_names_what_was_written() {
     let bad = BadPlugin::of("password");
     let server = bad.server().await;
     given::generate(&server, "/a", "password", json!({})).await;
-    let server = replaced(server).await;
+    let server = BadPlugin::replaced(server).await;
     bulk(&server, &bad.digest()).await;
     let id: Value = given::newest(&server, "/a").await["id"].take();
     let trail = server.audit_trail();

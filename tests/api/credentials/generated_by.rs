@@ -1,13 +1,9 @@
-//! GET /api/v1/data?generated_by=
+//! `GET /api/v1/data?generated_by=`
 
-use keywright_harness::Server;
+use keywright_harness::{BadPlugin, Server};
 use serde_json::json;
 
-use crate::{
-    certificates::Certificate,
-    given,
-    incident::{BadPlugin, replaced},
-};
+use crate::{certificates::Certificate, given};
 
 /// A digest of which nothing was made.
 const NOTHING: &str = "sha256:6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d";
@@ -25,7 +21,7 @@ async fn what_a_plugin_made_and_is_in_use_is_found_newest_first() {
     }
     given::set(&server, "/set", "password", json!("mine")).await;
     given::generate(&server, "/user", "user", json!({})).await;
-    let server = replaced(server).await;
+    let server = BadPlugin::replaced(server).await;
     let digest = &bad.digest();
     let all = ["/kept", "/b/three", "/a/two", "/a/One"];
     assert_eq!(found(&server, "", digest).await, all);
@@ -84,7 +80,7 @@ async fn a_certificate_is_found_while_any_of_its_versions_counts() {
     let server = bad.server().await;
     let parameters = json!({"common_name": "ca", "is_ca": true, "key_type": "ecdsa-p256"});
     given::generate(&server, "/ca", "certificate", parameters).await;
-    let server = replaced(server).await;
+    let server = BadPlugin::replaced(server).await;
     let certificate = Certificate::named(&server, "/ca").await;
     let digest = &bad.digest();
     // The bad plugin's is in use, then the transitional one, then neither.

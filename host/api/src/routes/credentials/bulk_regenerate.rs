@@ -34,7 +34,7 @@ use serde_json::json;
 )]
 struct BulkRegenerateRequest {
     /// The name of the authority that signed what is regenerated.
-    #[schemars(default, with = "Option<LookedUpName>")]
+    #[schemars(with = "Option<LookedUpName>")]
     signed_by: Option<String>,
     /// The plugin that made what is regenerated: the SHA-256 of its component.
     #[schemars(regex(pattern = "^(sha256:)?[0-9A-Fa-f]{64}$"))]
@@ -42,8 +42,8 @@ struct BulkRegenerateRequest {
     /// With `generated_by`: regenerates only what is strictly below this path.
     path: Option<String>,
     /// Whether it is only told what would be regenerated.
-    #[schemars(default, with = "bool")]
-    dry_run: Option<bool>,
+    #[schemars(default)]
+    dry_run: bool,
 }
 
 /// A request in order.
@@ -58,7 +58,7 @@ impl BulkRegenerateRequest {
             signed_by: members.take_text(SIGNED_BY)?,
             generated_by: members.take_text(GENERATED_BY)?,
             path: members.take_text(PATH)?,
-            dry_run: members.take_boolean("dry_run")?,
+            dry_run: members.take_boolean("dry_run")?.unwrap_or(false),
         };
         members.finish()?;
         Ok(request)
@@ -79,7 +79,7 @@ impl BulkRegenerateRequest {
         };
         Ok(Asked {
             of,
-            is_dry_run: self.dry_run.unwrap_or(false),
+            is_dry_run: self.dry_run,
         })
     }
 }

@@ -78,6 +78,28 @@ async fn as_many_as_the_limit_are_regenerated_and_one_more_are_refused() {
 }
 
 #[tokio::test]
+async fn what_a_plugin_made_has_the_same_limit() {
+    let service = Service::new();
+    let count = BULK_CERTIFICATES_MAX as usize;
+    for number in 0..=count {
+        service
+            .memory
+            .store_signed(&format!("/leaf/{number}"), "/root");
+    }
+    let body = json!({"generated_by": "0".repeat(64), "path": "/leaf", "dry_run": true});
+    let answer = service.send_json("POST", BULK_REGENERATE, &body).await;
+    assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert!(answer.error().contains("10,000"), "{}", answer.text);
+    service
+        .send("DELETE", "/api/v1/data?name=/leaf/7", "")
+        .await;
+    let answer = service.send_json("POST", BULK_REGENERATE, &body).await;
+    assert_eq!(answer.status, StatusCode::OK, "{}", answer.text);
+    let names = answer.json()["regenerated_credentials"].take();
+    assert_eq!(names.as_array().unwrap().len(), count);
+}
+
+#[tokio::test]
 async fn when_others_keep_changing_them_the_caller_is_asked_to_try_again() {
     let service = Service::new();
     service.memory.store_signed("/root", "/root");

@@ -70,9 +70,9 @@ impl Credentials {
             let permits = Permits::ask(caller, &rules, &bases)?;
             let mut signers = Signers::new(self, &permits);
             let mut remade = Vec::new();
-            for (generator, bases) in self.by_generator(bases, of.refused_plugin())? {
+            for of_type in self.by_type(bases, of.refused_plugin())? {
                 remade.extend(
-                    self.remake_all(bases, &mut made_before, &permits, &mut signers, &generator)
+                    self.remake_all(of_type, &mut made_before, &permits, &mut signers)
                         .await?,
                 );
             }
@@ -112,36 +112,37 @@ impl Credentials {
         self.permitted_names(caller, &rules, of).await.map(in_order)
     }
 
-    /// What is to be made anew, with what makes it, type by type.
-    fn by_generator(
+    /// What is to be made anew, type by type.
+    fn by_type(
         &self,
         bases: Vec<StoredVersion>,
         refused: Option<&PluginDigest>,
-    ) -> Result<Vec<(Arc<dyn Generator>, Vec<StoredVersion>)>, Failure> {
+    ) -> Result<Vec<OfOneType>, Failure> {
         let mut by_type: BTreeMap<CredentialType, Vec<StoredVersion>> = BTreeMap::new();
         for base in bases {
             let of_type = by_type.entry(base.credential_type.clone()).or_default();
             of_type.push(base);
         }
-        let with_generators = by_type.into_iter().map(|(credential_type, bases)| {
+        let types = by_type.into_iter().map(|(credential_type, bases)| {
             let generator = self.generator(&credential_type)?;
             if refused.is_some_and(|refused| refused.as_str() == generator.identity().digest) {
                 return Err(Failure::PluginInUse(credential_type));
             }
-            Ok((generator.in_turn(), bases))
+            let generator = generator.in_turn();
+            Ok(OfOneType { generator, bases })
         });
-        with_generators.collect()
+        types.collect()
     }
 
     /// Makes all of them anew, as many at a time as the generator can, each after the one that signs it.
     async fn remake_all(
         &self,
-        bases: Vec<StoredVersion>,
+        of_type: OfOneType,
         made_before: &mut HashMap<Uuid, Remade>,
         permits: &Permits<'_>,
         signers: &mut Signers<'_>,
-        generator: &Arc<dyn Generator>,
     ) -> Result<Vec<Remade>, Failure> {
+        let OfOneType { generator, bases } = of_type;
         let mut order = Order::new(bases);
         let mut under_way = FuturesUnordered::new();
         let mut all = Vec::new();
@@ -223,13 +224,20 @@ impl Credentials {
     }
 }
 
-/// A certificate that was made anew.
+/// What is to be made anew, and what makes it.
+struct OfOneType {
+    generator: Arc<dyn Generator>,
+    /// The newest version of each credential.
+    bases: Vec<StoredVersion>,
+}
+
+/// A credential that was made anew.
 struct Remade {
     made: Made,
     version: NewVersion,
 }
 
-/// How a certificate was made anew.
+/// How a credential was made anew.
 struct Made {
     /// The version whose parameters it has.
     base_id: Uuid,
