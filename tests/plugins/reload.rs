@@ -206,7 +206,7 @@ async fn types(server: &Server) -> BTreeSet<String> {
     let answer = server.get("/api/v1/types").await.expect(200).json();
     let types = answer["types"].as_array().unwrap().iter();
     types
-        .map(|listed| listed["type"].as_str().unwrap().to_owned())
+        .map(|listed| listed["name"].as_str().unwrap().to_owned())
         .collect()
 }
 
@@ -214,7 +214,7 @@ async fn types(server: &Server) -> BTreeSet<String> {
 async fn digest(server: &Server) -> String {
     let answer = server.get("/api/v1/types").await.expect(200).json();
     let types = answer["types"].as_array().unwrap();
-    let listed = types.iter().find(|listed| listed["type"] == "wireguard");
+    let listed = types.iter().find(|listed| listed["name"] == "wireguard");
     listed.unwrap()["plugin"]["digest"]
         .as_str()
         .unwrap()

@@ -71,7 +71,7 @@ async fn loading_the_plugins_again_ends_a_rest() {
         let answer = server.generate("/a", "hostile", json!({})).await;
         answer.expect(status);
     }
-    server.reload_plugins(&options("", 3600)).await;
+    server.reload_plugins(&options("count-calls", 3600)).await;
     server
         .generate("/a", "hostile", json!({}))
         .await

@@ -45,7 +45,10 @@ async fn killed_in_the_middle_and_run_again_it_ends_in_the_same_state() {
 
     let again = shell.run(&["import", "file", "--skip-unchanged"]).expect(0);
     let summary: Value = serde_json::from_str(&again.output).unwrap();
-    assert_eq!(summary["unchanged"], json!(halfway));
+    // Of those that were on their way when it was killed, each may have been set since.
+    let unchanged = summary["unchanged"].as_u64().unwrap();
+    let unchanged = usize::try_from(unchanged).unwrap();
+    assert!((halfway..=halfway + 2).contains(&unchanged), "{unchanged}");
     assert_eq!(given::stored(&server, "").await, expected);
 
     let everything = shell.run(&["import", "file"]).expect(0);

@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde::Deserialize;
 
 use super::{
-    Call, Error, Refusal,
+    Call, Error, Loss, Refusal,
     transport::{self, Answer, Transport},
     wait::Waits,
 };
@@ -144,7 +144,12 @@ impl IdentityProvider<'_> {
                     (Error::Refused(answer.into()), retry_after)
                 }
                 Ok(answer) => return Err(Error::LoginRefused(answer.into())),
-                Err(error @ Error::Unreachable { .. }) => (error, None),
+                Err(error @ Error::Unreachable { loss, .. }) if loss != Loss::Lasting => {
+                    (error, None)
+                }
+                Err(error @ Error::Unreachable { .. }) => {
+                    return Err(Error::ProviderUnavailable(Box::new(error)));
+                }
                 Err(error) => return Err(error),
             };
             if !self.waits.wait(retries, retry_after).await {
