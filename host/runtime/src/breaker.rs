@@ -112,8 +112,8 @@ mod tests {
         );
         assert_eq!(breaker.rest_left(now), Some(REST));
         assert_eq!(
-            breaker.rest_left(now + REST / 3),
-            Some(REST - REST / 3),
+            breaker.rest_left(now + REST / 2),
+            Some(REST / 2),
             "a rest runs down"
         );
         assert_eq!(breaker.rest_left(now + REST), None);
