@@ -43,7 +43,7 @@ fn storm(
 #[tokio::test]
 async fn a_full_queue_is_503_with_retry_after_and_passes() {
     let hostile = format!(
-        "component = \"{}\"\ngrants = [\"random\", \"signing\"]\n\
+        "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\n\
          limits = {{ deadline_ms = 2000 }}\nsettings = {{ generate = \"loop\" }}",
         component("hostile").display(),
     );

@@ -1,8 +1,8 @@
 //! Loads plugins and calls them in a sandbox. The only crate with wasmtime.
 //!
 //! [`Runtime::load`] reads the components that the configuration names, refuses those that import what they were not
-//! granted, compiles what the cache does not have, asks each generator to describe itself, and hands out the domain's
-//! ports: [`Generators`](keywright_core::ports::Generators) and [`Resolver`](keywright_core::ports::Resolver).
+//! granted, compiles what the cache does not have, asks each generator to describe itself, looks whether its values are as
+//! random as it says ([`EntropyFault`]), and hands out the domain's ports: [`Generators`](keywright_core::ports::Generators) and [`Resolver`](keywright_core::ports::Resolver).
 //!
 //! Each call is made in a fresh instance, on one of two lanes of threads, under a ceiling of memory, a deadline, and
 //! limits of what goes in and out; what it gives is held against the schema that the plugin declared. Nothing of one call
@@ -18,6 +18,7 @@ mod cache;
 mod call;
 mod component_file;
 mod config;
+mod conformance;
 mod engine;
 mod generator;
 mod host;
@@ -33,6 +34,7 @@ mod schema;
 mod text;
 
 pub use config::{Grant, Limits, PluginConfig, RuntimeConfig, SandboxConfig};
+pub use conformance::{Effort, EntropyFault, EntropyReport};
 pub use host::random::{RandomSource, RandomUnavailable, SystemRandom};
 pub use load::Runtime;
 pub use measure::{CALL_DURATION, LaneOccupancy, PluginLanes, QUEUE_WAIT, describe_metrics};

@@ -27,10 +27,11 @@ use crate::{
         Limits, QUEUE_LENGTH_MAX, RETRY_AFTER_SECONDS_MAX, RuntimeConfig, SandboxConfig,
         THREADS_PER_LANE_MAX,
     },
+    conformance::{Effort, RepeatableRandom},
     engine::{CALLING_THREAD_STACK_BYTES, new_engine, start_ticking},
     generator::{
         DESCRIPTOR, Description, GeneratorExports, GeneratorGuest, GeneratorSet, WasmGenerator,
-        describe,
+        describe, entropy_report,
     },
     host::random::RandomSource,
     imports,
@@ -294,14 +295,55 @@ impl Loader {
             .identity
             .version
             .clone_from(&description.plugin_version);
-        log_loaded(&plugin);
-        let guest = GeneratorGuest {
+        let repeatable = Arc::new(RepeatableRandom::new());
+        plugin.random = Arc::clone(&repeatable) as Arc<dyn RandomSource>;
+        let mut guest = GeneratorGuest {
             plugin,
             exports,
             description,
         };
+        self.check_entropy(role, &guest, &repeatable)?;
+        guest.plugin.random = Arc::clone(&self.random);
+        log_loaded(&guest.plugin);
         let generator = WasmGenerator::new(guest, Arc::clone(&self.lanes));
         Ok(Loaded::Generator(credential_type, Arc::new(generator)))
+    }
+
+    /// Refuses a generator whose values are not random, unless they need not be.
+    fn check_entropy(
+        &self,
+        role: Role<'_>,
+        guest: &GeneratorGuest,
+        random: &Arc<RepeatableRandom>,
+    ) -> Result<(), Refusal> {
+        let Some(declared_bits) = guest.description.entropy_bits_min else {
+            return if role.config.derived {
+                Ok(())
+            } else {
+                Err(Refusal::DerivedNotAllowed)
+            };
+        };
+        let examine = || entropy_report(guest, random, declared_bits, Effort::AT_START);
+        let plugin = &guest.plugin;
+        let report = match &self.cache {
+            Some(cache) => {
+                cache.entropy_report(&plugin.identity.digest, &plugin.settings, examine)?
+            }
+            None => examine()?,
+        };
+        tracing::info!(
+            plugin.name = plugin.identity.name,
+            plugin.digest = plugin.identity.digest,
+            entropy.declared_bits = report.declared_bits,
+            entropy.values = report.values,
+            entropy.flipped_bits = report.flipped_bits,
+            entropy.conforms = report.fault.is_none(),
+            "the randomness of the plugin's values is known"
+        );
+        match report.fault {
+            Some(fault) => Err(Refusal::NotRandom(fault)),
+            None => Ok(()),
+        }
     }
 
     fn load_resolver(&self, role: Role<'_>) -> Result<Loaded, Refusal> {

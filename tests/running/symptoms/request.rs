@@ -217,7 +217,7 @@ async fn without_its_key() -> Answer {
 
 async fn with_a_full_queue() -> Answer {
     let hostile = format!(
-        "component = \"{}\"\ngrants = [\"random\", \"signing\"]\n\
+        "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\n\
          limits = {{ deadline_ms = 2000 }}\nsettings = {{ generate = \"loop\" }}",
         component("hostile").display(),
     );
