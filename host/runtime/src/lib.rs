@@ -9,6 +9,8 @@
 //! is left for the next, and whatever a guest does ends its own call alone, with a
 //! [`PluginFault`](keywright_core::ports::PluginFault) that says what happened.
 //!
+//! [`Candidate`] does with one component, for its author, what [`Runtime`] does with those of a server.
+//!
 //! To offer guests something new: describe it in `wit/`, name it in `bindings.rs`, implement it in `host/`, and add it with
 //! a [`Grant`] to the table in `imports.rs`. To call a new optional interface of guests: name it in `bindings.rs`, look for
 //! it in `generator/guest.rs`, and call it from `generator/mod.rs`.
@@ -16,6 +18,7 @@
 mod bindings;
 mod cache;
 mod call;
+mod candidate;
 mod component_file;
 mod config;
 mod conformance;
@@ -25,6 +28,7 @@ mod host;
 mod imports;
 mod json;
 mod lane;
+mod link;
 mod load;
 mod measure;
 mod refused;
@@ -32,7 +36,12 @@ mod resolver;
 mod role;
 mod schema;
 mod text;
+mod usage;
 
+pub use candidate::{
+    Candidate, CandidateFailure, Check, InspectedGenerator, Inspection, LimitUsed, Quantiles, Run,
+    Speed, Trial, Vector, VectorsMalformed,
+};
 pub use config::{Grant, Limits, PluginConfig, RuntimeConfig, SandboxConfig};
 pub use conformance::{Effort, EntropyFault, EntropyReport};
 pub use host::random::{RandomSource, RandomUnavailable, SystemRandom};

@@ -13,10 +13,9 @@ use std::{
 };
 
 use keywright_core::{
-    credential::{CredentialType, PluginIdentity},
+    credential::CredentialType,
     ports::{Generator, Generators, Resolver},
 };
-use serde_json::Value;
 use wasmtime::Engine;
 
 use crate::{
@@ -29,13 +28,10 @@ use crate::{
     },
     conformance::{Effort, RepeatableRandom},
     engine::{CALLING_THREAD_STACK_BYTES, new_engine, start_ticking},
-    generator::{
-        DESCRIPTOR, Description, GeneratorExports, GeneratorGuest, GeneratorSet, WasmGenerator,
-        describe, entropy_report,
-    },
+    generator::{DESCRIPTOR, GeneratorGuest, GeneratorSet, WasmGenerator, entropy_report},
     host::random::RandomSource,
-    imports,
     lane::Lanes,
+    link::link,
     measure::PluginLanes,
     refused::{LoadRefused, PluginRefused, Refusal},
     resolver::{RESOLVER, ResolverGuest, WasmResolver},
@@ -173,7 +169,11 @@ fn check_plugins(config: &RuntimeConfig) -> Result<(), LoadRefused> {
     Ok(())
 }
 
-fn engine_for<'a>(
+/// An engine that is large enough for so many simultaneous calls of any of these plugins, with its clock ticking.
+///
+/// # Errors
+/// When there is no room for them.
+pub(crate) fn engine_for<'a>(
     roles: impl Iterator<Item = Role<'a>>,
     calls: usize,
 ) -> Result<Engine, LoadRefused> {
@@ -281,27 +281,10 @@ impl Loader {
             .ok()
             .filter(|parsed| parsed.as_str() == role.name)
             .ok_or(Refusal::CredentialTypeMalformed)?;
-        if credential_type.is_set_only() {
-            return Err(Refusal::CredentialTypeSetOnly);
-        }
-        let mut plugin = self.link(role, DESCRIPTOR)?;
-        let exports = GeneratorExports::find(&plugin.component)?;
-        let described = describe(&plugin, &exports)?;
-        let description = Description::parse(described, &credential_type)?;
-        if description.issuer_parameter.is_some() && !exports.takes_issuer() {
-            return Err(Refusal::IssuerNotTaken);
-        }
-        plugin
-            .identity
-            .version
-            .clone_from(&description.plugin_version);
+        let plugin = self.link(role, DESCRIPTOR)?;
+        let mut guest = GeneratorGuest::of(plugin, Some(&credential_type))?;
         let repeatable = Arc::new(RepeatableRandom::new());
-        plugin.random = Arc::clone(&repeatable) as Arc<dyn RandomSource>;
-        let mut guest = GeneratorGuest {
-            plugin,
-            exports,
-            description,
-        };
+        guest.plugin.random = Arc::clone(&repeatable) as Arc<dyn RandomSource>;
         self.check_entropy(role, &guest, &repeatable)?;
         guest.plugin.random = Arc::clone(&self.random);
         log_loaded(&guest.plugin);
@@ -359,33 +342,14 @@ impl Loader {
     /// Reads, checks, compiles and links a component that must export an interface.
     fn link(&self, role: Role<'_>, interface: &'static str) -> Result<Plugin, Refusal> {
         let config = role.config;
-        let settings = Value::Object(config.settings.clone()).to_string();
-        if settings.len() > config.limits.input_bytes_max {
-            return Err(Refusal::SettingsTooLarge);
-        }
         let bytes = read_component(&config.component)?;
         let digest = checked_digest(&bytes, config.sha256.as_deref())?;
         let component = match &self.cache {
             Some(cache) => cache.component(&self.engine, &digest, &bytes)?,
             None => cache::compile(&self.engine, &bytes)?.1,
         };
-        let interface_version = imports::exported_version(&self.engine, &component, interface)?;
-        imports::check_imports(&self.engine, &component, &config.grants)?;
-        let component = imports::linker(&self.engine, &config.grants)
-            .and_then(|linker| linker.instantiate_pre(&component))
-            .map_err(Refusal::ImportDiffers)?;
-        Ok(Plugin {
-            identity: PluginIdentity {
-                name: role.name.to_owned(),
-                version: String::new(),
-                digest,
-                interface_version,
-            },
-            component,
-            settings,
-            limits: config.limits,
-            random: Arc::clone(&self.random),
-        })
+        let random = Arc::clone(&self.random);
+        link(&self.engine, &component, digest, role, interface, random)
     }
 }
 

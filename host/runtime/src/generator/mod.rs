@@ -19,7 +19,7 @@ use keywright_core::{
 pub(crate) use description::Description;
 pub(crate) use example::entropy_report;
 use guest::{ACCEPT, GENERATE, NORMALIZE, RECOVER};
-pub(crate) use guest::{DESCRIPTOR, GeneratorExports, GeneratorGuest, describe};
+pub(crate) use guest::{DESCRIPTOR, GeneratorGuest, describe};
 
 use crate::{
     json::SensitiveJson,
