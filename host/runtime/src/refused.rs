@@ -172,7 +172,7 @@ pub enum Refusal {
         /// The parameters, JSON.
         parameters: String,
         /// What it gave in the place of a value.
-        failure: PluginFailure,
+        failure: Box<PluginFailure>,
     },
     /// It was built for another version of an interface.
     #[error(

@@ -10,6 +10,7 @@ use aws_lc_rs::hmac;
 
 use super::{Cache, warn_of_replacement};
 use crate::{
+    component_file::hexadecimal,
     conformance::{EntropyReport, RULES_VERSION},
     refused::Refusal,
 };
@@ -63,8 +64,7 @@ impl Cache {
     /// What stands for settings in a name: they may hold secrets, so it can't be made without the server's key.
     fn settings_tag(&self, settings: &str) -> String {
         let tag = hmac::sign(&self.key, settings.as_bytes());
-        let digits = tag.as_ref().iter().take(8);
-        digits.map(|byte| format!("{byte:02x}")).collect()
+        hexadecimal(tag.as_ref().get(..8).unwrap_or_default())
     }
 }
 
@@ -108,7 +108,7 @@ mod tests {
     fn a_report_is_made_once_for_each_component_and_its_settings() {
         let directory = tempfile::tempdir().unwrap();
         let cache = cache(directory.path());
-        let made = AtomicU32::new(0);
+        let times_made = AtomicU32::new(0);
         for (digest, settings, times) in [
             ("d", "{}", 1),
             ("d", "{}", 1),
@@ -117,24 +117,24 @@ mod tests {
             ("d", "{}", 3),
         ] {
             let make = || {
-                made.fetch_add(1, Ordering::SeqCst);
+                times_made.fetch_add(1, Ordering::SeqCst);
                 Ok(report(Some(EntropyFault::Unrepeatable)))
             };
             let found = cache.entropy_report(digest, settings, make).unwrap();
             assert_eq!(found, report(Some(EntropyFault::Unrepeatable)));
-            assert_eq!(made.load(Ordering::SeqCst), times);
+            assert_eq!(times_made.load(Ordering::SeqCst), times);
         }
     }
 
     #[test]
     fn those_who_ask_together_share_the_work() {
         let directory = tempfile::tempdir().unwrap();
-        let made = AtomicU32::new(0);
+        let times_made = AtomicU32::new(0);
         thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
                     let make = || {
-                        made.fetch_add(1, Ordering::SeqCst);
+                        times_made.fetch_add(1, Ordering::SeqCst);
                         Ok(report(None))
                     };
                     let cache = cache(directory.path());
@@ -142,7 +142,7 @@ mod tests {
                 });
             }
         });
-        assert_eq!(made.load(Ordering::SeqCst), 1);
+        assert_eq!(times_made.load(Ordering::SeqCst), 1);
     }
 
     #[test]

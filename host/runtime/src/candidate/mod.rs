@@ -119,7 +119,7 @@ impl Candidate {
 
     fn guest(&self, random: Arc<dyn RandomSource>) -> Result<GeneratorGuest, CandidateFailure> {
         let role = role(&self.name, &self.config);
-        let refused = |refusal| CandidateFailure::Refused(role.refused(refusal));
+        let refused = |refusal| CandidateFailure::Refused(Box::new(role.refused(refusal)));
         let digest = self.digest.clone();
         let linked = link(
             &self.engine,
@@ -157,7 +157,7 @@ pub enum CandidateFailure {
     IssuerNeeded(String),
     /// No server would load it.
     #[error(transparent)]
-    Refused(PluginRefused),
+    Refused(Box<PluginRefused>),
     /// The system gives no thread.
     #[error("the thread for plugin calls could not be started")]
     Threads(#[from] io::Error),

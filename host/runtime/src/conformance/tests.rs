@@ -1,6 +1,7 @@
 //! Each rule, by generators that are functions. Guests that break them are in `tests/guests/`.
 
 use super::*;
+use crate::component_file::hexadecimal;
 
 const SEED: [u8; 32] = [3; 32];
 
@@ -42,7 +43,7 @@ fn report(
     declared_bits: u32,
     function: impl FnMut(&mut Draw) -> Vec<(&'static str, String)>,
 ) -> EntropyReport {
-    let effort = Effort(Duration::from_secs(3_600));
+    let effort = Effort(Duration::from_hours(1));
     examine(&mut Function(function), declared_bits, SEED, effort).unwrap()
 }
 
@@ -51,10 +52,6 @@ fn fault(
     function: impl FnMut(&mut Draw) -> Vec<(&'static str, String)>,
 ) -> Option<EntropyFault> {
     report(declared_bits, function).fault
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A character of 62, by rejection.
@@ -91,7 +88,7 @@ fn honest_generators_of_many_forms_conform() {
     };
     assert_eq!(fault(122, uuid), None);
     let multiplied = |draw: &mut Draw| {
-        let digit = |draw: &mut Draw| u64::from(u32::from_le_bytes(draw.bytes())) * 10 >> 32;
+        let digit = |draw: &mut Draw| (u64::from(u32::from_le_bytes(draw.bytes())) * 10) >> 32;
         vec![("", (0..8).map(|_| digit(draw).to_string()).collect())]
     };
     assert_eq!(fault(26, multiplied), None);

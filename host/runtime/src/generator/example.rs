@@ -40,7 +40,7 @@ pub(crate) fn entropy_report(
     });
     examined.map_err(|failure| Refusal::ExampleFailed {
         parameters: guest.description.parameters_schema.example().to_json(),
-        failure,
+        failure: Box::new(failure),
     })
 }
 

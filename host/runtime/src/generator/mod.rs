@@ -3,6 +3,7 @@
 mod description;
 mod example;
 mod guest;
+mod load;
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -63,7 +63,7 @@ struct ComponentArguments {
     #[arg(long, value_name = "JSON", default_value = "{}", value_parser = object)]
     settings: Map<String, Value>,
     /// The limits of each call that are to be others than the default ones: a JSON object, such as
-    /// {"deadline_ms": 1000}.
+    /// `{"deadline_ms": 1000}`.
     #[arg(long, value_name = "JSON", default_value = "{}", value_parser = limits)]
     limits: Limits,
     /// How to write the result.
