@@ -1,7 +1,6 @@
 //! `keywright plugin …`, without a server.
 
 #![expect(
-    clippy::indexing_slicing,
     clippy::unwrap_used,
     reason = "a test ends when what it needs is not there"
 )]
