@@ -41,7 +41,7 @@ impl Options {
     /// a queue of one: one call runs, one waits, and there is no place for a third.
     pub fn with_a_short_queue(self) -> Self {
         let hostile = format!(
-            "component = \"{}\"\ngrants = [\"random\", \"signing\"]\n\
+            "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\n\
              limits = {{ deadline_ms = 2000 }}\nsettings = {{ generate = \"loop\" }}",
             component("hostile").display(),
         );

@@ -81,7 +81,7 @@ async fn note_of_signing(server: &Server, leaf: &Value, masked: &[String]) -> St
 
 async fn server() -> Server {
     let section = format!(
-        "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nsettings = {{ generate = \"search\" }}",
+        "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\nsettings = {{ generate = \"search\" }}",
         component("hostile").display(),
     );
     Server::start_with(&Options::default().generator("hostile", &section)).await

@@ -11,7 +11,7 @@ use serde_json::json;
 /// A server whose generator of type `hostile` does this in the place of a function.
 async fn server(function: &str, behaviour: &str) -> Server {
     let section = format!(
-        "component = \"{}\"\ngrants = [\"random\", \"signing\"]\n\
+        "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\n\
          limits = {{ deadline_ms = 1000, memory_bytes_max = 16777216 }}\n\
          settings = {{ {function} = \"{behaviour}\" }}",
         component("hostile").display(),

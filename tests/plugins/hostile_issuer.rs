@@ -105,7 +105,7 @@ fn with_key(signed: &Signed, key: &[u8]) -> Vec<u8> {
 
 async fn server() -> Server {
     let section = format!(
-        "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nsettings = {{ generate = \"search\" }}",
+        "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\nsettings = {{ generate = \"search\" }}",
         component("hostile").display(),
     );
     Server::start_with(&Options::default().generator("hostile", &section)).await

@@ -1,5 +1,6 @@
 //! Plugins as operators and callers meet them: what they may reach, how they are refused, and what the bad ones can't do.
 
+mod author;
 mod beyond;
 mod ca_key;
 mod canaries;

@@ -9,7 +9,7 @@ const CALLS: &str = "keywright_plugin_calls_total";
 /// A watched server whose generator of type `hostile` does this in the place of a function, with these limits.
 async fn server(function: &str, behaviour: &str, limits: &str) -> Server {
     let section = format!(
-        "component = \"{}\"\ngrants = [\"random\", \"signing\"]\n\
+        "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\n\
          limits = {{ {limits} }}\nsettings = {{ {function} = \"{behaviour}\" }}",
         component("hostile").display(),
     );

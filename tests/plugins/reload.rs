@@ -72,7 +72,7 @@ async fn a_swap_under_load_fails_no_request_and_every_version_names_the_digest_t
 async fn a_call_in_flight_finishes_on_what_it_started_with() {
     let hostile = |settings: &str| {
         let section = format!(
-            "component = \"{}\"\ngrants = [\"random\", \"signing\"]\n\
+            "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\n\
              limits = {{ deadline_ms = 3000 }}\nsettings = {{ {settings} }}",
             component("hostile").display()
         );

@@ -84,7 +84,7 @@ const FAULTS_MAX: usize = 2;
 /// A generator `hostile` that does this instead of making a value.
 fn options(behaviour: &str, rest_seconds: u32) -> Options {
     let section = format!(
-        "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nsettings = {{ generate = \"{behaviour}\" }}",
+        "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\nsettings = {{ generate = \"{behaviour}\" }}",
         component("hostile").display(),
     );
     Options::default()

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -21,6 +21,34 @@ pub(crate) struct Breaker {
     state: Mutex<State>,
 }
 
+/// The breaker of each component, by its digest.
+pub(crate) struct Breakers {
+    faults_max: u32,
+    rest: Duration,
+    by_digest: Mutex<BTreeMap<String, Arc<Breaker>>>,
+}
+
+impl Breakers {
+    pub(crate) fn new(faults_max: u32, rest: Duration) -> Self {
+        Self {
+            faults_max,
+            rest,
+            by_digest: Mutex::default(),
+        }
+    }
+
+    /// The breaker of a component, which all plugins with that component share.
+    pub(crate) fn of(&self, digest: &str) -> Arc<Breaker> {
+        // An entry is whole or not there.
+        let mut by_digest = self
+            .by_digest
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let fresh = || Arc::new(Breaker::new(self.faults_max, self.rest));
+        Arc::clone(by_digest.entry(digest.to_owned()).or_insert_with(fresh))
+    }
+}
+
 #[derive(Default)]
 struct State {
     faults_in_a_row: BTreeMap<&'static str, u32>,
@@ -34,6 +62,11 @@ impl Breaker {
             rest,
             state: Mutex::default(),
         }
+    }
+
+    /// One that begins no rest, for who wants to see each fault.
+    pub(crate) fn tireless() -> Self {
+        Self::new(u32::MAX, Duration::ZERO)
     }
 
     /// How long nothing is to be called yet.

@@ -23,6 +23,7 @@ use crate::{
     lane::NotRun,
     measure,
     text::for_log,
+    usage::Usage,
 };
 
 /// The most resource handles that a guest may hold at once.
@@ -45,6 +46,8 @@ pub(crate) struct Plugin {
     pub(crate) random: Arc<dyn RandomSource>,
     /// Whether its component is to be called at all; all plugins with this component share it.
     pub(crate) breaker: Arc<Breaker>,
+    /// The most that its calls have used.
+    pub(crate) usage: Usage,
 }
 
 /// What the host holds for one call.
@@ -85,6 +88,9 @@ impl Plugin {
             .component
             .instantiate(&mut store)
             .and_then(|instance| body(&mut store, &instance));
+        let memory_bytes = store.data().limiter.memory_bytes;
+        self.usage
+            .called(input_bytes, memory_bytes, begun.elapsed());
         tracing::debug!(
             plugin.name = self.identity.name,
             plugin.digest = self.identity.digest,
@@ -126,6 +132,14 @@ impl Plugin {
         }
     }
 
+    /// Makes an instance and ends it, without any call.
+    ///
+    /// # Errors
+    /// What happened to the guest. It is logged here.
+    pub(crate) fn instantiate(&self) -> Result<(), PluginFault> {
+        self.call("instantiate", &[], None, |_, _| Ok(()))
+    }
+
     /// Logs a fault of the guest and gives it back. `cause` must hold no data.
     pub(crate) fn fault(
         &self,
@@ -161,6 +175,7 @@ impl Plugin {
         function: &'static str,
         output_bytes: usize,
     ) -> Result<(), PluginFault> {
+        self.usage.returned(output_bytes);
         if output_bytes > self.limits.output_bytes_max {
             return Err(self.fault(
                 function,
@@ -210,6 +225,7 @@ impl Plugin {
             issuer: issuer.map(IssuerLease::new),
             limiter: MemoryLimiter {
                 memory_bytes_max: self.limits.memory_bytes_max,
+                memory_bytes: 0,
                 is_exceeded: false,
             },
         };
@@ -226,6 +242,8 @@ impl Plugin {
 /// Holds a guest to its ceilings, and remembers when it wanted more.
 struct MemoryLimiter {
     memory_bytes_max: u64,
+    /// The size of the largest memory so far.
+    memory_bytes: u64,
     is_exceeded: bool,
 }
 
@@ -236,7 +254,11 @@ impl ResourceLimiter for MemoryLimiter {
         desired: usize,
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        let fits = u64::try_from(desired).is_ok_and(|desired| desired <= self.memory_bytes_max);
+        let desired = u64::try_from(desired).unwrap_or(u64::MAX);
+        let fits = desired <= self.memory_bytes_max;
+        if fits {
+            self.memory_bytes = self.memory_bytes.max(desired);
+        }
         self.is_exceeded |= !fits;
         Ok(fits)
     }

@@ -61,7 +61,8 @@ pub(crate) fn checked_digest(bytes: &[u8], expected: Option<&str>) -> Result<Str
     Ok(found)
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
+/// Bytes as hexadecimal digits, in lower case.
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut digits, byte| {
         let nibbles = [byte >> 4, byte & 15];
         digits.extend(

@@ -115,6 +115,10 @@ pub struct PluginConfig {
     /// What of the host's the plugin may use. One that imports more is refused.
     #[serde(default)]
     pub grants: Vec<Grant>,
+    /// Whether its values may be derived from its parameters alone. A generator that says of itself that its values are
+    /// not random is refused without this; all others are held to the random bits that they declare, in any case.
+    #[serde(default)]
+    pub derived: bool,
     /// The limits of each call.
     #[serde(default)]
     pub limits: Limits,
@@ -127,6 +131,7 @@ impl fmt::Debug for PluginConfig {
             .field("component", &self.component)
             .field("sha256", &self.sha256)
             .field("grants", &self.grants)
+            .field("derived", &self.derived)
             .field("limits", &self.limits)
             .finish_non_exhaustive()
     }
@@ -226,6 +231,7 @@ mod tests {
         let plugin: PluginConfig = serde_json::from_value(json!({"component": "p.wasm"})).unwrap();
         assert_eq!(plugin.limits, Limits::default());
         assert!(plugin.grants.is_empty() && plugin.settings.is_empty() && plugin.sha256.is_none());
+        assert!(!plugin.derived);
     }
 
     #[test]

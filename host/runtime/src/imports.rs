@@ -54,6 +54,35 @@ pub(crate) fn check_imports(
     Ok(())
 }
 
+/// What a component imports that is more than types, by name.
+pub(crate) fn imported(engine: &Engine, component: &Component) -> Vec<String> {
+    let component_type = component.component_type();
+    let imports = component_type.imports(engine);
+    let with_functions = imports.filter(|(_, item)| !is_types_alone(engine, &item.ty));
+    with_functions.map(|(name, _)| name.to_owned()).collect()
+}
+
+/// What a component exports, by name.
+pub(crate) fn exported(engine: &Engine, component: &Component) -> Vec<String> {
+    let component_type = component.component_type();
+    let exports = component_type.exports(engine);
+    exports.map(|(name, _)| name.to_owned()).collect()
+}
+
+/// The grants that open what a component imports, as far as there are any.
+pub(crate) fn grants_needed(engine: &Engine, component: &Component) -> Vec<Grant> {
+    let imported = imported(engine, component);
+    let is_imported = |interface| {
+        imported
+            .iter()
+            .any(|import| InterfaceName::parse(import).interface == interface)
+    };
+    let needed = OFFERED
+        .iter()
+        .filter(|(interface, ..)| is_imported(*interface));
+    needed.map(|(_, _, grant)| *grant).collect()
+}
+
 /// A linker that defines what is granted, and nothing else.
 ///
 /// # Errors

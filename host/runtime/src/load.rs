@@ -5,7 +5,7 @@ use std::{
     io,
     panic::resume_unwind,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     thread,
@@ -13,14 +13,13 @@ use std::{
 };
 
 use keywright_core::{
-    credential::{CredentialType, PluginIdentity},
+    credential::CredentialType,
     ports::{Generator, Generators, Resolver},
 };
-use serde_json::Value;
 use wasmtime::Engine;
 
 use crate::{
-    breaker::Breaker,
+    breaker::Breakers,
     cache::{self, Cache},
     call::Plugin,
     component_file::{checked_digest, read_component},
@@ -28,14 +27,12 @@ use crate::{
         FAULTS_MAX_MAX, Limits, QUEUE_LENGTH_MAX, REST_SECONDS_MAX, RETRY_AFTER_SECONDS_MAX,
         RuntimeConfig, SandboxConfig, THREADS_PER_LANE_MAX,
     },
+    conformance::{Effort, RepeatableRandom},
     engine::{CALLING_THREAD_STACK_BYTES, new_engine, start_ticking},
-    generator::{
-        DESCRIPTOR, Description, GeneratorExports, GeneratorGuest, GeneratorSet, WasmGenerator,
-        describe,
-    },
+    generator::{DESCRIPTOR, GeneratorGuest, GeneratorSet, WasmGenerator, entropy_report},
     host::random::RandomSource,
-    imports,
     lane::Lanes,
+    link::link,
     measure::LaneOccupancy,
     refused::{LoadRefused, PluginRefused, Refusal},
     resolver::{RESOLVER, ResolverGuest, WasmResolver},
@@ -80,7 +77,7 @@ impl Runtime {
             engine,
             lanes: Arc::new(lanes),
             random,
-            breakers: Breakers::new(&config.sandbox),
+            breakers: Breakers::new(config.sandbox.faults_max, config.sandbox.rest()),
         };
         let roles: Vec<_> = roles(config).collect();
         loader.load_all(&roles, cores.min(threads_per_lane * 2))
@@ -175,7 +172,11 @@ fn check_plugins(config: &RuntimeConfig) -> Result<(), LoadRefused> {
     Ok(())
 }
 
-fn engine_for<'a>(
+/// An engine that is large enough for so many simultaneous calls of any of these plugins, with its clock ticking.
+///
+/// # Errors
+/// When there is no room for them.
+pub(crate) fn engine_for<'a>(
     roles: impl Iterator<Item = Role<'a>>,
     calls: usize,
 ) -> Result<Engine, LoadRefused> {
@@ -220,7 +221,7 @@ impl Loader {
             cache: None,
             lanes: Arc::new(lanes),
             random,
-            breakers: Breakers::new(sandbox),
+            breakers: Breakers::new(sandbox.faults_max, sandbox.rest()),
         })
     }
 
@@ -286,28 +287,52 @@ impl Loader {
             .ok()
             .filter(|parsed| parsed.as_str() == role.name)
             .ok_or(Refusal::CredentialTypeMalformed)?;
-        if credential_type.is_set_only() {
-            return Err(Refusal::CredentialTypeSetOnly);
-        }
-        let mut plugin = self.link(role, DESCRIPTOR)?;
-        let exports = GeneratorExports::find(&plugin.component)?;
-        let described = describe(&plugin, &exports)?;
-        let description = Description::parse(described, &credential_type)?;
-        if description.issuer_parameter.is_some() && !exports.takes_issuer() {
-            return Err(Refusal::IssuerNotTaken);
-        }
-        plugin
-            .identity
-            .version
-            .clone_from(&description.plugin_version);
-        log_loaded(&plugin);
-        let guest = GeneratorGuest {
-            plugin,
-            exports,
-            description,
-        };
+        let plugin = self.link(role, DESCRIPTOR)?;
+        let mut guest = GeneratorGuest::of(plugin, Some(&credential_type))?;
+        let repeatable = Arc::new(RepeatableRandom::new());
+        guest.plugin.random = Arc::clone(&repeatable) as Arc<dyn RandomSource>;
+        self.check_entropy(role, &guest, &repeatable)?;
+        guest.plugin.random = Arc::clone(&self.random);
+        log_loaded(&guest.plugin);
         let generator = WasmGenerator::new(guest, Arc::clone(&self.lanes));
         Ok(Loaded::Generator(credential_type, Arc::new(generator)))
+    }
+
+    /// Refuses a generator whose values are not random, unless they need not be.
+    fn check_entropy(
+        &self,
+        role: Role<'_>,
+        guest: &GeneratorGuest,
+        random: &Arc<RepeatableRandom>,
+    ) -> Result<(), Refusal> {
+        let Some(declared_bits) = guest.description.entropy_bits_min else {
+            return if role.config.derived {
+                Ok(())
+            } else {
+                Err(Refusal::DerivedNotAllowed)
+            };
+        };
+        let examine = || entropy_report(guest, random, declared_bits, Effort::AT_START);
+        let plugin = &guest.plugin;
+        let report = match &self.cache {
+            Some(cache) => {
+                cache.entropy_report(&plugin.identity.digest, &plugin.settings, examine)?
+            }
+            None => examine()?,
+        };
+        tracing::info!(
+            plugin.name = plugin.identity.name,
+            plugin.digest = plugin.identity.digest,
+            entropy.declared_bits = report.declared_bits,
+            entropy.values = report.values,
+            entropy.flipped_bits = report.flipped_bits,
+            entropy.conforms = report.fault.is_none(),
+            "the randomness of the plugin's values is known"
+        );
+        match report.fault {
+            Some(fault) => Err(Refusal::NotRandom(fault)),
+            None => Ok(()),
+        }
     }
 
     fn load_resolver(&self, role: Role<'_>) -> Result<Loaded, Refusal> {
@@ -323,62 +348,23 @@ impl Loader {
     /// Reads, checks, compiles and links a component that must export an interface.
     fn link(&self, role: Role<'_>, interface: &'static str) -> Result<Plugin, Refusal> {
         let config = role.config;
-        let settings = Value::Object(config.settings.clone()).to_string();
-        if settings.len() > config.limits.input_bytes_max {
-            return Err(Refusal::SettingsTooLarge);
-        }
         let bytes = read_component(&config.component)?;
         let digest = checked_digest(&bytes, config.sha256.as_deref())?;
         let component = match &self.cache {
             Some(cache) => cache.component(&self.engine, &digest, &bytes)?,
             None => cache::compile(&self.engine, &bytes)?.1,
         };
-        let interface_version = imports::exported_version(&self.engine, &component, interface)?;
-        imports::check_imports(&self.engine, &component, &config.grants)?;
-        let component = imports::linker(&self.engine, &config.grants)
-            .and_then(|linker| linker.instantiate_pre(&component))
-            .map_err(Refusal::ImportDiffers)?;
         let breaker = self.breakers.of(&digest);
-        Ok(Plugin {
-            identity: PluginIdentity {
-                name: role.name.to_owned(),
-                version: String::new(),
-                digest,
-                interface_version,
-            },
-            component,
-            settings,
-            limits: config.limits,
-            random: Arc::clone(&self.random),
+        let random = Arc::clone(&self.random);
+        link(
+            &self.engine,
+            &component,
+            digest,
+            role,
+            interface,
+            random,
             breaker,
-        })
-    }
-}
-
-/// The breaker of each component, by its digest.
-struct Breakers {
-    faults_max: u32,
-    rest: Duration,
-    by_digest: Mutex<BTreeMap<String, Arc<Breaker>>>,
-}
-
-impl Breakers {
-    fn new(sandbox: &SandboxConfig) -> Self {
-        Self {
-            faults_max: sandbox.faults_max,
-            rest: sandbox.rest(),
-            by_digest: Mutex::default(),
-        }
-    }
-
-    fn of(&self, digest: &str) -> Arc<Breaker> {
-        // An entry is whole or not there.
-        let mut by_digest = self
-            .by_digest
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let fresh = || Arc::new(Breaker::new(self.faults_max, self.rest));
-        Arc::clone(by_digest.entry(digest.to_owned()).or_insert_with(fresh))
+        )
     }
 }
 

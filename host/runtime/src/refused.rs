@@ -2,9 +2,9 @@
 
 use std::{error::Error, fmt, io, path::PathBuf};
 
-use keywright_core::ports::PluginFault;
+use keywright_core::ports::{PluginFailure, PluginFault};
 
-use crate::{config::Grant, schema::SchemaMalformed};
+use crate::{config::Grant, conformance::EntropyFault, schema::SchemaMalformed};
 
 /// Why the plugins could not be loaded. `Display` names the plugin, its component and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -114,6 +114,12 @@ pub enum Refusal {
     /// It failed to describe itself.
     #[error("asked to describe itself, it {0}; tell its author")]
     DescribeFailed(PluginFault),
+    /// It says that its values are not random, which its configuration does not allow.
+    #[error(
+        "it derives its values from its parameters alone, as it says, so whoever knows these knows the values; if that is \
+         meant, set derived = true"
+    )]
+    DerivedNotAllowed,
     /// Its description breaks a rule.
     #[error("its description is wrong: {0}; tell its author")]
     DescriptionMalformed(&'static str),
@@ -157,6 +163,17 @@ pub enum Refusal {
         "it imports {0}, which this server offers to no plugin; use a component built without it"
     )]
     ImportUnknown(String),
+    /// It could not be made to generate, so nothing is known of the randomness of its values.
+    #[error(
+        "it made no value of {parameters}, so that its randomness can't be looked at: {failure}; its author can give other \
+         parameters as the first of the examples in its parameters schema"
+    )]
+    ExampleFailed {
+        /// The parameters, JSON.
+        parameters: String,
+        /// What it gave in the place of a value.
+        failure: Box<PluginFailure>,
+    },
     /// It was built for another version of an interface.
     #[error(
         "it was built for {interface} {wanted}, and this server has {offered}; use the component built for {offered}, or another server"
@@ -195,6 +212,9 @@ pub enum Refusal {
     /// It is no component that this server can compile.
     #[error("the file is not a WebAssembly component that this server can run")]
     NotAComponent(#[source] wasmtime::Error),
+    /// Its values are not as random as they must be.
+    #[error("its values are not as random as they must be: {0}; use another component")]
+    NotRandom(EntropyFault),
     /// Its parameters schema or value schema can't be used.
     #[error("its {which} schema {malformed}; tell its author")]
     SchemaMalformed {
@@ -218,6 +238,7 @@ impl Refusal {
     #[must_use]
     pub fn setting(&self) -> &'static str {
         match self {
+            Self::DerivedNotAllowed => "derived",
             Self::DigestDiffers { .. } | Self::DigestMalformed => "sha256",
             Self::ImportNotGranted { .. } => "grants",
             Self::LimitOutOfBounds { .. } => "limits",

@@ -6,6 +6,8 @@ use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use keywright_client::commands;
 
+use crate::commands::PluginCommand;
+
 /// Stores and makes the credentials that other systems run on.
 #[derive(Debug, Parser)]
 #[command(
@@ -77,6 +79,11 @@ pub(crate) enum Command {
         /// The folder to write them to; made when absent.
         #[arg(value_name = "FOLDER")]
         directory: PathBuf,
+    },
+    /// Look at plugins, try them out and test them, without a server.
+    Plugin {
+        #[command(subcommand)]
+        command: PluginCommand,
     },
     /// Run the server.
     Serve {

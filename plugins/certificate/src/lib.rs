@@ -50,6 +50,6 @@ pub const VALUE_SCHEMA: &str = include_str!("value.schema.json");
 /// The parameter that names the credential of the certificate authority.
 pub const ISSUER_PARAMETER: &str = "ca";
 
-/// How many random bits, at least, go into a certificate with a key of the default length: all those of both primes but
-/// the first two and the last of each, and those of the serial number.
-pub const ENTROPY_BITS_MIN: u32 = 2042 + 159;
+/// How many random bits, at least, go into the private key of a certificate, of the default length: all those of both primes
+/// but the first two and the last of each. Those of the serial number are not secret.
+pub const ENTROPY_BITS_MIN: u32 = 2042;

@@ -84,7 +84,7 @@ async fn requests_that_are_cut_off_leave_their_events_and_nothing_else() {
 /// A generator that takes far longer than the server waits.
 fn endless() -> String {
     format!(
-        "component = \"{}\"\ngrants = [\"random\", \"signing\"]\n\
+        "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\n\
          limits = {{ deadline_ms = 60000 }}\nsettings = {{ generate = \"loop\" }}",
         component("hostile").display()
     )

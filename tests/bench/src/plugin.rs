@@ -28,6 +28,7 @@ pub(crate) fn load(name: &str, random: Arc<dyn RandomSource>) -> Outcome<Arc<dyn
         sha256: None,
         settings: Map::new(),
         grants: vec![Grant::Random],
+        derived: false,
         limits: Limits::default(),
     };
     let config = RuntimeConfig {

@@ -97,7 +97,7 @@ async fn of_one_server(text: &str) -> Answer {
 
 async fn with_a_plugin_that_traps() -> Answer {
     let trapping = format!(
-        "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nsettings = {{ generate = \"trap\" }}",
+        "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\nsettings = {{ generate = \"trap\" }}",
         component("hostile").display(),
     );
     let options = Options::default()

@@ -58,6 +58,10 @@ pub(super) async fn provoke(text: &str) -> String {
             let component = component("password");
             with_password_plugin(&format!("component = \"{}\"", component.display()))
         }
+        "its values are not as random as they must be: …" => {
+            with_guest("careless", "settings = { breaks = \"constant\" }")
+        }
+        "it derives its values from its parameters alone, as it says" => with_guest("hostile", ""),
         "values are stored, and none of the configured encryption keys is the key of any of them; they need the keys …" => {
             with_another_key().await
         }
@@ -83,6 +87,19 @@ fn key_section(lines: &str) -> String {
 
 fn with_password_plugin(section: &str) -> String {
     Server::refusal(&Options::default().generator("password", section))
+}
+
+/// A test's guest as the generator of its type.
+fn with_guest(name: &str, more: &str) -> String {
+    let component = component(name);
+    let component = component.display();
+    let section =
+        format!("component = \"{component}\"\ngrants = [\"random\", \"signing\"]\n{more}");
+    Server::refusal(
+        &Options::default()
+            .without_plugins()
+            .generator(name, &section),
+    )
 }
 
 async fn with_another_key() -> String {

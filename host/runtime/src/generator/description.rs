@@ -22,6 +22,8 @@ pub(crate) struct Description {
     pub(crate) plugin_version: String,
     /// The parameter that names the issuer's credential.
     pub(crate) issuer_parameter: Option<String>,
+    /// How many random bits go into a value at least; `None` when it is derived from its parameters alone.
+    pub(crate) entropy_bits_min: Option<u32>,
     /// The schema of parameters.
     pub(crate) parameters_schema: ParametersSchema,
     /// The schema of values.
@@ -70,6 +72,7 @@ impl Description {
         Ok(Self {
             plugin_version: described.plugin_version,
             issuer_parameter: described.issuer_parameter,
+            entropy_bits_min: described.entropy_bits_min.filter(|bits| *bits > 0),
             parameters_schema: ParametersSchema::parse(&described.parameters_schema)
                 .map_err(malformed("parameters"))?,
             value_schema: ValueSchema::parse(&described.value_schema)
@@ -112,6 +115,17 @@ mod tests {
             ..described()
         };
         assert!(parse(at_limits).is_ok());
+    }
+
+    #[test]
+    fn no_random_bits_are_the_same_as_none() {
+        for (said, expected) in [(None, None), (Some(0), None), (Some(1), Some(1))] {
+            let described = descriptor::Description {
+                entropy_bits_min: said,
+                ..described()
+            };
+            assert_eq!(parse(described).unwrap().entropy_bits_min, expected);
+        }
     }
 
     #[test]

@@ -23,6 +23,7 @@ use crate::{
     imports,
     json::SensitiveJson,
     refused::Refusal,
+    text::violation,
 };
 
 /// The interface by which a generator describes itself.
@@ -165,6 +166,27 @@ pub(crate) struct GeneratorGuest {
 }
 
 impl GeneratorGuest {
+    /// The canonical form of parameters, by the guest's normalizer, or by the host where it has none.
+    pub(crate) fn canonical(&self, given: &Parameters) -> Result<Parameters, PluginFailure> {
+        if self.exports.has_normalizer() {
+            self.normalize(given)
+        } else {
+            self.complete(given)
+        }
+    }
+
+    /// The canonical form of parameters, by the schema alone.
+    pub(super) fn complete(&self, given: &Parameters) -> Result<Parameters, PluginFailure> {
+        let Ok(Value::Object(members)) = serde_json::from_str(&given.to_json()) else {
+            let rule = violation(None, "must be an object");
+            return Err(PluginFailure::ParametersRefused(rule));
+        };
+        let schema = &self.description.parameters_schema;
+        schema
+            .complete(members)
+            .map_err(PluginFailure::ParametersRefused)
+    }
+
     /// The canonical parameters, as the guest's normalizer has them. What the plugin sets itself when it recovers
     /// parameters, it must not set here.
     pub(super) fn normalize(&self, given: &Parameters) -> Result<Parameters, PluginFailure> {
@@ -192,7 +214,7 @@ impl GeneratorGuest {
     }
 
     /// A value, made by the guest and held against its schema.
-    pub(super) fn generate(
+    pub(crate) fn generate(
         &self,
         parameters: String,
         now_seconds: u64,

@@ -1,7 +1,9 @@
 //! A generator behind the domain's port: which call goes to the guest, on which lane, and what the host does itself.
 
 mod description;
+mod example;
 mod guest;
+mod load;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -14,11 +16,11 @@ use keywright_core::{
         CertificateIssuer, Generator, GeneratorDescription, Generators, PluginFailure, Recovered,
     },
 };
-use serde_json::Value;
 
 pub(crate) use description::Description;
+pub(crate) use example::entropy_report;
 use guest::{ACCEPT, GENERATE, NORMALIZE, RECOVER};
-pub(crate) use guest::{DESCRIPTOR, GeneratorExports, GeneratorGuest, describe};
+pub(crate) use guest::{DESCRIPTOR, GeneratorGuest, describe};
 
 use crate::{
     json::SensitiveJson,
@@ -123,17 +125,7 @@ impl Generator for WasmGenerator {
                 })
                 .await;
         }
-        let Ok(Value::Object(members)) = serde_json::from_str(&parameters.to_json()) else {
-            return Err(PluginFailure::ParametersRefused(violation(
-                None,
-                "must be an object",
-            )));
-        };
-        self.guest
-            .description
-            .parameters_schema
-            .complete(members)
-            .map_err(PluginFailure::ParametersRefused)
+        self.guest.complete(parameters)
     }
 
     async fn generate(

@@ -14,6 +14,7 @@ pub(crate) struct ParametersSchema {
     validator: Validator,
     defaults: Map<String, Value>,
     read_only: Vec<String>,
+    example: Map<String, Value>,
 }
 
 impl ParametersSchema {
@@ -40,11 +41,19 @@ impl ParametersSchema {
             .filter(|(_, property)| is_read_only(property))
             .map(|(name, _)| name.clone())
             .collect();
+        let examples = schema.get("examples").and_then(Value::as_array);
+        let example = examples.and_then(|examples| examples.first()?.as_object());
         Ok(Self {
             validator,
             defaults,
             read_only,
+            example: example.cloned().unwrap_or_default(),
         })
+    }
+
+    /// Parameters with which a value can be made: the first of the schema's `examples`, or none at all.
+    pub(crate) fn example(&self) -> Parameters {
+        Parameters::new(self.example.clone())
     }
 
     /// The parameters that the plugin sets itself.
@@ -185,6 +194,17 @@ mod tests {
                 (member, rule)
             );
         }
+    }
+
+    #[test]
+    fn the_first_example_is_taken_and_none_where_there_are_none() {
+        let schema = json!({"type": "object", "examples": [{"a": 1}, {"a": 2}]});
+        let example = |schema: Value| {
+            let schema = ParametersSchema::parse(&schema.to_string()).unwrap();
+            schema.example().to_json()
+        };
+        assert_eq!(example(schema), r#"{"a":1}"#);
+        assert_eq!(example(json!({"type": "object"})), "{}");
     }
 
     #[test]

@@ -81,6 +81,56 @@ impl Secrecy {
             }
         }
     }
+
+    /// The secret parts of a value, each with its place in it: the names of members, with dots between. A value that is secret
+    /// as a whole, or not at all, has the empty place.
+    pub(super) fn parts<'v>(&self, value: &'v Value) -> Vec<(String, &'v Value)> {
+        let mut parts = Vec::new();
+        match self {
+            Self::Open | Self::Whole => parts.push((String::new(), value)),
+            Self::Members(secret_members) => add_parts(secret_members, "", value, &mut parts),
+        }
+        parts
+    }
+
+    /// Puts a mark in the place of each secret part.
+    pub(super) fn redact(&self, value: &mut Value) {
+        match self {
+            Self::Open => {}
+            Self::Whole => {
+                zero(value);
+                *value = Value::String(REDACTED.to_owned());
+            }
+            Self::Members(secret_members) => {
+                for (name, secrecy) in secret_members {
+                    if let Some(member) = value.get_mut(name) {
+                        secrecy.redact(member);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What stands in the place of a secret.
+const REDACTED: &str = "[redacted]";
+
+fn add_parts<'v>(
+    secret_members: &BTreeMap<String, Secrecy>,
+    within: &str,
+    value: &'v Value,
+    parts: &mut Vec<(String, &'v Value)>,
+) {
+    for (name, secrecy) in secret_members {
+        let Some(member) = value.get(name) else {
+            continue;
+        };
+        let place = format!("{within}{name}");
+        match secrecy {
+            Secrecy::Members(inner) => add_parts(inner, &format!("{place}."), member, parts),
+            Secrecy::Open | Secrecy::Whole => parts.push((place, member)),
+        }
+    }
 }
 
 fn remove(value: &mut Value) {
@@ -121,6 +171,34 @@ mod tests {
             withheld(&schema, value),
             json!({"open": 1, "peer": {"name": 4}})
         );
+    }
+
+    #[test]
+    fn secret_parts_have_their_places_and_can_be_redacted() {
+        let schema = json!({"properties": {
+            "open": {"type": "string"},
+            "secret": {"writeOnly": true},
+            "peer": {"properties": {"key": {"writeOnly": true}, "name": {}}},
+        }});
+        let secrecy = Secrecy::of(&schema).unwrap();
+        let mut value = json!({"open": 1, "secret": {"a": 2}, "peer": {"key": 3, "name": 4}});
+        let (key, secret) = (json!(3), json!({"a": 2}));
+        let expected = [
+            ("peer.key".to_owned(), &key),
+            ("secret".to_owned(), &secret),
+        ];
+        assert_eq!(secrecy.parts(&value), expected);
+        secrecy.redact(&mut value);
+        let redacted = json!("[redacted]");
+        assert_eq!(
+            value,
+            json!({"open": 1, "secret": redacted, "peer": {"key": redacted, "name": 4}})
+        );
+        let whole = Secrecy::of(&json!({"writeOnly": true})).unwrap();
+        let mut value = json!("hunter2");
+        assert_eq!(whole.parts(&value), [(String::new(), &json!("hunter2"))]);
+        whole.redact(&mut value);
+        assert_eq!(value, redacted);
     }
 
     #[test]

@@ -52,6 +52,16 @@ impl ValueSchema {
             .map(String::as_str)
     }
 
+    /// The secret parts of a value, by their places in it; the value as a whole where none is marked as secret.
+    pub(crate) fn secret_parts<'v>(&self, value: &'v Value) -> Vec<(String, &'v Value)> {
+        self.secrecy.parts(value)
+    }
+
+    /// Puts a mark in the place of each secret part.
+    pub(crate) fn redact(&self, value: &mut Value) {
+        self.secrecy.redact(value);
+    }
+
     /// Takes the secret parts out of a value.
     pub(crate) fn withhold_secrets(&self, value: &mut Value) {
         self.secrecy.withhold_from(value);

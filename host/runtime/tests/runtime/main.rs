@@ -8,6 +8,7 @@
 )]
 
 mod calls;
+mod conformance;
 mod hostile;
 mod lanes;
 mod load;

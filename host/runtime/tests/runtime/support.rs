@@ -79,6 +79,7 @@ pub(crate) fn plugin(component: PathBuf, settings: &Value) -> PluginConfig {
         sha256: None,
         settings,
         grants: vec![Grant::Random, Grant::Signing],
+        derived: true,
         limits: Limits::default(),
     }
 }

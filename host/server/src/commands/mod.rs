@@ -8,11 +8,14 @@ mod config_reference;
 mod keys;
 mod man_pages;
 mod output;
+mod plugin;
 mod serve;
 
 use std::{future::Future, process::ExitCode, sync::Arc};
 
 use keywright_storage::Database;
+
+pub(crate) use plugin::PluginCommand;
 
 use crate::{
     cli::{Arguments, Command},
@@ -48,6 +51,7 @@ pub(crate) fn execute(arguments: Arguments) -> Result<ExitCode, StartRefused> {
         Command::ConfigReference => config_reference::config_reference(),
         Command::Keys { command } => keys::keys(&command),
         Command::ManPages { directory } => man_pages::man_pages(&directory),
+        Command::Plugin { command } => plugin::plugin(command),
         Command::Serve { config } => serve::serve(&config),
         Command::Develop {
             directory,

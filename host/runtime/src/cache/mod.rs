@@ -1,7 +1,10 @@
 //! Compiled components on disk, so that a warm start compiles nothing.
 //!
 //! Loading compiled code trusts it, so each file begins with an HMAC under a key that only the server has, over the file's
-//! name and contents. The name says which component it was made of and by which engine.
+//! name and contents. The name says which component it was made of and by which engine. What was found out about a
+//! component stands beside it, kept in the same way ([`verdicts`]).
+
+mod verdicts;
 
 use std::{
     fs,

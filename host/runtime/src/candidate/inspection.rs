@@ -1,0 +1,105 @@
+//! What can be told of a component without making a value.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{Candidate, CandidateFailure, on_calling_thread, words};
+use crate::{
+    config::Grant, generator::DESCRIPTOR, host::random::SystemRandom, imports, resolver::RESOLVER,
+};
+
+/// What a component is, what it needs, and what it says of itself.
+#[derive(Debug, Serialize)]
+pub struct Inspection {
+    /// Its size, in bytes.
+    pub bytes: u64,
+    /// Its SHA-256, in lower-case hexadecimal.
+    pub sha256: String,
+    /// What it imports.
+    pub imports: Vec<String>,
+    /// What it exports.
+    pub exports: Vec<String>,
+    /// What its configuration must grant it.
+    pub grants: Vec<Grant>,
+    /// The version of the interfaces that it was built for, if it is a plugin.
+    pub interface_version: Option<String>,
+    /// What it says of itself, if it is a generator that a server would load.
+    pub generator: Option<InspectedGenerator>,
+    /// Whether it is a resolver.
+    pub is_resolver: bool,
+    /// Why no server would load it, if so.
+    pub refusal: Option<String>,
+}
+
+/// What a generator says of itself.
+#[derive(Debug, Serialize)]
+pub struct InspectedGenerator {
+    /// The credential type that it makes.
+    pub credential_type: String,
+    /// Its own version.
+    pub plugin_version: String,
+    /// What it makes, in one line.
+    pub summary: String,
+    /// How many random bits go into the secret parts of a value at least; none when it derives its values.
+    pub entropy_bits_min: Option<u32>,
+    /// The parameter that names an issuer.
+    pub issuer_parameter: Option<String>,
+    /// The JSON Schema of its parameters.
+    pub parameters_schema: Value,
+    /// The JSON Schema of its values.
+    pub value_schema: Value,
+}
+
+impl Candidate {
+    /// Looks at the component, and asks it what it is.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn inspect(&self) -> Result<Inspection, CandidateFailure> {
+        let (engine, component) = (&self.engine, &self.component);
+        let exports = |interface| imports::exports(component, interface);
+        let is_resolver = exports(RESOLVER) && !exports(DESCRIPTOR);
+        let interface = if is_resolver { RESOLVER } else { DESCRIPTOR };
+        let mut inspection = Inspection {
+            bytes: self.bytes,
+            sha256: self.digest.clone(),
+            imports: imports::imported(engine, component),
+            exports: imports::exported(engine, component),
+            grants: self.config.grants.clone(),
+            interface_version: imports::exported_version(engine, component, interface).ok(),
+            generator: None,
+            is_resolver,
+            refusal: None,
+        };
+        if is_resolver {
+            let checked = imports::check_imports(engine, component, &self.config.grants);
+            inspection.refusal = checked.err().as_ref().map(words);
+            return Ok(inspection);
+        }
+        match on_calling_thread(|| self.inspect_generator())? {
+            Ok(generator) => inspection.generator = Some(generator),
+            Err(CandidateFailure::Refused(refused)) => {
+                inspection.refusal = Some(words(&refused.refusal));
+            }
+            Err(failure) => return Err(failure),
+        }
+        Ok(inspection)
+    }
+
+    fn inspect_generator(&self) -> Result<InspectedGenerator, CandidateFailure> {
+        let guest = self.guest(Arc::new(SystemRandom))?;
+        let description = guest.description;
+        let schema = |text: &str| serde_json::from_str(text).unwrap_or_default();
+        Ok(InspectedGenerator {
+            credential_type: guest.plugin.identity.name,
+            plugin_version: description.plugin_version,
+            entropy_bits_min: description.entropy_bits_min,
+            issuer_parameter: description.issuer_parameter,
+            parameters_schema: schema(&description.told.parameters_schema),
+            value_schema: schema(&description.told.value_schema),
+            summary: description.told.summary,
+        })
+    }
+}

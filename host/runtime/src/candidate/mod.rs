@@ -1,0 +1,206 @@
+//! A component that no server has loaded, for those who write it or are to trust it: on the same engine, within the same
+//! limits and with the same checks as in a server.
+
+mod inspection;
+mod speed;
+mod trial;
+mod vectors;
+
+use std::{
+    io,
+    path::PathBuf,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use keywright_core::{credential::Parameters, ports::PluginFailure};
+use serde_json::{Map, Value};
+use wasmtime::{Engine, component::Component};
+
+pub use inspection::{InspectedGenerator, Inspection};
+pub use speed::{Quantiles, Speed};
+pub use trial::{Check, LimitUsed, Trial};
+pub use vectors::{Vector, VectorsMalformed};
+
+use crate::{
+    breaker::Breaker,
+    cache,
+    component_file::{checked_digest, read_component},
+    config::{Limits, PluginConfig},
+    engine::CALLING_THREAD_STACK_BYTES,
+    generator::{DESCRIPTOR, GeneratorGuest},
+    host::random::RandomSource,
+    imports,
+    link::link,
+    load::engine_for,
+    refused::{LoadRefused, PluginRefused, Refusal},
+    role::Role,
+};
+
+/// A component that no server has loaded.
+///
+/// It is granted what it imports, as far as a server could grant that.
+pub struct Candidate {
+    engine: Engine,
+    component: Component,
+    digest: String,
+    bytes: u64,
+    name: String,
+    config: PluginConfig,
+}
+
+impl Candidate {
+    /// Reads and compiles a component; these are its settings and the limits of each call.
+    ///
+    /// # Errors
+    /// When there is none that this engine could run.
+    pub fn open(
+        component: PathBuf,
+        settings: Map<String, Value>,
+        limits: Limits,
+    ) -> Result<Self, LoadRefused> {
+        let name = component
+            .file_stem()
+            .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+        let mut config = PluginConfig {
+            component,
+            sha256: None,
+            settings,
+            grants: Vec::new(),
+            derived: true,
+            limits,
+        };
+        let role = role(&name, &config);
+        role.check_limits()?;
+        let refused = |refusal| LoadRefused::Plugin(role.refused(refusal));
+        let engine = engine_for([role].into_iter(), 1)?;
+        let bytes = read_component(&config.component).map_err(refused)?;
+        let digest = checked_digest(&bytes, None).map_err(refused)?;
+        let (_, component) = cache::compile(&engine, &bytes).map_err(refused)?;
+        config.grants = imports::grants_needed(&engine, &component);
+        Ok(Self {
+            bytes: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+            engine,
+            component,
+            digest,
+            name,
+            config,
+        })
+    }
+
+    /// Makes one value with these parameters, as a server does for a request at this time.
+    ///
+    /// # Errors
+    /// When there is no value.
+    pub fn run(
+        &self,
+        given: Map<String, Value>,
+        now_seconds: u64,
+        random: Arc<dyn RandomSource>,
+    ) -> Result<Run, CandidateFailure> {
+        on_calling_thread(|| {
+            let guest = self.guest(random)?;
+            let parameters = issuerless(&guest, &Parameters::new(given))?;
+            let begun = Instant::now();
+            let value = guest.generate(parameters.to_json(), now_seconds, None)?;
+            let took = begun.elapsed();
+            // It was held against its schema, so it is JSON.
+            let value: Value = serde_json::from_str(value.expose()).unwrap_or_default();
+            let mut redacted = value.clone();
+            guest.description.value_schema.redact(&mut redacted);
+            Ok(Run {
+                parameters: serde_json::from_str(&parameters.to_json()).unwrap_or_default(),
+                value,
+                redacted,
+                took,
+            })
+        })?
+    }
+
+    fn guest(&self, random: Arc<dyn RandomSource>) -> Result<GeneratorGuest, CandidateFailure> {
+        let role = role(&self.name, &self.config);
+        let refused = |refusal| CandidateFailure::Refused(Box::new(role.refused(refusal)));
+        let digest = self.digest.clone();
+        let linked = link(
+            &self.engine,
+            &self.component,
+            digest,
+            role,
+            DESCRIPTOR,
+            random,
+            Arc::new(Breaker::tireless()),
+        );
+        let plugin = linked.map_err(refused)?;
+        GeneratorGuest::of(plugin, None).map_err(refused)
+    }
+}
+
+/// A value that was made.
+pub struct Run {
+    /// The canonical parameters.
+    pub parameters: Value,
+    /// The value.
+    pub value: Value,
+    /// The value, with a mark in the place of each secret part.
+    pub redacted: Value,
+    /// How long the call took, in a fresh instance.
+    pub took: Duration,
+}
+
+/// Why a candidate did not do what it was to do.
+#[derive(Debug, thiserror::Error)]
+pub enum CandidateFailure {
+    /// Its call failed.
+    #[error(transparent)]
+    Failed(#[from] PluginFailure),
+    /// Its parameters name an issuer.
+    #[error("the parameter {0} names an issuer, which only a server can lend; leave it out")]
+    IssuerNeeded(String),
+    /// No server would load it.
+    #[error(transparent)]
+    Refused(Box<PluginRefused>),
+    /// The system gives no thread.
+    #[error("the thread for plugin calls could not be started")]
+    Threads(#[from] io::Error),
+}
+
+/// The canonical form of parameters that name no issuer.
+fn issuerless(guest: &GeneratorGuest, given: &Parameters) -> Result<Parameters, CandidateFailure> {
+    let parameters = guest.canonical(given)?;
+    let issuer = guest.description.issuer_parameter.as_deref();
+    match issuer.filter(|name| {
+        parameters
+            .member(name)
+            .is_some_and(|named| !named.is_null())
+    }) {
+        Some(name) => Err(CandidateFailure::IssuerNeeded(name.to_owned())),
+        None => Ok(parameters),
+    }
+}
+
+fn role<'a>(name: &'a str, config: &'a PluginConfig) -> Role<'a> {
+    Role {
+        name,
+        config,
+        is_generator: true,
+    }
+}
+
+/// Does work that calls guests on a thread that has the stack for it.
+fn on_calling_thread<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    thread::scope(|scope| {
+        let worker = thread::Builder::new()
+            .name("plugin-author".to_owned())
+            .stack_size(CALLING_THREAD_STACK_BYTES)
+            .spawn_scoped(scope, work)?;
+        Ok(worker
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}
+
+/// What a refusal says, without the name that nobody has given yet.
+fn words(refusal: &Refusal) -> String {
+    refusal.to_string()
+}

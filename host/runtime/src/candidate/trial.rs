@@ -1,0 +1,255 @@
+//! What a generator must keep to, tried out.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use keywright_core::{
+    credential::Parameters,
+    ports::{PluginFailure, Violation},
+};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::{
+    Candidate, CandidateFailure, issuerless, on_calling_thread,
+    vectors::{Expected, GivenBytes, Vector},
+};
+use crate::{
+    conformance::{Effort, EntropyReport, RepeatableRandom},
+    generator::{GeneratorGuest, describe, entropy_report},
+    host::random::{RandomSource, SystemRandom},
+};
+
+/// How many values are made to be held against their schema.
+const VALUES: u32 = 20;
+/// A parameter that no plugin knows.
+const UNKNOWN_PARAMETER: &str = "keywright-unknown-parameter";
+
+/// What came of trying a generator out.
+#[derive(Debug, Serialize)]
+pub struct Trial {
+    /// What was looked at, in this order.
+    pub checks: Vec<Check>,
+    /// The most of each limit that the calls of these checks used.
+    pub limits: Vec<LimitUsed>,
+    /// What is known of the randomness of its values; nothing when they are derived, or none could be made.
+    pub entropy: Option<EntropyReport>,
+}
+
+impl Trial {
+    /// Whether nothing was found.
+    #[must_use]
+    pub fn is_passed(&self) -> bool {
+        self.checks.iter().all(|check| check.fault.is_none())
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+pub struct Check {
+    /// What should be so.
+    pub claim: String,
+    /// Why it is not.
+    pub fault: Option<String>,
+}
+
+/// How much of a limit was used.
+#[derive(Debug, Serialize)]
+pub struct LimitUsed {
+    /// The limit, as it is configured.
+    pub limit: &'static str,
+    /// The most that a call used.
+    pub used: u64,
+    /// The limit's value.
+    pub max: u64,
+}
+
+impl Candidate {
+    /// Tries the generator out, with the first of the examples in its parameters schema and with these expectations.
+    ///
+    /// # Errors
+    /// When no server would load it for another reason than its randomness.
+    pub fn test(&self, vectors: &[Vector], now_seconds: u64) -> Result<Trial, CandidateFailure> {
+        on_calling_thread(|| {
+            let guest = self.guest(Arc::new(SystemRandom))?;
+            let mut checks = vec![
+                check(
+                    "it describes itself in the same way each time",
+                    describes(&guest),
+                ),
+                check(
+                    "its canonical parameters are their own canonical form",
+                    idempotent(&guest),
+                ),
+                check(
+                    "a parameter that it does not know is refused",
+                    refuses_unknown(&guest),
+                ),
+                check(
+                    "its values keep its schema",
+                    makes_values(&guest, now_seconds),
+                ),
+            ];
+            for (number, vector) in (1..).zip(vectors) {
+                let claim = format!("expectation {number} is met");
+                checks.push(check(&claim, self.meets(vector)));
+            }
+            let limits = self.limits_used(&guest);
+            let (randomness, entropy) = self.randomness()?;
+            checks.push(randomness);
+            Ok(Trial {
+                checks,
+                limits,
+                entropy,
+            })
+        })?
+    }
+
+    fn meets(&self, vector: &Vector) -> Result<(), String> {
+        let random = Arc::new(GivenBytes::new(vector.random.clone()));
+        let guest = self.guest(Arc::clone(&random) as Arc<dyn RandomSource>);
+        let made = guest.and_then(|guest| {
+            let parameters = issuerless(&guest, &Parameters::new(vector.parameters.clone()))?;
+            Ok(guest.generate(parameters.to_json(), vector.now_seconds, None)?)
+        });
+        if random.has_run_out() {
+            return Err(format!(
+                "it drew more than the {} random bytes that are given",
+                vector.random.len()
+            ));
+        }
+        match (&vector.expected, made) {
+            (Expected::Value(expected), Ok(value)) => {
+                let value: Value = serde_json::from_str(value.expose()).unwrap_or_default();
+                let differs = || "another value was made".to_owned();
+                (value == *expected).then_some(()).ok_or_else(differs)
+            }
+            (Expected::Value(_), Err(failure)) => Err(failure.to_string()),
+            (Expected::Refused(_), Ok(_)) => Err("a value was made".to_owned()),
+            (Expected::Refused(member), Err(failure)) => match refused_member(&failure) {
+                Some(refused) if refused == member => Ok(()),
+                _ => Err(failure.to_string()),
+            },
+        }
+    }
+
+    fn limits_used(&self, guest: &GeneratorGuest) -> Vec<LimitUsed> {
+        let bytes = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
+        let (limits, most) = (&self.config.limits, guest.plugin.usage.most());
+        let milliseconds = most.duration.as_nanos().div_ceil(1_000_000);
+        [
+            (
+                "memory_bytes_max",
+                most.memory_bytes,
+                limits.memory_bytes_max,
+            ),
+            (
+                "deadline_ms",
+                u64::try_from(milliseconds).unwrap_or(u64::MAX),
+                limits.deadline_ms,
+            ),
+            (
+                "input_bytes_max",
+                most.input_bytes,
+                bytes(limits.input_bytes_max),
+            ),
+            (
+                "output_bytes_max",
+                most.output_bytes,
+                bytes(limits.output_bytes_max),
+            ),
+        ]
+        .map(|(limit, used, max)| LimitUsed { limit, used, max })
+        .into()
+    }
+
+    fn randomness(&self) -> Result<(Check, Option<EntropyReport>), CandidateFailure> {
+        let random = Arc::new(RepeatableRandom::new());
+        let guest = self.guest(Arc::clone(&random) as Arc<dyn RandomSource>)?;
+        let Some(declared_bits) = guest.description.entropy_bits_min else {
+            let claim =
+                "its values are derived, as it says: its configuration needs derived = true";
+            return Ok((check(claim, Ok(())), None));
+        };
+        let claim = format!("its values are random, with at least {declared_bits} bits");
+        Ok(
+            match entropy_report(&guest, &random, declared_bits, Effort::AT_TEST) {
+                Ok(report) => {
+                    let fault = report.fault.as_ref().map(ToString::to_string);
+                    (check(&claim, fault.map_or(Ok(()), Err)), Some(report))
+                }
+                Err(refusal) => (check(&claim, Err(refusal.to_string())), None),
+            },
+        )
+    }
+}
+
+fn check(claim: &str, outcome: Result<(), String>) -> Check {
+    Check {
+        claim: claim.to_owned(),
+        fault: outcome.err(),
+    }
+}
+
+fn describes(guest: &GeneratorGuest) -> Result<(), String> {
+    let described =
+        || describe(&guest.plugin, &guest.exports).map_err(|refusal| refusal.to_string());
+    let (one, other) = (described()?, described()?);
+    let is_same = format!("{one:?}") == format!("{other:?}");
+    is_same
+        .then_some(())
+        .ok_or_else(|| "two descriptions differ".to_owned())
+}
+
+fn idempotent(guest: &GeneratorGuest) -> Result<(), String> {
+    let canonical = |given: &Parameters| {
+        guest
+            .canonical(given)
+            .map_err(|failure| failure.to_string())
+    };
+    let once = canonical(&guest.description.parameters_schema.example())?;
+    let twice = canonical(&once)?;
+    let members = |parameters: &Parameters| -> BTreeMap<String, Value> {
+        let members: Map<String, Value> =
+            serde_json::from_str(&parameters.to_json()).unwrap_or_default();
+        members.into_iter().collect()
+    };
+    if members(&once) == members(&twice) {
+        return Ok(());
+    }
+    Err(format!("of {} it made {}", once.to_json(), twice.to_json()))
+}
+
+fn refuses_unknown(guest: &GeneratorGuest) -> Result<(), String> {
+    let example = guest.description.parameters_schema.example();
+    let mut members: Map<String, Value> =
+        serde_json::from_str(&example.to_json()).unwrap_or_default();
+    members.insert(UNKNOWN_PARAMETER.to_owned(), Value::Bool(true));
+    match guest.canonical(&Parameters::new(members)) {
+        Err(PluginFailure::ParametersRefused(_)) => Ok(()),
+        Err(failure) => Err(failure.to_string()),
+        Ok(_) => Err(format!(
+            "{UNKNOWN_PARAMETER} was taken; set additionalProperties to false, or refuse it in normalize"
+        )),
+    }
+}
+
+fn makes_values(guest: &GeneratorGuest, now_seconds: u64) -> Result<(), String> {
+    let example = guest.description.parameters_schema.example();
+    let parameters = guest.canonical(&example);
+    let parameters = parameters.map_err(|failure| failure.to_string())?;
+    for _ in 0..VALUES {
+        let made = guest.generate(parameters.to_json(), now_seconds, None);
+        made.map_err(|failure| failure.to_string())?;
+    }
+    Ok(())
+}
+
+/// The parameter that a refusal names; empty where it names none in particular.
+fn refused_member(failure: &CandidateFailure) -> Option<&str> {
+    match failure {
+        CandidateFailure::Failed(PluginFailure::ParametersRefused(Violation {
+            member, ..
+        })) => Some(member.as_deref().unwrap_or_default()),
+        _ => None,
+    }
+}

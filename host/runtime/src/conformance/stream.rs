@@ -1,0 +1,148 @@
+//! Random bytes that can be given again, and with one bit flipped.
+
+use std::sync::{Mutex, PoisonError};
+
+use aws_lc_rs::digest;
+
+use crate::host::random::{RandomSource, RandomUnavailable};
+
+/// One of many streams of bytes that look random: block `i` of stream `n` is the SHA-256 of the seed, `n` and `i`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stream {
+    seed: [u8; 32],
+    number: u64,
+    flipped_bit: Option<u64>,
+}
+
+impl Stream {
+    /// The stream of this number.
+    pub(crate) fn new(seed: [u8; 32], number: u64) -> Self {
+        Self {
+            seed,
+            number,
+            flipped_bit: None,
+        }
+    }
+
+    /// The same, but for this bit.
+    pub(crate) fn with_flipped_bit(self, bit: u64) -> Self {
+        Self {
+            flipped_bit: Some(bit),
+            ..self
+        }
+    }
+
+    fn block(&self, index: u64) -> digest::Digest {
+        hashed(&[&self.seed, &self.number.to_le_bytes(), &index.to_le_bytes()])
+    }
+
+    /// Fills a buffer with the bytes from this one on.
+    pub(crate) fn fill(&self, from: u64, bytes: &mut [u8]) {
+        let mut block = None;
+        for (position, byte) in (from..).zip(bytes) {
+            let index = position / BLOCK_BYTES;
+            let (_, current) = match block {
+                Some((known, digest)) if known == index => (known, digest),
+                _ => (index, self.block(index)),
+            };
+            let offset = usize::try_from(position % BLOCK_BYTES).unwrap_or(0);
+            *byte = current.as_ref().get(offset).copied().unwrap_or_default();
+            if let Some(bit) = self.flipped_bit.filter(|bit| bit / 8 == position) {
+                *byte ^= 1 << (bit % 8);
+            }
+            block = Some((index, current));
+        }
+    }
+}
+
+/// Two numbers that look random, for this pick.
+pub(super) fn picked(seed: [u8; 32], pick: u32) -> (u64, u64) {
+    let digest = hashed(&[b"pick", &seed, &pick.to_le_bytes()]);
+    let mut numbers = digest.as_ref().chunks_exact(8).map(|bytes| {
+        let bytes = bytes.iter();
+        bytes.fold(0, |number, byte| (number << 8) | u64::from(*byte))
+    });
+    let mut next = || numbers.next().unwrap_or_default();
+    (next(), next())
+}
+
+fn hashed(parts: &[&[u8]]) -> digest::Digest {
+    let mut context = digest::Context::new(&digest::SHA256);
+    for part in parts {
+        context.update(part);
+    }
+    context.finish()
+}
+
+const BLOCK_BYTES: u64 = digest::SHA256_OUTPUT_LEN as u64;
+
+/// A source of randomness that gives one stream after the other, each from its beginning.
+pub(crate) struct RepeatableRandom(Mutex<(Stream, u64)>);
+
+impl RepeatableRandom {
+    /// A source at the beginning of some stream.
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new((Stream::new([0; 32], 0), 0)))
+    }
+
+    /// From now on this stream is given, from its beginning.
+    pub(crate) fn begin(&self, stream: Stream) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = (stream, 0);
+    }
+
+    /// How many bits of the stream were given.
+    pub(crate) fn drawn_bits(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).1 * 8
+    }
+}
+
+impl RandomSource for RepeatableRandom {
+    fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomUnavailable> {
+        let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (stream, given) = *place;
+        stream.fill(given, bytes);
+        place.1 = given + u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(random: &RepeatableRandom, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        random.fill(&mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn a_stream_is_the_same_however_it_is_drawn() {
+        let random = RepeatableRandom::new();
+        random.begin(Stream::new([1; 32], 5));
+        let whole = bytes(&random, 100);
+        assert_eq!(random.drawn_bits(), 800);
+        random.begin(Stream::new([1; 32], 5));
+        let pieces = [1, 31, 33, 35]
+            .map(|length| bytes(&random, length))
+            .concat();
+        assert_eq!(pieces, whole);
+    }
+
+    #[test]
+    fn streams_differ_by_seed_and_number_and_in_the_flipped_bit_alone() {
+        let random = RepeatableRandom::new();
+        let given = |stream| {
+            random.begin(stream);
+            bytes(&random, 64)
+        };
+        let stream = Stream::new([1; 32], 5);
+        let plain = given(stream);
+        assert_ne!(given(Stream::new([2; 32], 5)), plain);
+        assert_ne!(given(Stream::new([1; 32], 6)), plain);
+        let mut flipped = given(stream.with_flipped_bit(300));
+        assert_ne!(flipped, plain);
+        flipped[37] ^= 1 << 4;
+        assert_eq!(flipped, plain);
+    }
+}

@@ -1,0 +1,100 @@
+//! Looking at the randomness of a generator, by making values of its example parameters.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use aws_lc_rs::digest;
+use keywright_core::ports::PluginFailure;
+use serde_json::Value;
+use tracing::subscriber::NoSubscriber;
+
+use super::GeneratorGuest;
+use crate::{
+    conformance::{Effort, EntropyReport, Made, RepeatableRandom, Stream, Subject, examine},
+    json::SensitiveJson,
+    refused::Refusal,
+};
+
+/// What the streams that a generator is looked at with are derived for.
+const SEED_LABEL: &[u8] = b"keywright entropy conformance, version 1";
+
+/// The time of all these calls, in seconds since 1970: the first of January 2026.
+const NOW_SECONDS: u64 = 1_767_225_600;
+
+/// Looks at a generator whose random bytes come from this source, and which declares so many random bits.
+///
+/// # Errors
+/// [`Refusal::ExampleFailed`] when it does not make a value of its example parameters.
+pub(crate) fn entropy_report(
+    guest: &GeneratorGuest,
+    random: &Arc<RepeatableRandom>,
+    declared_bits: u32,
+    effort: Effort,
+) -> Result<EntropyReport, Refusal> {
+    let mut seed = [0; digest::SHA256_OUTPUT_LEN];
+    let label = [SEED_LABEL, guest.plugin.identity.digest.as_bytes()].concat();
+    let digest = digest::digest(&digest::SHA256, &label);
+    seed.copy_from_slice(digest.as_ref());
+    let examined = unlogged(|| {
+        let mut example = Example::new(guest, random)?;
+        examine(&mut example, declared_bits, seed, effort)
+    });
+    examined.map_err(|failure| Refusal::ExampleFailed {
+        parameters: guest.description.parameters_schema.example().to_json(),
+        failure: Box::new(failure),
+    })
+}
+
+/// A generator's guest with its example parameters.
+struct Example<'g> {
+    guest: &'g GeneratorGuest,
+    random: &'g RepeatableRandom,
+    parameters: String,
+}
+
+impl<'g> Example<'g> {
+    fn new(guest: &'g GeneratorGuest, random: &'g RepeatableRandom) -> Result<Self, PluginFailure> {
+        let example = guest.description.parameters_schema.example();
+        let parameters = guest.canonical(&example)?.to_json();
+        Ok(Self {
+            guest,
+            random,
+            parameters,
+        })
+    }
+
+    /// The text of the secret parts of a value, but for those that are nothing, or yes or no.
+    fn secrets(&self, value: &Value) -> BTreeMap<String, String> {
+        let parts = self.guest.description.value_schema.secret_parts(value);
+        let texts = parts.into_iter().filter_map(|(place, part)| match part {
+            Value::Null | Value::Bool(_) => None,
+            Value::String(text) => Some((place, text.clone())),
+            other => Some((place, other.to_string())),
+        });
+        texts.collect()
+    }
+}
+
+impl Subject for Example<'_> {
+    type Failure = PluginFailure;
+
+    fn make(&mut self, stream: Stream) -> Result<Made, PluginFailure> {
+        self.random.begin(stream);
+        let parameters = self.parameters.clone();
+        let value = self.guest.generate(parameters, NOW_SECONDS, None)?;
+        let drawn_bits = self.random.drawn_bits();
+        // It was held against its schema, so it is JSON.
+        let secrets = SensitiveJson::parse(&value)
+            .map(|json| self.secrets(json.value()))
+            .unwrap_or_default();
+        Ok(Made {
+            text: value.expose().to_owned(),
+            secrets,
+            drawn_bits,
+        })
+    }
+}
+
+/// Thousands of calls that nobody asked for have no place in the log; what comes of them is told by who makes them.
+fn unlogged<T>(work: impl FnOnce() -> T) -> T {
+    tracing::subscriber::with_default(NoSubscriber::new(), work)
+}

@@ -1,0 +1,126 @@
+//! Generators whose values are not random are refused when they are loaded, by the rule that they break.
+
+use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+
+use keywright_runtime::{LoadRefused, PluginConfig, RuntimeConfig, SandboxConfig};
+use serde_json::{Value, json};
+
+use crate::support::{component, config, load, plugin, scratch};
+
+fn refusal(name: &str, plugin: PluginConfig) -> Option<String> {
+    let mut config = config();
+    config.generators.insert(name.to_owned(), plugin);
+    load(&config).err().map(|refused| refused.to_string())
+}
+
+fn careless(breaks: Option<&str>) -> PluginConfig {
+    let settings = breaks.map_or(json!({}), |breaks| json!({"breaks": breaks}));
+    PluginConfig {
+        derived: false,
+        ..plugin(component("careless"), &settings)
+    }
+}
+
+#[test]
+fn each_rule_refuses_the_guest_that_breaks_it_alone() {
+    for (breaks, words) in [
+        ("constant", "the member pepper is the same in"),
+        ("too-few-drawn", "40 random bits were drawn for one of them"),
+        ("unused", "of the 256 bits that are drawn too few are used"),
+        ("repeated", "pairs are alike"),
+        ("biased", "1 places hold the same character in all"),
+    ] {
+        let refused = refusal("careless", careless(Some(breaks))).unwrap();
+        assert!(
+            refused.contains("its values are not as random as they must be"),
+            "{refused}"
+        );
+        assert!(refused.contains(words), "{breaks}: {refused}");
+    }
+    assert_eq!(refusal("careless", careless(None)), None);
+}
+
+#[test]
+fn every_shipped_generator_and_the_example_conform() {
+    for name in ["certificate", "password", "rsa", "ssh", "user", "wireguard"] {
+        let shipped = PluginConfig {
+            derived: false,
+            ..plugin(component(name), &json!({}))
+        };
+        assert_eq!(refusal(name, shipped), None, "{name}");
+    }
+}
+
+#[test]
+fn values_that_are_derived_must_be_allowed() {
+    let hostile = |derived| PluginConfig {
+        derived,
+        ..plugin(component("hostile"), &json!({}))
+    };
+    let refused = refusal("hostile", hostile(false)).unwrap();
+    assert!(refused.contains("set derived = true"), "{refused}");
+    assert_eq!(refusal("hostile", hostile(true)), None);
+}
+
+#[test]
+fn that_derived_values_are_allowed_excuses_no_other_plugin() {
+    let careless = PluginConfig {
+        derived: true,
+        ..careless(Some("constant"))
+    };
+    assert!(refusal("careless", careless).is_some());
+}
+
+#[test]
+fn a_generator_that_makes_no_value_of_its_example_is_refused_with_what_it_said() {
+    let refused = refusal("careless", careless(Some("nothing"))).unwrap();
+    for words in ["it made no value of {}", "says that its settings are wrong"] {
+        assert!(refused.contains(words), "{refused}");
+    }
+}
+
+#[test]
+fn what_was_found_out_is_kept_beside_the_compiled_component() {
+    let folder = scratch().join("conformance-cache");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir(&folder).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
+    let start = |breaks| {
+        let mut config = RuntimeConfig {
+            sandbox: SandboxConfig::new(folder.clone()),
+            ..config()
+        };
+        let plugin = careless(breaks);
+        config.generators.insert("careless".to_owned(), plugin);
+        load(&config)
+    };
+    assert!(start(None).is_ok());
+    let kept = reports(&folder);
+    assert_eq!(kept.len(), 1);
+    assert!(start(None).is_ok());
+    assert_eq!(reports(&folder), kept);
+
+    for _ in 0..2 {
+        let refused = start(Some("biased"));
+        assert!(matches!(refused, Err(LoadRefused::Plugin(_))));
+    }
+    assert_eq!(reports(&folder).len(), 2);
+}
+
+/// The reports in a cache, by name: when each was written, and what stands in it.
+fn reports(folder: &Path) -> Vec<(String, std::time::SystemTime, Value)> {
+    const TAG_BYTES: usize = 32;
+    let mut reports: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.path().extension() == Some("entropy".as_ref()))
+        .map(|entry| {
+            let written = entry.metadata().unwrap().modified().unwrap();
+            let text = fs::read(entry.path()).unwrap();
+            let report = serde_json::from_slice(&text[TAG_BYTES..]).unwrap();
+            (entry.file_name().into_string().unwrap(), written, report)
+        })
+        .collect();
+    reports.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+    reports
+}

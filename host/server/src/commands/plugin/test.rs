@@ -1,0 +1,105 @@
+//! `keywright plugin test`.
+
+use std::{
+    fmt::Write,
+    fs, io,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::Args;
+use keywright_runtime::{Trial, Vector};
+
+use super::{ComponentArguments, OutputForm, json, now_seconds, pretty, seen};
+use crate::{commands::output, started::StartRefused};
+
+/// The exit status when something was found.
+const FOUND: u8 = 3;
+/// What the file of expectations beside a component is called, in the place of `wasm`.
+const VECTORS_EXTENSION: &str = "vectors.json";
+
+/// Tries a plugin out.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # Test a plugin, with the expectations in wireguard.vectors.json where that file is there
+  keywright plugin test wireguard.wasm
+  # The same for a program, with less time for each call
+  keywright plugin test wireguard.wasm --limits '{\"deadline_ms\": 2000}' --output json")]
+pub(crate) struct Test {
+    #[command(flatten)]
+    component: ComponentArguments,
+    /// The plugin's own expectations: a JSON array of objects with `parameters`, the `random` bytes in hexadecimal, the time
+    /// as `now_seconds`, and either the `value` that comes of them or the name of the parameter that is `refused`. Beside
+    /// the component, a file of its name that ends in `.vectors.json` is taken by itself.
+    #[arg(long, value_name = "FILE")]
+    vectors: Option<PathBuf>,
+}
+
+impl Test {
+    pub(super) fn execute(self) -> Result<ExitCode, StartRefused> {
+        let vectors = self.vectors()?;
+        let candidate = self.component.open()?;
+        let trial = candidate
+            .test(&vectors, now_seconds())
+            .map_err(|failure| StartRefused::while_doing("testing the component", failure))?;
+        output::print(&match self.component.output {
+            OutputForm::Json => pretty(&json(&trial)?),
+            OutputForm::Table => table(&trial),
+        })?;
+        Ok(if trial.is_passed() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::from(FOUND)
+        })
+    }
+
+    fn vectors(&self) -> Result<Vec<Vector>, StartRefused> {
+        let read = |path: &Path| {
+            let refused = |cause| StartRefused::file("reading the expectations", path, cause);
+            fs::read_to_string(path).map_err(refused)
+        };
+        let beside = self.component.file.with_extension(VECTORS_EXTENSION);
+        let (path, text) = match &self.vectors {
+            Some(path) => (path, read(path)?),
+            None => match fs::metadata(&beside) {
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+                _ => (&beside, read(&beside)?),
+            },
+        };
+        Vector::parse_all(&text)
+            .map_err(|cause| StartRefused::file("reading the expectations", path, cause))
+    }
+}
+
+fn table(trial: &Trial) -> String {
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    for check in &trial.checks {
+        let _ = match &check.fault {
+            None => writeln!(text, "ok      {}", check.claim),
+            Some(fault) => writeln!(text, "FAILED  {}: {}", check.claim, seen(fault)),
+        };
+    }
+    if let Some(entropy) = &trial.entropy {
+        let _ = writeln!(
+            text,
+            "\n{} values were compared, and {} random bits flipped; at least {} bits are drawn for a value",
+            entropy.values, entropy.flipped_bits, entropy.drawn_bits
+        );
+    }
+    let _ = writeln!(
+        text,
+        "\n{:<18} {:>12} {:>12} {:>7}",
+        "LIMIT", "USED", "OF", ""
+    );
+    for limit in &trial.limits {
+        let percent = limit.used.saturating_mul(100).div_ceil(limit.max.max(1));
+        let _ = writeln!(
+            text,
+            "{:<18} {:>12} {:>12} {percent:>6}%",
+            limit.limit, limit.used, limit.max
+        );
+    }
+    text
+}

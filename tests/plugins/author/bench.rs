@@ -1,0 +1,26 @@
+//! `keywright plugin bench`.
+
+use super::Workshop;
+
+#[test]
+fn a_call_takes_longer_than_the_instance_that_it_is_made_in() {
+    let workshop = Workshop::with(&["wireguard"]);
+    let measured = workshop.json(&["bench", "wireguard.wasm", "--calls", "50"], 0);
+    assert_eq!(measured["calls"], 50);
+    let micros = |what: &str, quantile: &str| measured[what][quantile].as_f64().unwrap();
+    for what in ["instantiation", "call"] {
+        assert!(micros(what, "p50_us") > 0.0);
+        assert!(micros(what, "p50_us") <= micros(what, "p99_us"));
+    }
+}
+
+#[test]
+fn a_call_that_fails_is_not_measured() {
+    let workshop = Workshop::with(&["hostile"]);
+    let settings = r#"{"generate": "trap"}"#;
+    let run = workshop
+        .plugin(&["bench", "hostile.wasm", "--settings", settings])
+        .expect(1);
+    assert!(run.errors.contains("trapped"), "{run:#?}");
+    assert_eq!(run.output, "");
+}

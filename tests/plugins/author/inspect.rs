@@ -1,0 +1,74 @@
+//! `keywright plugin inspect`.
+
+use keywright_harness::{Options, Server};
+
+use super::Workshop;
+
+#[test]
+fn a_generator_is_shown_with_what_it_says_of_itself_and_what_it_needs() {
+    let workshop = Workshop::with(&["wireguard"]);
+    let shown = workshop.json(&["inspect", "wireguard.wasm"], 0);
+    assert_eq!(shown["grants"], serde_json::json!(["random"]));
+    assert_eq!(
+        shown["imports"],
+        serde_json::json!(["wasi:random/random@0.2.0"])
+    );
+    assert_eq!(shown["interface_version"], "0.1.0");
+    assert_eq!(shown["generator"]["credential_type"], "wireguard");
+    assert_eq!(shown["generator"]["entropy_bits_min"], 251);
+    assert_eq!(shown["generator"]["parameters_schema"]["type"], "object");
+    assert_eq!(shown["sha256"].as_str().unwrap().len(), 64);
+    let bytes = std::fs::metadata(keywright_harness::component("wireguard")).unwrap();
+    assert_eq!(shown["bytes"], bytes.len());
+}
+
+#[test]
+fn a_resolver_is_shown_as_one() {
+    let workshop = Workshop::with(&["interpolation"]);
+    let shown = workshop.json(&["inspect", "interpolation.wasm"], 0);
+    assert_eq!(shown["is_resolver"], true);
+    assert_eq!(shown["generator"], serde_json::Value::Null);
+    let table = workshop
+        .plugin(&["inspect", "interpolation.wasm"])
+        .expect(0);
+    assert!(table.output.contains("[resolver]"), "{table:#?}");
+}
+
+#[tokio::test]
+async fn the_configuration_that_is_shown_is_taken_by_a_server() {
+    let workshop = Workshop::with(&["hostile", "wireguard"]);
+    let mut options = Options::default().without_plugins();
+    for name in ["hostile", "wireguard"] {
+        let file = workshop.0.path().join(format!("{name}.wasm"));
+        let inspected = workshop.plugin(&["inspect", file.to_str().unwrap()]);
+        let shown = inspected.expect(0).output;
+        let (_, section) = shown.split_once("\n\n").unwrap();
+        options = options.extra(section);
+    }
+    let server = Server::start_with(&options).await;
+    server
+        .generate("/a", "wireguard", serde_json::json!({}))
+        .await
+        .expect(200);
+}
+
+#[test]
+fn what_no_server_would_load_is_shown_with_the_reason() {
+    let workshop = Workshop::with(&[]);
+    let text = r#"(component
+        (import "wasi:clocks/wall-clock@0.2.0" (instance (export "now" (func))))
+        (instance $empty)
+        (export "keywright:generator/descriptor@0.1.0" (instance $empty))
+        (export "keywright:generator/generator@0.1.0" (instance $empty))
+    )"#;
+    workshop.write("clock.wasm", wat::parse_str(text).unwrap());
+    let shown = workshop.json(&["inspect", "clock.wasm"], 3);
+    let reason = "it imports wasi:clocks/wall-clock@0.2.0, which this server offers to no plugin";
+    let refusal = shown["refusal"].as_str().unwrap();
+    assert!(refusal.contains(reason), "{refusal}");
+    let table = workshop.plugin(&["inspect", "clock.wasm"]).expect(3).output;
+    assert!(
+        table.contains(reason) && !table.contains("[generators"),
+        "{table}"
+    );
+}

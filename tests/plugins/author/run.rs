@@ -1,0 +1,87 @@
+//! `keywright plugin run`.
+
+use serde_json::json;
+
+use super::Workshop;
+
+#[test]
+fn what_is_secret_is_shown_only_when_this_is_asked_for() {
+    let workshop = Workshop::with(&["password", "wireguard"]);
+    let hidden = workshop.json(&["run", "wireguard.wasm"], 0);
+    assert_eq!(hidden["value"]["private_key"], "[redacted]");
+    assert_eq!(hidden["value"]["public_key"].as_str().unwrap().len(), 44);
+    assert_eq!(hidden["parameters"], json!({"preshared_key": false}));
+    let shown = workshop.json(&["run", "wireguard.wasm", "--reveal"], 0);
+    assert_eq!(shown["value"]["private_key"].as_str().unwrap().len(), 44);
+
+    let hidden = workshop.plugin(&["run", "password.wasm"]).expect(0);
+    assert_eq!(hidden.output, "\"[redacted]\"\n");
+    let parameters = r#"{"length": 7}"#;
+    let shown = workshop.plugin(&[
+        "run",
+        "password.wasm",
+        "--reveal",
+        "--parameters",
+        parameters,
+    ]);
+    assert_eq!(shown.expect(0).output.len(), 7 + "\"\"\n".len());
+}
+
+#[test]
+fn parameters_that_the_plugin_refuses_are_named() {
+    let workshop = Workshop::with(&["password"]);
+    let parameters = r#"{"length": 1000}"#;
+    let run = workshop
+        .plugin(&["run", "password.wasm", "--parameters", parameters])
+        .expect(1);
+    assert!(
+        run.errors.contains("length: must be from 4 to 200"),
+        "{run:#?}"
+    );
+    assert_eq!(run.output, "");
+}
+
+#[test]
+fn an_issuer_can_not_be_had() {
+    let workshop = Workshop::with(&["certificate"]);
+    let parameters = r#"{"common_name": "a", "ca": "/ca", "key_type": "ed25519"}"#;
+    let run = workshop
+        .plugin(&["run", "certificate.wasm", "--parameters", parameters])
+        .expect(1);
+    assert!(
+        run.errors.contains("the parameter ca names an issuer"),
+        "{run:#?}"
+    );
+    let parameters = r#"{"common_name": "a", "self_sign": true, "key_type": "ed25519"}"#;
+    workshop
+        .plugin(&["run", "certificate.wasm", "--parameters", parameters])
+        .expect(0);
+}
+
+#[test]
+fn what_happens_to_a_guest_is_told_as_a_server_tells_it() {
+    let workshop = Workshop::with(&["hostile"]);
+    for (behaviour, limits, told) in [
+        ("trap", "{}", "trapped"),
+        (
+            "loop",
+            r#"{"deadline_ms": 50}"#,
+            "did not end within its deadline",
+        ),
+        ("large-output", "{}", "returned more than its output limit"),
+        ("wrong-shape", "{}", "returned something of another shape"),
+        ("misconfigured", "{}", "says that its settings are wrong"),
+    ] {
+        let settings = json!({"generate": behaviour}).to_string();
+        let arguments = [
+            "run",
+            "hostile.wasm",
+            "--settings",
+            &settings,
+            "--limits",
+            limits,
+        ];
+        let run = workshop.plugin(&arguments).expect(1);
+        assert!(run.errors.contains(told), "{behaviour}: {run:#?}");
+    }
+}
