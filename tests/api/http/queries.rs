@@ -75,6 +75,12 @@ async fn an_unparsable_scalar_is_400_and_the_error_names_the_parameter() {
         ("path=/&expires-within-days=x", "expires-within-days"),
         ("name-like=a&expires-within-days=1.5", "expires-within-days"),
         ("name-like=a&expires-within-days=", "expires-within-days"),
+        // Where they count for nothing, too.
+        ("path=/&versions=abc", "versions"),
+        ("path=/&versions=-1", "versions"),
+        ("name-like=a&name=/a&current=maybe", "current"),
+        ("name=/a&expires-within-days=x", "expires-within-days"),
+        ("name=/a&effective=maybe", "effective"),
     ] {
         let answer = server.get(&format!("/api/v1/data?{query}")).await;
         assert_eq!(answer.status, 400, "{query}: {answer:?}");

@@ -48,6 +48,13 @@ impl FindRequest {
             .any(|parameter| query.has(parameter))
     }
 
+    /// Refuses what is not of its kind.
+    pub(super) fn check_kinds(query: &QueryParameters) -> Result<(), QueryRefused> {
+        query.integer(EXPIRES_WITHIN_DAYS)?;
+        query.boolean(EFFECTIVE)?;
+        Ok(())
+    }
+
     /// Says in the caller's trail what is searched for.
     pub(super) fn tell(caller: &Caller, query: &QueryParameters) {
         let parameters = [

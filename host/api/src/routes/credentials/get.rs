@@ -31,22 +31,32 @@ impl GetRequest {
     fn read(query: &QueryParameters) -> Result<Self, QueryRefused> {
         let name = LookupName::new(query.required("name")?);
         let is_current = query.boolean("current")?.unwrap_or(false);
-        let versions = query.integer("versions")?;
+        let versions = versions(query)?;
         let selection = match (is_current, versions) {
             (true, Some(_)) => return Err(QueryRefused::Exclusive("current", "versions")),
             (true, None) => VersionSelection::Current,
             (false, None) => VersionSelection::All,
-            (false, Some(count)) if count < 0 => {
-                return Err(QueryRefused::Malformed {
-                    parameter: "versions",
-                    expected: "zero or more",
-                });
-            }
-            (false, Some(count)) => {
-                VersionSelection::Newest(u32::try_from(count).unwrap_or(u32::MAX))
-            }
+            (false, Some(count)) => VersionSelection::Newest(count),
         };
         Ok(Self { name, selection })
+    }
+}
+
+/// Refuses what is not of its kind, also where it counts for nothing.
+fn check_kinds(query: &QueryParameters) -> Result<(), QueryRefused> {
+    query.boolean("current")?;
+    versions(query)?;
+    FindRequest::check_kinds(query)
+}
+
+/// How many versions are asked for.
+fn versions(query: &QueryParameters) -> Result<Option<u32>, QueryRefused> {
+    match query.integer("versions")? {
+        Some(count) if count < 0 => Err(QueryRefused::Malformed {
+            parameter: "versions",
+            expected: "zero or more",
+        }),
+        count => Ok(count.map(|count| u32::try_from(count).unwrap_or(u32::MAX))),
     }
 }
 
@@ -126,6 +136,7 @@ pub(crate) async fn handler(
     uri: Uri,
 ) -> Result<Response, ApiFailure> {
     let query = QueryParameters::of(&uri);
+    check_kinds(&query)?;
     if FindRequest::is_asked_for(&query) {
         FindRequest::tell(&caller, &query);
         return find::answer(&api, &caller, FindRequest::read(&query)?).await;
