@@ -48,7 +48,7 @@ pub use candidate::{
     Speed, Trial, Vector, VectorsMalformed,
 };
 pub use config::{Grant, Limits, PluginConfig, RuntimeConfig, SandboxConfig};
-pub use conformance::{Effort, EntropyFault, EntropyReport};
+pub use conformance::{EntropyFault, EntropyReport};
 pub use host::random::{RandomSource, RandomUnavailable, SystemRandom};
 pub use load::Runtime;
 pub use measure::{CALL_DURATION, LaneOccupancy, QUEUE_WAIT, describe_metrics};

@@ -19,6 +19,7 @@ use keywright_core::{
     ports::{Clock, Identifiers, PermissionRepository, Sealer},
 };
 use keywright_crypto::X509Certificates;
+use keywright_runtime::Plugins;
 use keywright_storage::Database;
 use uuid::Uuid;
 
@@ -80,10 +81,7 @@ pub(crate) async fn assemble(config: &Config, file: &Path) -> Result<Served, Sta
     if let Some(work) = retention(config, &database, &credentials, audit.as_ref())? {
         background.add(work.resting_in(server_mode.read_only()));
     }
-    let interpolation = Interpolation {
-        credentials: credentials.clone(),
-        resolvers: Arc::clone(&plugins) as _,
-    };
+    let interpolation = interpolation(&plugins, &credentials);
     let management = recorder.map(|recorder| {
         let stored = StoredCounts::new(&credentials, encryption_keys.clone());
         let page = recorder.page(plugins, database.clone(), stored, audit.clone());
@@ -155,6 +153,13 @@ fn background(
         background.add(Rotation::new(rotate, usage, settings, reporter));
     }
     background
+}
+
+fn interpolation(plugins: &Arc<Plugins>, credentials: &Credentials) -> Interpolation {
+    Interpolation {
+        credentials: credentials.clone(),
+        resolvers: Arc::clone(plugins) as _,
+    }
 }
 
 fn announcement(config: &Config, is_development: bool) -> Option<Announcement> {

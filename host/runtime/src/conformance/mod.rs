@@ -53,13 +53,13 @@ const COUNTING_SHARE: f64 = 7.0 / 8.0;
 /// How long a generator may be looked at, by how long its fastest call took: a slow one is looked at with fewer values and
 /// fewer flipped bits, but with eight of each at least. [`EntropyReport`] says with how many.
 #[derive(Clone, Copy, Debug)]
-pub struct Effort(Duration);
+pub(crate) struct Effort(Duration);
 
 impl Effort {
     /// When a server starts, which happens once for each component.
-    pub const AT_START: Self = Self(Duration::from_secs(1));
+    pub(crate) const AT_START: Self = Self(Duration::from_secs(1));
     /// When an author tests.
-    pub const AT_TEST: Self = Self(Duration::from_secs(30));
+    pub(crate) const AT_TEST: Self = Self(Duration::from_secs(30));
 
     /// How many calls there may be of each kind.
     fn calls(self, call: Duration, min: u32, max: u32) -> u32 {
