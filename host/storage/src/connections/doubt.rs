@@ -109,13 +109,12 @@ mod tests {
         doubt.outdate();
         let first = doubt.known().moved_since.unwrap();
         let again = doubt.known().moved_again.unwrap();
-        // As if both were longer ago; a connection was opened between them.
-        let earlier = |moment: Instant| moment.checked_sub(OUTDATED_INTERVAL_MIN).unwrap();
-        doubt.known().moved_since = Some(earlier(first));
-        doubt.known().moved_again = Some(earlier(again));
-        let age = earlier(first).elapsed();
-        assert!(doubt.outdates(age));
-        assert_eq!(doubt.known().moved_since, Some(earlier(again)));
+        // As if both were longer ago; a connection was opened between them, far from either.
+        let earlier = |moment: Instant, times| moment.checked_sub(OUTDATED_INTERVAL_MIN * times);
+        doubt.known().moved_since = earlier(first, 60);
+        doubt.known().moved_again = earlier(again, 1);
+        assert!(doubt.outdates(OUTDATED_INTERVAL_MIN * 30));
+        assert_eq!(doubt.known().moved_since, earlier(again, 1));
         assert_eq!(doubt.known().moved_again, None);
         assert!(!doubt.outdates(Duration::ZERO));
     }

@@ -24,13 +24,9 @@ async fn one_connection(folder: &TempDir) -> Connections {
     let options = SqliteConnectOptions::new()
         .filename(folder.path().join("test.sqlite"))
         .create_if_missing(true);
-    Connections::open(
-        Target::Sqlite(Box::new(options)),
-        1,
-        Duration::from_millis(500),
-    )
-    .await
-    .unwrap()
+    Connections::open(Target::Sqlite(Box::new(options)), 1, Duration::from_secs(2))
+        .await
+        .unwrap()
 }
 
 fn may_answer_later<T>(outcome: &Result<T, RepositoryFailure>) -> bool {
@@ -85,7 +81,7 @@ async fn a_connection_that_is_still_busy_for_a_user_that_went_away_is_replaced()
 
 #[tokio::test]
 async fn a_statement_that_is_given_up_ends_in_the_server_too() {
-    let wait_max = Duration::from_millis(300);
+    let wait_max = Duration::from_secs(2);
     let Some((url, connections)) = one_connection_to_postgres(wait_max).await else {
         return;
     };
