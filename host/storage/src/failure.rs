@@ -47,6 +47,12 @@ fn is_unavailable_code(code: &str) -> bool {
         .any(|unavailable| code.starts_with(unavailable))
 }
 
+/// Whether another connection has a lock on a file of SQLite.
+pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
+    let error = error.as_database_error();
+    error.and_then(sqlite_code) == Some(SQLITE_BUSY)
+}
+
 /// Whether a server does not let anybody write, or not over this connection.
 pub(crate) fn is_read_only(error: &sqlx::Error) -> bool {
     let error = error.as_database_error();
@@ -120,7 +126,9 @@ const POSTGRES_CONFLICTS: [&str; 2] = ["40001", "40P01"];
 
 /// The result codes of SQLite after which it may answer later: busy, locked, out of memory, read-only, I/O error, disk full,
 /// can't open, locking protocol.
-const SQLITE_UNAVAILABLE: [i32; 8] = [5, 6, 7, 8, 10, 13, 14, 15];
+const SQLITE_UNAVAILABLE: [i32; 8] = [SQLITE_BUSY, 6, 7, 8, 10, 13, 14, 15];
+
+const SQLITE_BUSY: i32 = 5;
 
 /// An extended result code of SQLite has the primary one in its lowest byte.
 const SQLITE_PRIMARY_CODE_MASK: i32 = 0xff;

@@ -5,7 +5,7 @@ use std::{
     io,
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use sqlx::{
@@ -18,6 +18,7 @@ use sqlx::{
 use crate::{
     connections::{Connections, Target, Writer},
     database::{DatabaseUnusable, Pools},
+    failure::is_busy,
     migrations::{judge, require_current, statements, within_transaction},
     statement::statement,
 };
@@ -50,7 +51,7 @@ pub(crate) async fn open(options: &SqliteOptions) -> Result<Pools, DatabaseUnusa
         .foreign_keys(true)
         .pragma("secure_delete", "on")
         .pragma("journal_size_limit", JOURNAL_BYTES_KEPT_MAX.to_string());
-    migrate(path, &writer).await?;
+    migrate(options, &writer).await?;
     let readers = Target::Sqlite(Box::new(read_only(options)));
     Ok(Pools {
         writer: Writer::on_sqlite(writer, options.wait_max)
@@ -122,18 +123,42 @@ fn connect_options(options: &SqliteOptions) -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
-async fn migrate(path: &Path, writer: &SqliteConnectOptions) -> Result<(), DatabaseUnusable> {
+async fn migrate(
+    options: &SqliteOptions,
+    writer: &SqliteConnectOptions,
+) -> Result<(), DatabaseUnusable> {
+    let path = &options.path;
     let not_opened = |source: sqlx::Error| DatabaseUnusable::FileNotOpened {
-        path: path.to_owned(),
+        path: path.clone(),
         source: Box::new(source),
     };
-    let mut connection = writer.connect().await.map_err(not_opened)?;
+    let connection = connect_in_turn(writer, options.wait_max).await;
+    let mut connection = connection.map_err(not_opened)?;
     let migrated = migrate_in_turn(&mut connection).await;
     migrated.map_err(|source| DatabaseUnusable::SchemaNotMigrated {
         database: path.display().to_string(),
         source,
     })?;
     connection.close().await.map_err(not_opened)
+}
+
+/// Connects, and waits while another process does.
+///
+/// The first connection gives a file its write-ahead log. SQLite does not wait by itself for another one that does the same
+/// at that moment, as each would wait for the other: it says at once that the file is busy.
+async fn connect_in_turn(
+    options: &SqliteConnectOptions,
+    wait_max: Duration,
+) -> sqlx::Result<SqliteConnection> {
+    let begun = Instant::now();
+    loop {
+        match options.connect().await {
+            Err(error) if is_busy(&error) && begun.elapsed() < wait_max => {
+                tokio::time::sleep(BUSY_PAUSE).await;
+            }
+            connected => return connected,
+        }
+    }
 }
 
 /// In one transaction, which waits for other processes that write.
@@ -164,6 +189,9 @@ pub(crate) fn migrations() -> Migrator {
 }
 
 const BEGIN_MIGRATING: &str = "begin immediate";
+
+/// How long it is until a busy file is tried again.
+const BUSY_PAUSE: Duration = Duration::from_millis(5);
 
 const MODE_PRIVATE: u32 = 0o600;
 

@@ -6,7 +6,12 @@
 
 mod storage;
 
-use std::{os::unix::fs::PermissionsExt, sync::Arc};
+use std::{
+    os::unix::fs::PermissionsExt,
+    sync::{Arc, Barrier},
+    thread,
+    time::Duration,
+};
 
 use keywright_core::{
     credential::LookupName,
@@ -17,6 +22,7 @@ use keywright_core::{
 };
 use keywright_storage::Database;
 use tempfile::TempDir;
+use tokio::runtime::Runtime;
 
 use crate::support::{CountingIdentifiers, Fixture, Place, other_connection, version};
 use storage::support;
@@ -35,9 +41,29 @@ async fn the_files_are_their_owners_alone() {
     }
 }
 
+#[test]
+fn whoever_opens_a_new_file_while_another_does_waits_for_it() {
+    for _ in 0..64 {
+        let place = Place::new();
+        let options = place.options();
+        let at_once = Barrier::new(4);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let runtime = Runtime::new().unwrap();
+                    let identifiers = Arc::new(CountingIdentifiers::default());
+                    at_once.wait();
+                    let opened = runtime.block_on(Database::open(&options, identifiers));
+                    runtime.block_on(opened.unwrap().close());
+                });
+            }
+        });
+    }
+}
+
 #[tokio::test]
 async fn a_database_that_another_process_locks_is_unavailable_and_comes_back() {
-    let fixture = Fixture::new().await;
+    let fixture = Fixture::waiting(Duration::from_secs(2)).await;
     let mut other = other_connection(folder(&fixture)).await;
     sqlx::raw_sql("begin immediate")
         .execute(&mut other)

@@ -10,7 +10,7 @@ mod connections;
 #[path = "../storage/mod.rs"]
 mod storage;
 
-use std::{collections::HashSet, fs, path::Path, sync::Arc, time::Duration};
+use std::{collections::HashSet, fs, path::Path, sync::Arc};
 
 use keywright_core::{
     credential::{Find, FindNames, LookupName},
@@ -195,11 +195,7 @@ async fn servers(fixture: &Fixture) -> Vec<SqlCredentialRepository> {
     let url = url(fixture);
     let mut servers = Vec::new();
     for _ in 0..3 {
-        let patient = PostgresOptions {
-            wait_max: Duration::from_secs(30),
-            ..postgres_options(&url)
-        };
-        servers.push(open(patient).await.unwrap().credentials());
+        servers.push(open(postgres_options(&url)).await.unwrap().credentials());
     }
     servers
 }

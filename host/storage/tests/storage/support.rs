@@ -55,13 +55,20 @@ impl Place {
     }
 
     pub(crate) fn options(&self) -> DatabaseOptions {
+        self.options_with(WAIT_MAX)
+    }
+
+    fn options_with(&self, wait_max: Duration) -> DatabaseOptions {
         match self {
             Self::File(folder) => DatabaseOptions::Sqlite(SqliteOptions {
                 path: folder.path().join(FILE_NAME),
                 readers_max: 2,
-                wait_max: WAIT_MAX,
+                wait_max,
             }),
-            Self::Server { url } => DatabaseOptions::Postgres(postgres_options(url)),
+            Self::Server { url } => DatabaseOptions::Postgres(PostgresOptions {
+                wait_max,
+                ..postgres_options(url)
+            }),
         }
     }
 }
@@ -89,7 +96,12 @@ impl Identifiers for CountingIdentifiers {
 
 impl Fixture {
     pub(crate) async fn new() -> Self {
-        let fixture = Self::open(Place::new()).await;
+        Self::waiting(WAIT_MAX).await
+    }
+
+    /// One that waits so long for a lock that others hold.
+    pub(crate) async fn waiting(wait_max: Duration) -> Self {
+        let fixture = Self::open_with(Place::new(), wait_max).await;
         fixture.add_key(&key(KEY_ID, 1)).await;
         fixture
     }
@@ -102,9 +114,13 @@ impl Fixture {
     }
 
     pub(crate) async fn open(place: Place) -> Self {
+        Self::open_with(place, WAIT_MAX).await
+    }
+
+    async fn open_with(place: Place, wait_max: Duration) -> Self {
         let identifiers = Arc::new(CountingIdentifiers::default());
         let database = Database::open(
-            &place.options(),
+            &place.options_with(wait_max),
             Arc::<CountingIdentifiers>::clone(&identifiers),
         )
         .await
@@ -273,7 +289,8 @@ pub(crate) fn facts(expires_at_milliseconds: i64) -> CertificateFacts {
 }
 
 const FILE_NAME: &str = "test.sqlite";
-const WAIT_MAX: Duration = Duration::from_secs(2);
+/// Longer than others hold a lock, however slow the machine is.
+const WAIT_MAX: Duration = Duration::from_secs(120);
 
 /// The key under which [`version`] pretends to be sealed.
 pub(crate) const KEY_ID: Uuid = Uuid::from_u128(0xffff);
