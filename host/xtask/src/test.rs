@@ -1,5 +1,7 @@
 //! Every test, with everything built that they need.
 
+use std::{process::Command, time::Instant};
+
 use crate::{
     guests::{self, EXAMPLE_MANIFEST, Which},
     programs,
@@ -8,31 +10,30 @@ use crate::{
 
 /// Builds what the tests need and runs them.
 pub(crate) fn test(arguments: &[String]) -> Result<(), StepFailed> {
+    let begun = Instant::now();
+    let tell = |part: &str| eprintln!("xtask: {part} ({} s)", begun.elapsed().as_secs());
+    tell("programs that tests use");
     programs::ensure();
+    tell("plugins");
     guests::build(Which::All)?;
+    tell("programs that are tested");
     // With the same packages as the tests, so that their dependencies are built once.
     step::run(step::cargo().args(["build", "--locked", "--workspace", "--bins"]))?;
+    tell("tests");
     step::run(
-        step::cargo()
-            .args(["test", "--locked", "--workspace", "--no-fail-fast"])
+        cargo_test()
+            .args(["--workspace", "--no-fail-fast"])
             .args(arguments),
     )?;
-    // The same cases once more, with another database behind the server.
+    tell("tests of the API, with another database behind the server");
     step::run(
-        step::cargo()
-            .args([
-                "test",
-                "--locked",
-                "--workspace",
-                "--no-fail-fast",
-                "--test",
-                "api",
-            ])
+        cargo_test()
+            .args(["--workspace", "--no-fail-fast", "--test", "api"])
             .args(arguments)
-            .env("KEYWRIGHT_TEST_STORAGE", "postgres"),
+            .envs(ON_POSTGRES),
     )?;
-    // Of the client's, those in which much is read and written; all of them, where some were named.
-    let client = ["test", "--locked", "--workspace", "--test", "client"];
+    tell("tests of the client, with another database behind the server");
+    // Those in which much is read and written; all of them, where some were named.
     let representative = ["--"]
         .iter()
         .chain(&CLIENT_ON_POSTGRES)
@@ -43,13 +44,34 @@ pub(crate) fn test(arguments: &[String]) -> Result<(), StepFailed> {
         arguments.to_vec()
     };
     step::run(
-        step::cargo()
-            .args(client)
+        cargo_test()
+            .args(["--workspace", "--test", "client"])
             .args(arguments)
-            .env("KEYWRIGHT_TEST_STORAGE", "postgres"),
+            .envs(ON_POSTGRES),
     )?;
-    step::run(step::cargo().args(["test", "--locked", "--manifest-path", EXAMPLE_MANIFEST]))
+    tell("tests of the example");
+    step::run(cargo_test().args(["--manifest-path", EXAMPLE_MANIFEST]))?;
+    tell("all tests are done");
+    Ok(())
 }
+
+/// Runs tests on one thread more than there are processors, as most of them wait now and then: for a process to start, for
+/// the disk. What the environment says of it counts more.
+fn cargo_test() -> Command {
+    let mut cargo = step::cargo();
+    cargo.args(["test", "--locked"]);
+    let processors = std::thread::available_parallelism();
+    if let (None, Ok(processors)) = (std::env::var_os(TEST_THREADS), processors) {
+        cargo.env(TEST_THREADS, processors.saturating_add(1).to_string());
+    }
+    cargo
+}
+
+/// What the test harness of Rust reads.
+const TEST_THREADS: &str = "RUST_TEST_THREADS";
+
+/// What has the tests' servers keep everything in PostgreSQL.
+const ON_POSTGRES: [(&str, &str); 1] = [("KEYWRIGHT_TEST_STORAGE", "postgres")];
 
 /// The client's tests that are run on PostgreSQL, too: where the order, the paging and the transactions of the database are
 /// seen by a client.
@@ -63,10 +85,8 @@ const CLIENT_ON_POSTGRES: [&str; 3] = [
 pub(crate) fn refresh_golden_files() -> Result<(), StepFailed> {
     guests::build(Which::All)?;
     step::run(
-        step::cargo()
+        cargo_test()
             .args([
-                "test",
-                "--locked",
                 "--workspace",
                 "--lib",
                 "--bins",
