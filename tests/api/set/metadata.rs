@@ -1,6 +1,7 @@
 //! Metadata beside what is set.
 
 use keywright_harness::Server;
+use reqwest::Method;
 use serde_json::{Value, json};
 
 /// The most characters that metadata may have as JSON text.
@@ -26,6 +27,19 @@ async fn any_json_is_kept_beside_its_version() {
         assert_eq!(answer["metadata"], metadata);
         assert_eq!(server.versions("/a").await[0]["metadata"], metadata);
     }
+}
+
+#[tokio::test]
+async fn numbers_keep_all_their_digits_and_members_their_order() {
+    let server = Server::start().await;
+    let metadata = r#"{"z":123456789012345678901234567890,"a":[1.10,-0.0,1e2],"\u00e4":null}"#;
+    let body = format!(r#"{{"name":"/a","type":"value","value":"v","metadata":{metadata}}}"#);
+    let request = server.authorized(Method::PUT, "/api/v1/data");
+    let answer = server.send(request.body(body)).await.expect(200);
+    let shown = format!(r#""metadata":{metadata},"#);
+    assert!(answer.body.contains(&shown), "{}", answer.body);
+    let read = server.get("/api/v1/data?name=/a").await.expect(200);
+    assert!(read.body.contains(&shown), "{}", read.body);
 }
 
 #[tokio::test]

@@ -161,6 +161,25 @@ async fn standard_input_is_one_member_s_and_no_other_s() {
 }
 
 #[tokio::test]
+async fn metadata_is_kept_as_it_is_written_by_every_verb() {
+    let server = Server::start().await;
+    let shell = Shell::of(&server);
+    let metadata = r#"{"z":123456789012345678901234567890,"a":1.10}"#;
+    let kept = |arguments: &[&str]| {
+        let arguments = [arguments, &["--metadata", metadata]].concat();
+        let run = shell.run(&arguments).expect(0);
+        let compact: String = run.output.split_whitespace().collect();
+        assert!(
+            compact.contains(&format!("\"metadata\":{metadata}")),
+            "{run:#?}"
+        );
+    };
+    kept(&["set", "/a", "--type", "value", "--value", "v"]);
+    kept(&["generate", "/b", "--type", "password"]);
+    kept(&["regenerate", "/b"]);
+}
+
+#[tokio::test]
 async fn values_come_from_files_and_arguments_too_with_metadata() {
     let server = Server::start().await;
     let shell = Shell::of(&server);

@@ -132,7 +132,7 @@ async fn fill(server: &Server) {
     let value = json!({"ca": certificate["ca"], "certificate": certificate["certificate"]});
     let set = server.set("/alone/without-key", "certificate", value);
     set.await.expect(200);
-    let body = r#"{"name":"/json/numbers","type":"json","metadata":{"big":18446744073709551615,"text":"a: b","list":[null]},
+    let body = r#"{"name":"/json/numbers","type":"json","metadata":{"big":123456789012345678901234567890,"text":"a: b","list":[null]},
         "value":{"big":123456789012345678901234567890,"small":1e-400,"exact":1.10,"zero":-0.0}}"#;
     let request = server.authorized(reqwest::Method::PUT, "/api/v1/data");
     server.send(request.body(body)).await.expect(200);

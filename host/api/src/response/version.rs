@@ -140,7 +140,6 @@ mod tests {
         certificate::CertificateFacts,
         credential::{CredentialName, CredentialType, Metadata},
     };
-    use serde_json::json;
 
     use super::*;
 
@@ -185,8 +184,9 @@ mod tests {
             render(&version),
             format!(r#"{{"type":"json",{HEAD}"metadata":null,"value":{{"z":1.10,"a":"ä"}}}}"#)
         );
-        version.metadata = Metadata::parse(&json!({"b": 1, "a": []})).unwrap();
-        assert!(render(&version).contains(r#""metadata":{"b":1,"a":[]},"value""#));
+        version.metadata =
+            Some(Metadata::parse(Secret::new(r#"{"b":1e2,"a":[]}"#.to_owned())).unwrap());
+        assert!(render(&version).contains(r#""metadata":{"b":1e2,"a":[]},"value""#));
     }
 
     #[test]

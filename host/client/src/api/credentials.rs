@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::{Client, Error, SecretJson, client::Call};
 
@@ -21,8 +20,8 @@ pub struct CredentialVersion {
     pub credential_type: String,
     /// When the version was made: ISO 8601, UTC.
     pub version_created_at: String,
-    /// What the caller has told of it besides: an object or null.
-    pub metadata: Value,
+    /// What the caller has told of it besides, where that is anything; an object, where the caller was a command line.
+    pub metadata: Option<SecretJson>,
     /// The value.
     pub value: SecretJson,
     /// Whether a certificate's version is transitional; none of the following is there for other types.
@@ -130,7 +129,7 @@ pub struct SetCredential {
     name: String,
     credential_type: String,
     value: SecretJson,
-    metadata: Option<Value>,
+    metadata: Option<SecretJson>,
 }
 
 impl SetCredential {
@@ -154,7 +153,7 @@ impl SetCredential {
 
     /// The same with metadata, an object. It is not encrypted.
     #[must_use]
-    pub fn metadata(mut self, metadata: Value) -> Self {
+    pub fn metadata(mut self, metadata: SecretJson) -> Self {
         self.metadata = Some(metadata);
         self
     }
@@ -225,7 +224,7 @@ impl Client {
             name,
             credential_type,
             value: value.exposed(),
-            metadata: metadata.as_ref(),
+            metadata: metadata.as_ref().map(SecretJson::exposed),
         };
         self.ask(&Call::new(Method::PUT, DATA).body(&body)?).await
     }
@@ -304,8 +303,7 @@ struct VersionMembers {
     #[serde(rename = "type")]
     credential_type: String,
     version_created_at: String,
-    #[serde(default)]
-    metadata: Value,
+    metadata: Option<SecretJson>,
     value: SecretJson,
     transitional: Option<bool>,
     certificate_authority: Option<bool>,
@@ -331,7 +329,7 @@ struct SetBody<'a> {
     credential_type: &'a str,
     value: crate::secret::Exposed<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<&'a Value>,
+    metadata: Option<crate::secret::Exposed<'a>>,
 }
 
 /// The address of credentials.

@@ -5,7 +5,11 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::credentials::DATA;
-use crate::{Client, CredentialVersion, Error, client::Call};
+use crate::{
+    Client, CredentialVersion, Error, SecretJson,
+    client::Call,
+    secret::{Exposed, exposed},
+};
 
 /// A credential to be generated.
 #[derive(Clone, Debug, Serialize)]
@@ -16,8 +20,8 @@ pub struct GenerateCredential {
     #[serde(skip_serializing_if = "Option::is_none")]
     mode: Option<GenerateMode>,
     parameters: Map<String, Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "exposed")]
+    metadata: Option<SecretJson>,
 }
 
 /// What becomes of a credential that is there already.
@@ -62,7 +66,7 @@ impl GenerateCredential {
 
     /// The same with metadata, an object. It is not encrypted.
     #[must_use]
-    pub fn metadata(mut self, metadata: Value) -> Self {
+    pub fn metadata(mut self, metadata: SecretJson) -> Self {
         self.metadata = Some(metadata);
         self
     }
@@ -89,8 +93,9 @@ impl Client {
     pub async fn regenerate_credential(
         &self,
         name: &str,
-        metadata: Option<&Value>,
+        metadata: Option<&SecretJson>,
     ) -> Result<CredentialVersion, Error> {
+        let metadata = metadata.map(SecretJson::exposed);
         let body = Regenerate { name, metadata };
         let call = Call::new(Method::POST, "/api/v1/regenerate").body(&body)?;
         self.ask(&call).await
@@ -101,5 +106,5 @@ impl Client {
 struct Regenerate<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<&'a Value>,
+    metadata: Option<Exposed<'a>>,
 }

@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 
 use super::Failure;
 pub(super) use crate::input::without_line_end;
-use crate::{input::read_text, session::FileFailure};
+use crate::{SecretJson, input::read_text, session::FileFailure};
 
 /// Reads a text from a file, or from standard input where it is called `-`.
 pub(super) fn text_of(path: &Path) -> Result<Zeroizing<String>, Failure> {
@@ -18,10 +18,18 @@ pub(super) fn text_of(path: &Path) -> Result<Zeroizing<String>, Failure> {
     read_text(file, &path.display())
 }
 
+/// The metadata that an argument holds: a JSON object, kept as it is written.
+pub(super) fn metadata(argument: &str) -> Result<SecretJson, String> {
+    object(argument)?;
+    serde_json::from_str(argument).map_err(|_| NO_OBJECT.to_owned())
+}
+
 /// The JSON object that an argument holds.
 pub(super) fn object(argument: &str) -> Result<Map<String, Value>, String> {
     match serde_json::from_str(argument) {
         Ok(Value::Object(members)) => Ok(members),
-        _ => Err("it must be a JSON object".to_owned()),
+        _ => Err(NO_OBJECT.to_owned()),
     }
 }
+
+const NO_OBJECT: &str = "it must be a JSON object";

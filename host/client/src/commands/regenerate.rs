@@ -1,9 +1,9 @@
 //! `keywright regenerate`.
 
 use clap::Args;
-use serde_json::{Map, Value};
 
-use super::{Context, Example, Failure, Outcome, Verb, help, input::object, shown::ShownVersion};
+use super::{Context, Example, Failure, Outcome, Verb, help, input::metadata, shown::ShownVersion};
+use crate::SecretJson;
 
 /// Add a version to a credential, made of what the newest was made of.
 #[derive(Debug, Args)]
@@ -12,16 +12,15 @@ pub struct Regenerate {
     /// The credential's name.
     name: String,
     /// What to keep besides, as a JSON object. It is not encrypted.
-    #[arg(long, value_name = "JSON", value_parser = object)]
-    metadata: Option<Map<String, Value>>,
+    #[arg(long, value_name = "JSON", value_parser = metadata)]
+    metadata: Option<SecretJson>,
 }
 
 impl Verb for Regenerate {
     async fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        let metadata = self.metadata.map(Value::Object);
         let client = context.client()?;
         let version = client
-            .regenerate_credential(&self.name, metadata.as_ref())
+            .regenerate_credential(&self.name, self.metadata.as_ref())
             .await?;
         context.output.show(&ShownVersion(&version))?;
         Ok(Outcome::Done)

@@ -7,12 +7,11 @@ use std::{
 };
 
 use clap::{Args, ValueHint};
-use serde_json::{Map, Value};
 use zeroize::Zeroizing;
 
 use super::{
     Context, Example, Failure, Outcome, Verb, help,
-    input::{object, text_of, without_line_end},
+    input::{metadata, text_of, without_line_end},
     shown::ShownVersion,
 };
 use crate::{SecretJson, SetCredential, output};
@@ -39,8 +38,8 @@ pub struct Set {
     #[command(flatten)]
     members: Members,
     /// What to keep besides, as a JSON object. It is not encrypted.
-    #[arg(long, value_name = "JSON", value_parser = object)]
-    metadata: Option<Map<String, Value>>,
+    #[arg(long, value_name = "JSON", value_parser = metadata)]
+    metadata: Option<SecretJson>,
 }
 
 /// The members of a value, one by one.
@@ -82,7 +81,7 @@ impl Verb for Set {
         let mut credential =
             SetCredential::new(&self.name, &self.credential_type, &value.exposed())?;
         if let Some(metadata) = self.metadata {
-            credential = credential.metadata(Value::Object(metadata));
+            credential = credential.metadata(metadata);
         }
         let version = client.set_credential(&credential).await?;
         context.output.show(&ShownVersion(&version))?;

@@ -103,9 +103,7 @@ fn members(version: &CredentialVersion) -> Vec<(String, String)> {
         let word = if fact? { "yes" } else { "no" };
         Some((name, word.to_owned()))
     }));
-    let metadata = version.whole.member("metadata");
-    if let Some(metadata) = metadata.filter(|_| !version.metadata.is_null()) {
-        // As it was sent: what was read of it may have lost digits.
+    if let Some(metadata) = &version.metadata {
         members.push(("metadata", metadata.expose().to_owned()));
     }
     let mut members: Vec<_> = members

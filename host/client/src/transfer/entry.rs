@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde_json::{Value, value::RawValue};
+use serde_json::value::RawValue;
 use zeroize::Zeroizing;
 
 use super::{
@@ -22,8 +22,8 @@ pub(crate) struct Entry {
     pub(crate) credential_type: String,
     /// Its value, as JSON.
     pub(crate) value: Zeroizing<String>,
-    /// Its metadata.
-    pub(crate) metadata: Option<Value>,
+    /// Its metadata, as JSON.
+    pub(crate) metadata: Option<Zeroizing<String>>,
     /// The stored authority that signed it, with its leading slash.
     pub(crate) ca_name: Option<String>,
 }
@@ -103,20 +103,27 @@ impl Entry {
             serde_json::from_str(&self.value).map_err(Error::RequestMalformed)?;
         let request = SetCredential::new(&self.name, &self.credential_type, value)?;
         Ok(match &self.metadata {
-            Some(metadata) => request.metadata(metadata.clone()),
+            Some(metadata) => {
+                request.metadata(serde_json::from_str(metadata).map_err(Error::RequestMalformed)?)
+            }
             None => request,
         })
     }
 
     /// Whether it holds the same as another one: type, value and metadata. The order of members does not matter.
     pub(crate) fn is_same_as(&self, other: &Self) -> bool {
-        let value = |entry: &Self| Node::from_json(&entry.value);
+        let is_same = |one: &str, other: &str| match (Node::from_json(one), Node::from_json(other))
+        {
+            (Ok(one), Ok(other)) => one.is_same_as(&other),
+            _ => false,
+        };
         self.credential_type == other.credential_type
-            && self.metadata == other.metadata
-            && match (value(self), value(other)) {
-                (Ok(value), Ok(other)) => value.is_same_as(&other),
+            && match (&self.metadata, &other.metadata) {
+                (Some(metadata), Some(other)) => is_same(metadata, other),
+                (None, None) => true,
                 _ => false,
             }
+            && is_same(&self.value, &other.value)
     }
 
     /// Whether it is a certificate.
@@ -204,11 +211,10 @@ fn value_members(credential_type: &str, value: Node) -> Result<Node, Reason> {
     }
 }
 
-fn metadata_json(metadata: &Node) -> Result<Value, Reason> {
+fn metadata_json(metadata: &Node) -> Result<Zeroizing<String>, Reason> {
     let json = metadata.to_json()?;
-    let value: Value = serde_json::from_str(&json).map_err(|_| METADATA_NUMBER)?;
-    check::metadata(&value.to_string())?;
-    Ok(value)
+    check::metadata(&json)?;
+    Ok(json)
 }
 
 fn ca_name(credential_type: &str, value: &Node) -> Option<String> {
@@ -227,7 +233,6 @@ const MADE_MEMBERS: [&str; 2] = ["password_hash", "public_key_fingerprint"];
 
 const NOT_A_MAPPING: Reason = "it is not a mapping with name, type and value";
 const UNKNOWN_MEMBER: Reason = "it has a member that is not one of name, type, value and metadata";
-const METADATA_NUMBER: Reason = "metadata holds a number that is too large";
 const NO_NAME: Reason = "it has no name";
 const NO_TYPE: Reason = "it has no type";
 const NO_VALUE: Reason = "it has no value";

@@ -80,8 +80,10 @@ impl Stored {
                 not_named = Some(Signer::Before(ca_name));
             }
         }
-        let metadata = Some(version.metadata.to_string()).filter(|_| !version.metadata.is_null());
-        let metadata = metadata.map(|json| Node::from_json(&json)).transpose();
+        let metadata = version.metadata.as_ref();
+        let metadata = metadata
+            .map(|json| Node::from_json(json.expose()))
+            .transpose();
         Ok(Self {
             written: Written {
                 name: version.name,

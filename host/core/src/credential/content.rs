@@ -95,7 +95,9 @@ mod tests {
         let content = Content {
             value: Secret::new(r#"{"b":"ä\n","a":1}"#.to_owned()),
             parameters: Some(Parameters::new(members)),
-            metadata: Metadata::parse(&json!({"owner": [1, null]})).unwrap(),
+            metadata: Some(
+                Metadata::parse(Secret::new(r#"{"owner":[1,null]}"#.to_owned())).unwrap(),
+            ),
             trusted_ca: Some("-----BEGIN\nPEM".to_owned()),
         };
         let back = Content::from_plaintext(&content.to_plaintext().unwrap()).unwrap();

@@ -10,19 +10,16 @@ pub const METADATA_CHARACTERS_MAX: usize = 7_000;
 pub struct Metadata(Secret);
 
 impl Metadata {
-    /// Takes metadata that a caller sent; JSON `null` is no metadata.
+    /// Takes metadata that a caller sent, as its JSON text without blanks. It is kept as it is written, so that no number
+    /// loses a digit.
     ///
     /// # Errors
     /// When the text is longer than [`METADATA_CHARACTERS_MAX`].
-    pub fn parse(json: &serde_json::Value) -> Result<Option<Self>, MetadataTooLong> {
-        if json.is_null() {
-            return Ok(None);
-        }
-        let text = Secret::new(json.to_string());
-        if text.expose().chars().count() > METADATA_CHARACTERS_MAX {
+    pub fn parse(json: Secret) -> Result<Self, MetadataTooLong> {
+        if json.expose().chars().count() > METADATA_CHARACTERS_MAX {
             return Err(MetadataTooLong);
         }
-        Ok(Some(Self(text)))
+        Ok(Self(json))
     }
 
     pub(crate) fn from_stored(text: Secret) -> Self {
@@ -43,20 +40,15 @@ pub struct MetadataTooLong;
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    #[test]
-    fn null_is_no_metadata() {
-        assert!(Metadata::parse(&serde_json::Value::Null).unwrap().is_none());
-    }
 
     #[test]
     fn the_longest_metadata_is_kept_and_one_more_character_is_refused() {
         let quotes = 2;
         let longest = "ä".repeat(METADATA_CHARACTERS_MAX - quotes);
-        assert!(Metadata::parse(&json!(longest)).unwrap().is_some());
-        assert!(Metadata::parse(&json!(format!("{longest}x"))).is_err());
+        let quoted = |text: &str| Secret::new(format!("\"{text}\""));
+        let kept = Metadata::parse(quoted(&longest)).unwrap();
+        assert_eq!(kept.json().expose(), quoted(&longest).expose());
+        assert!(Metadata::parse(quoted(&format!("{longest}x"))).is_err());
     }
 }

@@ -8,6 +8,7 @@ use axum::{
     response::Response,
 };
 use keywright_core::{
+    Secret,
     authorization::Caller,
     credential::{self, MetadataTooLong, RegenerateCertificate, TransitionalParent},
 };
@@ -45,7 +46,7 @@ struct RegenerateRequest {
     duration: Value,
     /// What to keep beside the new version.
     #[schemars(default, with = "Metadata")]
-    metadata: Value,
+    metadata: Option<Secret>,
 }
 
 impl RegenerateRequest {
@@ -60,7 +61,7 @@ impl RegenerateRequest {
                 .unwrap_or(false),
             key_length: members.take_json("key_length")?,
             duration: members.take_json("duration")?,
-            metadata: members.take_json("metadata")?,
+            metadata: members.take_secret("metadata"),
         };
         members.finish()?;
         Ok(request)
@@ -77,7 +78,7 @@ impl RegenerateRequest {
             },
             key_length: Some(self.key_length).filter(|value| !value.is_null()),
             duration: Some(self.duration).filter(|value| !value.is_null()),
-            metadata: credential::Metadata::parse(&self.metadata)?,
+            metadata: self.metadata.map(credential::Metadata::parse).transpose()?,
         })
     }
 }

@@ -8,7 +8,7 @@ use axum::{
     response::Response,
 };
 use keywright_core::{
-    Failure,
+    Failure, Secret,
     authorization::Caller,
     credential::{CredentialType, Credentials, Generate, Metadata, Parameters, WriteMode},
 };
@@ -38,7 +38,7 @@ struct GenerateRequest {
     parameters: Option<Map<String, Value>>,
     /// `value.username`: where a user's name stood before it became a parameter.
     username: Option<String>,
-    metadata: Value,
+    metadata: Option<Secret>,
 }
 
 impl PostRequest {
@@ -84,7 +84,7 @@ impl GenerateRequest {
             credential_type,
             parameters: members.take_members("parameters")?,
             username,
-            metadata: members.take_json("metadata")?,
+            metadata: members.take_secret("metadata"),
         };
         members.finish()?;
         Ok(request)
@@ -109,12 +109,13 @@ impl GenerateRequest {
                 .get_or_insert_default()
                 .insert("username".to_owned(), Value::String(username));
         }
+        let metadata = self.metadata.map(Metadata::parse).transpose();
         Ok(Generate {
             name,
             credential_type,
             mode,
             parameters: parameters.map(Parameters::new),
-            metadata: Metadata::parse(&self.metadata).map_err(|long| failed(long.into()))?,
+            metadata: metadata.map_err(|long| failed(long.into()))?,
         })
     }
 }

@@ -8,12 +8,12 @@ use axum::{
     response::Response,
 };
 use keywright_core::{
-    Failure,
+    Failure, Secret,
     authorization::Caller,
     credential::{self, CredentialName, LookupName, NameMalformed, Regenerate},
 };
 use schemars::JsonSchema;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     Api,
@@ -31,7 +31,7 @@ pub(super) struct RegenerateRequest {
     name: Option<String>,
     /// What to keep beside the new version.
     #[schemars(default, with = "Metadata")]
-    metadata: Value,
+    metadata: Option<Secret>,
 }
 
 impl RegenerateRequest {
@@ -39,7 +39,7 @@ impl RegenerateRequest {
     pub(super) fn read(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
         let request = Self {
             name: members.take_text("name")?,
-            metadata: members.take_json("metadata")?,
+            metadata: members.take_secret("metadata"),
         };
         members.finish()?;
         Ok(request)
@@ -59,7 +59,7 @@ impl RegenerateRequest {
         };
         Ok(Regenerate {
             name,
-            metadata: credential::Metadata::parse(&self.metadata)?,
+            metadata: self.metadata.map(credential::Metadata::parse).transpose()?,
         })
     }
 }

@@ -12,7 +12,7 @@ use keywright_core::{
     authorization::Caller,
     credential::{Credentials, Metadata, Set},
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{known_type, required_name};
 use crate::{
@@ -27,7 +27,7 @@ struct SetRequest {
     name: Option<String>,
     credential_type: Option<String>,
     value: Option<Secret>,
-    metadata: Value,
+    metadata: Option<Secret>,
 }
 
 impl SetRequest {
@@ -37,7 +37,7 @@ impl SetRequest {
             credential_type: members.take_text("type").unwrap_or_default(),
             name: members.take_text("name")?,
             value: members.take_secret("value"),
-            metadata: members.take_json("metadata")?,
+            metadata: members.take_secret("metadata"),
         };
         members.finish()?;
         Ok(request)
@@ -52,7 +52,7 @@ impl SetRequest {
             value: self
                 .value
                 .ok_or_else(|| Failure::ValueRefused("value is required".to_owned()))?,
-            metadata: Metadata::parse(&self.metadata)?,
+            metadata: self.metadata.map(Metadata::parse).transpose()?,
         })
     }
 }

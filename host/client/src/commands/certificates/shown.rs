@@ -1,14 +1,12 @@
 //! How certificates and their versions are shown: without private keys.
 
 use serde::Serialize;
-use serde_json::{
-    Value,
-    value::{RawValue, to_raw_value},
-};
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{
-    CertificateSummary, CredentialVersion,
+    CertificateSummary, CredentialVersion, SecretJson,
     output::{Shown, Table},
+    secret::Exposed,
 };
 
 /// Certificates, without their contents.
@@ -87,7 +85,7 @@ struct PublicVersion<'a> {
     version_created_at: &'a str,
     id: &'a str,
     name: &'a str,
-    metadata: &'a Value,
+    metadata: Option<Exposed<'a>>,
     value: PublicValue,
     transitional: Option<bool>,
     certificate_authority: Option<bool>,
@@ -109,7 +107,7 @@ impl<'a> PublicVersion<'a> {
             version_created_at: &version.version_created_at,
             id: &version.id,
             name: &version.name,
-            metadata: &version.metadata,
+            metadata: version.metadata.as_ref().map(SecretJson::exposed),
             value: PublicValue {
                 ca: version.public_member("ca"),
                 certificate: version.public_member("certificate"),

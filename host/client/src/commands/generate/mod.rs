@@ -4,10 +4,9 @@ mod check;
 mod parameters;
 
 use clap::{Args, ValueEnum};
-use serde_json::{Map, Value};
 
-use super::{Context, Example, Failure, Outcome, Verb, help, input::object, shown::ShownVersion};
-use crate::{GenerateCredential, GenerateMode};
+use super::{Context, Example, Failure, Outcome, Verb, help, input::metadata, shown::ShownVersion};
+use crate::{GenerateCredential, GenerateMode, SecretJson};
 use parameters::Parameters;
 
 /// Have the server make a credential.
@@ -30,8 +29,8 @@ pub struct Generate {
     #[command(flatten)]
     parameters: Parameters,
     /// What to keep besides, as a JSON object. It is not encrypted.
-    #[arg(long, value_name = "JSON", value_parser = object)]
-    metadata: Option<Map<String, Value>>,
+    #[arg(long, value_name = "JSON", value_parser = metadata)]
+    metadata: Option<SecretJson>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -59,7 +58,7 @@ impl Verb for Generate {
             credential = credential.mode(mode.into());
         }
         if let Some(metadata) = self.metadata {
-            credential = credential.metadata(Value::Object(metadata));
+            credential = credential.metadata(metadata);
         }
         let version = client.generate_credential(&credential).await?;
         context.output.show(&ShownVersion(&version))?;

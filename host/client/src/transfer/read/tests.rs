@@ -10,7 +10,7 @@ fn read(format: Format, file: &str) -> (Vec<Result<String, String>>, Result<(), 
     let done = read_entries(file.as_bytes(), format, &mut |entry| {
         entries.push(match entry {
             Ok(entry) => {
-                let metadata = entry.metadata.map(|json| format!(" {json}"));
+                let metadata = entry.metadata.map(|json| format!(" {}", *json));
                 Ok(format!(
                     "{} {} {}{}",
                     entry.name,

@@ -29,7 +29,7 @@ fn read(format: Format, file: &str) -> Vec<Value> {
         let entry = entry.unwrap();
         let value: Value = serde_json::from_str(&entry.value).unwrap();
         if let Some(metadata) = entry.metadata {
-            assert_eq!(metadata, value);
+            assert_eq!(*metadata, *entry.value);
         }
         values.push(value);
         ControlFlow::Continue(())
