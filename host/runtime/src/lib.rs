@@ -43,6 +43,7 @@ mod schema;
 mod text;
 mod usage;
 
+pub use cache::CacheKeys;
 pub use candidate::{
     Candidate, CandidateFailure, Check, InspectedGenerator, Inspection, LimitUsed, Quantiles, Run,
     Speed, Trial, Vector, VectorsMalformed,

@@ -20,7 +20,7 @@ use wasmtime::Engine;
 
 use crate::{
     breaker::Breakers,
-    cache::{self, Cache},
+    cache::{self, Cache, CacheKeys},
     call::Plugin,
     component_file::{checked_digest, read_component},
     config::{
@@ -47,14 +47,14 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// Loads all plugins, and compiles those that the cache does not have; `cache_key` proves that the files in it are
-    /// the server's own, so it must be secret, and the same at every start.
+    /// Loads all plugins, and compiles those that the cache does not have; `cache_keys` prove that the files in it are
+    /// the server's own.
     ///
     /// # Errors
     /// The first thing, in alphabetical order of the plugins, that an operator must put right.
     pub fn load(
         config: &RuntimeConfig,
-        cache_key: &[u8; 32],
+        cache_keys: &CacheKeys,
         random: Arc<dyn RandomSource>,
     ) -> Result<Self, LoadRefused> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
@@ -71,7 +71,7 @@ impl Runtime {
             config.sandbox.retry_after(),
         )
         .map_err(LoadRefused::Threads)?;
-        let cache = Cache::open(&config.sandbox.cache_directory, cache_key, &engine)?;
+        let cache = Cache::open(&config.sandbox.cache_directory, cache_keys, &engine)?;
         let loader = Loader {
             cache: Some(cache),
             engine,

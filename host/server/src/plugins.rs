@@ -8,12 +8,11 @@ use std::{
     sync::Arc,
 };
 
-use keywright_runtime::{LoadRefused, Plugins, Runtime, RuntimeConfig, SystemRandom};
+use keywright_runtime::{CacheKeys, LoadRefused, Plugins, Runtime, RuntimeConfig, SystemRandom};
 use tokio::{
     signal::unix::{SignalKind, signal},
     task::spawn_blocking,
 };
-use zeroize::Zeroizing;
 
 use crate::{config::Config, keys::SharedKeyRing, started::StartRefused};
 
@@ -23,25 +22,26 @@ pub(crate) async fn load(
     file: &Path,
     key_ring: &SharedKeyRing,
 ) -> Result<Arc<Plugins>, StartRefused> {
-    let cache_key = key_ring
+    let derived = key_ring
         .derive(CACHE_LABEL)
-        .map(Arc::new)
-        .map_err(|cause| StartRefused::while_doing("deriving the plugin cache's key", cause))?;
-    let (plugins, key) = (runtime_config(config), Arc::clone(&cache_key));
+        .map_err(|cause| StartRefused::while_doing("deriving the plugin cache's keys", cause))?;
+    let others = derived.others.iter().map(|key| &**key);
+    let cache_keys = Arc::new(CacheKeys::new(&derived.active, others));
+    let (plugins, keys) = (runtime_config(config), Arc::clone(&cache_keys));
     // On a thread where compiling them holds nobody up.
-    let runtime = spawn_blocking(move || Runtime::load(&plugins, &key, Arc::new(SystemRandom)))
+    let runtime = spawn_blocking(move || Runtime::load(&plugins, &keys, Arc::new(SystemRandom)))
         .await
         .map_err(|cause| StartRefused::while_doing("loading the plugins", cause))?
         .map_err(|cause| StartRefused::while_doing("loading the plugins", cause))?;
     let plugins = Arc::new(Plugins::new(runtime));
-    replace_on_hangup(&plugins, file.to_owned(), cache_key)?;
+    replace_on_hangup(&plugins, file.to_owned(), cache_keys)?;
     Ok(plugins)
 }
 
 fn replace_on_hangup(
     plugins: &Arc<Plugins>,
     file: PathBuf,
-    cache_key: Arc<Zeroizing<[u8; 32]>>,
+    cache_keys: Arc<CacheKeys>,
 ) -> Result<(), StartRefused> {
     let mut hangup = signal(SignalKind::hangup())
         .map_err(|cause| StartRefused::while_doing("listening for SIGHUP", cause))?;
@@ -49,8 +49,8 @@ fn replace_on_hangup(
     tokio::spawn(async move {
         while hangup.recv().await.is_some() {
             let (plugins, file) = (Arc::clone(&plugins), file.clone());
-            let cache_key = Arc::clone(&cache_key);
-            if spawn_blocking(move || replace(&plugins, &file, &cache_key))
+            let cache_keys = Arc::clone(&cache_keys);
+            if spawn_blocking(move || replace(&plugins, &file, &cache_keys))
                 .await
                 .is_err()
             {
@@ -61,8 +61,8 @@ fn replace_on_hangup(
     Ok(())
 }
 
-fn replace(plugins: &Plugins, file: &Path, cache_key: &[u8; 32]) {
-    match loaded_again(file, cache_key) {
+fn replace(plugins: &Plugins, file: &Path, cache_keys: &CacheKeys) {
+    match loaded_again(file, cache_keys) {
         Ok(runtime) => {
             plugins.replace(runtime);
             tracing::info!("the plugins were loaded again: new calls use them");
@@ -80,10 +80,10 @@ fn replace(plugins: &Plugins, file: &Path, cache_key: &[u8; 32]) {
 }
 
 /// What the configuration says now, or every reason against it.
-fn loaded_again(file: &Path, cache_key: &[u8; 32]) -> Result<Runtime, Vec<String>> {
+fn loaded_again(file: &Path, cache_keys: &CacheKeys) -> Result<Runtime, Vec<String>> {
     let config = Config::load(file).map_err(|refused| vec![refused.with_causes()])?;
     let config = runtime_config(&config);
-    Runtime::load(&config, cache_key, Arc::new(SystemRandom)).map_err(|first| {
+    Runtime::load(&config, cache_keys, Arc::new(SystemRandom)).map_err(|first| {
         let mut reasons = Runtime::check(&config, Arc::new(SystemRandom));
         if reasons.is_empty() {
             reasons.push(first);

@@ -9,8 +9,8 @@ use std::{
 use keywright_core::{credential::CredentialType, ports::Generator};
 use keywright_harness::component;
 use keywright_runtime::{
-    Grant, Limits, PluginConfig, RandomSource, RandomUnavailable, Runtime, RuntimeConfig,
-    SandboxConfig,
+    CacheKeys, Grant, Limits, PluginConfig, RandomSource, RandomUnavailable, Runtime,
+    RuntimeConfig, SandboxConfig,
 };
 use rand::{Rng, SeedableRng, rngs::ChaCha12Rng};
 use serde_json::Map;
@@ -39,7 +39,7 @@ pub(crate) fn load(name: &str, random: Arc<dyn RandomSource>) -> Outcome<Arc<dyn
         generators: BTreeMap::from([(name.to_owned(), plugin)]),
         resolver: None,
     };
-    let runtime = Runtime::load(&config, &[0; 32], random)?;
+    let runtime = Runtime::load(&config, &CacheKeys::new(&[0; 32], []), random)?;
     let credential_type = CredentialType::parse(name)?;
     runtime
         .generators()

@@ -55,10 +55,28 @@ impl KeyRing {
     /// # Errors
     /// When the derivation fails.
     pub fn derive(&self, label: &str) -> Result<Zeroizing<[u8; 32]>, DerivationFailed> {
-        self.keys
-            .get(&self.active)
-            .ok_or(DerivationFailed)?
-            .derive(label)
+        self.derive_from(&self.active, label)
+    }
+
+    /// Derives such a key from each of the other keys, in no order: what [`Self::derive`] gave while one of these was active.
+    ///
+    /// # Errors
+    /// When a derivation fails.
+    pub fn derive_from_others(
+        &self,
+        label: &str,
+    ) -> Result<Vec<Zeroizing<[u8; 32]>>, DerivationFailed> {
+        let others = self.keys.keys().filter(|id| **id != self.active);
+        others.map(|id| self.derive_from(id, label)).collect()
+    }
+
+    fn derive_from(
+        &self,
+        key_id: &Uuid,
+        label: &str,
+    ) -> Result<Zeroizing<[u8; 32]>, DerivationFailed> {
+        let key = self.keys.get(key_id).ok_or(DerivationFailed)?;
+        key.derive(label)
     }
 
     /// Encrypts with the active key. The result opens only at the same place.

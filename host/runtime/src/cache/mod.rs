@@ -1,7 +1,8 @@
 //! Compiled components on disk, so that a warm start compiles nothing.
 //!
-//! Loading compiled code trusts it, so each file begins with an HMAC under a key that only the server has, over the file's
-//! name and contents. The name says which component it was made of and by which engine. What was found out about a
+//! Loading compiled code trusts it, so each file begins with an HMAC under a key that only servers have, over the file's
+//! name and contents. It follows from the encryption key, so a change of that changes it: files under the keys before are
+//! read as well, and kept under the new one from then on, so that the change costs no compilation. The name says which component it was made of and by which engine. What was found out about a
 //! component stands beside it, kept in the same way ([`verdicts`]).
 
 mod verdicts;
@@ -24,10 +25,41 @@ const KEY_LABEL: &[u8] = b"keywright compiled components, version 1";
 /// The length of the HMAC before the code, in bytes.
 const TAG_BYTES: usize = digest::SHA256_OUTPUT_LEN;
 
+/// The keys that prove that a file was written by a server of ours. They must be secret.
+#[derive(Clone)]
+pub struct CacheKeys {
+    writing: hmac::Key,
+    others: Vec<hmac::Key>,
+}
+
+impl CacheKeys {
+    /// Files are written under the first key, which must be the same at every start. Those under the others, which were first
+    /// before, are read.
+    pub fn new<'a>(first: &[u8; 32], others: impl IntoIterator<Item = &'a [u8; 32]>) -> Self {
+        Self {
+            writing: purposeful(first),
+            others: others.into_iter().map(purposeful).collect(),
+        }
+    }
+
+    /// All keys, that under which is written first.
+    fn all(&self) -> impl Iterator<Item = &hmac::Key> {
+        std::iter::once(&self.writing).chain(&self.others)
+    }
+}
+
+fn purposeful(master_key: &[u8; 32]) -> hmac::Key {
+    let master_key = hmac::Key::new(hmac::HMAC_SHA256, master_key);
+    hmac::Key::new(
+        hmac::HMAC_SHA256,
+        hmac::sign(&master_key, KEY_LABEL).as_ref(),
+    )
+}
+
 /// The directory of compiled components.
 pub(crate) struct Cache {
     directory: PathBuf,
-    key: hmac::Key,
+    keys: CacheKeys,
     engine_hash: String,
 }
 
@@ -38,7 +70,7 @@ impl Cache {
     /// When it can't be made, or somebody else could write or read it.
     pub(crate) fn open(
         directory: &Path,
-        master_key: &[u8; 32],
+        keys: &CacheKeys,
         engine: &Engine,
     ) -> Result<Self, LoadRefused> {
         let refused = |source| LoadRefused::CacheDirectory {
@@ -64,14 +96,9 @@ impl Cache {
                 rule,
             });
         }
-        let master_key = hmac::Key::new(hmac::HMAC_SHA256, master_key);
-        let key = hmac::Key::new(
-            hmac::HMAC_SHA256,
-            hmac::sign(&master_key, KEY_LABEL).as_ref(),
-        );
         Ok(Self {
             directory: directory.to_owned(),
-            key,
+            keys: keys.clone(),
             engine_hash: engine_hash(engine),
         })
     }
@@ -97,35 +124,45 @@ impl Cache {
             Err(cause) => warn_of_replacement(&path, &cause.to_string()),
         }
         let (code, component) = compile(engine, bytes)?;
-        if let Err(cause) = self.write(&name, &path, &code) {
-            tracing::warn!(path = %path.display(), %cause, "a compiled component could not be kept");
-        }
+        self.keep(&name, &path, &code);
         Ok(component)
     }
 
-    /// The code in a file that is ours; nothing when there is no file.
+    /// The code in a file that is ours; nothing when there is no file. One under another key is kept under the first.
     fn read(&self, name: &str, path: &Path) -> io::Result<Option<Vec<u8>>> {
         let mut file = match fs::read(path) {
             Ok(file) => file,
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(cause) => return Err(cause),
         };
-        let is_authentic = file.split_at_checked(TAG_BYTES).is_some_and(|(tag, code)| {
-            hmac::verify(&self.key, &authenticated(name, code), tag).is_ok()
+        let proven_by = file.split_at_checked(TAG_BYTES).and_then(|(tag, code)| {
+            let authenticated = authenticated(name, code);
+            let mut keys = self.keys.all();
+            keys.position(|key| hmac::verify(key, &authenticated, tag).is_ok())
         });
-        if !is_authentic {
+        let Some(key_number) = proven_by else {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 "it is damaged or not ours",
             ));
-        }
+        };
         file.drain(..TAG_BYTES);
+        if key_number > 0 {
+            self.keep(name, path, &file);
+        }
         Ok(Some(file))
+    }
+
+    /// Writes a file, without which all goes on, though not as fast at the next start.
+    fn keep(&self, name: &str, path: &Path, content: &[u8]) {
+        if let Err(cause) = self.write(name, path, content) {
+            tracing::warn!(path = %path.display(), %cause, "what was found out about a plugin could not be kept");
+        }
     }
 
     /// Writes a file beside the place and moves it there, so that nobody ever reads a part of it.
     fn write(&self, name: &str, path: &Path, code: &[u8]) -> io::Result<()> {
-        let tag = hmac::sign(&self.key, &authenticated(name, code));
+        let tag = hmac::sign(&self.keys.writing, &authenticated(name, code));
         let mut file = tempfile::NamedTempFile::new_in(&self.directory)?;
         file.write_all(tag.as_ref())?;
         file.write_all(code)?;
@@ -212,7 +249,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("deep").join("cache");
         let engine = new_engine(1, 1 << 20).unwrap();
-        let cache = Cache::open(&path, &[1; 32], &engine).unwrap();
+        let keys = CacheKeys::new(&[1; 32], []);
+        let cache = Cache::open(&path, &keys, &engine).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
         cache.component(&engine, "d", COMPONENT).unwrap();
         // With a kept file the bytes are not even looked at.
@@ -238,9 +276,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o700)).unwrap();
         let engine = new_engine(1, 1 << 20).unwrap();
-        let cache = Cache::open(directory.path(), &[1; 32], &engine).unwrap();
+        let keys = CacheKeys::new(&[1; 32], []);
+        let cache = Cache::open(directory.path(), &keys, &engine).unwrap();
         cache.component(&engine, "d", COMPONENT).unwrap();
-        let other = Cache::open(directory.path(), &[2; 32], &engine).unwrap();
+        let others = CacheKeys::new(&[2; 32], []);
+        let other = Cache::open(directory.path(), &others, &engine).unwrap();
         assert!(other.component(&engine, "d", b"nonsense").is_err());
         let name = kept(directory.path()).file_name().unwrap().to_owned();
         let copy = name.to_str().unwrap().replacen('d', "e", 1);
@@ -249,11 +289,31 @@ mod tests {
     }
 
     #[test]
+    fn a_file_under_a_key_that_was_first_before_is_used_and_kept_under_the_new_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("cache");
+        let engine = new_engine(1, 1 << 20).unwrap();
+        let before = CacheKeys::new(&[1; 32], []);
+        let changed = CacheKeys::new(&[2; 32], [&[3; 32], &[1; 32]]);
+        let after = CacheKeys::new(&[2; 32], []);
+        let loaded = |keys: &CacheKeys, bytes: &[u8]| {
+            let cache = Cache::open(&path, keys, &engine).unwrap();
+            cache.component(&engine, "d", bytes).is_ok()
+        };
+        assert!(loaded(&before, COMPONENT));
+        assert!(!loaded(&after, b"nonsense"));
+        assert!(loaded(&changed, b"nonsense"));
+        assert!(loaded(&after, b"nonsense"));
+        assert!(!loaded(&before, b"nonsense"));
+    }
+
+    #[test]
     fn a_directory_that_others_can_enter_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o710)).unwrap();
         let engine = new_engine(1, 1 << 20).unwrap();
-        let Err(refused) = Cache::open(directory.path(), &[1; 32], &engine) else {
+        let keys = CacheKeys::new(&[1; 32], []);
+        let Err(refused) = Cache::open(directory.path(), &keys, &engine) else {
             panic!("taken")
         };
         assert!(

@@ -28,10 +28,20 @@ impl Cache {
         settings: &str,
         make: impl FnOnce() -> Result<EntropyReport, Refusal>,
     ) -> Result<EntropyReport, Refusal> {
-        let settings = self.settings_tag(settings);
-        let name = format!("{component_digest}-{settings}-{RULES_VERSION}.entropy");
+        let name_under = |key| {
+            let settings = settings_tag(key, settings);
+            format!("{component_digest}-{settings}-{RULES_VERSION}.entropy")
+        };
+        let name = name_under(&self.keys.writing);
         let path = self.directory.join(&name);
         if let Some(report) = self.kept_report(&name, &path) {
+            return Ok(report);
+        }
+        let mut others = self.keys.others.iter().map(name_under);
+        if let Some(report) =
+            others.find_map(|name| self.kept_report(&name, &self.directory.join(&name)))
+        {
+            self.keep_report(&name, &path, &report);
             return Ok(report);
         }
         // Where there are no locks, several may do the same work.
@@ -40,12 +50,7 @@ impl Cache {
             return Ok(report);
         }
         let report = make()?;
-        let kept = serde_json::to_vec(&report)
-            .map_err(io::Error::from)
-            .and_then(|text| self.write(&name, &path, &text));
-        if let Err(cause) = kept {
-            tracing::warn!(path = %path.display(), %cause, "what was found out about a plugin could not be kept");
-        }
+        self.keep_report(&name, &path, &report);
         drop(lock);
         Ok(report)
     }
@@ -61,11 +66,18 @@ impl Cache {
         serde_json::from_slice(&kept).ok()
     }
 
-    /// What stands for settings in a name: they may hold secrets, so it can't be made without the server's key.
-    fn settings_tag(&self, settings: &str) -> String {
-        let tag = hmac::sign(&self.key, settings.as_bytes());
-        hexadecimal(tag.as_ref().get(..8).unwrap_or_default())
+    fn keep_report(&self, name: &str, path: &Path, report: &EntropyReport) {
+        // A report always has a form in JSON.
+        if let Ok(text) = serde_json::to_vec(report) {
+            self.keep(name, path, &text);
+        }
     }
+}
+
+/// What stands for settings in a name: they may hold secrets, so it can't be made without the server's key.
+fn settings_tag(key: &hmac::Key, settings: &str) -> String {
+    let tag = hmac::sign(key, settings.as_bytes());
+    hexadecimal(tag.as_ref().get(..8).unwrap_or_default())
 }
 
 /// A file that nobody else has locked, locked until it is dropped.
@@ -86,7 +98,7 @@ mod tests {
         thread,
     };
 
-    use super::*;
+    use super::{super::CacheKeys, *};
     use crate::{conformance::EntropyFault, engine::new_engine};
 
     fn report(fault: Option<EntropyFault>) -> EntropyReport {
@@ -99,15 +111,35 @@ mod tests {
         }
     }
 
-    fn cache(directory: &Path) -> Cache {
+    fn cache(directory: &Path, keys: &CacheKeys) -> Cache {
         let engine = new_engine(1, 1 << 20).unwrap();
-        Cache::open(&directory.join("cache"), &[1; 32], &engine).unwrap()
+        Cache::open(&directory.join("cache"), keys, &engine).unwrap()
+    }
+
+    #[test]
+    fn a_report_under_a_key_that_was_first_before_is_kept_under_the_new_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let before = CacheKeys::new(&[1; 32], []);
+        let changed = CacheKeys::new(&[2; 32], [&[3; 32], &[1; 32]]);
+        let after = CacheKeys::new(&[2; 32], []);
+        let found = |keys: &CacheKeys| {
+            let cache = cache(directory.path(), keys);
+            let never = || Err(Refusal::SettingsTooLarge);
+            cache.entropy_report("d", r#"{"a":1}"#, never).is_ok()
+        };
+        let made = || Ok(report(None));
+        let cache = cache(directory.path(), &before);
+        assert!(cache.entropy_report("d", r#"{"a":1}"#, made).is_ok());
+        assert!(!found(&after));
+        assert!(found(&changed));
+        assert!(found(&after));
     }
 
     #[test]
     fn a_report_is_made_once_for_each_component_and_its_settings() {
         let directory = tempfile::tempdir().unwrap();
-        let cache = cache(directory.path());
+        let keys = CacheKeys::new(&[1; 32], []);
+        let cache = cache(directory.path(), &keys);
         let times_made = AtomicU32::new(0);
         for (digest, settings, times) in [
             ("d", "{}", 1),
@@ -137,7 +169,8 @@ mod tests {
                         times_made.fetch_add(1, Ordering::SeqCst);
                         Ok(report(None))
                     };
-                    let cache = cache(directory.path());
+                    let keys = CacheKeys::new(&[1; 32], []);
+                    let cache = cache(directory.path(), &keys);
                     assert!(cache.entropy_report("d", "{}", make).is_ok());
                 });
             }
@@ -148,7 +181,8 @@ mod tests {
     #[test]
     fn a_changed_report_is_made_anew_and_a_failure_is_not_kept() {
         let directory = tempfile::tempdir().unwrap();
-        let cache = cache(directory.path());
+        let keys = CacheKeys::new(&[1; 32], []);
+        let cache = cache(directory.path(), &keys);
         let failed = || Err(Refusal::SettingsTooLarge);
         assert!(cache.entropy_report("d", "{}", failed).is_err());
         let bad = || Ok(report(Some(EntropyFault::Unrepeatable)));

@@ -7,7 +7,7 @@ use keywright_core::{
     Secret,
     ports::{Generator, PluginFailure},
 };
-use keywright_runtime::{RandomSource, RandomUnavailable, Runtime};
+use keywright_runtime::{CacheKeys, RandomSource, RandomUnavailable, Runtime};
 use serde_json::{Value, json};
 
 use crate::support::{component, config, generator, hostile, no_parameters, parameters, plugin};
@@ -60,7 +60,12 @@ async fn randomness_comes_from_the_given_source_alone() {
         config
             .generators
             .insert("plain".to_owned(), plugin(component("plain"), &json!({})));
-        let runtime = Runtime::load(&config, &[7; 32], Arc::new(Constant(byte))).unwrap();
+        let runtime = Runtime::load(
+            &config,
+            &CacheKeys::new(&[7; 32], []),
+            Arc::new(Constant(byte)),
+        )
+        .unwrap();
         let types = runtime.generators().credential_types();
         let generator = runtime.generators().generator(&types[0]).unwrap();
         let value = generator

@@ -13,7 +13,8 @@ use keywright_core::{
     ports::{Generator, PluginFailure, PluginFault, Resolver},
 };
 use keywright_runtime::{
-    Grant, Limits, LoadRefused, PluginConfig, Runtime, RuntimeConfig, SandboxConfig, SystemRandom,
+    CacheKeys, Grant, Limits, LoadRefused, PluginConfig, Runtime, RuntimeConfig, SandboxConfig,
+    SystemRandom,
 };
 use serde_json::{Map, Value, json};
 use wit_component::{ComponentEncoder, StringEncoding, dummy_module, embed_component_metadata};
@@ -102,7 +103,11 @@ pub(crate) fn config() -> RuntimeConfig {
 /// Loads plugins.
 pub(crate) fn load(config: &RuntimeConfig) -> Result<Runtime, LoadRefused> {
     LazyLock::force(&LOG);
-    Runtime::load(config, &[7; 32], Arc::new(SystemRandom))
+    Runtime::load(
+        config,
+        &CacheKeys::new(&[7; 32], []),
+        Arc::new(SystemRandom),
+    )
 }
 
 /// The one generator of a runtime that loads this plugin under this name.

@@ -36,6 +36,14 @@ pub(crate) struct SharedKeyRing {
     looking: Mutex<Option<Instant>>,
 }
 
+/// Keys for one purpose, each derived from an encryption key.
+pub(crate) struct DerivedKeys {
+    /// From the active one.
+    pub(crate) active: Zeroizing<[u8; 32]>,
+    /// From the others.
+    pub(crate) others: Vec<Zeroizing<[u8; 32]>>,
+}
+
 /// What is known at a moment.
 struct Current {
     recognition: Recognition,
@@ -60,9 +68,13 @@ impl SharedKeyRing {
         }
     }
 
-    /// Derives a key for a purpose of its own from the active key.
-    pub(crate) fn derive(&self, label: &str) -> Result<Zeroizing<[u8; 32]>, DerivationFailed> {
-        self.current().key_ring.derive(label)
+    /// Derives keys for a purpose of its own from the active key, and from the others that are known now.
+    pub(crate) fn derive(&self, label: &str) -> Result<DerivedKeys, DerivationFailed> {
+        let current = self.current();
+        Ok(DerivedKeys {
+            active: current.key_ring.derive(label)?,
+            others: current.key_ring.derive_from_others(label)?,
+        })
     }
 
     /// The id of the key that encrypts. It never changes.
