@@ -11,18 +11,18 @@ wasmtime::component::bindgen!({
         "../../wit/interpolation",
     ],
     inline: "
-        package keywright:host@0.1.0;
+        package keywright:host;
 
         world plugin {
             import wasi:random/random@0.2.0;
-            import keywright:signing/issuer@0.1.0;
-            export keywright:generator/descriptor@0.1.0;
-            export keywright:generator/generator@0.1.0;
-            export keywright:generator/issued-generator@0.1.0;
-            export keywright:generator/normalizer@0.1.0;
-            export keywright:generator/acceptor@0.1.0;
-            export keywright:generator/recoverer@0.1.0;
-            export keywright:interpolation/resolver@0.1.0;
+            import keywright:signing/issuer@0.2.0;
+            export keywright:generator/descriptor@0.2.0;
+            export keywright:generator/generator@0.2.0;
+            export keywright:generator/issued-generator@0.2.0;
+            export keywright:generator/normalizer@0.2.0;
+            export keywright:generator/acceptor@0.2.0;
+            export keywright:generator/recoverer@0.2.0;
+            export keywright:interpolation/resolver@0.2.0;
         }
     ",
     world: "keywright:host/plugin",

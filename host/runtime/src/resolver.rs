@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The interface by which references are found.
-pub(crate) const RESOLVER: &str = "keywright:interpolation/resolver@0.1.0";
+pub(crate) const RESOLVER: &str = "keywright:interpolation/resolver@0.2.0";
 
 /// The most references that one document may have.
 const REFERENCES_MAX: usize = 1_000;

@@ -27,12 +27,12 @@ use crate::{
 };
 
 /// The interface by which a generator describes itself.
-pub(crate) const DESCRIPTOR: &str = "keywright:generator/descriptor@0.1.0";
-const GENERATOR: &str = "keywright:generator/generator@0.1.0";
-const ISSUED_GENERATOR: &str = "keywright:generator/issued-generator@0.1.0";
-const NORMALIZER: &str = "keywright:generator/normalizer@0.1.0";
-const ACCEPTOR: &str = "keywright:generator/acceptor@0.1.0";
-const RECOVERER: &str = "keywright:generator/recoverer@0.1.0";
+pub(crate) const DESCRIPTOR: &str = "keywright:generator/descriptor@0.2.0";
+const GENERATOR: &str = "keywright:generator/generator@0.2.0";
+const ISSUED_GENERATOR: &str = "keywright:generator/issued-generator@0.2.0";
+const NORMALIZER: &str = "keywright:generator/normalizer@0.2.0";
+const ACCEPTOR: &str = "keywright:generator/acceptor@0.2.0";
+const RECOVERER: &str = "keywright:generator/recoverer@0.2.0";
 
 /// The functions of a generator's guest, as they are told of in logs and measured.
 pub(super) const NORMALIZE: &str = "normalize";
