@@ -1,7 +1,7 @@
-//! The host's side of every interface in `wit/`, generated.
+//! The types of every interface in `wit/`, generated, and what they need to pass to guests and back.
 //!
-//! One world holds all interfaces that a plugin may import or export; which of them a component really has is found out
-//! when it is loaded, one interface at a time.
+//! Only the types are used, and of the functions those of `wasi:random`: the names of all others depend on the version that a
+//! component is built for (`exported.rs`, `imports.rs`).
 
 wasmtime::component::bindgen!({
     path: [

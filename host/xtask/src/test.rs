@@ -9,9 +9,7 @@ use crate::{
 /// Builds what the tests need and runs them.
 pub(crate) fn test(arguments: &[String]) -> Result<(), StepFailed> {
     programs::ensure();
-    guests::build(Which::All)?;
-    // With the same packages as the tests, so that their dependencies are built once.
-    step::run(step::cargo().args(["build", "--locked", "--workspace", "--bins"]))?;
+    build()?;
     step::run(
         step::cargo()
             .args(["test", "--locked", "--workspace", "--no-fail-fast"])
@@ -51,6 +49,13 @@ pub(crate) fn test(arguments: &[String]) -> Result<(), StepFailed> {
     step::run(step::cargo().args(["test", "--locked", "--manifest-path", EXAMPLE_MANIFEST]))
 }
 
+/// Builds the guests and the programs that tests run.
+fn build() -> Result<(), StepFailed> {
+    guests::build(Which::All)?;
+    // With the same packages as the tests, so that their dependencies are built once.
+    step::run(step::cargo().args(["build", "--locked", "--workspace", "--bins"]))
+}
+
 /// The client's tests that are run on PostgreSQL, too: where the order, the paging and the transactions of the database are
 /// seen by a client.
 const CLIENT_ON_POSTGRES: [&str; 3] = [
@@ -61,7 +66,7 @@ const CLIENT_ON_POSTGRES: [&str; 3] = [
 
 /// Writes the golden files anew: the tests that compare them write them when the variable is set.
 pub(crate) fn refresh_golden_files() -> Result<(), StepFailed> {
-    guests::build(Which::All)?;
+    build()?;
     step::run(
         step::cargo()
             .args([

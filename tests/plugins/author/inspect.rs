@@ -13,7 +13,7 @@ fn a_generator_is_shown_with_what_it_says_of_itself_and_what_it_needs() {
         shown["imports"],
         serde_json::json!(["wasi:random/random@0.2.0"])
     );
-    assert_eq!(shown["interface_version"], "0.1.0");
+    assert_eq!(shown["interface_version"], "0.2.0");
     assert_eq!(shown["generator"]["credential_type"], "wireguard");
     assert_eq!(shown["generator"]["entropy_bits_min"], 251);
     assert_eq!(shown["generator"]["parameters_schema"]["type"], "object");
@@ -58,8 +58,8 @@ fn what_no_server_would_load_is_shown_with_the_reason() {
     let text = r#"(component
         (import "wasi:clocks/wall-clock@0.2.0" (instance (export "now" (func))))
         (instance $empty)
-        (export "keywright:generator/descriptor@0.1.0" (instance $empty))
-        (export "keywright:generator/generator@0.1.0" (instance $empty))
+        (export "keywright:generator/descriptor@0.2.0" (instance $empty))
+        (export "keywright:generator/generator@0.2.0" (instance $empty))
     )"#;
     workshop.write("clock.wasm", wat::parse_str(text).unwrap());
     let shown = workshop.json(&["inspect", "clock.wasm"], 3);
