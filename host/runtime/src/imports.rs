@@ -14,7 +14,7 @@ use crate::{
     config::Grant,
     host::{notes, signing},
     refused::Refusal,
-    versions::{InterfaceName, versioned},
+    versions::{InterfaceName, SUPPORTED, versioned},
 };
 
 /// An interface that the host offers.
@@ -34,7 +34,7 @@ const OFFERED: [Offered; 3] = [
     },
     Offered {
         interface: ISSUER,
-        versions: &["0.1.0", "0.2.0"],
+        versions: &SUPPORTED,
         grant: Some(Grant::Signing),
     },
     Offered {

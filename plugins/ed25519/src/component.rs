@@ -1,6 +1,6 @@
 //! The WIT side of the plugin: nothing but conversions.
 
-use keywright_plugin_support::generator_component;
+use keywright_plugin_support::{KeyPair, generator_component};
 
 use crate::{ENTROPY_BITS_MIN, PARAMETERS_SCHEMA, VALUE_SCHEMA, generate, recover};
 
@@ -35,6 +35,6 @@ generator_component! {
     entropy_bits_min: ENTROPY_BITS_MIN,
     generate: generate::generate,
     normalize: generate::normalize,
-    accept: (|value: &str, settings: &str, _: &mut _| generate::accept(value, settings)),
+    accept: (|value: &str, settings: &str, _: &mut _| KeyPair::accept(value, settings)),
     recover: recover::recover,
 }
