@@ -66,7 +66,6 @@ pub fn run_program(directory: &Path, arguments: &[&str], variables: &[(&str, &st
     command
         .args(arguments)
         .envs(variables.iter().copied())
-        .env_remove("KEYWRIGHT_REFRESH_GOLDEN_FILES")
         .current_dir(directory)
         .stdin(Stdio::null());
     commanded(&mut command)

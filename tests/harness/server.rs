@@ -317,7 +317,9 @@ fn spawn(directory: &Path, options: &Options, port: &ReservedPort) -> Child {
 /// The server's program, which is not told what is meant for the tests: it would take it for its own settings.
 pub(crate) fn program() -> Command {
     let mut command = Command::new(server_program());
-    command.env_remove("KEYWRIGHT_LOG");
+    command
+        .env_remove("KEYWRIGHT_LOG")
+        .env_remove("KEYWRIGHT_REFRESH_GOLDEN_FILES");
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("KEYWRIGHT_TEST_") {
             command.env_remove(name);

@@ -153,7 +153,7 @@ async fn outcome(server: &Server, body: &[u8], days: i64) -> String {
 }
 
 /// The body of a certificate.
-fn body(version: &Value) -> Vec<u8> {
+pub(crate) fn body(version: &Value) -> Vec<u8> {
     with_certificate(version, |certificate| {
         certificate.tbs_certificate.as_ref().to_vec()
     })
@@ -186,7 +186,7 @@ fn with_certificate<T>(version: &Value, read: impl FnOnce(&X509Certificate<'_>) 
 }
 
 /// The body with a validity that begins now: both of its times are the only ones in it.
-fn renewed(body: &[u8], days: i64) -> Vec<u8> {
+pub(crate) fn renewed(body: &[u8], days: i64) -> Vec<u8> {
     const UTC_TIME: &[u8] = &[0x17, 0x0d];
     const UTC_TIME_BYTES: usize = 13;
     let text = |time: DateTime<Utc>| time.format("%y%m%d%H%M%SZ").to_string();

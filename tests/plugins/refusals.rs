@@ -25,12 +25,20 @@ fn assert_refused(options: &Options, parts: &[&str]) {
 
 /// A generator of type `plain` that imports this, and exports what every generator does, but without any functions.
 fn importing(files: &TempDir, import: &str) -> Options {
-    let exports = r#"
-        (instance $empty)
-        (export "keywright:generator/descriptor@0.1.0" (instance $empty))
-        (export "keywright:generator/generator@0.1.0" (instance $empty))
-    "#;
-    of_text(files, &format!("(component {import} {exports})"))
+    let exporting = exporting(["0.2.0"; 2]);
+    let text = exporting.replacen("(component", &format!("(component {import}"), 1);
+    of_text(files, &text)
+}
+
+/// A component that exports what every generator does, in these versions, but without any functions.
+fn exporting([descriptor, generator]: [&str; 2]) -> String {
+    format!(
+        r#"(component
+            (instance $empty)
+            (export "keywright:generator/descriptor@{descriptor}" (instance $empty))
+            (export "keywright:generator/generator@{generator}" (instance $empty))
+        )"#
+    )
 }
 
 /// A generator of type `plain` out of the text form of a component.
@@ -58,7 +66,7 @@ fn a_plugin_that_imports_what_it_is_not_granted() {
         ("", "wasi:random/random@0.2.0", "random"),
         (
             "grants = [\"random\"]",
-            "keywright:signing/issuer@0.1.0",
+            "keywright:signing/issuer@0.2.0",
             "signing",
         ),
     ] {
@@ -90,29 +98,37 @@ fn a_plugin_for_a_newer_version_of_an_import() {
 }
 
 #[test]
-fn a_plugin_for_a_newer_version_of_an_export() {
+fn a_plugin_for_an_unknown_version_of_an_export() {
     let files = TempDir::new().unwrap();
-    let text = r#"(component
-        (instance $empty)
-        (export "keywright:generator/descriptor@0.2.0" (instance $empty))
-        (export "keywright:generator/generator@0.2.0" (instance $empty))
-    )"#;
-    let what = "it was built for keywright:generator/descriptor 0.2.0, and this server has 0.1.0";
-    assert_refused(&of_text(&files, text), &["the plugin plain", what]);
+    for version in ["0.0.1", "0.3.0", "1.0.0"] {
+        let text = exporting([version; 2]);
+        let what = format!(
+            "it was built for keywright:generator/descriptor {version}, and this server has 0.1.0 and 0.2.0"
+        );
+        assert_refused(&of_text(&files, &text), &["the plugin plain", &what]);
+    }
+}
+
+#[test]
+fn a_plugin_that_mixes_versions() {
+    let files = TempDir::new().unwrap();
+    let text = exporting(["0.1.0", "0.2.0"]);
+    let what = "it mixes interfaces of the versions 0.1.0 and 0.2.0";
+    assert_refused(&of_text(&files, &text), &["the plugin plain", what]);
 }
 
 #[test]
 fn a_plugin_of_another_role() {
     let resolver = section(&component("interpolation"), "");
     let options = Options::default().generator("interpolation", &resolver);
-    let what = "it does not export keywright:generator/descriptor@0.1.0";
+    let what = "it does not export keywright:generator/descriptor@0.2.0";
     assert_refused(&options, &["the plugin interpolation", what]);
 
     let generator = section(&component("plain"), "grants = [\"random\"]");
     let options = Options::default()
         .without_resolver()
         .extra(&format!("[resolver]\n{generator}"));
-    let what = "it does not export keywright:interpolation/resolver@0.1.0";
+    let what = "it does not export keywright:interpolation/resolver@0.2.0";
     assert_refused(&options, &["the plugin resolver", what]);
 }
 

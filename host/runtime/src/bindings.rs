@@ -1,7 +1,7 @@
-//! The host's side of every interface in `wit/`, generated.
+//! The types of every interface in `wit/`, generated, and what they need to pass to guests and back.
 //!
-//! One world holds all interfaces that a plugin may import or export; which of them a component really has is found out
-//! when it is loaded, one interface at a time.
+//! Only the types are used, and of the functions those of `wasi:random`: the names of all others depend on the version that a
+//! component is built for (`exported.rs`, `imports.rs`).
 
 wasmtime::component::bindgen!({
     path: [
@@ -11,18 +11,18 @@ wasmtime::component::bindgen!({
         "../../wit/interpolation",
     ],
     inline: "
-        package keywright:host@0.1.0;
+        package keywright:host;
 
         world plugin {
             import wasi:random/random@0.2.0;
-            import keywright:signing/issuer@0.1.0;
-            export keywright:generator/descriptor@0.1.0;
-            export keywright:generator/generator@0.1.0;
-            export keywright:generator/issued-generator@0.1.0;
-            export keywright:generator/normalizer@0.1.0;
-            export keywright:generator/acceptor@0.1.0;
-            export keywright:generator/recoverer@0.1.0;
-            export keywright:interpolation/resolver@0.1.0;
+            import keywright:signing/issuer@0.2.0;
+            export keywright:generator/descriptor@0.2.0;
+            export keywright:generator/generator@0.2.0;
+            export keywright:generator/issued-generator@0.2.0;
+            export keywright:generator/normalizer@0.2.0;
+            export keywright:generator/acceptor@0.2.0;
+            export keywright:generator/recoverer@0.2.0;
+            export keywright:interpolation/resolver@0.2.0;
         }
     ",
     world: "keywright:host/plugin",

@@ -17,6 +17,7 @@ use crate::{
     engine::{MEMORIES_MAX, TABLE_ELEMENTS_MAX, TABLES_MAX, deadline_ticks},
     host::{
         HostRefusal,
+        notes::{NoteReader, Notes},
         random::RandomSource,
         signing::{IssuerLease, TBS_CERTIFICATE_BYTES_MAX},
     },
@@ -36,6 +37,8 @@ const COPIED_BYTES_SLACK: usize = 64 * 1024;
 pub(crate) struct Plugin {
     /// Which plugin it is.
     pub(crate) identity: PluginIdentity,
+    /// The version of the interfaces in `wit/` that it is built for, as the host knows it.
+    pub(crate) wit_version: &'static str,
     /// Its component, ready to be instantiated.
     pub(crate) component: InstancePre<CallState>,
     /// Its settings, JSON text.
@@ -44,6 +47,8 @@ pub(crate) struct Plugin {
     pub(crate) limits: Limits,
     /// Where its random bytes come from.
     pub(crate) random: Arc<dyn RandomSource>,
+    /// Who reads its notes; nobody in a server.
+    pub(crate) notes: Option<NoteReader>,
     /// Whether its component is to be called at all; all plugins with this component share it.
     pub(crate) breaker: Arc<Breaker>,
     /// The most that its calls have used.
@@ -56,6 +61,8 @@ pub(crate) struct CallState {
     pub(crate) random: Arc<dyn RandomSource>,
     /// The issuer that is lent for this call.
     pub(crate) issuer: Option<IssuerLease>,
+    /// The notes of this call, where somebody reads them.
+    pub(crate) notes: Option<Notes>,
     limiter: MemoryLimiter,
 }
 
@@ -83,11 +90,14 @@ impl Plugin {
             ));
         }
         let begun = Instant::now();
-        let mut store = self.store(issuer);
+        let mut store = self.store(function, issuer);
         let outcome = self
             .component
             .instantiate(&mut store)
             .and_then(|instance| body(&mut store, &instance));
+        if let Some(notes) = &store.data().notes {
+            notes.end();
+        }
         let memory_bytes = store.data().limiter.memory_bytes;
         self.usage
             .called(input_bytes, memory_bytes, begun.elapsed());
@@ -219,10 +229,16 @@ impl Plugin {
         }
     }
 
-    fn store(&self, issuer: Option<Arc<dyn CertificateIssuer>>) -> Store<CallState> {
+    fn store(
+        &self,
+        function: &'static str,
+        issuer: Option<Arc<dyn CertificateIssuer>>,
+    ) -> Store<CallState> {
+        let reader = self.notes.as_ref().map(Arc::clone);
         let state = CallState {
             random: Arc::clone(&self.random),
             issuer: issuer.map(IssuerLease::new),
+            notes: reader.map(|reader| Notes::new(reader, function)),
             limiter: MemoryLimiter {
                 memory_bytes_max: self.limits.memory_bytes_max,
                 memory_bytes: 0,

@@ -9,17 +9,42 @@ use wasmtime::{
 };
 
 use crate::{
-    bindings::{keywright::signing::issuer, wasi::random::random},
+    bindings::wasi::random::random,
     call::CallState,
     config::Grant,
+    host::{notes, signing},
     refused::Refusal,
+    versions::{InterfaceName, SUPPORTED, versioned},
 };
 
-/// Everything that the host offers: the interface, its version, and the grant that opens it.
-const OFFERED: [(&str, &str, Grant); 2] = [
-    ("wasi:random/random", "0.2.0", Grant::Random),
-    ("keywright:signing/issuer", "0.1.0", Grant::Signing),
+/// An interface that the host offers.
+struct Offered {
+    interface: &'static str,
+    versions: &'static [&'static str],
+    /// The grant that opens it; none for what is harmless.
+    grant: Option<Grant>,
+}
+
+/// Everything that the host offers.
+const OFFERED: [Offered; 3] = [
+    Offered {
+        interface: "wasi:random/random",
+        versions: &["0.2.0"],
+        grant: Some(Grant::Random),
+    },
+    Offered {
+        interface: ISSUER,
+        versions: &SUPPORTED,
+        grant: Some(Grant::Signing),
+    },
+    Offered {
+        interface: NOTES,
+        versions: &["0.2.0"],
+        grant: None,
+    },
 ];
+const ISSUER: &str = "keywright:signing/issuer";
+const NOTES: &str = "keywright:generator/notes";
 
 /// Refuses a component that imports what it was not granted. Imports that only name types carry no authority.
 ///
@@ -37,18 +62,21 @@ pub(crate) fn check_imports(
         let name = InterfaceName::parse(import);
         let offered = OFFERED
             .iter()
-            .find(|(interface, ..)| *interface == name.interface);
-        let Some((interface, version, grant)) = offered else {
+            .find(|offered| offered.interface == name.interface);
+        let Some(offered) = offered else {
             return Err(Refusal::ImportUnknown(import.to_owned()));
         };
-        if !name.is_compatible(version) {
-            return Err(name.version_differs(interface, version));
+        if name.compatible(offered.versions).is_none() {
+            return Err(name.version_differs(offered.versions));
         }
-        if !grants.contains(grant) {
-            return Err(Refusal::ImportNotGranted {
-                import: import.to_owned(),
-                grant: *grant,
-            });
+        match offered.grant {
+            Some(grant) if !grants.contains(&grant) => {
+                return Err(Refusal::ImportNotGranted {
+                    import: import.to_owned(),
+                    grant,
+                });
+            }
+            _ => {}
         }
     }
     Ok(())
@@ -79,8 +107,16 @@ pub(crate) fn grants_needed(engine: &Engine, component: &Component) -> Vec<Grant
     };
     let needed = OFFERED
         .iter()
-        .filter(|(interface, ..)| is_imported(*interface));
-    needed.map(|(_, _, grant)| *grant).collect()
+        .filter(|offered| is_imported(offered.interface));
+    needed.filter_map(|offered| offered.grant).collect()
+}
+
+/// The names of all interfaces that a component imports, be it for their types alone, or exports.
+pub(crate) fn interface_names(engine: &Engine, component: &Component) -> Vec<String> {
+    let component_type = component.component_type();
+    let imports = component_type.imports(engine).map(|(name, _)| name);
+    let exports = component_type.exports(engine).map(|(name, _)| name);
+    imports.chain(exports).map(str::to_owned).collect()
 }
 
 /// A linker that defines what is granted, and nothing else.
@@ -92,45 +128,27 @@ pub(crate) fn linker(engine: &Engine, grants: &[Grant]) -> wasmtime::Result<Link
     if grants.contains(&Grant::Random) {
         random::add_to_linker::<_, HasSelf<CallState>>(&mut linker, |state| state)?;
     }
-    if grants.contains(&Grant::Signing) {
-        issuer::add_to_linker::<_, HasSelf<CallState>>(&mut linker, |state| state)?;
-    }
+    let mut define = |interface, add: fn(&mut Linker<CallState>, &str) -> wasmtime::Result<()>| {
+        let offered = OFFERED
+            .iter()
+            .filter(|offered| offered.interface == interface);
+        let granted =
+            offered.filter(|offered| offered.grant.is_none_or(|grant| grants.contains(&grant)));
+        granted
+            .flat_map(|offered| offered.versions)
+            .try_for_each(|version| add(&mut linker, &versioned(interface, version)))
+    };
+    define(ISSUER, signing::add_to_linker)?;
+    define(NOTES, notes::add_to_linker)?;
     Ok(linker)
 }
 
-/// Whether a component exports an interface, in this version or a compatible one.
-pub(crate) fn exports(component: &Component, interface: &str) -> bool {
-    component.get_export_index(None, interface).is_some()
-}
-
-/// The version of the interface that a component exports.
-///
-/// # Errors
-/// When it exports the interface in an incompatible version, or not at all.
-pub(crate) fn exported_version(
-    engine: &Engine,
-    component: &Component,
-    expected: &'static str,
-) -> Result<String, Refusal> {
-    let expected_name = InterfaceName::parse(expected);
-    let offered = expected_name.version.unwrap_or_default();
-    let component_type = component.component_type();
-    let versions: Vec<InterfaceName<'_>> = component_type
-        .exports(engine)
-        .map(|(export, _)| InterfaceName::parse(export))
-        .filter(|name| name.interface == expected_name.interface)
-        .collect();
-    match versions
+/// Whether a component exports an interface, in any version.
+pub(crate) fn exports_any(engine: &Engine, component: &Component, interface: &str) -> bool {
+    let exports = exported(engine, component);
+    exports
         .iter()
-        .find(|name| name.is_compatible(offered))
-        .or(versions.first())
-    {
-        Some(name) if name.is_compatible(offered) => {
-            Ok(name.version.unwrap_or_default().to_owned())
-        }
-        Some(name) => Err(name.version_differs(expected_name.interface, offered)),
-        None => Err(Refusal::ExportMissing(expected)),
-    }
+        .any(|export| InterfaceName::parse(export).interface == interface)
 }
 
 fn is_types_alone(engine: &Engine, item: &ComponentItem) -> bool {
@@ -140,69 +158,4 @@ fn is_types_alone(engine: &Engine, item: &ComponentItem) -> bool {
             .all(|(_, export)| matches!(export.ty, ComponentItem::Type(_)))
     };
     matches!(item, ComponentItem::ComponentInstance(instance) if only_types(instance))
-}
-
-/// The name of an import or export, taken apart.
-struct InterfaceName<'a> {
-    interface: &'a str,
-    version: Option<&'a str>,
-}
-
-impl<'a> InterfaceName<'a> {
-    fn parse(name: &'a str) -> Self {
-        match name.split_once('@') {
-            Some((interface, version)) => Self {
-                interface,
-                version: Some(version),
-            },
-            None => Self {
-                interface: name,
-                version: None,
-            },
-        }
-    }
-
-    fn is_compatible(&self, offered: &str) -> bool {
-        self.version
-            .is_some_and(|version| track(version) == track(offered))
-    }
-
-    fn version_differs(&self, interface: &str, offered: &'static str) -> Refusal {
-        Refusal::InterfaceVersionDiffers {
-            interface: interface.to_owned(),
-            wanted: self.version.unwrap_or("without a version").to_owned(),
-            offered,
-        }
-    }
-}
-
-/// The part of a version that two compatible ones share: the major one, or before 1.0.0 also the minor one.
-fn track(version: &str) -> (&str, Option<&str>) {
-    let mut parts = version.split('.');
-    let major = parts.next().unwrap_or_default();
-    (major, parts.next().filter(|_| major == "0"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn versions_are_compatible_within_a_minor_before_1_and_within_a_major_after() {
-        for (wanted, offered, is_compatible) in [
-            ("0.1.0", "0.1.0", true),
-            ("0.1.7", "0.1.0", true),
-            ("0.2.0", "0.1.0", false),
-            ("1.2.0", "1.0.0", true),
-            ("2.0.0", "1.0.0", false),
-        ] {
-            let name = format!("a:b/c@{wanted}");
-            assert_eq!(
-                InterfaceName::parse(&name).is_compatible(offered),
-                is_compatible,
-                "{name}"
-            );
-        }
-        assert!(!InterfaceName::parse("a:b/c").is_compatible("0.1.0"));
-    }
 }

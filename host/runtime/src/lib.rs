@@ -15,8 +15,9 @@
 //! [`Candidate`] does with one component, for its author, what [`Runtime`] does with those of a server.
 //!
 //! To offer guests something new: describe it in `wit/`, name it in `bindings.rs`, implement it in `host/`, and add it with
-//! a [`Grant`] to the table in `imports.rs`. To call a new optional interface of guests: name it in `bindings.rs`, look for
-//! it in `generator/guest.rs`, and call it from `generator/mod.rs`.
+//! its versions and a [`Grant`] to the table in `imports.rs`. To call a new optional interface of guests: name it in
+//! `bindings.rs`, look for it in `generator/exports.rs`, and call it from `generator/guest.rs`. To bring out a new version of
+//! `wit/`: see `wit/README.md`, and add it to `versions.rs`.
 
 mod bindings;
 mod breaker;
@@ -27,6 +28,7 @@ mod component_file;
 mod config;
 mod conformance;
 mod engine;
+mod exported;
 mod generator;
 mod host;
 mod imports;
@@ -42,6 +44,7 @@ mod role;
 mod schema;
 mod text;
 mod usage;
+mod versions;
 
 pub use cache::CacheKeys;
 pub use candidate::{
@@ -50,6 +53,7 @@ pub use candidate::{
 };
 pub use config::{Grant, Limits, PluginConfig, RuntimeConfig, SandboxConfig};
 pub use conformance::{EntropyFault, EntropyReport};
+pub use host::notes::NoteReader;
 pub use host::random::{RandomSource, RandomUnavailable, SystemRandom};
 pub use load::Runtime;
 pub use measure::{CALL_DURATION, LaneOccupancy, QUEUE_WAIT, describe_metrics};

@@ -7,14 +7,21 @@ use serde_json::Value;
 use wasmtime::{Engine, component::Component};
 
 use crate::{
-    breaker::Breaker, call::Plugin, host::random::RandomSource, imports, refused::Refusal,
-    role::Role, usage::Usage,
+    breaker::Breaker,
+    call::Plugin,
+    host::random::RandomSource,
+    imports,
+    refused::Refusal,
+    role::Role,
+    usage::Usage,
+    versions::{BuiltFor, versioned},
 };
 
 /// Links a component that must export an interface with what its configuration grants, and nothing else.
 ///
 /// # Errors
-/// When it lacks the interface, imports more than it is granted, or its settings are too large.
+/// When it is built for no version that there is, lacks the interface, imports more than it is granted, or its settings are
+/// too large.
 pub(crate) fn link(
     engine: &Engine,
     component: &Component,
@@ -29,7 +36,11 @@ pub(crate) fn link(
     if settings.len() > config.limits.input_bytes_max {
         return Err(Refusal::SettingsTooLarge);
     }
-    let interface_version = imports::exported_version(engine, component, interface)?;
+    let built_for = BuiltFor::of(engine, component)?;
+    if !imports::exports_any(engine, component, interface) {
+        let missing = versioned(interface, built_for.supported);
+        return Err(Refusal::ExportMissing(missing));
+    }
     imports::check_imports(engine, component, &config.grants)?;
     let component = imports::linker(engine, &config.grants)
         .and_then(|linker| linker.instantiate_pre(component))
@@ -39,12 +50,14 @@ pub(crate) fn link(
             name: role.name.to_owned(),
             version: String::new(),
             digest,
-            interface_version,
+            interface_version: built_for.named,
         },
+        wit_version: built_for.supported,
         component,
         settings,
         limits: config.limits,
         random,
+        notes: None,
         breaker,
         usage: Usage::default(),
     })

@@ -141,12 +141,12 @@ pub enum Refusal {
     #[error(
         "its export {0} differs from the interface of that name; rebuild it against this server's wit/"
     )]
-    ExportDiffers(&'static str),
+    ExportDiffers(String),
     /// It lacks an interface that its role needs.
     #[error(
         "it does not export {0}; rebuild it against this server's wit/, or use another component"
     )]
-    ExportMissing(&'static str),
+    ExportMissing(String),
     /// It can't be linked: it uses what it imports otherwise than that is defined.
     #[error("it does not fit what it imports; rebuild it against this server's wit/")]
     ImportDiffers(#[source] wasmtime::Error),
@@ -176,15 +176,26 @@ pub enum Refusal {
     },
     /// It was built for another version of an interface.
     #[error(
-        "it was built for {interface} {wanted}, and this server has {offered}; use the component built for {offered}, or another server"
+        "it was built for {interface} {wanted}, and this server has {offered}; use a component built for what it has, or another server"
     )]
     InterfaceVersionDiffers {
         /// The interface.
         interface: String,
         /// The version that the component wants.
         wanted: String,
-        /// The version that this server has.
-        offered: &'static str,
+        /// The versions that this server has.
+        offered: String,
+    },
+    /// It names our interfaces in several versions.
+    #[error(
+        "it mixes interfaces of the versions {versions}; a component is built for one version alone, for this server one of \
+         {offered}; tell its author"
+    )]
+    InterfaceVersionsMixed {
+        /// The versions that it names.
+        versions: String,
+        /// The versions that this server has.
+        offered: String,
     },
     /// It names an issuer parameter but can't be lent an issuer.
     #[error(

@@ -4,11 +4,11 @@ use std::{collections::HashSet, sync::Arc};
 
 use async_trait::async_trait;
 use keywright_core::ports::{PluginFailure, PluginFault, Reference, Resolver};
-use wasmtime::component::InstancePre;
 
 use crate::{
     bindings::exports::keywright::interpolation::resolver::{self, Failure},
-    call::{CallState, Plugin},
+    call::Plugin,
+    exported::{Exported, Function},
     lane::Lanes,
     measure::measured,
     refused::Refusal,
@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The interface by which references are found.
-pub(crate) const RESOLVER: &str = "keywright:interpolation/resolver@0.1.0";
+pub(crate) const RESOLVER: &str = "keywright:interpolation/resolver";
 
 /// The most references that one document may have.
 const REFERENCES_MAX: usize = 1_000;
@@ -32,7 +32,7 @@ pub(crate) struct WasmResolver {
 /// A resolver's guest.
 pub(crate) struct ResolverGuest {
     plugin: Plugin,
-    resolver: resolver::GuestIndices,
+    resolver: Exported<FindReferences>,
 }
 
 impl WasmResolver {
@@ -72,17 +72,12 @@ impl ResolverGuest {
     /// # Errors
     /// When it is not of the type that the interface says, or the guest can't be instantiated.
     pub(crate) fn new(plugin: Plugin) -> Result<Self, Refusal> {
-        let resolver = indices(&plugin.component)?;
-        let mut has_type = true;
+        let resolver = Exported::<FindReferences>::expect(&plugin.component, plugin.wit_version)?;
         plugin
             .call("instantiate", &[], None, |store, instance| {
-                has_type = resolver.load(store, instance).is_ok();
-                Ok(())
+                Ok(resolver.check(store, instance))
             })
-            .map_err(Refusal::DescribeFailed)?;
-        if !has_type {
-            return Err(Refusal::ExportDiffers(RESOLVER));
-        }
+            .map_err(Refusal::DescribeFailed)??;
         Ok(Self { plugin, resolver })
     }
 
@@ -90,9 +85,8 @@ impl ResolverGuest {
         let outcome = self
             .plugin
             .call(FUNCTION, &[document], None, |store, instance| {
-                self.resolver
-                    .load(&mut *store, instance)?
-                    .call_find_references(store, document, &self.plugin.settings)
+                let parameters = (document, self.plugin.settings.as_str());
+                self.resolver.call(store, instance, parameters)
             });
         match outcome.map_err(|fault| self.plugin.faulted(fault))? {
             Ok(references) => self.checked(references),
@@ -132,8 +126,14 @@ impl ResolverGuest {
     }
 }
 
-fn indices(component: &InstancePre<CallState>) -> Result<resolver::GuestIndices, Refusal> {
-    resolver::GuestIndices::new(component).map_err(|_| Refusal::ExportDiffers(RESOLVER))
+/// `resolver.find-references`.
+struct FindReferences;
+
+impl Function for FindReferences {
+    type Parameters<'a> = (&'a str, &'a str);
+    type Result = Result<Vec<resolver::Reference>, Failure>;
+    const INTERFACE: &'static str = RESOLVER;
+    const NAME: &'static str = FUNCTION;
 }
 
 /// Whether all are JSON Pointers, none of them names the same place as another, and none a place within another's.

@@ -5,7 +5,7 @@ use keywright_core::ports::Violation;
 use crate::bindings::keywright::generator::types;
 
 /// The longest text of a guest that is passed on, in bytes.
-const GUEST_TEXT_BYTES_MAX: usize = 1024;
+pub(crate) const GUEST_TEXT_BYTES_MAX: usize = 1024;
 /// The longest name of a member that is passed on, in bytes.
 const MEMBER_BYTES_MAX: usize = 256;
 

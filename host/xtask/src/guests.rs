@@ -33,11 +33,8 @@ pub(crate) fn build(which: Which) -> Result<PathBuf, StepFailed> {
         .map(|name| format!("{PLUGIN_PREFIX}{name}"))
         .collect();
     if which == Which::All {
-        packages.extend(
-            folders(&root.join("tests/guests"))?
-                .iter()
-                .map(|name| format!("{TEST_GUEST_PREFIX}{name}")),
-        );
+        let crates = crates(&root.join("tests/guests"), TEST_GUEST_PREFIX)?;
+        packages.extend(crates);
     }
     let target_folder = root.join("target/guests");
     let mut cargo = guest_cargo(&target_folder);
@@ -115,16 +112,20 @@ fn module(target_folder: &Path, package: &str) -> PathBuf {
     target_folder.join(WASM_TARGET).join("guest").join(file)
 }
 
-/// The names of the folders in a folder, in alphabetical order.
-fn folders(folder: &Path) -> Result<Vec<String>, StepFailed> {
+/// The packages in a folder, at whatever depth, in alphabetical order. Each is named as the folders on the way to it.
+fn crates(folder: &Path, prefix: &str) -> Result<Vec<String>, StepFailed> {
     let doing = || format!("listing {}", folder.display());
-    let mut names = Vec::new();
+    let mut packages = Vec::new();
     for entry in fs::read_dir(folder).map_err(|cause| StepFailed::new(doing(), cause))? {
         let entry = entry.map_err(|cause| StepFailed::new(doing(), cause))?;
+        let name = entry.file_name().to_string_lossy().replace('_', "-");
+        let package = format!("{prefix}{name}");
         if entry.path().join("Cargo.toml").is_file() {
-            names.push(entry.file_name().to_string_lossy().into_owned());
+            packages.push(package);
+        } else if entry.path().is_dir() {
+            packages.extend(crates(&entry.path(), &format!("{package}-"))?);
         }
     }
-    names.sort();
-    Ok(names)
+    packages.sort();
+    Ok(packages)
 }

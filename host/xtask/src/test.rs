@@ -14,11 +14,8 @@ pub(crate) fn test(arguments: &[String]) -> Result<(), StepFailed> {
     let tell = |part: &str| eprintln!("xtask: {part} ({} s)", begun.elapsed().as_secs());
     tell("programs that tests use");
     programs::ensure();
-    tell("plugins");
-    guests::build(Which::All)?;
-    tell("programs that are tested");
-    // With the same packages as the tests, so that their dependencies are built once.
-    step::run(step::cargo().args(["build", "--locked", "--workspace", "--bins"]))?;
+    tell("plugins and programs that are tested");
+    build()?;
     tell("tests");
     step::run(
         cargo_test()
@@ -73,6 +70,13 @@ const TEST_THREADS: &str = "RUST_TEST_THREADS";
 /// What has the tests' servers keep everything in PostgreSQL.
 const ON_POSTGRES: [(&str, &str); 1] = [("KEYWRIGHT_TEST_STORAGE", "postgres")];
 
+/// Builds the guests and the programs that tests run.
+fn build() -> Result<(), StepFailed> {
+    guests::build(Which::All)?;
+    // With the same packages as the tests, so that their dependencies are built once.
+    step::run(step::cargo().args(["build", "--locked", "--workspace", "--bins"]))
+}
+
 /// The client's tests that are run on PostgreSQL, too: where the order, the paging and the transactions of the database are
 /// seen by a client.
 const CLIENT_ON_POSTGRES: [&str; 3] = [
@@ -83,7 +87,7 @@ const CLIENT_ON_POSTGRES: [&str; 3] = [
 
 /// Writes the golden files anew: the tests that compare them write them when the variable is set.
 pub(crate) fn refresh_golden_files() -> Result<(), StepFailed> {
-    guests::build(Which::All)?;
+    build()?;
     step::run(
         cargo_test()
             .args([

@@ -25,9 +25,9 @@ mod bindings {
             package keywright:certificate-plugin;
 
             world plugin {
-                include keywright:generator/issued-generator-plugin@0.1.0;
-                export keywright:generator/normalizer@0.1.0;
-                export keywright:generator/recoverer@0.1.0;
+                include keywright:generator/issued-generator-plugin@0.2.0;
+                export keywright:generator/normalizer@0.2.0;
+                export keywright:generator/recoverer@0.2.0;
             }
         ",
         generate_all,

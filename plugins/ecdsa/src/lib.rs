@@ -1,6 +1,6 @@
 //! Makes ECDSA key pairs on the curves P-256, P-384 and P-521 (FIPS 186-5), in the form that SSH reads or as PKCS#8.
 //!
-//! - [`generate`]: the parameters, the key pair, and what may be set as one. Pure, and tested natively.
+//! - [`generate`]: the parameters and the key pair. Pure, and tested natively.
 //! - [`recover`]: the parameters with which a stored key pair is made anew.
 //! - [`curve`]: the curves, and which of them a public key is on.
 //! - `component`: the WIT side, for `wasm32` alone.

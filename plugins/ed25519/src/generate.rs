@@ -66,19 +66,6 @@ pub fn generate(
     written(&key_pair)
 }
 
-/// Checks a key pair that a caller sets: one of the keys at least must be there; an empty one is none.
-///
-/// What the keys hold is the caller's affair. The fingerprint is null, whatever was sent.
-///
-/// # Errors
-///
-/// [`Failure::InvalidValue`] with the rule that it breaks; [`Failure::Misconfigured`] for any setting.
-pub fn accept(value: &str, settings: &str) -> Result<String, Failure> {
-    no_settings(settings)?;
-    let key_pair = KeyPair::parse(value).map_err(Failure::InvalidValue)?;
-    written(&key_pair)
-}
-
 fn parse(parameters: &str) -> Result<Parameters, Violation> {
     let mut members = Members::parse(parameters)?;
     let (format, ssh_comment) = KeyFormat::take(&mut members)?;
@@ -192,7 +179,7 @@ pub(crate) mod tests {
         for result in [
             normalize("{}", settings),
             generate(r#"{"format":"ssh","ssh_comment":""}"#, settings, random),
-            accept(r#"{"public_key":"x"}"#, settings),
+            KeyPair::accept(r#"{"public_key":"x"}"#, settings),
         ] {
             assert!(matches!(result, Err(Failure::Misconfigured(text)) if text.contains("format")));
         }

@@ -1,6 +1,6 @@
 //! Makes Ed25519 key pairs (RFC 8032), in the form that SSH reads or as PKCS#8.
 //!
-//! - [`generate`]: the parameters, the key pair, and what may be set as one. Pure, and tested natively.
+//! - [`generate`]: the parameters and the key pair. Pure, and tested natively.
 //! - [`recover`]: the parameters with which a stored key pair is made anew.
 //! - `component`: the WIT side, for `wasm32` alone.
 

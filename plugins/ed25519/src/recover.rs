@@ -1,7 +1,7 @@
 //! Finding the parameters of a stored key pair.
 
 use ed25519_dalek::{VerifyingKey, pkcs8::DecodePublicKey};
-use keywright_plugin_support::{Failure, KeyFormat, Members, Recovered, no_settings, written};
+use keywright_plugin_support::{Failure, KeyFormat, Recovered};
 use ssh_key::PublicKey;
 
 use crate::generate::Parameters;
@@ -19,21 +19,7 @@ pub fn recover(
     value: &str,
     settings: &str,
 ) -> Result<Recovered, Failure> {
-    no_settings(settings)?;
-    if let Some(parameters) = parameters {
-        return Ok(Recovered {
-            parameters,
-            is_complete: true,
-        });
-    }
-    let public_key = Members::parse(value)
-        .and_then(|mut members| members.take_text("public_key"))
-        .map_err(|_| Failure::Other("the stored value is no key pair".to_owned()))?;
-    let found = public_key.as_deref().and_then(parameters_of);
-    Ok(Recovered {
-        is_complete: found.is_some(),
-        parameters: written(&found.unwrap_or_default())?,
-    })
+    Recovered::of_key_pair(parameters, value, settings, parameters_of)
 }
 
 fn parameters_of(public_key: &str) -> Option<Parameters> {

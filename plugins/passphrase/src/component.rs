@@ -14,9 +14,9 @@ mod bindings {
             package keywright:passphrase-plugin;
 
             world plugin {
-                include keywright:generator/generator-plugin@0.1.0;
-                export keywright:generator/normalizer@0.1.0;
-                export keywright:generator/acceptor@0.1.0;
+                include keywright:generator/generator-plugin@0.2.0;
+                export keywright:generator/normalizer@0.2.0;
+                export keywright:generator/acceptor@0.2.0;
             }
         ",
         generate_all,

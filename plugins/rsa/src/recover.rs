@@ -1,6 +1,6 @@
 //! Finding the parameters of a stored key pair.
 
-use keywright_plugin_support::{Failure, KeyLength, Members, Recovered, no_settings, written};
+use keywright_plugin_support::{Failure, KeyLength, Recovered};
 use rsa::{
     RsaPublicKey, pkcs1::DecodeRsaPublicKey, pkcs8::DecodePublicKey, traits::PublicKeyParts,
 };
@@ -20,30 +20,16 @@ pub fn recover(
     value: &str,
     settings: &str,
 ) -> Result<Recovered, Failure> {
-    no_settings(settings)?;
-    if let Some(parameters) = parameters {
-        return Ok(Recovered {
-            parameters,
-            is_complete: true,
-        });
-    }
-    let public_key = Members::parse(value)
-        .and_then(|mut members| members.take_text("public_key"))
-        .map_err(|_| Failure::Other("the stored value is no key pair".to_owned()))?;
-    let key_length = public_key.as_deref().and_then(key_length);
-    Ok(Recovered {
-        parameters: written(&Parameters {
-            key_length: key_length.unwrap_or_default(),
-        })?,
-        is_complete: key_length.is_some(),
-    })
+    Recovered::of_key_pair(parameters, value, settings, parameters_of)
 }
 
-fn key_length(public_key: &str) -> Option<KeyLength> {
+fn parameters_of(public_key: &str) -> Option<Parameters> {
     let key = RsaPublicKey::from_public_key_pem(public_key)
         .ok()
         .or_else(|| RsaPublicKey::from_pkcs1_pem(public_key).ok())?;
-    KeyLength::of_bits(key.n().bits().into())
+    Some(Parameters {
+        key_length: KeyLength::of_bits(key.n().bits().into())?,
+    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The WIT side of the plugin: nothing but conversions.
 
-use keywright_plugin_support::generator_component;
+use keywright_plugin_support::{KeyPair, generator_component};
 
 use crate::{ENTROPY_BITS_MIN, PARAMETERS_SCHEMA, VALUE_SCHEMA, generate, recover};
 
@@ -14,10 +14,10 @@ mod bindings {
             package keywright:ssh-plugin;
 
             world plugin {
-                include keywright:generator/generator-plugin@0.1.0;
-                export keywright:generator/normalizer@0.1.0;
-                export keywright:generator/acceptor@0.1.0;
-                export keywright:generator/recoverer@0.1.0;
+                include keywright:generator/generator-plugin@0.2.0;
+                export keywright:generator/normalizer@0.2.0;
+                export keywright:generator/acceptor@0.2.0;
+                export keywright:generator/recoverer@0.2.0;
             }
         ",
         generate_all,
@@ -35,6 +35,6 @@ generator_component! {
     entropy_bits_min: ENTROPY_BITS_MIN,
     generate: generate::generate,
     normalize: generate::normalize,
-    accept: (|value: &str, settings: &str, _: &mut _| generate::accept(value, settings)),
+    accept: (|value: &str, settings: &str, _: &mut _| KeyPair::accept(value, settings)),
     recover: recover::recover,
 }

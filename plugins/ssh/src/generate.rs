@@ -63,19 +63,6 @@ pub fn generate(
     })
 }
 
-/// Checks a key pair that a caller sets: one of the keys at least must be there; an empty one is none.
-///
-/// What the keys hold is the caller's affair. The fingerprint is null, whatever was sent.
-///
-/// # Errors
-///
-/// [`Failure::InvalidValue`] with the rule that it breaks; [`Failure::Misconfigured`] for any setting.
-pub fn accept(value: &str, settings: &str) -> Result<String, Failure> {
-    no_settings(settings)?;
-    let key_pair = KeyPair::parse(value).map_err(Failure::InvalidValue)?;
-    written(&key_pair)
-}
-
 fn parse(parameters: &str) -> Result<Parameters, Violation> {
     let mut members = Members::parse(parameters)?;
     let parameters = Parameters {
@@ -109,7 +96,7 @@ pub(crate) mod tests {
     }
 
     fn accepted(value: &Value) -> Result<Value, Failure> {
-        Ok(serde_json::from_str(&accept(&value.to_string(), "{}")?).unwrap())
+        Ok(serde_json::from_str(&KeyPair::accept(&value.to_string(), "{}")?).unwrap())
     }
 
     fn matches(schema: &str, instance: &Value) -> bool {

@@ -1,6 +1,6 @@
 //! Makes RSA key pairs in the form that SSH reads.
 //!
-//! - [`generate`]: the parameters, the key pair, and what may be set as one. Pure, and tested natively.
+//! - [`generate`]: the parameters and the key pair. Pure, and tested natively.
 //! - [`recover`]: the parameters with which a stored key pair is made anew.
 //! - `component`: the WIT side, for `wasm32` alone.
 //!

@@ -2,7 +2,7 @@ use pkcs8::{EncodePrivateKey, EncodePublicKey, LineEnding};
 use serde::{Deserialize, Serialize};
 use ssh_key::{HashAlg, PrivateKey, PublicKey, private::KeypairData};
 
-use crate::{Failure, Members, Violation};
+use crate::{Failure, Members, Violation, no_settings, written};
 
 /// The two keys of a pair, as the types of key pairs with a fingerprint have them.
 #[derive(Serialize)]
@@ -56,13 +56,19 @@ impl KeyPair {
         })
     }
 
-    /// Reads a pair that a caller sets: one of the keys at least must be there; an empty one is none. What the keys hold is
-    /// the caller's affair. The fingerprint is null, whatever was sent.
+    /// Checks a pair that a caller sets, and returns it as JSON: one of the keys at least must be there; an empty one is none.
+    ///
+    /// What the keys hold is the caller's affair. The fingerprint is null, whatever was sent.
     ///
     /// # Errors
     ///
-    /// The rule that it breaks.
-    pub fn parse(value: &str) -> Result<Self, Violation> {
+    /// [`Failure::InvalidValue`] with the rule that it breaks; [`Failure::Misconfigured`] for any setting.
+    pub fn accept(value: &str, settings: &str) -> Result<String, Failure> {
+        no_settings(settings)?;
+        written(&Self::parse(value).map_err(Failure::InvalidValue)?)
+    }
+
+    fn parse(value: &str) -> Result<Self, Violation> {
         let mut members = Members::parse(value)?;
         let key_pair = Self {
             public_key: members.take_filled_text("public_key")?,

@@ -13,13 +13,73 @@ fn a_generator_is_shown_with_what_it_says_of_itself_and_what_it_needs() {
         shown["imports"],
         serde_json::json!(["wasi:random/random@0.2.0"])
     );
-    assert_eq!(shown["interface_version"], "0.1.0");
+    assert_eq!(shown["interface_version"], "0.2.0");
     assert_eq!(shown["generator"]["credential_type"], "wireguard");
     assert_eq!(shown["generator"]["entropy_bits_min"], 251);
     assert_eq!(shown["generator"]["parameters_schema"]["type"], "object");
     assert_eq!(shown["sha256"].as_str().unwrap().len(), 64);
     let bytes = std::fs::metadata(keywright_harness::component("wireguard")).unwrap();
     assert_eq!(shown["bytes"], bytes.len());
+}
+
+#[test]
+fn the_version_that_a_component_is_built_for_is_shown() {
+    let workshop = Workshop::with(&[
+        "current-issued",
+        "interpolation",
+        "released-0-1-0-generator",
+        "released-0-1-0-issued",
+        "released-0-1-0-resolver",
+    ]);
+    for (file, version) in [
+        ("current-issued.wasm", "0.2.0"),
+        ("interpolation.wasm", "0.2.0"),
+        ("released-0-1-0-generator.wasm", "0.1.0"),
+        ("released-0-1-0-issued.wasm", "0.1.0"),
+        ("released-0-1-0-resolver.wasm", "0.1.0"),
+    ] {
+        let shown = workshop.json(&["inspect", file], 0);
+        assert_eq!(shown["interface_version"], version, "{file}");
+        let table = workshop.plugin(&["inspect", file]).expect(0).output;
+        assert!(
+            table.contains(&format!("built for    {version}\n")),
+            "{table}"
+        );
+    }
+}
+
+#[test]
+fn a_component_that_mixes_versions_is_shown_with_all_of_them() {
+    let workshop = Workshop::with(&[]);
+    let exporting = |interfaces: [&str; 2]| {
+        let exports = interfaces
+            .map(|interface| format!(r#"(export "keywright:{interface}" (instance $empty))"#));
+        wat::parse_str(format!(
+            "(component (instance $empty) {})",
+            exports.join(" ")
+        ))
+        .unwrap()
+    };
+    for (file, interfaces) in [
+        (
+            "a.wasm",
+            ["generator/descriptor@0.1.0", "generator/generator@0.2.0"],
+        ),
+        (
+            "b.wasm",
+            [
+                "interpolation/resolver@0.1.0",
+                "interpolation/resolver@0.2.0",
+            ],
+        ),
+    ] {
+        workshop.write(file, exporting(interfaces));
+        let shown = workshop.json(&["inspect", file], 3);
+        assert_eq!(shown["interface_version"], "0.1.0, 0.2.0");
+        let refusal = shown["refusal"].as_str().unwrap();
+        let words = "it mixes interfaces of the versions 0.1.0 and 0.2.0";
+        assert!(refusal.starts_with(words), "{refusal}");
+    }
 }
 
 #[test]
@@ -58,8 +118,8 @@ fn what_no_server_would_load_is_shown_with_the_reason() {
     let text = r#"(component
         (import "wasi:clocks/wall-clock@0.2.0" (instance (export "now" (func))))
         (instance $empty)
-        (export "keywright:generator/descriptor@0.1.0" (instance $empty))
-        (export "keywright:generator/generator@0.1.0" (instance $empty))
+        (export "keywright:generator/descriptor@0.2.0" (instance $empty))
+        (export "keywright:generator/generator@0.2.0" (instance $empty))
     )"#;
     workshop.write("clock.wasm", wat::parse_str(text).unwrap());
     let shown = workshop.json(&["inspect", "clock.wasm"], 3);

@@ -7,6 +7,7 @@
 
 mod bench;
 mod inspect;
+mod notes;
 mod run;
 mod test;
 

@@ -7,7 +7,12 @@ use serde_json::Value;
 
 use super::{Candidate, CandidateFailure, on_calling_thread, words};
 use crate::{
-    config::Grant, generator::DESCRIPTOR, host::random::SystemRandom, imports, resolver::RESOLVER,
+    config::Grant,
+    generator::DESCRIPTOR,
+    host::random::SystemRandom,
+    imports,
+    resolver::RESOLVER,
+    versions::{BuiltFor, named_versions},
 };
 
 /// What a component is, what it needs, and what it says of itself.
@@ -23,7 +28,7 @@ pub struct Inspection {
     pub exports: Vec<String>,
     /// What its configuration must grant it.
     pub grants: Vec<Grant>,
-    /// The version of the interfaces that it was built for, if it is a plugin.
+    /// The version of the interfaces that it was built for, if it is a plugin; all of them when it mixes several.
     pub interface_version: Option<String>,
     /// What it says of itself, if it is a generator that a server would load.
     pub generator: Option<InspectedGenerator>,
@@ -59,22 +64,23 @@ impl Candidate {
     /// When the system gives no thread.
     pub fn inspect(&self) -> Result<Inspection, CandidateFailure> {
         let (engine, component) = (&self.engine, &self.component);
-        let exports = |interface| imports::exports(component, interface);
+        let exports = |interface| imports::exports_any(engine, component, interface);
+        let versions = named_versions(engine, component);
         let is_resolver = exports(RESOLVER) && !exports(DESCRIPTOR);
-        let interface = if is_resolver { RESOLVER } else { DESCRIPTOR };
         let mut inspection = Inspection {
             bytes: self.bytes,
             sha256: self.digest.clone(),
             imports: imports::imported(engine, component),
             exports: imports::exported(engine, component),
             grants: self.config.grants.clone(),
-            interface_version: imports::exported_version(engine, component, interface).ok(),
+            interface_version: (!versions.is_empty()).then(|| versions.join(", ")),
             generator: None,
             is_resolver,
             refusal: None,
         };
         if is_resolver {
-            let checked = imports::check_imports(engine, component, &self.config.grants);
+            let checked = BuiltFor::of(engine, component)
+                .and_then(|_| imports::check_imports(engine, component, &self.config.grants));
             inspection.refusal = checked.err().as_ref().map(words);
             return Ok(inspection);
         }

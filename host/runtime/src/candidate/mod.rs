@@ -30,7 +30,7 @@ use crate::{
     config::{Limits, PluginConfig},
     engine::CALLING_THREAD_STACK_BYTES,
     generator::{DESCRIPTOR, GeneratorGuest},
-    host::random::RandomSource,
+    host::{notes::NoteReader, random::RandomSource},
     imports,
     link::link,
     load::engine_for,
@@ -48,6 +48,7 @@ pub struct Candidate {
     bytes: u64,
     name: String,
     config: PluginConfig,
+    notes: Option<NoteReader>,
 }
 
 impl Candidate {
@@ -86,7 +87,17 @@ impl Candidate {
             digest,
             name,
             config,
+            notes: None,
         })
+    }
+
+    /// With somebody who reads what the plugin notes; without, it is dropped, as in a server.
+    #[must_use]
+    pub fn with_notes(self, reader: NoteReader) -> Self {
+        Self {
+            notes: Some(reader),
+            ..self
+        }
     }
 
     /// Makes one value with these parameters, as a server does for a request at this time.
@@ -131,7 +142,8 @@ impl Candidate {
             random,
             Arc::new(Breaker::tireless()),
         );
-        let plugin = linked.map_err(refused)?;
+        let mut plugin = linked.map_err(refused)?;
+        plugin.notes.clone_from(&self.notes);
         GeneratorGuest::of(plugin, None).map_err(refused)
     }
 }

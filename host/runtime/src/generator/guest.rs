@@ -8,155 +8,27 @@ use keywright_core::{
     ports::{CertificateIssuer, PluginFailure, PluginFault, Recovered},
 };
 use serde_json::Value;
-use wasmtime::component::InstancePre;
 
-use super::Description;
+use super::{
+    Description,
+    exports::{GeneratorExports, Maker},
+};
 use crate::{
     bindings::{
-        exports::keywright::generator::{
-            acceptor, descriptor, generator, issued_generator, normalizer, recoverer,
-        },
+        exports::keywright::generator::{generator, issued_generator, recoverer},
         keywright::generator::types::Failure,
     },
-    call::{CallState, Plugin},
+    call::Plugin,
     host::signing::IssuerLease,
-    imports,
     json::SensitiveJson,
-    refused::Refusal,
     text::violation,
 };
-
-/// The interface by which a generator describes itself.
-pub(crate) const DESCRIPTOR: &str = "keywright:generator/descriptor@0.1.0";
-const GENERATOR: &str = "keywright:generator/generator@0.1.0";
-const ISSUED_GENERATOR: &str = "keywright:generator/issued-generator@0.1.0";
-const NORMALIZER: &str = "keywright:generator/normalizer@0.1.0";
-const ACCEPTOR: &str = "keywright:generator/acceptor@0.1.0";
-const RECOVERER: &str = "keywright:generator/recoverer@0.1.0";
 
 /// The functions of a generator's guest, as they are told of in logs and measured.
 pub(super) const NORMALIZE: &str = "normalize";
 pub(super) const GENERATE: &str = "generate";
 pub(super) const ACCEPT: &str = "accept";
 pub(super) const RECOVER: &str = "recover";
-
-/// Where a generator's functions are in its component.
-pub(crate) struct GeneratorExports {
-    descriptor: descriptor::GuestIndices,
-    maker: Maker,
-    normalizer: Option<normalizer::GuestIndices>,
-    acceptor: Option<acceptor::GuestIndices>,
-    recoverer: Option<recoverer::GuestIndices>,
-}
-
-/// The one of two interfaces by which values are made.
-enum Maker {
-    Generator(generator::GuestIndices),
-    IssuedGenerator(issued_generator::GuestIndices),
-}
-
-impl GeneratorExports {
-    /// Finds the functions.
-    ///
-    /// # Errors
-    /// When there is none that makes values, or two.
-    pub(crate) fn find(component: &InstancePre<CallState>) -> Result<Self, Refusal> {
-        let has = |interface| imports::exports(component.component(), interface);
-        let maker = match (has(GENERATOR), has(ISSUED_GENERATOR)) {
-            (true, true) => return Err(Refusal::MakesTwice),
-            (false, false) => return Err(Refusal::ExportMissing(GENERATOR)),
-            (true, false) => Maker::Generator(
-                generator::GuestIndices::new(component).map_err(differs(GENERATOR))?,
-            ),
-            (false, true) => Maker::IssuedGenerator(
-                issued_generator::GuestIndices::new(component)
-                    .map_err(differs(ISSUED_GENERATOR))?,
-            ),
-        };
-        Ok(Self {
-            descriptor: descriptor::GuestIndices::new(component).map_err(differs(DESCRIPTOR))?,
-            maker,
-            normalizer: has(NORMALIZER)
-                .then(|| normalizer::GuestIndices::new(component))
-                .transpose()
-                .map_err(differs(NORMALIZER))?,
-            acceptor: has(ACCEPTOR)
-                .then(|| acceptor::GuestIndices::new(component))
-                .transpose()
-                .map_err(differs(ACCEPTOR))?,
-            recoverer: has(RECOVERER)
-                .then(|| recoverer::GuestIndices::new(component))
-                .transpose()
-                .map_err(differs(RECOVERER))?,
-        })
-    }
-
-    pub(crate) fn takes_issuer(&self) -> bool {
-        matches!(self.maker, Maker::IssuedGenerator(_))
-    }
-
-    pub(crate) fn has_normalizer(&self) -> bool {
-        self.normalizer.is_some()
-    }
-
-    pub(crate) fn has_acceptor(&self) -> bool {
-        self.acceptor.is_some()
-    }
-
-    pub(crate) fn has_recoverer(&self) -> bool {
-        self.recoverer.is_some()
-    }
-}
-
-/// Asks a guest what it is, and looks at the types of all its functions on the way.
-///
-/// # Errors
-/// When a function is not of the type that its interface says, or the guest fails.
-pub(crate) fn describe(
-    plugin: &Plugin,
-    exports: &GeneratorExports,
-) -> Result<descriptor::Description, Refusal> {
-    let mut differing = None;
-    let described = plugin.call("describe", &[], None, |store, instance| {
-        differing = match &exports.maker {
-            Maker::Generator(maker) => maker.load(&mut *store, instance).err().map(|_| GENERATOR),
-            Maker::IssuedGenerator(maker) => maker
-                .load(&mut *store, instance)
-                .err()
-                .map(|_| ISSUED_GENERATOR),
-        };
-        if let Some(normalizer) = &exports.normalizer {
-            differing = differing.or(normalizer
-                .load(&mut *store, instance)
-                .err()
-                .map(|_| NORMALIZER));
-        }
-        if let Some(acceptor) = &exports.acceptor {
-            differing = differing.or(acceptor.load(&mut *store, instance).err().map(|_| ACCEPTOR));
-        }
-        if let Some(recoverer) = &exports.recoverer {
-            differing = differing.or(recoverer
-                .load(&mut *store, instance)
-                .err()
-                .map(|_| RECOVERER));
-        }
-        let descriptor = exports
-            .descriptor
-            .load(&mut *store, instance)
-            .inspect_err(|_| {
-                differing = differing.or(Some(DESCRIPTOR));
-            })?;
-        descriptor.call_describe(&mut *store)
-    });
-    match (differing, described) {
-        (Some(interface), _) => Err(Refusal::ExportDiffers(interface)),
-        (None, described) => described.map_err(Refusal::DescribeFailed),
-    }
-}
-
-fn differs(interface: &'static str) -> impl Fn(wasmtime::Error) -> Refusal {
-    move |_| Refusal::ExportDiffers(interface)
-}
 
 /// A generator's guest and what it said of itself.
 pub(crate) struct GeneratorGuest {
@@ -197,11 +69,7 @@ impl GeneratorGuest {
         let outcome = self
             .plugin
             .call(NORMALIZE, &[parameters], None, |store, instance| {
-                normalizer.load(&mut *store, instance)?.call_normalize(
-                    store,
-                    parameters,
-                    &self.plugin.settings,
-                )
+                normalizer.call(store, instance, (parameters, &self.plugin.settings))
             });
         let canonical = self.returned(NORMALIZE, outcome)?;
         let canonical = self.parameters(NORMALIZE, &canonical)?;
@@ -236,9 +104,7 @@ impl GeneratorGuest {
                             settings,
                             now_seconds,
                         };
-                        maker
-                            .load(&mut *store, instance)?
-                            .call_generate(store, &generation)
+                        maker.call(store, instance, (&generation,))
                     }
                     Maker::IssuedGenerator(maker) => {
                         let generation = issued_generator::Generation {
@@ -246,9 +112,7 @@ impl GeneratorGuest {
                             settings,
                             now_seconds,
                         };
-                        maker
-                            .load(&mut *store, instance)?
-                            .call_generate(store, &generation, handle)
+                        maker.call(store, instance, (&generation, handle))
                     }
                 },
             );
@@ -264,11 +128,7 @@ impl GeneratorGuest {
         let outcome = self
             .plugin
             .call(ACCEPT, &[value.expose()], None, |store, instance| {
-                acceptor.load(&mut *store, instance)?.call_accept(
-                    store,
-                    value.expose(),
-                    &self.plugin.settings,
-                )
+                acceptor.call(store, instance, (value.expose(), &self.plugin.settings))
             });
         let value = self.returned(ACCEPT, outcome)?;
         self.checked_value(ACCEPT, &value)
@@ -289,11 +149,7 @@ impl GeneratorGuest {
             &stored.value,
         ];
         let outcome = self.plugin.call(RECOVER, &inputs, None, |store, instance| {
-            recoverer.load(&mut *store, instance)?.call_recover(
-                store,
-                &stored,
-                &self.plugin.settings,
-            )
+            recoverer.call(store, instance, (&stored, &self.plugin.settings))
         });
         let found = match outcome.map_err(|fault| self.plugin.faulted(fault))? {
             Ok(found) => found,

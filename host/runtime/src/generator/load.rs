@@ -4,7 +4,7 @@ use keywright_core::credential::CredentialType;
 
 use super::{
     Description, GeneratorGuest,
-    guest::{GeneratorExports, describe},
+    exports::{GeneratorExports, describe},
 };
 use crate::{call::Plugin, refused::Refusal};
 
@@ -20,7 +20,7 @@ impl GeneratorGuest {
         if configured.is_some_and(CredentialType::is_set_only) {
             return Err(Refusal::CredentialTypeSetOnly);
         }
-        let exports = GeneratorExports::find(&plugin.component)?;
+        let exports = GeneratorExports::find(&plugin)?;
         let described = describe(&plugin, &exports)?;
         let credential_type = match configured {
             Some(configured) => configured.clone(),

@@ -2,6 +2,7 @@
 
 mod description;
 mod example;
+mod exports;
 mod guest;
 mod load;
 
@@ -19,8 +20,9 @@ use keywright_core::{
 
 pub(crate) use description::Description;
 pub(crate) use example::entropy_report;
+pub(crate) use exports::{DESCRIPTOR, describe};
+pub(crate) use guest::GeneratorGuest;
 use guest::{ACCEPT, GENERATE, NORMALIZE, RECOVER};
-pub(crate) use guest::{DESCRIPTOR, GeneratorGuest, describe};
 
 use crate::{
     json::SensitiveJson,

@@ -1,5 +1,6 @@
-//! What the host gives to guests: randomness, and issuers that sign.
+//! What the host gives to guests: randomness, issuers that sign, and somebody who reads their notes.
 
+pub(crate) mod notes;
 pub(crate) mod random;
 pub(crate) mod signing;
 

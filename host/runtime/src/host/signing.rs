@@ -1,15 +1,17 @@
 //! `keywright:signing/issuer`: a certificate authority, lent to a guest for one call.
+//!
+//! It is the same in each version, so it is defined once, under whatever name a version gives it.
 
 use std::sync::Arc;
 
 use keywright_core::ports::CertificateIssuer;
-use wasmtime::component::Resource;
+use wasmtime::{
+    StoreContextMut,
+    component::{Linker, Resource, ResourceType},
+};
 
 use super::HostRefusal;
-use crate::{
-    bindings::keywright::signing::issuer::{Host, HostIssuer, SigningError},
-    call::CallState,
-};
+use crate::{bindings::keywright::signing::issuer::SigningError, call::CallState};
 
 /// The largest certificate body that is signed, in bytes.
 pub(crate) const TBS_CERTIFICATE_BYTES_MAX: usize = 64 * 1024;
@@ -41,38 +43,67 @@ impl IssuerLease {
     }
 }
 
-impl Host for CallState {}
+/// Defines the interface under a name.
+///
+/// # Errors
+/// When something is defined under that name already.
+pub(crate) fn add_to_linker(linker: &mut Linker<CallState>, name: &str) -> wasmtime::Result<()> {
+    let mut interface = linker.instance(name)?;
+    // A guest has borrowed handles alone, so there is nothing to be ended.
+    interface.resource("issuer", ResourceType::host::<IssuerLease>(), |_, _| Ok(()))?;
+    interface.func_wrap(
+        "[method]issuer.certificate",
+        |mut store: Call<'_>, (handle,)| Ok((store.data_mut().certificate(&handle)?,)),
+    )?;
+    interface.func_wrap(
+        "[method]issuer.subject",
+        |mut store: Call<'_>, (handle,)| Ok((store.data_mut().subject(&handle)?,)),
+    )?;
+    interface.func_wrap(
+        "[method]issuer.subject-key-identifier",
+        |mut store: Call<'_>, (handle,)| Ok((store.data_mut().subject_key_identifier(&handle)?,)),
+    )?;
+    interface.func_wrap(
+        "[method]issuer.signature-algorithm",
+        |mut store: Call<'_>, (handle,)| Ok((store.data_mut().signature_algorithm(&handle)?,)),
+    )?;
+    interface.func_wrap(
+        "[method]issuer.sign-certificate",
+        |mut store: Call<'_>, (handle, tbs_certificate)| {
+            Ok((store
+                .data_mut()
+                .sign_certificate(&handle, tbs_certificate)?,))
+        },
+    )
+}
 
-impl HostIssuer for CallState {
-    fn certificate(&mut self, handle: Resource<IssuerLease>) -> wasmtime::Result<Vec<u8>> {
-        Ok(self.lease(&handle)?.issuer.certificate().to_vec())
+type Call<'a> = StoreContextMut<'a, CallState>;
+type Handle = Resource<IssuerLease>;
+
+impl CallState {
+    fn certificate(&mut self, handle: &Handle) -> Result<Vec<u8>, HostRefusal> {
+        Ok(self.lease(handle)?.issuer.certificate().to_vec())
     }
 
-    fn subject(&mut self, handle: Resource<IssuerLease>) -> wasmtime::Result<Vec<u8>> {
-        Ok(self.lease(&handle)?.issuer.subject().to_vec())
+    fn subject(&mut self, handle: &Handle) -> Result<Vec<u8>, HostRefusal> {
+        Ok(self.lease(handle)?.issuer.subject().to_vec())
     }
 
-    fn subject_key_identifier(
-        &mut self,
-        handle: Resource<IssuerLease>,
-    ) -> wasmtime::Result<Option<Vec<u8>>> {
-        Ok(self
-            .lease(&handle)?
-            .issuer
-            .subject_key_identifier()
-            .map(<[u8]>::to_vec))
+    fn subject_key_identifier(&mut self, handle: &Handle) -> Result<Option<Vec<u8>>, HostRefusal> {
+        let identifier = self.lease(handle)?.issuer.subject_key_identifier();
+        Ok(identifier.map(<[u8]>::to_vec))
     }
 
-    fn signature_algorithm(&mut self, handle: Resource<IssuerLease>) -> wasmtime::Result<Vec<u8>> {
-        Ok(self.lease(&handle)?.issuer.signature_algorithm().to_vec())
+    fn signature_algorithm(&mut self, handle: &Handle) -> Result<Vec<u8>, HostRefusal> {
+        Ok(self.lease(handle)?.issuer.signature_algorithm().to_vec())
     }
 
     fn sign_certificate(
         &mut self,
-        handle: Resource<IssuerLease>,
+        handle: &Handle,
         tbs_certificate: Vec<u8>,
-    ) -> wasmtime::Result<Result<Vec<u8>, SigningError>> {
-        let lease = self.lease(&handle)?;
+    ) -> Result<Result<Vec<u8>, SigningError>, HostRefusal> {
+        let lease = self.lease(handle)?;
         let refused = |rule: &str| Ok(Err(SigningError::Refused(rule.to_owned())));
         if std::mem::replace(&mut lease.is_used, true) {
             return refused("an issuer signs once in a call");
@@ -86,13 +117,7 @@ impl HostIssuer for CallState {
         }
     }
 
-    fn drop(&mut self, _handle: Resource<IssuerLease>) -> wasmtime::Result<()> {
-        Ok(())
-    }
-}
-
-impl CallState {
-    fn lease(&mut self, handle: &Resource<IssuerLease>) -> Result<&mut IssuerLease, HostRefusal> {
+    fn lease(&mut self, handle: &Handle) -> Result<&mut IssuerLease, HostRefusal> {
         self.issuer
             .as_mut()
             .filter(|_| handle.rep() == ISSUER_HANDLE)

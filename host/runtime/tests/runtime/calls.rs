@@ -41,7 +41,7 @@ async fn the_identity_says_which_plugin_exactly() {
     assert_eq!(identity.name, "plain");
     assert_eq!(identity.version, env!("CARGO_PKG_VERSION"));
     assert_eq!(identity.digest.len(), 64);
-    assert_eq!(identity.interface_version, "0.1.0");
+    assert_eq!(identity.interface_version, "0.2.0");
     assert_eq!(plain.issuer_parameter(), None);
     assert_eq!(hostile(&json!({})).issuer_parameter(), Some("ca"));
 }

@@ -110,7 +110,7 @@ fn imports_that_are_not_granted_are_refused_by_name() {
     };
     let refused = refusal("hostile", hostile);
     assert!(
-        refused.contains("imports keywright:signing/issuer@0.1.0"),
+        refused.contains("imports keywright:signing/issuer@0.2.0"),
         "{refused}"
     );
 }
@@ -119,7 +119,7 @@ fn imports_that_are_not_granted_are_refused_by_name() {
 fn imports_that_are_offered_to_nobody_are_refused_by_name() {
     let world = "
         interface socket { connect: func(); }
-        world w { import socket; export keywright:generator/descriptor@0.1.0; }
+        world w { import socket; export keywright:generator/descriptor@0.2.0; }
     ";
     let refused = refusal("plain", of(dummy("evil", world, unedited)));
     assert!(
@@ -127,40 +127,87 @@ fn imports_that_are_offered_to_nobody_are_refused_by_name() {
         "{refused}"
     );
     let world = "
-        world w { import dial: func(); export keywright:generator/descriptor@0.1.0; }
+        world w { import dial: func(); export keywright:generator/descriptor@0.2.0; }
     ";
     let refused = refusal("plain", of(dummy("evil-function", world, unedited)));
     assert!(refused.contains("it imports dial, "), "{refused}");
 }
 
+/// The interfaces in another version, of which all came with it.
+fn in_version(text: &str, version: &str) -> String {
+    let wasi = text.replace("random@0.2.0", "random@wasi");
+    let ours = wasi.replace("@0.2.0", &format!("@{version}"));
+    let ours = ours.replace("version = 0.1.0", &format!("version = {version}"));
+    let ours = ours.replace("version = 0.2.0", &format!("version = {version}"));
+    ours.replace("random@wasi", "random@0.2.0")
+}
+
 #[test]
-fn a_component_for_another_version_says_which_it_wants_and_which_there_is() {
-    let newer = |text: String| {
-        text.replace("@0.1.0", "@0.2.0")
-            .replace("version = 0.1.0", "version = 0.2.0")
-    };
-    let world = "world w { include keywright:generator/generator-plugin@0.1.0; }";
-    let refused = refusal("plain", of(dummy("newer", world, newer)));
-    let expected =
-        "it was built for keywright:generator/descriptor 0.2.0, and this server has 0.1.0";
-    assert!(refused.contains(expected), "{refused}");
+fn a_component_for_another_version_says_which_it_wants_and_which_there_are() {
+    let world = "world w { include keywright:generator/generator-plugin@0.2.0; }";
+    let unknown: [(&str, fn(String) -> String); 3] = [
+        ("0.0.1", |text| in_version(&text, "0.0.1")),
+        ("0.3.0", |text| in_version(&text, "0.3.0")),
+        ("1.0.0", |text| in_version(&text, "1.0.0")),
+    ];
+    for (version, edit) in unknown {
+        let refused = refusal("plain", of(dummy(&format!("of-{version}"), world, edit)));
+        let what = format!(" {version}, and this server has 0.1.0 and 0.2.0");
+        assert!(refused.contains("it was built for keywright:generator/"));
+        assert!(refused.contains(&what), "{refused}");
+    }
     let world = "
         world w {
-            import keywright:signing/issuer@0.2.0;
-            export keywright:generator/descriptor@0.1.0;
+            import keywright:signing/issuer@0.3.0;
+            export keywright:generator/descriptor@0.2.0;
         }
     ";
-    let newer_signing = |text: String| {
-        if text.contains("package keywright:signing@0.1.0") {
-            return text.replace("0.1.0", "0.2.0");
+    let newer_signing = dummy("newer-signing", world, |text| {
+        if text.contains("package keywright:signing") {
+            return in_version(&text, "0.3.0");
         }
-        text.replace(
-            "keywright:signing/issuer@0.1.0",
-            "keywright:signing/issuer@0.2.0",
-        )
-    };
-    let refused = refusal("plain", of(dummy("newer-signing", world, newer_signing)));
-    let expected = "it was built for keywright:signing/issuer 0.2.0, and this server has 0.1.0";
+        text.replace("issuer@0.2.0", "issuer@0.3.0")
+    });
+    let refused = refusal("plain", of(newer_signing));
+    let expected =
+        "it was built for keywright:signing/issuer 0.3.0, and this server has 0.1.0 and 0.2.0";
+    assert!(refused.contains(expected), "{refused}");
+}
+
+#[test]
+fn a_component_for_a_later_patch_of_a_version_is_taken_as_one_for_that_version() {
+    let world = "world w { include keywright:generator/generator-plugin@0.2.0; }";
+    let patched = dummy("patched", world, |text| in_version(&text, "0.2.7"));
+    // It was linked, and asked what it is.
+    let refused = refusal("plain", of(patched));
+    assert!(refused.contains("it trapped"), "{refused}");
+}
+
+#[test]
+fn a_component_that_mixes_versions_says_which() {
+    let world = "
+        world w {
+            import keywright:signing/issuer@0.1.0;
+            export keywright:generator/descriptor@0.2.0;
+        }
+    ";
+    let mixed = dummy("mixed", world, |text| {
+        if text.contains("package keywright:signing") {
+            return in_version(&text, "0.1.0");
+        }
+        text.replace("issuer@0.2.0", "issuer@0.1.0")
+    });
+    let refused = refusal("plain", of(mixed));
+    let expected = "it mixes interfaces of the versions 0.1.0 and 0.2.0";
+    assert!(refused.contains(expected), "{refused}");
+}
+
+#[test]
+fn what_came_with_a_later_version_is_not_there_in_an_earlier_one() {
+    let world = "world w { include keywright:generator/generator-plugin@0.2.0; }";
+    let early = dummy("early-notes", world, |text| in_version(&text, "0.1.0"));
+    let refused = refusal("plain", of(early));
+    let expected = "it was built for keywright:generator/notes 0.1.0, and this server has 0.2.0";
     assert!(refused.contains(expected), "{refused}");
 }
 
@@ -172,17 +219,17 @@ fn exports_that_the_role_needs_must_be_there_and_fit() {
             of(dummy(name, &format!("world w {{ {exports} }}"), edit)),
         )
     };
-    let descriptor = "export keywright:generator/descriptor@0.1.0;";
-    let generator = "export keywright:generator/generator@0.1.0;";
-    let issued = "export keywright:generator/issued-generator@0.1.0;";
+    let descriptor = "export keywright:generator/descriptor@0.2.0;";
+    let generator = "export keywright:generator/generator@0.2.0;";
+    let issued = "export keywright:generator/issued-generator@0.2.0;";
     let none = refused("no-descriptor", generator, unedited);
     assert!(
-        none.contains("does not export keywright:generator/descriptor@0.1.0"),
+        none.contains("does not export keywright:generator/descriptor@0.2.0"),
         "{none}"
     );
     let none = refused("no-generator", descriptor, unedited);
     assert!(
-        none.contains("does not export keywright:generator/generator@0.1.0"),
+        none.contains("does not export keywright:generator/generator@0.2.0"),
         "{none}"
     );
     let both = refused(
@@ -194,7 +241,7 @@ fn exports_that_the_role_needs_must_be_there_and_fit() {
         both.contains("exports both generator and issued-generator"),
         "{both}"
     );
-    let exports = format!("{descriptor}{generator}export keywright:generator/normalizer@0.1.0;");
+    let exports = format!("{descriptor}{generator}export keywright:generator/normalizer@0.2.0;");
     let differs = refused("differs", &exports, |text| {
         text.replace(
             "normalize: func(parameters: string, settings",
@@ -202,7 +249,7 @@ fn exports_that_the_role_needs_must_be_there_and_fit() {
         )
     });
     assert!(
-        differs.contains("its export keywright:generator/normalizer@0.1.0 differs"),
+        differs.contains("its export keywright:generator/normalizer@0.2.0 differs"),
         "{differs}"
     );
     let mut config = config();
@@ -210,14 +257,14 @@ fn exports_that_the_role_needs_must_be_there_and_fit() {
     let refused = refusal_of(&config);
     assert!(refused.starts_with("the plugin resolver "), "{refused}");
     assert!(
-        refused.contains("does not export keywright:interpolation/resolver@0.1.0"),
+        refused.contains("does not export keywright:interpolation/resolver@0.2.0"),
         "{refused}"
     );
 }
 
 #[test]
 fn a_plugin_that_fails_to_describe_itself_is_refused() {
-    let world = "world w { include keywright:generator/generator-plugin@0.1.0; }";
+    let world = "world w { include keywright:generator/generator-plugin@0.2.0; }";
     let refused = refusal("plain", of(dummy("traps", world, unedited)));
     assert!(
         refused.contains("asked to describe itself, it trapped"),

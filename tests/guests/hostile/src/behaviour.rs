@@ -8,7 +8,10 @@ use std::{
 use serde_json::Value;
 
 use crate::component::bindings::{
-    keywright::generator::types::{Failure, Violation},
+    keywright::generator::{
+        notes::note,
+        types::{Failure, Violation},
+    },
     wasi::random::random::{get_random_bytes, get_random_u64},
 };
 
@@ -57,9 +60,26 @@ pub(crate) fn behave(behaviour: &str) -> Result<String, Failure> {
             let calls = CALLS.fetch_add(1, Ordering::Relaxed) + 1;
             Ok(format!(r#"{{"secret":"s","note":"{calls}"}}"#))
         }
+        "note" => {
+            note_too_much();
+            Ok(r#"{"secret":"s"}"#.to_owned())
+        }
+        "note-and-trap" => {
+            note("hunter2");
+            core::arch::wasm32::unreachable()
+        }
         other => Err(Failure::Misconfigured(format!(
             "there is no behaviour {other}"
         ))),
+    }
+}
+
+/// 34 notes, two too many; the first is too long by one byte, and the second would steer a terminal.
+fn note_too_much() {
+    note(&format!("x{}", "é".repeat(512)));
+    note("hunter2\n\u{1b}[31m");
+    for number in 3..=34 {
+        note(&format!("note {number}"));
     }
 }
 

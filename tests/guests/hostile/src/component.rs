@@ -30,11 +30,11 @@ pub(crate) mod bindings {
             package keywright:hostile-guest;
 
             world guest {
-                include keywright:generator/issued-generator-plugin@0.1.0;
-                include keywright:interpolation/resolver-plugin@0.1.0;
-                export keywright:generator/normalizer@0.1.0;
-                export keywright:generator/acceptor@0.1.0;
-                export keywright:generator/recoverer@0.1.0;
+                include keywright:generator/issued-generator-plugin@0.2.0;
+                include keywright:interpolation/resolver-plugin@0.2.0;
+                export keywright:generator/normalizer@0.2.0;
+                export keywright:generator/acceptor@0.2.0;
+                export keywright:generator/recoverer@0.2.0;
             }
         ",
         generate_all,

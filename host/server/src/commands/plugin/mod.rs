@@ -9,14 +9,15 @@ mod run;
 mod test;
 
 use std::{
-    io::{self, IsTerminal},
+    io::{self, IsTerminal, Write},
     path::PathBuf,
     process::ExitCode,
+    sync::Arc,
 };
 
 use chrono::Utc;
 use clap::{Args, Subcommand, ValueEnum};
-use keywright_runtime::{Candidate, Limits};
+use keywright_runtime::{Candidate, Limits, NoteReader};
 use serde_json::{Map, Value};
 use tracing::Level;
 
@@ -30,7 +31,8 @@ pub(crate) enum PluginCommand {
     /// Show what a component says of itself, what it needs, and the configuration that takes it. Ends with 3 when no
     /// server would load it.
     Inspect(inspect::Inspect),
-    /// Make one value, as a server would. Its secret parts are not shown unless this is asked for.
+    /// Make one value, as a server would. Its secret parts are not shown unless this is asked for; what the plugin notes is
+    /// shown on standard error.
     Run(run::Run),
     /// Look whether a plugin keeps to what a server expects of it, how near it comes to its limits, and whether its
     /// values are random. Ends with 3 when something is found.
@@ -75,6 +77,15 @@ impl ComponentArguments {
     fn open(&self) -> Result<Candidate, StartRefused> {
         Candidate::open(self.file.clone(), self.settings.clone(), self.limits)
             .map_err(|refused| StartRefused::while_doing("loading the component", refused))
+    }
+
+    /// The component, whose notes are shown on standard error.
+    fn open_with_notes(&self) -> Result<Candidate, StartRefused> {
+        let reader: NoteReader = Arc::new(|function, text| {
+            // Who closed standard error does not want to read them.
+            let _ = writeln!(io::stderr(), "note ({function}): {text}");
+        });
+        Ok(self.open()?.with_notes(reader))
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct Run {
 
 impl Run {
     pub(super) fn execute(self) -> Result<ExitCode, StartRefused> {
-        let candidate = self.component.open()?;
+        let candidate = self.component.open_with_notes()?;
         let run = candidate
             .run(self.asked.parameters, now_seconds(), Arc::new(SystemRandom))
             .map_err(|failure| StartRefused::while_doing("making a value", failure))?;

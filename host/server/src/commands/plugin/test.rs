@@ -39,7 +39,7 @@ pub(crate) struct Test {
 impl Test {
     pub(super) fn execute(self) -> Result<ExitCode, StartRefused> {
         let vectors = self.vectors()?;
-        let candidate = self.component.open()?;
+        let candidate = self.component.open_with_notes()?;
         let trial = candidate
             .test(&vectors, now_seconds())
             .map_err(|failure| StartRefused::while_doing("testing the component", failure))?;

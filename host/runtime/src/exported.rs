@@ -1,0 +1,112 @@
+//! Functions that guests export, found by the name and version of their interface.
+//!
+//! The engine compares types by their structure, so one set of Rust types, made of the current `wit/`, serves every version
+//! in which an interface has the same shape. A version in which it has another needs types of its own, and a [`Function`]
+//! that gives back those of the current one.
+
+use std::marker::PhantomData;
+
+use wasmtime::{
+    Store,
+    component::{
+        ComponentExportIndex, ComponentNamedList, Instance, InstancePre, Lift, Lower, TypedFunc,
+    },
+};
+
+use crate::{call::CallState, refused::Refusal, versions::versioned};
+
+/// A function of an interface in `wit/`.
+pub(crate) trait Function {
+    /// What it is given.
+    type Parameters<'a>: ComponentNamedList + Lower;
+    /// What it gives.
+    type Result;
+    /// Its interface, without a version.
+    const INTERFACE: &'static str;
+    /// Its name.
+    const NAME: &'static str;
+}
+
+/// Where a function is in a component.
+pub(crate) struct Exported<F> {
+    index: ComponentExportIndex,
+    version: &'static str,
+    function: PhantomData<F>,
+}
+
+impl<F: Function> Exported<F>
+where
+    (F::Result,): ComponentNamedList + Lift,
+{
+    /// Finds the function in this version of its interface; nothing where the component does not export that.
+    ///
+    /// # Errors
+    /// When the interface has no such function.
+    pub(crate) fn find(
+        component: &InstancePre<CallState>,
+        version: &'static str,
+    ) -> Result<Option<Self>, Refusal> {
+        let component = component.component();
+        let interface = versioned(F::INTERFACE, version);
+        let Some(instance) = component.get_export_index(None, &interface) else {
+            return Ok(None);
+        };
+        match component.get_export_index(Some(&instance), F::NAME) {
+            Some(index) => Ok(Some(Self {
+                index,
+                version,
+                function: PhantomData,
+            })),
+            None => Err(Refusal::ExportDiffers(interface)),
+        }
+    }
+
+    /// Finds the function in this version of its interface.
+    ///
+    /// # Errors
+    /// When the component does not export the interface, or the interface has no such function.
+    pub(crate) fn expect(
+        component: &InstancePre<CallState>,
+        version: &'static str,
+    ) -> Result<Self, Refusal> {
+        let missing = || Refusal::ExportMissing(versioned(F::INTERFACE, version));
+        Self::find(component, version)?.ok_or_else(missing)
+    }
+
+    /// Whether the function is of the type that its interface says.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub(crate) fn check(
+        &self,
+        store: &mut Store<CallState>,
+        instance: &Instance,
+    ) -> Result<(), Refusal> {
+        let typed = self.typed::<F::Parameters<'static>>(store, instance);
+        typed
+            .map(|_| ())
+            .map_err(|_| Refusal::ExportDiffers(versioned(F::INTERFACE, self.version)))
+    }
+
+    /// Calls the function of an instance.
+    ///
+    /// # Errors
+    /// What happened to the guest.
+    pub(crate) fn call(
+        &self,
+        store: &mut Store<CallState>,
+        instance: &Instance,
+        parameters: F::Parameters<'_>,
+    ) -> wasmtime::Result<F::Result> {
+        let (result,) = self.typed(store, instance)?.call(store, parameters)?;
+        Ok(result)
+    }
+
+    fn typed<Parameters: ComponentNamedList + Lower>(
+        &self,
+        store: &mut Store<CallState>,
+        instance: &Instance,
+    ) -> wasmtime::Result<TypedFunc<Parameters, (F::Result,)>> {
+        instance.get_typed_func(store, &self.index)
+    }
+}

@@ -1,0 +1,170 @@
+//! The versions of the packages in `wit/` that a component may be built for.
+
+use std::collections::BTreeSet;
+
+use wasmtime::{Engine, component::Component};
+
+use crate::{imports::interface_names, refused::Refusal};
+
+/// The versions of our packages, oldest first, the current one last: a component is built for one of them, or for a later
+/// patch of one.
+pub(crate) const SUPPORTED: [&str; 2] = ["0.1.0", "0.2.0"];
+
+/// Our packages, which are released together.
+const PACKAGES: [&str; 3] = [
+    "keywright:generator/",
+    "keywright:interpolation/",
+    "keywright:signing/",
+];
+
+/// The versions in a message.
+const SEPARATOR: &str = " and ";
+
+/// The version that a component is built for.
+pub(crate) struct BuiltFor {
+    /// The version under which the host knows the interfaces.
+    pub(crate) supported: &'static str,
+    /// The version, as the component names it.
+    pub(crate) named: String,
+}
+
+impl BuiltFor {
+    /// Finds the version in the names of all our interfaces that a component imports or exports. A component without any
+    /// is one for the current version that lacks them.
+    ///
+    /// # Errors
+    /// When it is built for a version that the host does not have, or for several.
+    pub(crate) fn of(engine: &Engine, component: &Component) -> Result<Self, Refusal> {
+        let names = interface_names(engine, component);
+        let mut built_for: Option<Self> = None;
+        for name in names.iter().map(|name| InterfaceName::parse(name)) {
+            if !name.is_ours() {
+                continue;
+            }
+            let supported = name.compatible(&SUPPORTED);
+            let supported = supported.ok_or_else(|| name.version_differs(&SUPPORTED))?;
+            if built_for
+                .as_ref()
+                .is_some_and(|built| built.supported != supported)
+            {
+                return Err(Refusal::InterfaceVersionsMixed {
+                    versions: named_versions(engine, component).join(SEPARATOR),
+                    offered: SUPPORTED.join(SEPARATOR),
+                });
+            }
+            built_for.get_or_insert(Self {
+                supported,
+                named: name.version.unwrap_or_default().to_owned(),
+            });
+        }
+        Ok(built_for.unwrap_or_else(|| Self {
+            supported: current(),
+            named: current().to_owned(),
+        }))
+    }
+}
+
+/// The versions in which a component names our interfaces, in alphabetical order: one, in a component that is well built.
+pub(crate) fn named_versions(engine: &Engine, component: &Component) -> Vec<String> {
+    let names = interface_names(engine, component);
+    let ours = names.iter().map(|name| InterfaceName::parse(name));
+    let versions = ours
+        .filter(InterfaceName::is_ours)
+        .map(|name| name.wanted());
+    let versions: BTreeSet<String> = versions.collect();
+    versions.into_iter().collect()
+}
+
+/// The name of an interface in a version.
+pub(crate) fn versioned(interface: &str, version: &str) -> String {
+    format!("{interface}@{version}")
+}
+
+fn current() -> &'static str {
+    let [.., current] = SUPPORTED;
+    current
+}
+
+/// The name of an import or export, taken apart.
+pub(crate) struct InterfaceName<'a> {
+    pub(crate) interface: &'a str,
+    version: Option<&'a str>,
+}
+
+impl<'a> InterfaceName<'a> {
+    pub(crate) fn parse(name: &'a str) -> Self {
+        match name.split_once('@') {
+            Some((interface, version)) => Self {
+                interface,
+                version: Some(version),
+            },
+            None => Self {
+                interface: name,
+                version: None,
+            },
+        }
+    }
+
+    /// The one of these versions that it is compatible with.
+    pub(crate) fn compatible(&self, offered: &[&'static str]) -> Option<&'static str> {
+        let version = self.version?;
+        let mut offered = offered.iter();
+        offered
+            .find(|offered| track(version) == track(offered))
+            .copied()
+    }
+
+    /// What is said of it where it is compatible with none of these versions.
+    pub(crate) fn version_differs(&self, offered: &[&str]) -> Refusal {
+        Refusal::InterfaceVersionDiffers {
+            interface: self.interface.to_owned(),
+            wanted: self.wanted(),
+            offered: offered.join(SEPARATOR),
+        }
+    }
+
+    fn wanted(&self) -> String {
+        self.version.unwrap_or("without a version").to_owned()
+    }
+
+    fn is_ours(&self) -> bool {
+        PACKAGES
+            .iter()
+            .any(|package| self.interface.starts_with(package))
+    }
+}
+
+/// The part of a version that two compatible ones share: the major one, or before 1.0.0 also the minor one.
+fn track(version: &str) -> (&str, Option<&str>) {
+    let mut parts = version.split('.');
+    let major = parts.next().unwrap_or_default();
+    (major, parts.next().filter(|_| major == "0"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compatible_within_a_minor_before_1_and_within_a_major_after() {
+        for (wanted, offered, is_compatible) in [
+            ("0.1.0", "0.1.0", true),
+            ("0.1.7", "0.1.0", true),
+            ("0.2.0", "0.1.0", false),
+            ("1.2.0", "1.0.0", true),
+            ("2.0.0", "1.0.0", false),
+        ] {
+            let name = format!("a:b/c@{wanted}");
+            assert_eq!(
+                InterfaceName::parse(&name).compatible(&[offered]).is_some(),
+                is_compatible,
+                "{name}"
+            );
+        }
+        assert!(
+            InterfaceName::parse("a:b/c")
+                .compatible(&["0.1.0"])
+                .is_none()
+        );
+    }
+}

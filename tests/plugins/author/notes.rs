@@ -1,0 +1,75 @@
+//! What a plugin notes.
+
+use keywright_harness::{Options, Server, component};
+
+use super::Workshop;
+
+/// What the notes hold that only the author may see.
+const NOTED: &str = "hunter2";
+
+fn settings(behaviour: &str) -> String {
+    format!(r#"{{"generate": "{behaviour}"}}"#)
+}
+
+#[test]
+fn notes_are_shown_on_standard_error_within_their_limits() {
+    let workshop = Workshop::with(&["hostile"]);
+    let settings = settings("note");
+    let run = workshop.plugin(&["run", "hostile.wasm", "--settings", &settings]);
+    let run = run.expect(0);
+    assert!(!run.output.contains("note"), "{run:#?}");
+    let lines: Vec<&str> = run.errors.lines().collect();
+    // 1,025 bytes were noted, and the 1,024th is within a character.
+    assert_eq!(lines[0], format!("note (generate): x{}", "é".repeat(511)));
+    assert_eq!(lines[1], r"note (generate): hunter2\n\u{1b}[31m");
+    assert_eq!(lines[31], "note (generate): note 32");
+    let dropped = "note (generate): 2 more notes of this call are not shown";
+    assert_eq!(&lines[32..], [dropped]);
+}
+
+#[test]
+fn notes_of_a_call_that_fails_are_shown_too() {
+    let workshop = Workshop::with(&["hostile"]);
+    let settings = settings("note-and-trap");
+    let run = workshop.plugin(&["run", "hostile.wasm", "--settings", &settings]);
+    let run = run.expect(1);
+    assert!(
+        run.errors.starts_with("note (generate): hunter2\n"),
+        "{run:#?}"
+    );
+}
+
+#[test]
+fn a_test_shows_notes_and_a_measurement_does_not() {
+    let workshop = Workshop::with(&["hostile"]);
+    let settings = settings("note");
+    let notes = |arguments: &[&str], status| {
+        let arguments = [arguments, &["--settings", &settings]].concat();
+        let errors = workshop.plugin(&arguments).expect(status).errors;
+        errors.matches(NOTED).count()
+    };
+    // One for each of the values that are held against the schema. It is found that parameters are not refused.
+    assert_eq!(notes(&["test", "hostile.wasm"], 3), 20);
+    assert_eq!(notes(&["bench", "hostile.wasm", "--calls", "2"], 0), 0);
+}
+
+#[tokio::test]
+async fn a_server_drops_notes() {
+    for (behaviour, status) in [("note", 200), ("note-and-trap", 500)] {
+        let section = format!(
+            "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\n\
+             settings = {{ generate = \"{behaviour}\" }}",
+            component("hostile").display(),
+        );
+        let options = Options::default().without_plugins();
+        let server = Server::start_with(&options.generator("hostile", &section)).await;
+        let answer = server
+            .generate("/a", "hostile", serde_json::json!({}))
+            .await;
+        let answer = answer.expect(status);
+        // The log is kept at its finest level.
+        for told in [answer.body, server.log(), server.audit_trail()] {
+            assert!(!told.contains(NOTED), "{behaviour}: {told}");
+        }
+    }
+}

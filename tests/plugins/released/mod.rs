@@ -1,0 +1,214 @@
+//! Components that were built for a released version of the WIT packages run in a server of today, beside those for the
+//! current one.
+//!
+//! To release a version: copy `wit/` to `wit/released/`, and `tests/guests/current` to `tests/guests/released/`, add the
+//! digests of both to `wit/released/SHA256SUMS`, and put the new version into [`VERSIONS`].
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
+mod files;
+mod table;
+
+use keywright_harness::{Options, Server, component};
+use serde_json::{Value, json};
+use x509_parser::pem::parse_x509_pem;
+
+use crate::{
+    hexadecimal::hexadecimal,
+    hostile_issuer::{body, renewed},
+};
+
+/// A version of the WIT packages that the server runs.
+struct Version {
+    number: &'static str,
+    /// Its packages.
+    wit: &'static str,
+    /// The sources of its guests.
+    guests: &'static str,
+    /// What the names of its guests' components begin with.
+    components: &'static str,
+    /// What the names of the types that its guests make end with.
+    types: &'static str,
+    /// The first version of the server that ran components built for it.
+    first_server: &'static str,
+}
+
+/// All versions, oldest first; the last is the current one.
+const VERSIONS: [Version; 2] = [
+    Version {
+        number: "0.1.0",
+        wit: "wit/released/0.1.0",
+        guests: "tests/guests/released/0_1_0",
+        components: "released-0-1-0",
+        types: "0-1-0",
+        first_server: "0.1.0",
+    },
+    Version {
+        number: "0.2.0",
+        wit: "wit",
+        guests: "tests/guests/current",
+        components: "current",
+        types: "current",
+        first_server: "0.1.0",
+    },
+];
+
+/// The kinds of plugins, each a folder with a guest in each version.
+const KINDS: [&str; 3] = ["generator", "issued", "resolver"];
+
+/// How many days the certificates last that are asked for.
+const DURATION_DAYS: i64 = 2;
+/// How often a call is made until it falls into one second.
+const ATTEMPTS_MAX: usize = 20;
+
+#[tokio::test]
+async fn each_version_runs_beside_the_others_as_the_golden_table_says() {
+    let server = Server::start_with(&options(&VERSIONS[0])).await;
+    let (authority, leaf) = certificates(&server).await;
+    server
+        .set("/found", "json", json!({"a": 1}))
+        .await
+        .expect(200);
+    for version in &VERSIONS {
+        generates(&server, version).await;
+        has_signed(&server, version, &authority, &leaf).await;
+    }
+    // There is one resolver at a time.
+    resolves(&server).await;
+    for version in &VERSIONS[1..] {
+        let told = server.reload_plugins(&options(version)).await;
+        assert!(told.contains("new calls use them"), "{told}");
+        resolves(&server).await;
+        generates(&server, &VERSIONS[0]).await;
+    }
+    table::is_the_published_one();
+}
+
+/// A server with the generators of all versions, and the resolver of one.
+fn options(of_resolver: &Version) -> Options {
+    let section =
+        |file: &str, more: &str| format!("component = \"{}\"\n{more}", component(file).display());
+    let signing = r#"grants = ["random", "signing"]"#;
+    let plain = "grants = [\"random\"]\nsettings = { size = 3 }";
+    let mut options = Options::default()
+        .without_plugins()
+        .generator("certificate", &section("certificate", signing));
+    for version in &VERSIONS {
+        let Version {
+            components, types, ..
+        } = version;
+        options = options
+            .generator(
+                &format!("plain-{types}"),
+                &section(&format!("{components}-generator"), plain),
+            )
+            .generator(
+                &format!("issued-{types}"),
+                &section(&format!("{components}-issued"), signing),
+            );
+    }
+    let resolver = section(&format!("{}-resolver", of_resolver.components), "");
+    options.extra(&format!("[resolver]\n{resolver}"))
+}
+
+/// A value is made, converged upon, made anew, set, and made anew from what was set, and wrong parameters are told.
+async fn generates(server: &Server, version: &Version) {
+    let credential_type = &format!("plain-{}", version.types);
+    let (made_name, set_name) = (
+        &format!("/made-{}", version.types),
+        &format!("/set-{}", version.types),
+    );
+    let generate = async |parameters| {
+        server
+            .generate(made_name, credential_type, parameters)
+            .await
+    };
+    let first = generate(json!({})).await.expect(200).json();
+    let value = &first["value"];
+    assert_eq!(value["given"], json!({"label": "normalized"}));
+    assert_eq!(value["settings"], json!({"size": 3}));
+    assert_eq!(value["secret"].as_str().unwrap().len(), 32);
+    assert_eq!(
+        generate(json!({})).await.expect(200).json()["id"],
+        first["id"]
+    );
+    let second = server.regenerate(made_name).await.expect(200).json();
+    assert_ne!(second["value"]["secret"], value["secret"]);
+    assert_eq!(second["value"]["given"], value["given"]);
+    let wrong = generate(json!({"label": "wrong"})).await.expect(400);
+    let rule = "must be normalized or recovered";
+    assert!(wrong.error().contains(rule), "{}", wrong.body);
+
+    let set = server.set(set_name, credential_type, json!({"secret": "s"}));
+    let set = set.await.expect(200).json();
+    assert_eq!(set["value"], json!({"accepted": true, "secret": "s"}));
+    let remade = server.regenerate(set_name).await.expect(200).json();
+    assert_eq!(remade["value"]["given"], json!({"label": "recovered"}));
+}
+
+/// An authority and what it has signed.
+async fn certificates(server: &Server) -> (Value, Value) {
+    let certificate = async |name: &str, mut parameters: Value| {
+        parameters["common_name"] = json!(name);
+        parameters["key_type"] = json!("ecdsa-p256");
+        let made = server.generate(name, "certificate", parameters).await;
+        made.expect(200).json()
+    };
+    let authority = certificate("/authority", json!({"is_ca": true})).await;
+    (
+        authority,
+        certificate("/leaf", json!({"ca": "/authority"})).await,
+    )
+}
+
+/// The guest learns everything of its issuer, has a body signed, and is told why another is not.
+async fn has_signed(server: &Server, version: &Version, authority: &Value, leaf: &Value) {
+    let credential_type = &format!("issued-{}", version.types);
+    let name = &format!("/issued-{}", version.types);
+    let value = async |tbs_certificate: &[u8]| {
+        let parameters = json!({
+            "ca": "/authority",
+            "duration": DURATION_DAYS,
+            "tbs_certificate": hexadecimal(tbs_certificate),
+        });
+        let made = server.generate_in_mode("overwrite", name, credential_type, parameters);
+        made.await.expect(200).json()["value"].clone()
+    };
+    let refused = value(b"no body").await;
+    let rule = refused["signed"].as_str().unwrap();
+    assert!(rule.starts_with("refused: "), "{rule}");
+
+    // The body must begin in the very second of the call.
+    for _ in 0..ATTEMPTS_MAX {
+        let body = renewed(&body(leaf), DURATION_DAYS);
+        let value = value(&body).await;
+        let signed = value["signed"].as_str().unwrap();
+        if signed.contains("the validity must not begin") {
+            continue;
+        }
+        assert!(signed.contains(&hexadecimal(&body)), "{signed}");
+        let pem = authority["value"]["certificate"].as_str().unwrap();
+        let der = hexadecimal(&parse_x509_pem(pem.as_bytes()).unwrap().1.contents);
+        assert_eq!(value["issuer"]["certificate"], der);
+        for member in ["signature_algorithm", "subject", "subject_key_identifier"] {
+            let learned = value["issuer"][member].as_str().unwrap();
+            assert!(!learned.is_empty() && der.contains(learned), "{member}");
+        }
+        server.regenerate(name).await.expect(200);
+        return;
+    }
+    panic!("no call was made within one second");
+}
+
+async fn resolves(server: &Server) {
+    let interpolate = async |document| server.post("/api/v1/interpolate", document).await;
+    let found = interpolate(json!({"place": 0})).await.expect(200).json();
+    assert_eq!(found, json!({"place": {"a": 1}}));
+    let refused = interpolate(json!({"other": 0})).await.expect(400);
+    assert!(refused.error().contains("must have a place"));
+}
