@@ -26,6 +26,7 @@ mod caller;
 mod client;
 mod command;
 mod credentials;
+mod docker_registry;
 mod key_management;
 mod live_tls;
 pub mod mint;
@@ -51,6 +52,7 @@ pub use command::{
     Commanded, copied_by_backup, kill_command, memory_of_command, run_command,
     run_command_with_files_up_to, run_program, run_program_into_closed_pipe,
 };
+pub use docker_registry::{DockerRegistry, digest};
 pub use key_management::KeyManagementPlugin;
 pub use live_tls::{SERVER_NAME, connects, member};
 pub use options::Options;

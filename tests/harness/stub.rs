@@ -35,8 +35,21 @@ pub struct Asked {
 pub struct Reply {
     status: u16,
     headers: String,
-    body: String,
-    is_lost: bool,
+    body: Vec<u8>,
+    end: End,
+}
+
+/// How a reply ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// As it should.
+    Whole,
+    /// Never: the body comes again and again, and its length is not told.
+    Endless,
+    /// Never: nothing comes after the head.
+    Hanging,
+    /// Before it begins.
+    Lost,
 }
 
 impl Reply {
@@ -45,15 +58,39 @@ impl Reply {
         Self {
             status,
             headers: String::new(),
+            body: body.as_bytes().to_owned(),
+            end: End::Whole,
+        }
+    }
+
+    /// The status 200 and any body.
+    pub fn bytes(body: &[u8]) -> Self {
+        Self {
             body: body.to_owned(),
-            is_lost: false,
+            ..Self::new(200, "")
+        }
+    }
+
+    /// A body that is this text again and again, without an end and without a length, until the client has enough of it.
+    pub fn endless(body: &str) -> Self {
+        Self {
+            end: End::Endless,
+            ..Self::new(200, body)
+        }
+    }
+
+    /// A head, and then nothing until the client has enough of that.
+    pub fn hanging() -> Self {
+        Self {
+            end: End::Hanging,
+            ..Self::new(200, "")
         }
     }
 
     /// None: the connection ends.
     pub fn lost() -> Self {
         Self {
-            is_lost: true,
+            end: End::Lost,
             ..Self::new(200, "")
         }
     }
@@ -167,18 +204,31 @@ fn serve(
         status,
         headers,
         body,
-        is_lost,
+        end,
     } = answer(&asked, before, &url(port));
-    if is_lost {
+    if end == End::Lost {
         return None;
     }
+    let length = match end {
+        End::Whole => format!("content-length: {}\r\n", body.len()),
+        _ => String::new(),
+    };
     let stream = stream.get_mut();
     write!(
         stream,
-        "HTTP/1.1 {status} x\r\ncontent-type: application/json\r\nconnection: close\r\n{headers}content-length: {}\r\n\r\n{body}",
-        body.len()
+        "HTTP/1.1 {status} x\r\ncontent-type: application/json\r\nconnection: close\r\n{headers}{length}\r\n",
     )
     .ok()?;
+    stream.write_all(&body).ok()?;
+    match end {
+        End::Endless => while stream.write_all(&body).is_ok() {},
+        End::Hanging => {
+            stream.flush().ok()?;
+            // It ends when the client ends the connection.
+            stream.read_to_end(&mut Vec::new()).ok()?;
+        }
+        End::Whole | End::Lost => {}
+    }
     stream.conn.send_close_notify();
     stream.flush().ok()
 }

@@ -12,6 +12,7 @@ mod imports;
 mod measurements;
 mod queue;
 mod refusals;
+mod registry;
 mod released;
 mod reload;
 mod rest;

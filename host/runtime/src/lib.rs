@@ -51,6 +51,7 @@ pub use candidate::{
     Candidate, CandidateFailure, Check, InspectedGenerator, Inspection, LimitUsed, Quantiles, Run,
     Speed, Trial, Vector, VectorsMalformed,
 };
+pub use component_file::{COMPONENT_BYTES_MAX, ComponentSource};
 pub use config::{Grant, Limits, PluginConfig, RuntimeConfig, SandboxConfig};
 pub use conformance::{EntropyFault, EntropyReport};
 pub use host::notes::NoteReader;

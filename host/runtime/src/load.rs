@@ -22,7 +22,7 @@ use crate::{
     breaker::Breakers,
     cache::{self, Cache, CacheKeys},
     call::Plugin,
-    component_file::{checked_digest, read_component},
+    component_file::checked_digest,
     config::{
         FAULTS_MAX_MAX, Limits, QUEUE_LENGTH_MAX, REST_SECONDS_MAX, RETRY_AFTER_SECONDS_MAX,
         RuntimeConfig, SandboxConfig, THREADS_PER_LANE_MAX,
@@ -348,7 +348,7 @@ impl Loader {
     /// Reads, checks, compiles and links a component that must export an interface.
     fn link(&self, role: Role<'_>, interface: &'static str) -> Result<Plugin, Refusal> {
         let config = role.config;
-        let bytes = read_component(&config.component)?;
+        let bytes = config.component.read()?;
         let digest = checked_digest(&bytes, config.sha256.as_deref())?;
         let component = match &self.cache {
             Some(cache) => cache.component(&self.engine, &digest, &bytes)?,

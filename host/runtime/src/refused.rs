@@ -61,19 +61,18 @@ pub struct PluginRefused {
     pub plugin: String,
     /// Whether it is configured as a generator; the resolver otherwise.
     pub is_generator: bool,
-    /// Its component file.
-    pub component: PathBuf,
+    /// What its component is called: the path of the file, where it is one.
+    pub component: String,
     /// Why.
     pub refusal: Refusal,
 }
 
 impl fmt::Display for PluginRefused {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let component = self.component.display();
         write!(
             formatter,
-            "the plugin {} (component {component}) is refused: {}",
-            self.plugin, self.refusal
+            "the plugin {} (component {}) is refused: {}",
+            self.plugin, self.component, self.refusal
         )
     }
 }

@@ -48,7 +48,7 @@ impl Role<'_> {
         PluginRefused {
             plugin: self.name.to_owned(),
             is_generator: self.is_generator,
-            component: self.config.component.clone(),
+            component: self.config.component.to_string(),
             refusal,
         }
     }

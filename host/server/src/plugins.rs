@@ -1,20 +1,28 @@
 //! The plugins of the server, and their replacement at SIGHUP.
 //!
-//! The configuration is read again at each SIGHUP, and its sections `plugins`, `generators` and `resolver` make a new set, which
-//! is compiled and checked while requests go on with the old one. It takes that one's place as a whole, or not at all.
+//! The configuration is read again at each SIGHUP, and its sections `plugins`, `registry`, `generators` and `resolver` make a new
+//! set, which is pulled, compiled and checked while requests go on with the old one. It takes that one's place as a whole, or not at all.
 
 use std::{
+    error::Error,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use keywright_runtime::{CacheKeys, LoadRefused, Plugins, Runtime, RuntimeConfig, SystemRandom};
+use keywright_registry::Cache;
+use keywright_runtime::{CacheKeys, Plugins, Runtime, RuntimeConfig, SystemRandom};
 use tokio::{
+    runtime::Handle,
     signal::unix::{SignalKind, signal},
     task::spawn_blocking,
 };
 
-use crate::{config::Config, keys::SharedKeyRing, started::StartRefused};
+use crate::{
+    components::{ComponentRefused, Components, ConfiguredPlugins},
+    config::Config,
+    keys::SharedKeyRing,
+    started::StartRefused,
+};
 
 /// Loads the plugins of a configuration, and from now on whatever its file says at each SIGHUP.
 pub(crate) async fn load(
@@ -27,7 +35,11 @@ pub(crate) async fn load(
         .map_err(|cause| StartRefused::while_doing("deriving the plugin cache's keys", cause))?;
     let others = derived.others.iter().map(|key| &**key);
     let cache_keys = Arc::new(CacheKeys::new(&derived.active, others));
-    let (plugins, keys) = (runtime_config(config), Arc::clone(&cache_keys));
+    let (plugins, refused) = collected(config).await;
+    if let Some(first) = refused.into_iter().next() {
+        return Err(StartRefused::while_doing("loading the plugins", first));
+    }
+    let keys = Arc::clone(&cache_keys);
     // On a thread where compiling them holds nobody up.
     let runtime = spawn_blocking(move || Runtime::load(&plugins, &keys, Arc::new(SystemRandom)))
         .await
@@ -82,26 +94,39 @@ fn replace(plugins: &Plugins, file: &Path, cache_keys: &CacheKeys) {
 /// What the configuration says now, or every reason against it.
 fn loaded_again(file: &Path, cache_keys: &CacheKeys) -> Result<Runtime, Vec<String>> {
     let config = Config::load(file).map_err(|refused| vec![refused.with_causes()])?;
-    let config = runtime_config(&config);
-    Runtime::load(&config, cache_keys, Arc::new(SystemRandom)).map_err(|first| {
-        let mut reasons = Runtime::check(&config, Arc::new(SystemRandom));
+    // This thread may wait for registries.
+    let (config, absent) = Handle::current().block_on(collected(&config));
+    let mut reasons: Vec<String> = absent.into_iter().map(in_words).collect();
+    let loaded = if reasons.is_empty() {
+        Runtime::load(&config, cache_keys, Arc::new(SystemRandom)).map_err(Some)
+    } else {
+        Err(None)
+    };
+    loaded.map_err(|first| {
+        let others = Runtime::check(&config, Arc::new(SystemRandom));
+        reasons.extend(others.into_iter().map(in_words));
         if reasons.is_empty() {
-            reasons.push(first);
+            reasons.extend(first.map(in_words));
         }
-        reasons.into_iter().map(in_words).collect()
+        reasons
     })
 }
 
-fn in_words(refused: LoadRefused) -> String {
-    StartRefused::while_doing("loading the plugins", refused).with_causes()
+/// What the runtime is to load, and the plugins whose components are not to be had.
+async fn collected(config: &Config) -> (RuntimeConfig, Vec<ComponentRefused>) {
+    let components = Components {
+        registry: &config.registry,
+        cache: Cache::new(&config.plugins.cache_directory),
+    };
+    let plugins = ConfiguredPlugins {
+        generators: &config.generators,
+        resolver: config.resolver.as_ref(),
+    };
+    components.collect(config.plugins.clone(), plugins).await
 }
 
-fn runtime_config(config: &Config) -> RuntimeConfig {
-    RuntimeConfig {
-        sandbox: config.plugins.clone(),
-        generators: config.generators.clone(),
-        resolver: config.resolver.clone(),
-    }
+fn in_words(refused: impl Error + Send + Sync + 'static) -> String {
+    StartRefused::while_doing("loading the plugins", refused).with_causes()
 }
 
 /// What the key that authenticates compiled plugins is derived for.

@@ -29,8 +29,10 @@ fn ensure_packages() {
 }
 
 /// Each program, with Debian's package of it.
-const PROGRAMS: [(&str, &str); 7] = [
+const PROGRAMS: [(&str, &str); 9] = [
+    ("docker-registry", "docker-registry"),
     ("fish", "fish"),
+    ("minisign", "minisign"),
     ("openssl", "openssl"),
     ("postgres", "postgresql"),
     ("setpriv", "util-linux"),

@@ -12,17 +12,18 @@ mod tests {
     use crate::step;
 
     /// Which crates of the host each crate of the host may depend on.
-    const ARROWS: [(&str, &[&str]); 9] = [
+    const ARROWS: [(&str, &[&str]); 10] = [
         ("api", &["core"]),
         ("client", &[]),
         ("core", &[]),
         ("crypto", &["core"]),
         ("kms", &["core"]),
+        ("registry", &["core"]),
         ("runtime", &["core"]),
         (
             "server",
             &[
-                "api", "client", "core", "crypto", "kms", "runtime", "storage",
+                "api", "client", "core", "crypto", "kms", "registry", "runtime", "storage",
             ],
         ),
         ("storage", &["core"]),
@@ -30,9 +31,10 @@ mod tests {
     ];
 
     /// Heavy dependencies, each with the one crate of the host that may have it.
-    const OWNED_DEPENDENCIES: [(&str, &str); 7] = [
+    const OWNED_DEPENDENCIES: [(&str, &str); 8] = [
         ("axum", "api"),
         ("metrics-exporter-prometheus", "server"),
+        ("minisign-verify", "registry"),
         ("sqlx", "storage"),
         ("tonic", "kms"),
         ("wasmtime", "runtime"),

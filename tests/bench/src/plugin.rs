@@ -24,7 +24,7 @@ use crate::{Outcome, server};
 pub(crate) fn load(name: &str, random: Arc<dyn RandomSource>) -> Outcome<Arc<dyn Generator>> {
     let cache = server::directory()?;
     let plugin = PluginConfig {
-        component: component(name),
+        component: component(name).into(),
         sha256: None,
         settings: Map::new(),
         grants: vec![Grant::Random],

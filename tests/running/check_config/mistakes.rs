@@ -208,6 +208,61 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         "[plugins]",
+        "[generators.x]\ncomponent = \"oci://registry.example.com/x:1\"\n[plugins]",
+        "generators.x.component: it has no digest",
+    ),
+    (
+        "[plugins]",
+        "[generators.x]\ncomponent = \"oci://registry.example.com/X@sha256:0\"\n[plugins]",
+        "generators.x.component: its digest is none",
+    ),
+    (
+        "[plugins]",
+        "[generators.x]\ncomponent = \"x.wasm\"\nsignature = { minisign_public_key = \"hunter2\" }\n[plugins]",
+        "generators.x.signature: reading minisign_public_key",
+    ),
+    (
+        "[plugins]",
+        "[resolver]\ncomponent = \"x.wasm\"\nsignature = { cosign_public_key = \"absent.pub\" }\n[plugins]",
+        "resolver.signature: reading the public key",
+    ),
+    (
+        "[plugins]",
+        "[registry]\ncomponent_bytes_max = 67108865\n[plugins]",
+        "registry.component_bytes_max: must be at most 67108864",
+    ),
+    (
+        "[plugins]",
+        "[registry]\nfetch_seconds_max = 3601\n[plugins]",
+        "registry.fetch_seconds_max: must be at most 3600",
+    ),
+    (
+        "[plugins]",
+        "[registry]\ndocker_config = \"empty.key\"\n[plugins]",
+        "registry.docker_config: reading the file of Docker's",
+    ),
+    (
+        "[plugins]",
+        "[[registry.hosts]]\nhost = \"https://registry.example.com\"\n[plugins]",
+        "registry.hosts",
+    ),
+    (
+        "[plugins]",
+        "[[registry.hosts]]\nhost = \"h\"\nuser = \"ada\"\n[plugins]",
+        "registry.hosts[0]: for h, user and password_file belong together",
+    ),
+    (
+        "[plugins]",
+        "[[registry.hosts]]\nhost = \"h\"\ntrusted_authorities = \"empty.key\"\n[plugins]",
+        "registry.hosts[0]: using the registry h: there is no certificate",
+    ),
+    (
+        "[plugins]",
+        "[[registry.hosts]]\nhost = \"h\"\n[[registry.hosts]]\nhost = \"H\"\n[plugins]",
+        "registry.hosts[0]: registry.hosts names h twice",
+    ),
+    (
+        "[plugins]",
         "[retention]\ninterval_seconds = 86401\n[plugins]",
         "retention.interval_seconds: must be at most 86400",
     ),

@@ -14,6 +14,7 @@ fn settings_in_the_documents_have_no_mistake() {
     }
     let key = "b2xkIGtleSwgb2xkIGtleSwgb2xkIGtleSwgb2xkISE=";
     fs::write(layout.path("etc/keywright/old.key"), key).unwrap();
+    fs::write(layout.path("etc/keywright/registry.password"), "password\n").unwrap();
     let variables = [("OLDEST_ENCRYPTION_PASSWORD", "correct horse battery staple")];
     let mut count = 0;
     for name in DOCUMENTS {

@@ -49,6 +49,18 @@ pub(super) async fn provoke(text: &str) -> String {
         "the file does not exist; build the component or correct the path" => {
             with_password_plugin("component = \"/absent/password.wasm\"")
         }
+        "it has no digest, and what a tag names can change" => {
+            with_password_plugin("component = \"oci://127.0.0.1:1/password:1.0.0\"")
+        }
+        "the registry does not answer" => {
+            let digest = "0".repeat(64);
+            let component = format!("oci://127.0.0.1:1/password@sha256:{digest}");
+            with_password_plugin(&format!("component = \"{component}\""))
+        }
+        "it is not signed: there is no …" => with_signed_password_plugin(None),
+        "its signature is by another key than the configured one" => {
+            with_signed_password_plugin(Some(SIGNATURE_OF_ANOTHER))
+        }
         "its SHA-256 is …, but … is configured" => with_password_plugin(&format!(
             "component = \"{}\"\ngrants = [\"random\"]\nsha256 = \"{}\"",
             component("password").display(),
@@ -83,6 +95,20 @@ fn key_section(lines: &str) -> String {
     let file = key_file("encryption.key");
     let file = file.display();
     format!("[[encryption.keys]]\nprovider = \"raw\"\nfile = \"{file}\"\n{lines}\n")
+}
+
+/// A server whose plugin must be signed by minisign, with this beside its file.
+fn with_signed_password_plugin(signature: Option<&str>) -> String {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("password.wasm");
+    fs::copy(component("password"), &file).unwrap();
+    if let Some(signature) = signature {
+        fs::write(folder.path().join("password.wasm.minisig"), signature).unwrap();
+    }
+    with_password_plugin(&format!(
+        "component = \"{}\"\ngrants = [\"random\"]\nsignature = {{ minisign_public_key = \"{KEY}\" }}",
+        file.display(),
+    ))
 }
 
 fn with_password_plugin(section: &str) -> String {
@@ -139,3 +165,13 @@ fn served(directory: &std::path::Path) -> String {
     let ended = run_command(directory, &["serve"]).expect(1);
     ended.output + &ended.errors
 }
+
+/// A public key of minisign's.
+const KEY: &str = "RWQjnseflmHS0zxBY7eWI46R658f4jDlSgPh/r6We2nF6K+Vmaq6c1Pq";
+
+/// A signature by another one.
+const SIGNATURE_OF_ANOTHER: &str = "\
+untrusted comment: signature from minisign secret key\n\
+RUQ9twG3hyx0qsJQ030E2cqmgi7AB6uertGWimhGixgfFvqTjE4bZSEdupH5Qjac+8II7dPtQYpoZyO2kxiHxqPWS0gRkH85PwM=\n\
+trusted comment: timestamp:1795337464	file:g	hashed\n\
+BaIBDj4m6ynBUQO4+K89ryxpF/u/QspLotmxwCXLkoVIj0FiDaQHR3ZC3pTx8HicYEydm6u5n+Qf8sO0BkOjAQ==\n";

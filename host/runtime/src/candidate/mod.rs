@@ -8,7 +8,6 @@ mod vectors;
 
 use std::{
     io,
-    path::PathBuf,
     sync::Arc,
     thread,
     time::{Duration, Instant},
@@ -26,7 +25,7 @@ pub use vectors::{Vector, VectorsMalformed};
 use crate::{
     breaker::Breaker,
     cache,
-    component_file::{checked_digest, read_component},
+    component_file::{ComponentSource, checked_digest},
     config::{Limits, PluginConfig},
     engine::CALLING_THREAD_STACK_BYTES,
     generator::{DESCRIPTOR, GeneratorGuest},
@@ -57,13 +56,12 @@ impl Candidate {
     /// # Errors
     /// When there is none that this engine could run.
     pub fn open(
-        component: PathBuf,
+        component: impl Into<ComponentSource>,
         settings: Map<String, Value>,
         limits: Limits,
     ) -> Result<Self, LoadRefused> {
-        let name = component
-            .file_stem()
-            .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+        let component = component.into();
+        let name = component.short_name();
         let mut config = PluginConfig {
             component,
             sha256: None,
@@ -76,12 +74,13 @@ impl Candidate {
         role.check_limits()?;
         let refused = |refusal| LoadRefused::Plugin(role.refused(refusal));
         let engine = engine_for([role].into_iter(), 1)?;
-        let bytes = read_component(&config.component).map_err(refused)?;
+        let bytes = config.component.read().map_err(refused)?;
         let digest = checked_digest(&bytes, None).map_err(refused)?;
         let (_, component) = cache::compile(&engine, &bytes).map_err(refused)?;
+        let bytes = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         config.grants = imports::grants_needed(&engine, &component);
         Ok(Self {
-            bytes: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+            bytes,
             engine,
             component,
             digest,

@@ -9,7 +9,7 @@ use crate::support::{component, config, dummy, load, plugin, scratch, unedited};
 
 /// What an operator reads when this plugin is configured under this name.
 fn refusal(name: &str, plugin: PluginConfig) -> String {
-    let path = plugin.component.display().to_string();
+    let path = plugin.component.to_string();
     let mut config = config();
     config.generators.insert(name.to_owned(), plugin);
     let text = refusal_of(&config);

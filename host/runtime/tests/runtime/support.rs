@@ -76,7 +76,7 @@ pub(crate) fn plugin(component: PathBuf, settings: &Value) -> PluginConfig {
         panic!("settings are an object")
     };
     PluginConfig {
-        component,
+        component: component.into(),
         sha256: None,
         settings,
         grants: vec![Grant::Random, Grant::Signing],

@@ -101,7 +101,7 @@ pub(crate) enum SecretSource<'a> {
     /// In this variable of the environment.
     Environment(&'a str),
     /// In this file. A line break at its end is no part of the secret.
-    File(&'a PathBuf),
+    File(&'a Path),
 }
 
 impl EncryptionConfig {

@@ -12,7 +12,9 @@ mod encryption;
 mod identity;
 mod management;
 mod number;
+mod plugin;
 pub(crate) mod reference;
+mod registry;
 mod retention;
 mod rotation;
 pub(crate) mod schema;
@@ -31,7 +33,7 @@ use figment::{
     providers::{Env, Format, Toml},
     value::UncasedStr,
 };
-use keywright_runtime::{PluginConfig, SandboxConfig};
+use keywright_runtime::SandboxConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +46,8 @@ pub(crate) use encryption::{
 };
 pub(crate) use identity::DevelopmentConfig;
 pub(crate) use management::ManagementConfig;
+pub(crate) use plugin::{ComponentLocation, PluginConfig, SignatureConfig};
+pub(crate) use registry::{RegistryConfig, RegistryHostConfig};
 pub(crate) use retention::RetentionConfig;
 pub(crate) use rotation::RotationConfig;
 pub(crate) use sections::Sections;
@@ -74,6 +78,9 @@ pub(crate) struct Config {
     /// What all plugins share: the cache of compiled components, and the two lanes of threads that call plugins, one for
     /// what is brief and one for what generates.
     pub(crate) plugins: SandboxConfig,
+    /// The registries from which components are pulled.
+    #[serde(default)]
+    pub(crate) registry: RegistryConfig,
     /// The generators, each under the name of the credential type that it makes.
     #[serde(default)]
     pub(crate) generators: BTreeMap<String, PluginConfig>,
@@ -235,9 +242,9 @@ impl Config {
         self.generators
             .values_mut()
             .chain(&mut self.resolver)
-            .for_each(|plugin| {
-                resolve(&mut plugin.component);
-            });
+            .flat_map(PluginConfig::files_mut)
+            .for_each(resolve);
+        self.registry.files_mut().for_each(resolve);
         self.encryption.files_mut().for_each(resolve);
         self.authentication.files_mut().for_each(resolve);
         self.audit.file.iter_mut().for_each(resolve);

@@ -7,12 +7,13 @@ use std::{
 };
 
 use figment::{Figment, error::Kind, value::Value};
-use keywright_runtime::{PluginConfig, SandboxConfig};
+use keywright_runtime::SandboxConfig;
 use serde::de::DeserializeOwned;
 
 use super::{
     AuditConfig, AuthenticationConfig, AuthorizationConfig, CertificatesConfig, DevelopmentConfig,
-    EncryptionConfig, LogConfig, ManagementConfig, RetentionConfig, ServerSection, StorageConfig,
+    EncryptionConfig, LogConfig, ManagementConfig, PluginConfig, RegistryConfig, RetentionConfig,
+    ServerSection, StorageConfig,
     schema::joined,
 };
 
@@ -26,6 +27,7 @@ pub(crate) struct Sections {
     pub(crate) audit: Option<AuditConfig>,
     pub(crate) authorization: Option<AuthorizationConfig>,
     pub(crate) plugins: Option<SandboxConfig>,
+    pub(crate) registry: Option<RegistryConfig>,
     pub(crate) generators: BTreeMap<String, PluginConfig>,
     pub(crate) resolver: Option<PluginConfig>,
     pub(crate) certificates: Option<CertificatesConfig>,
@@ -59,6 +61,7 @@ impl Sections {
             audit: reader.section_or_default("audit"),
             authorization: reader.section_or_default("authorization"),
             plugins: reader.section("plugins"),
+            registry: reader.section_or_default("registry"),
             generators: reader.generators(),
             resolver: reader.section("resolver"),
             certificates: reader.section_or_default("certificates"),
@@ -99,7 +102,8 @@ impl Sections {
                     .iter_mut()
                     .map(|sandbox| &mut sandbox.cache_directory),
             )
-            .chain(plugins.map(|plugin| &mut plugin.component))
+            .chain(plugins.flat_map(PluginConfig::files_mut))
+            .chain(self.registry.iter_mut().flat_map(RegistryConfig::files_mut))
             .chain(development.map(|provider| &mut provider.signing_key))
     }
 }

@@ -9,6 +9,7 @@ mod authentication;
 mod encryption;
 mod management;
 mod plugins;
+mod registry;
 mod server;
 mod shape;
 mod storage;
@@ -65,6 +66,7 @@ pub(crate) async fn check(file: &Path, extent: Extent) -> Result<Findings, Start
     encryption::check(&sections, &mut findings);
     authentication::check(&sections, &mut findings);
     management::check(&sections, &mut findings);
+    registry::check(&sections, &mut findings);
     plugins::check(sections, extent.loads_plugins, &mut findings).await;
     if findings.mistakes.is_empty() {
         // Whatever no section's own check knows of.

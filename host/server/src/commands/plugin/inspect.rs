@@ -9,7 +9,7 @@ use super::{ComponentArguments, OutputForm, json, pretty, seen};
 use crate::{commands::output, started::StartRefused};
 
 /// The exit status when no server would load the component.
-const REFUSED: u8 = 3;
+pub(super) const REFUSED: u8 = 3;
 
 /// Shows what a component is.
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@
 
 mod bench;
 mod inspect;
+mod push;
 mod run;
 mod test;
 
@@ -31,6 +32,9 @@ pub(crate) enum PluginCommand {
     /// Show what a component says of itself, what it needs, and the configuration that takes it. Ends with 3 when no
     /// server would load it.
     Inspect(inspect::Inspect),
+    /// Push a component to a registry, with the signature by minisign that is beside it, and print the reference by which a
+    /// configuration has it. Ends with 3 when no server would load it.
+    Push(push::Push),
     /// Make one value, as a server would. Its secret parts are not shown unless this is asked for; what the plugin notes is
     /// shown on standard error.
     Run(run::Run),
@@ -50,6 +54,7 @@ pub(crate) fn plugin(command: PluginCommand) -> Result<ExitCode, StartRefused> {
     match command {
         PluginCommand::Bench(command) => command.execute(),
         PluginCommand::Inspect(command) => command.execute(),
+        PluginCommand::Push(command) => command.execute(),
         PluginCommand::Run(command) => command.execute(),
         PluginCommand::Test(command) => command.execute(),
     }

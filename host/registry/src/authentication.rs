@@ -1,0 +1,164 @@
+//! How a registry wants to know who is asking: `Basic` (RFC 7617), or `Bearer` with a token of a server that it names (the
+//! token authentication of the distribution project).
+
+use keywright_core::Secret;
+use reqwest::{
+    Url,
+    header::{HeaderMap, WWW_AUTHENTICATE},
+};
+use serde::Deserialize;
+
+use crate::Fault;
+
+/// What a registry answers a stranger with.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Challenge {
+    /// A user and a password.
+    Basic,
+    /// A token from this address.
+    Bearer(Url),
+}
+
+/// The answer of a server of tokens.
+#[derive(Deserialize)]
+pub(crate) struct TokenAnswer {
+    #[serde(default)]
+    token: Option<String>,
+    #[serde(default)]
+    access_token: Option<String>,
+}
+
+impl Challenge {
+    /// The first challenge in the head of an answer that can be met.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) fn read(head: &HeaderMap) -> Result<Self, Fault> {
+        let challenges = head.get_all(WWW_AUTHENTICATE).iter();
+        let mut challenges = challenges.filter_map(|value| Self::parse(value.to_str().ok()?));
+        challenges.next().ok_or(Fault::ChallengeUnknown(
+            "it names neither Basic nor Bearer with the address of a server of tokens",
+        ))
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (scheme, rest) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
+        if scheme.eq_ignore_ascii_case("basic") {
+            return Some(Self::Basic);
+        }
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return None;
+        }
+        let parameters = parameters(rest);
+        let named = |name: &str| {
+            let mut found = parameters.iter().filter(|(known, _)| known == name);
+            found.next().map(|(_, value)| value.as_str())
+        };
+        let mut url = Url::parse(named("realm")?).ok()?;
+        for name in ["service", "scope"] {
+            if let Some(value) = named(name) {
+                url.query_pairs_mut().append_pair(name, value);
+            }
+        }
+        Some(Self::Bearer(url))
+    }
+}
+
+impl TokenAnswer {
+    /// The value of the header `Authorization`.
+    ///
+    /// # Errors
+    /// When there is no token in the answer.
+    pub(crate) fn bearer(body: &[u8]) -> Result<Secret, Fault> {
+        let answer: Option<Self> = serde_json::from_slice(body).ok();
+        let token = answer.and_then(|answer| answer.token.or(answer.access_token));
+        let is_token = |token: &String| token.bytes().all(|byte| byte.is_ascii_graphic());
+        let token = token.filter(is_token).ok_or(Fault::ChallengeUnknown(
+            "the answer of its server of tokens has no token",
+        ))?;
+        Ok(Secret::new(format!("Bearer {token}")))
+    }
+}
+
+/// The parameters of a challenge: `name=value` or `name="value"`, with commas between them (RFC 9110, section 11.2).
+fn parameters(text: &str) -> Vec<(String, String)> {
+    let mut parameters = Vec::new();
+    let mut rest = text;
+    while let Some((name, after)) = rest.split_once('=') {
+        let name = name.trim_matches([',', ' ', '\t']).to_ascii_lowercase();
+        let value;
+        (value, rest) = match after.trim_start().strip_prefix('"') {
+            Some(quoted) => unquoted(quoted),
+            None => {
+                let (value, rest) = after.split_once(',').unwrap_or((after, ""));
+                (value.trim().to_owned(), rest)
+            }
+        };
+        parameters.push((name, value));
+    }
+    parameters
+}
+
+/// A quoted text, whose first quote is gone, and what follows it.
+fn unquoted(text: &str) -> (String, &str) {
+    let mut value = String::new();
+    let mut letters = text.char_indices();
+    while let Some((place, letter)) = letters.next() {
+        match letter {
+            '"' => return (value, text.get(place + 1..).unwrap_or_default()),
+            '\\' => value.extend(letters.next().map(|(_, letter)| letter)),
+            _ => value.push(letter),
+        }
+    }
+    (value, "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn challenge(values: &[&str]) -> Option<String> {
+        let mut head = HeaderMap::new();
+        for value in values {
+            head.append(WWW_AUTHENTICATE, value.parse().unwrap());
+        }
+        match Challenge::read(&head).ok()? {
+            Challenge::Basic => Some("basic".to_owned()),
+            Challenge::Bearer(url) => Some(url.to_string()),
+        }
+    }
+
+    #[test]
+    fn the_first_known_challenge_is_met() {
+        let bearer = r#"Bearer realm="https://auth.example/token",service="registry.example",scope="repository:a/b:pull""#;
+        let expected = "https://auth.example/token?service=registry.example&scope=repository%3Aa%2Fb%3Apull";
+        for (values, expected) in [
+            (&[bearer][..], Some(expected)),
+            (&["Negotiate", bearer], Some(expected)),
+            (&[r#"bearer scope="a\"b,c=d" , realm=https://a/"#], Some("https://a/?scope=a%22b%2Cc%3Dd")),
+            (&["Basic realm=\"x\"", bearer], Some("basic")),
+            (&["BASIC"], Some("basic")),
+            (&["Bearer"], None),
+            (&["Bearer realm=\"nowhere\""], None),
+            (&["Bearer realm=\"https://a"], Some("https://a/")),
+            (&["Digest realm=\"x\""], None),
+            (&[], None),
+        ] {
+            assert_eq!(challenge(values).as_deref(), expected, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn a_token_has_one_of_two_names_and_no_characters_that_end_a_header() {
+        for (body, expected) in [
+            (r#"{"token": "abc"}"#, Some("Bearer abc")),
+            (r#"{"access_token": "abc"}"#, Some("Bearer abc")),
+            (r#"{"token": "a\r\nb"}"#, None),
+            ("{}", None),
+            ("", None),
+        ] {
+            let bearer = TokenAnswer::bearer(body.as_bytes()).ok();
+            assert_eq!(bearer.as_ref().map(Secret::expose), expected, "{body}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Who asks a registry.
+
+use std::collections::BTreeMap;
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use keywright_core::Secret;
+use serde::Deserialize;
+use zeroize::Zeroizing;
+
+use crate::RegistryHost;
+
+/// A user of a registry, with the password or the access token.
+#[derive(Clone, Debug)]
+pub struct Credentials {
+    user: String,
+    password: Secret,
+}
+
+/// Why credentials are not taken.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CredentialsRefused {
+    /// What is in Docker's file for a registry is not a user and a password.
+    #[error("what stands there for {0} is not a user and a password in base64")]
+    AuthMalformed(RegistryHost),
+    /// Docker's file is none.
+    #[error("it is no file of Docker's: a JSON object with the member auths")]
+    FileMalformed,
+    /// Something in it would not reach the registry as it is.
+    #[error("the user must not be empty or have a colon, and neither it nor the password a control character")]
+    Malformed,
+}
+
+impl Credentials {
+    /// A user and a password.
+    ///
+    /// # Errors
+    /// When they can't be sent by HTTP's basic authentication (RFC 7617).
+    pub fn new(user: String, password: Secret) -> Result<Self, CredentialsRefused> {
+        let is_sendable = |text: &str| !text.chars().any(char::is_control);
+        let is_user = !user.is_empty() && !user.contains(':') && is_sendable(&user);
+        if !is_user || !is_sendable(password.expose()) {
+            return Err(CredentialsRefused::Malformed);
+        }
+        Ok(Self { user, password })
+    }
+
+    /// The value of the header `Authorization`.
+    pub(crate) fn basic(&self) -> Secret {
+        let plain = Zeroizing::new(format!("{}:{}", self.user, self.password.expose()));
+        Secret::new(format!("Basic {}", BASE64_STANDARD.encode(plain.as_bytes())))
+    }
+}
+
+/// A file as Docker and other tools write it at a login, `~/.docker/config.json`. Helpers that keep passwords elsewhere are not
+/// asked.
+#[derive(Clone, Debug)]
+pub struct DockerConfig {
+    auths: BTreeMap<String, Option<Secret>>,
+}
+
+#[derive(Deserialize)]
+struct File {
+    auths: BTreeMap<String, Entry>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    #[serde(default)]
+    auth: Option<String>,
+}
+
+impl DockerConfig {
+    /// Reads such a file.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn read(text: &Secret) -> Result<Self, CredentialsRefused> {
+        let file: File = serde_json::from_str(text.expose())
+            .map_err(|_| CredentialsRefused::FileMalformed)?;
+        let auths = file.auths.into_iter();
+        let auths = auths.map(|(host, entry)| (host, entry.auth.map(Secret::new)));
+        Ok(Self {
+            auths: auths.collect(),
+        })
+    }
+
+    /// The credentials for a registry, if there are any.
+    ///
+    /// # Errors
+    /// When what stands there is none.
+    pub fn credentials(
+        &self,
+        host: &RegistryHost,
+    ) -> Result<Option<Credentials>, CredentialsRefused> {
+        let Some(Some(auth)) = self.auths.get(host.as_str()) else {
+            return Ok(None);
+        };
+        let malformed = || CredentialsRefused::AuthMalformed(host.clone());
+        let decoded = BASE64_STANDARD.decode(auth.expose()).map(Zeroizing::new);
+        let decoded = decoded.map_err(|_| malformed())?;
+        let text = std::str::from_utf8(&decoded).map_err(|_| malformed())?;
+        let (user, password) = text.split_once(':').ok_or_else(malformed)?;
+        Credentials::new(user.to_owned(), Secret::new(password.to_owned())).map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(auth: &str) -> Result<Option<Credentials>, CredentialsRefused> {
+        let text = format!(r#"{{"auths": {{"h:5000": {{"auth": "{auth}"}}, "empty": {{}}}}}}"#);
+        let config = DockerConfig::read(&Secret::new(text))?;
+        assert!(config.credentials(&"empty".parse().unwrap())?.is_none());
+        assert!(config.credentials(&"other".parse().unwrap())?.is_none());
+        config.credentials(&"h:5000".parse().unwrap())
+    }
+
+    #[test]
+    fn dockers_file_has_credentials_by_host() {
+        let credentials = read(&BASE64_STANDARD.encode("ada:pass:word")).unwrap().unwrap();
+        let expected = format!("Basic {}", BASE64_STANDARD.encode("ada:pass:word"));
+        assert_eq!(credentials.basic().expose(), expected);
+        assert!(!format!("{credentials:?}").contains("pass"));
+    }
+
+    #[test]
+    fn what_is_no_file_of_dockers_is_refused_without_its_text() {
+        let host = "h:5000".parse().unwrap();
+        let malformed = CredentialsRefused::AuthMalformed(host);
+        assert_eq!(read("hunter2").unwrap_err(), malformed);
+        let without_colon = BASE64_STANDARD.encode("hunter2");
+        assert_eq!(read(&without_colon).unwrap_err(), malformed);
+        for text in ["", "[]", r#"{"auths": 1}"#, r#"{"credsStore": "x"}"#] {
+            let refused = DockerConfig::read(&Secret::new(text.to_owned())).err();
+            assert_eq!(refused, Some(CredentialsRefused::FileMalformed), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_would_break_a_header_is_refused() {
+        for (user, password) in [("", "p"), ("a:b", "p"), ("a\n", "p"), ("a", "p\r")] {
+            let refused = Credentials::new(user.to_owned(), Secret::new(password.to_owned()));
+            assert_eq!(refused.err(), Some(CredentialsRefused::Malformed));
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Pulling components.
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use crate::{
+    Cache, Digest, Fault, PinnedReference, Registry, SignatureKey,
+    cache::Kept,
+    manifest::{Descriptor, MEDIA_TYPE, Manifest},
+};
+
+/// How much a component may be, and how long it may take.
+#[derive(Clone, Copy, Debug)]
+pub struct PullLimits {
+    /// The largest component, in bytes.
+    pub component_bytes_max: u64,
+    /// How long all of it may take.
+    pub deadline: Duration,
+}
+
+/// A component that was pulled, now or earlier, and verified now.
+#[derive(Clone, Debug)]
+pub struct Pulled {
+    /// The component.
+    pub component: Vec<u8>,
+    /// Whether everything was in the cache, so that the registry was asked for nothing.
+    pub was_kept: bool,
+}
+
+/// Pulls a component, from the cache as far as it is there, and verifies it; with a key, its signature too.
+///
+/// # Errors
+/// When it can't be had within the limits, or is not what it must be.
+pub async fn pull(
+    registry: &Registry,
+    reference: &PinnedReference,
+    key: Option<&SignatureKey>,
+    cache: &Cache,
+    limits: PullLimits,
+) -> Result<Pulled, Fault> {
+    let pulled = pull_without_hurry(registry, reference, key, cache, limits.component_bytes_max);
+    let too_slow = |_| Fault::TooSlow {
+        seconds: limits.deadline.as_secs(),
+    };
+    timeout(limits.deadline, pulled).await.map_err(too_slow)?
+}
+
+async fn pull_without_hurry(
+    registry: &Registry,
+    reference: &PinnedReference,
+    key: Option<&SignatureKey>,
+    cache: &Cache,
+    component_bytes_max: u64,
+) -> Result<Pulled, Fault> {
+    let (repository, digest) = (&reference.place.repository, &reference.digest);
+    let kept_manifest = cache.read_verified(Kept::Manifest, digest, MANIFEST_BYTES_MAX);
+    let mut was_kept = kept_manifest.is_some();
+    let manifest = match kept_manifest {
+        Some(manifest) => manifest,
+        None => manifest(registry, repository, digest).await?,
+    };
+    let read = Manifest::read(&manifest)?;
+    let layer = read.component()?;
+    let layer_digest = layer.digest()?;
+    let kept = cache.read_verified(Kept::Component, &layer_digest, component_bytes_max);
+    was_kept &= kept.is_some();
+    let component = match kept {
+        Some(component) => component,
+        None => blob(registry, repository, layer, COMPONENT, component_bytes_max).await?,
+    };
+    if let Some(key) = key {
+        was_kept &= key.verify(registry, reference, &component, cache).await?;
+    }
+    if !was_kept {
+        cache.keep(Kept::Manifest, digest, &manifest);
+        cache.keep(Kept::Component, &layer_digest, &component);
+    }
+    Ok(Pulled {
+        component,
+        was_kept,
+    })
+}
+
+async fn manifest(
+    registry: &Registry,
+    repository: &str,
+    digest: &Digest,
+) -> Result<Vec<u8>, Fault> {
+    let url = registry.url(repository, &format!("manifests/{digest}"));
+    let manifest = registry.get(url, MANIFEST, Some(MEDIA_TYPE), MANIFEST_BYTES_MAX);
+    verified(manifest.await?, MANIFEST, digest)
+}
+
+/// What a manifest names.
+pub(crate) async fn blob(
+    registry: &Registry,
+    repository: &str,
+    descriptor: &Descriptor,
+    what: &'static str,
+    bytes_max: u64,
+) -> Result<Vec<u8>, Fault> {
+    if descriptor.size > bytes_max {
+        return Err(Fault::TooLarge { what, bytes_max });
+    }
+    let digest = descriptor.digest()?;
+    let url = registry.url(repository, &format!("blobs/{digest}"));
+    let bytes = registry.get(url, what, None, bytes_max).await?;
+    verified(bytes, what, &digest)
+}
+
+fn verified(bytes: Vec<u8>, what: &'static str, digest: &Digest) -> Result<Vec<u8>, Fault> {
+    let found = Digest::of(&bytes);
+    if found == *digest {
+        return Ok(bytes);
+    }
+    Err(Fault::DigestDiffers {
+        what,
+        expected: digest.clone(),
+        found,
+    })
+}
+
+const COMPONENT: &str = "the component";
+const MANIFEST: &str = "the manifest";
+
+/// The largest manifest, in bytes: that of a component has some hundreds.
+pub(crate) const MANIFEST_BYTES_MAX: u64 = 256 * 1024;

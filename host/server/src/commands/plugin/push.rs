@@ -1,0 +1,140 @@
+//! `keywright plugin push`.
+
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
+
+use clap::Args;
+use keywright_registry::{PushTarget, Pushed, Signed, push};
+use keywright_runtime::{Candidate, ComponentSource, Inspection, Limits};
+use serde_json::Map;
+
+use super::{inspect::REFUSED, seen};
+use crate::{
+    commands::{on_threads, output},
+    config::{RegistryConfig, RegistryHostConfig},
+    started::StartRefused,
+};
+
+/// Pushes a component to a registry.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # Push a component, and print the reference for `component` in a configuration
+  keywright plugin push wireguard.wasm oci://registry.example.com/plugins/wireguard:1.0.0
+  # The same as a user, whose password or access token is in a file
+  keywright plugin push wireguard.wasm oci://registry.example.com/plugins/wireguard:1.0.0 --user ada --password-file token")]
+pub(crate) struct Push {
+    /// The component. Where `FILE.minisig` is beside it, that goes with it.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Where to: `oci://HOST[:PORT]/REPOSITORY:TAG`.
+    #[arg(value_name = "REFERENCE", value_parser = str::parse::<PushTarget>)]
+    target: PushTarget,
+    /// The user as who the registry is asked.
+    #[arg(long, value_name = "NAME", requires = "password_file")]
+    user: Option<String>,
+    /// The file with the user's password or access token.
+    #[arg(long, value_name = "FILE", requires = "user")]
+    password_file: Option<PathBuf>,
+    /// A file with users and passwords as Docker and other tools write it at a login, such as `~/.docker/config.json`.
+    #[arg(long, value_name = "FILE", conflicts_with = "user")]
+    docker_config: Option<PathBuf>,
+    /// The file with authorities to trust, PEM, in the place of the platform's.
+    #[arg(long, value_name = "FILE")]
+    trusted_authorities: Option<PathBuf>,
+    /// Use plain http, which protects nothing that is sent. Registries on this machine are asked by it anyway; to another one no
+    /// password is sent in this way.
+    #[arg(long, conflicts_with = "trusted_authorities")]
+    plain_http: bool,
+}
+
+impl Push {
+    pub(super) fn execute(self) -> Result<ExitCode, StartRefused> {
+        let registry = self.registry()?;
+        let bytes = ComponentSource::File(self.file.clone()).read().map(Arc::from);
+        let bytes: Arc<[u8]> = bytes.map_err(|refusal| self.refused("reading", refusal))?;
+        let inspection = self.inspection(Arc::clone(&bytes))?;
+        if let Some(refusal) = &inspection.refusal {
+            self.tell(&format!("no server would load it: {refusal}"));
+            return Ok(ExitCode::from(REFUSED));
+        }
+        let (exports, imports) = (&inspection.exports, &inspection.imports);
+        let pushed = Pushed::new(&self.file, bytes.to_vec(), exports, imports)
+            .map_err(|refused| self.refused("reading the signature of", refused))?;
+        let pushed = on_threads(async {
+            let host = self.target.host();
+            let registry = registry.registry(host)?;
+            push(&registry, &self.target, &pushed, PUSH_DEADLINE)
+                .await
+                .map_err(|fault| StartRefused::while_doing(format!("pushing to {host}"), fault))
+        });
+        let (reference, signed) = pushed?;
+        self.tell(match signed {
+            Signed::ByMinisign => "pushed, with the signature by minisign that is beside it",
+            Signed::No => "pushed, without a signature by minisign, as there is none beside it",
+        });
+        output::print(&format!("{reference}\n"))?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// How the registry is reached.
+    fn registry(&self) -> Result<RegistryConfig, StartRefused> {
+        let host = self.target.host().clone();
+        let has_password = self.user.is_some() || self.docker_config.is_some();
+        if self.plain_http && has_password && !host.is_loopback() {
+            return Err(StartRefused::new(
+                "a password is not sent by plain http, except to this machine; leave --plain-http out",
+            ));
+        }
+        let known = RegistryHostConfig::of_arguments(
+            host,
+            self.user.clone(),
+            self.password_file.clone(),
+            self.trusted_authorities.clone(),
+            self.protocol(),
+        );
+        Ok(RegistryConfig {
+            docker_config: self.docker_config.clone(),
+            hosts: vec![known],
+            ..RegistryConfig::default()
+        })
+    }
+
+    /// Whether it is plain http, where the arguments say so: that authorities are named means https.
+    fn protocol(&self) -> Option<bool> {
+        let is_protected = self.trusted_authorities.is_some();
+        (self.plain_http || is_protected).then_some(self.plain_http)
+    }
+
+    /// What the component is: it must be one that a server would load.
+    fn inspection(&self, bytes: Arc<[u8]>) -> Result<Inspection, StartRefused> {
+        let name = self.file.display().to_string();
+        let component = ComponentSource::Bytes { name, bytes };
+        Candidate::open(component, Map::new(), Limits::default())
+            .map_err(|refused| StartRefused::while_doing("loading the component", refused))?
+            .inspect()
+            .map_err(|failure| StartRefused::while_doing("asking the component", failure))
+    }
+
+    fn refused(
+        &self,
+        doing: &str,
+        cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> StartRefused {
+        StartRefused::file(doing, &self.file, cause)
+    }
+
+    /// Says something to people; the reference alone goes to standard output.
+    fn tell(&self, what: &str) {
+        // Where it can't be said, nobody listens.
+        let _ = writeln!(io::stderr(), "{}: {}", self.file.display(), seen(what));
+    }
+}
+
+/// How long all of a push may take.
+const PUSH_DEADLINE: Duration = Duration::from_mins(10);

@@ -1,0 +1,151 @@
+//! The components of the configured plugins, wherever they are: read, pulled, and verified, before any of them is loaded.
+
+use std::{collections::BTreeMap, error::Error, path::Path};
+
+use futures_util::future::join_all;
+use keywright_registry::{Cache, Fault, PinnedReference, SignatureKey, pull};
+use keywright_runtime::{self as runtime, ComponentSource, RuntimeConfig, SandboxConfig};
+
+use crate::config::{ComponentLocation, PluginConfig, RegistryConfig, SignatureConfig};
+
+/// Where the components of plugins come from.
+pub(crate) struct Components<'a> {
+    /// How registries are reached.
+    pub(crate) registry: &'a RegistryConfig,
+    /// What was pulled earlier.
+    pub(crate) cache: Cache,
+}
+
+/// The plugins of a configuration.
+#[derive(Clone, Copy)]
+pub(crate) struct ConfiguredPlugins<'a> {
+    /// The generators, by the credential type that each makes.
+    pub(crate) generators: &'a BTreeMap<String, PluginConfig>,
+    /// The resolver.
+    pub(crate) resolver: Option<&'a PluginConfig>,
+}
+
+/// A plugin whose component is not to be had, or is not signed as it must be.
+#[derive(Debug, thiserror::Error)]
+#[error("the plugin {plugin} (component {component}) is refused")]
+pub(crate) struct ComponentRefused {
+    plugin: String,
+    component: String,
+    /// The setting that is to be put right, with the section that it is in.
+    pub(crate) setting: String,
+    source: Box<dyn Error + Send + Sync>,
+}
+
+/// A cause, and the setting of the plugin that is to be put right.
+type Cause = (&'static str, Box<dyn Error + Send + Sync>);
+
+impl Components<'_> {
+    /// What the runtime is to load: those plugins whose components are here now; and of the others, why not.
+    pub(crate) async fn collect(
+        &self,
+        sandbox: SandboxConfig,
+        plugins: ConfiguredPlugins<'_>,
+    ) -> (RuntimeConfig, Vec<ComponentRefused>) {
+        let generators = plugins.generators.iter();
+        let named = generators.map(|(name, plugin)| (Some(name), plugin));
+        let named = named.chain(plugins.resolver.map(|plugin| (None, plugin)));
+        let collected = named.map(async |(name, plugin)| (name, self.plugin(name, plugin).await));
+        let mut config = RuntimeConfig {
+            sandbox,
+            generators: BTreeMap::new(),
+            resolver: None,
+        };
+        let mut refused = Vec::new();
+        for (name, plugin) in join_all(collected).await {
+            match (name, plugin) {
+                (Some(name), Ok(plugin)) => {
+                    config.generators.insert(name.clone(), plugin);
+                }
+                (None, Ok(plugin)) => config.resolver = Some(plugin),
+                (_, Err(cause)) => refused.push(cause),
+            }
+        }
+        (config, refused)
+    }
+
+    async fn plugin(
+        &self,
+        generator: Option<&String>,
+        plugin: &PluginConfig,
+    ) -> Result<runtime::PluginConfig, ComponentRefused> {
+        let section = generator.map_or("resolver".to_owned(), |name| format!("generators.{name}"));
+        let component = self.source(plugin).await.map_err(|(setting, source)| {
+            ComponentRefused {
+                plugin: generator.map_or("resolver", String::as_str).to_owned(),
+                component: plugin.component.to_string(),
+                setting: format!("{section}.{setting}"),
+                source,
+            }
+        })?;
+        Ok(runtime::PluginConfig {
+            component,
+            sha256: plugin.sha256.clone(),
+            settings: plugin.settings.clone(),
+            grants: plugin.grants.clone(),
+            derived: plugin.derived,
+            limits: plugin.limits,
+        })
+    }
+
+    async fn source(&self, plugin: &PluginConfig) -> Result<ComponentSource, Cause> {
+        let key = plugin.signature.as_ref().map(SignatureConfig::key);
+        let key = key.transpose().map_err(|cause| ("signature", cause.into()))?;
+        match (&plugin.component, key) {
+            (ComponentLocation::File(path), None) => Ok(ComponentSource::File(path.clone())),
+            (ComponentLocation::File(path), Some(key)) => signed_file(path, &key),
+            (ComponentLocation::Registry(reference), key) => {
+                self.pulled(reference, key.as_ref()).await
+            }
+        }
+    }
+
+    async fn pulled(
+        &self,
+        reference: &PinnedReference,
+        key: Option<&SignatureKey>,
+    ) -> Result<ComponentSource, Cause> {
+        let registry = self.registry.registry(reference.host());
+        let registry = registry.map_err(|cause| ("component", cause.into()))?;
+        let pulled = pull(&registry, reference, key, &self.cache, self.registry.limits());
+        let pulled = pulled.await.map_err(|fault| (setting(&fault), fault.into()))?;
+        tracing::info!(
+            component = %reference,
+            signed = key.is_some(),
+            "{}",
+            if pulled.was_kept {
+                "the component was kept from an earlier start, so its registry is not asked"
+            } else {
+                "the component was pulled from its registry"
+            }
+        );
+        Ok(ComponentSource::Bytes {
+            name: reference.to_string(),
+            bytes: pulled.component.into(),
+        })
+    }
+}
+
+/// A file whose signature was verified: the very bytes that it is of.
+fn signed_file(path: &Path, key: &SignatureKey) -> Result<ComponentSource, Cause> {
+    let file = ComponentSource::File(path.to_owned());
+    let bytes = file.read().map_err(|refusal| ("component", refusal.into()))?;
+    key.verify_file(path, &bytes)
+        .map_err(|refused| ("signature", refused.into()))?;
+    Ok(ComponentSource::Bytes {
+        name: path.display().to_string(),
+        bytes: bytes.into(),
+    })
+}
+
+fn setting(fault: &Fault) -> &'static str {
+    if fault.is_of_signature() {
+        "signature"
+    } else {
+        "component"
+    }
+}

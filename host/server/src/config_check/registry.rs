@@ -1,0 +1,25 @@
+//! The registries from which components are pulled. None of them is asked for anything.
+
+use super::{Findings, access::warn_of_others};
+use crate::config::Sections;
+
+pub(super) fn check(sections: &Sections, findings: &mut Findings) {
+    let Some(registry) = &sections.registry else {
+        return;
+    };
+    if let Some(file) = &registry.docker_config {
+        findings.taken("registry.docker_config", registry.read_docker_config());
+        warn_of_others("registry.docker_config", file, findings);
+    }
+    for (index, known) in registry.hosts.iter().enumerate() {
+        let setting = format!("registry.hosts[{index}]");
+        findings.taken(&setting, registry.registry(known.host()));
+        if let Some(file) = &known.password_file {
+            warn_of_others(&format!("{setting}.password_file"), file, findings);
+        }
+        if known.exposes_password() {
+            let what = "the password goes over the network for everybody to read, because of plain_http";
+            findings.warning(&setting, what);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Debian's `docker-registry`, a registry of the OCI distribution specification, in a process of its own.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Child, Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use reqwest::{Client, StatusCode, header};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::{ReservedPort, is_available, key_file};
+
+/// A registry on a port of the loopback address, with plain HTTP, which runs until it is dropped.
+pub struct DockerRegistry {
+    child: Option<Child>,
+    port: ReservedPort,
+    folder: TempDir,
+}
+
+impl DockerRegistry {
+    /// The user that a registry with a login knows.
+    pub const USER: &str = "ada";
+    /// The user's password.
+    pub const PASSWORD: &str = "plugin-password";
+
+    /// Starts a registry; none where the program is not installed.
+    pub fn start() -> Option<Self> {
+        Self::start_with("")
+    }
+
+    /// Starts one with the certificate of the tests' servers, and a login.
+    pub fn start_with_login() -> Option<Self> {
+        let (certificate, key) = (key_file("server.pem"), key_file("server-key.pem"));
+        Self::start_with(&format!(
+            "  tls:\n    certificate: {}\n    key: {}\nauth:\n  htpasswd:\n    realm: tests\n    path: FOLDER/users\n",
+            certificate.display(),
+            key.display(),
+        ))
+    }
+
+    fn start_with(more: &str) -> Option<Self> {
+        if !is_available("docker-registry") {
+            return None;
+        }
+        let (port, folder) = (ReservedPort::any(), TempDir::new().unwrap());
+        let shown = folder.path().display().to_string();
+        let settings = format!(
+            "version: 0.1\nstorage:\n  filesystem:\n    rootdirectory: FOLDER/data\n\
+             http:\n  addr: 127.0.0.1:{}\n{more}",
+            port.number(),
+        );
+        let settings = settings.replace("FOLDER", &shown);
+        fs::write(folder.path().join("settings.yml"), settings).unwrap();
+        fs::write(folder.path().join("users"), USERS).unwrap();
+        let mut registry = Self {
+            child: None,
+            port,
+            folder,
+        };
+        registry.start_again();
+        Some(registry)
+    }
+
+    /// Starts it, once it was stopped, with what was pushed to it.
+    pub fn start_again(&mut self) {
+        let log = fs::File::create(self.folder.path().join("log")).unwrap();
+        let child = Command::new("docker-registry")
+            .arg("serve")
+            .arg(self.folder.path().join("settings.yml"))
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        self.child = Some(child);
+        let address = ("127.0.0.1", self.port.number());
+        for _ in 0..READY_POLLS_MAX {
+            if std::net::TcpStream::connect(address).is_ok() {
+                return;
+            }
+            thread::sleep(READY_POLL);
+        }
+        let log = fs::read_to_string(self.folder.path().join("log"));
+        panic!("the registry did not start:\n{}", log.unwrap_or_default());
+    }
+
+    /// Ends it.
+    pub fn stop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// Its host, as references have it.
+    pub fn host(&self) -> String {
+        format!("127.0.0.1:{}", self.port.number())
+    }
+
+    /// A folder for files of the test.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Everything that it was asked so far, and how it answered.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap()
+    }
+
+    /// Puts something into a repository as a stranger would, and returns its descriptor.
+    pub async fn put(&self, repository: &str, media_type: &str, bytes: &[u8]) -> Value {
+        let digest = digest(bytes);
+        let url = format!("http://{}/v2/{repository}/blobs/uploads/", self.host());
+        let opened = client().post(url).send().await.unwrap();
+        let location = opened.headers()[header::LOCATION].to_str().unwrap();
+        let put = client().put(format!("{location}&digest={digest}"));
+        let answer = put.body(bytes.to_vec()).send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::CREATED);
+        json!({"mediaType": media_type, "digest": digest, "size": bytes.len()})
+    }
+
+    /// Puts a manifest under a tag, and returns its digest.
+    pub async fn put_manifest(&self, repository: &str, tag: &str, manifest: &Value) -> String {
+        let manifest = manifest.to_string();
+        let digest = digest(manifest.as_bytes());
+        let url = format!("http://{}/v2/{repository}/manifests/{tag}", self.host());
+        let put = client().put(url).header(header::CONTENT_TYPE, MANIFEST);
+        let answer = put.body(manifest).send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::CREATED, "{answer:?}");
+        digest
+    }
+
+    /// The manifest under a tag or a digest.
+    pub async fn manifest(&self, repository: &str, name: &str) -> Value {
+        let url = format!("http://{}/v2/{repository}/manifests/{name}", self.host());
+        let get = client().get(url).header(header::ACCEPT, MANIFEST);
+        let answer = get.send().await.unwrap().error_for_status().unwrap();
+        serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap()
+    }
+
+    /// What a manifest names.
+    pub async fn blob(&self, repository: &str, digest: &str) -> Vec<u8> {
+        let url = format!("http://{}/v2/{repository}/blobs/{digest}", self.host());
+        let answer = client().get(url).send().await.unwrap();
+        answer.error_for_status().unwrap().bytes().await.unwrap().to_vec()
+    }
+
+    /// What is in Docker's file of logins after a login.
+    pub fn docker_config(&self) -> String {
+        let auth = BASE64_STANDARD.encode(format!("{}:{}", Self::USER, Self::PASSWORD));
+        json!({"auths": {self.host(): {"auth": auth}}}).to_string()
+    }
+}
+
+impl Drop for DockerRegistry {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// The digest of bytes, as registries write it.
+pub fn digest(bytes: &[u8]) -> String {
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes);
+    let digits = digest.as_ref().iter().map(|byte| format!("{byte:02x}"));
+    format!("sha256:{}", digits.collect::<String>())
+}
+
+fn client() -> Client {
+    // Another test of the same process may have installed it already.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    Client::builder().no_proxy().build().unwrap()
+}
+
+const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+
+/// The user with the password, as a file of htpasswd: bcrypt.
+const USERS: &str = "ada:$2b$05$abcdefghijklmnopqrstuuR4uVaaOkM3yLlc6f.sDWaceqMOAptPK\n";
+
+const READY_POLL: Duration = Duration::from_millis(10);
+const READY_POLLS_MAX: usize = 3_000;

@@ -1,0 +1,214 @@
+//! Registries that do not do what they should. Each is refused with what it did, and nothing of it is kept.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    net::{Ipv4Addr, TcpListener},
+    sync::{Arc, Mutex},
+    thread,
+};
+
+use keywright_harness::{Asked, Reply, Stub, digest};
+
+use super::{Workshop, assert_refused, login::manifest, protected};
+
+/// The largest manifest, in bytes.
+const MANIFEST_BYTES_MAX: usize = 256 * 1024;
+
+/// What a registry answers to the request for the manifest, and to the one for the component; whatever it is, the digest in
+/// the reference is that of a sound manifest of this component.
+struct Case {
+    manifest: fn(&str, &Asked, &str) -> Reply,
+    component: fn(&Asked) -> Reply,
+    told: &'static str,
+}
+
+const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
+
+fn sound_manifest(manifest: &str, _: &Asked, _: &str) -> Reply {
+    Reply::new(200, manifest)
+}
+
+fn sound_component(_: &Asked) -> Reply {
+    Reply::bytes(COMPONENT)
+}
+
+const CASES: [Case; 14] = [
+    Case {
+        manifest: |manifest, _, _| Reply::new(200, &manifest.replace("wasm", "wasn")),
+        component: sound_component,
+        told: "the manifest has the digest sha256:",
+    },
+    Case {
+        manifest: sound_manifest,
+        component: |_| Reply::bytes(b"\0asm\x0d\0\x01\x01"),
+        told: "the component has the digest sha256:",
+    },
+    Case {
+        manifest: |manifest, _, _| {
+            let blanks = " ".repeat(MANIFEST_BYTES_MAX + 1 - manifest.len());
+            Reply::new(200, &format!("{manifest}{blanks}"))
+        },
+        component: sound_component,
+        told: "the manifest is larger than 262144 bytes",
+    },
+    Case {
+        manifest: |manifest, _, _| {
+            let blanks = " ".repeat(MANIFEST_BYTES_MAX - manifest.len());
+            Reply::new(200, &format!("{manifest}{blanks}"))
+        },
+        component: sound_component,
+        // As large as it may be, but not the one that was asked for.
+        told: "the manifest has the digest sha256:",
+    },
+    Case {
+        manifest: |manifest, _, _| Reply::endless(manifest),
+        component: sound_component,
+        told: "the manifest is larger than 262144 bytes",
+    },
+    Case {
+        manifest: sound_manifest,
+        component: |_| Reply::bytes(b"\0asm\x0d\0\x01\0\0"),
+        told: "the component is larger than 8 bytes",
+    },
+    Case {
+        manifest: sound_manifest,
+        component: |_| Reply::endless("\0asm"),
+        told: "the component is larger than 8 bytes",
+    },
+    Case {
+        manifest: sound_manifest,
+        component: |_| Reply::hanging(),
+        told: "it took longer than 2 s",
+    },
+    Case {
+        manifest: |_, _, _| Reply::lost(),
+        component: sound_component,
+        told: "the registry does not answer",
+    },
+    Case {
+        manifest: |_, asked, url| {
+            let path = asked.line.replace("GET ", "");
+            Reply::new(307, "").header("Location", &format!("{url}{path}"))
+        },
+        component: sound_component,
+        told: "it redirects more than 5 times",
+    },
+    Case {
+        manifest: |_, _, url| {
+            let elsewhere = url.replace("https://", "http://");
+            Reply::new(307, "").header("Location", &elsewhere)
+        },
+        component: sound_component,
+        told: "it redirects to what is not https",
+    },
+    Case {
+        manifest: |_, _, _| {
+            let message = r#"{"errors": [{"code": "UNKNOWN", "message": "out\nlevel=ERROR of order"}]}"#;
+            Reply::new(500, message)
+        },
+        component: sound_component,
+        told: "with the status 500, saying \\\"UNKNOWN out level=ERROR of order\\\"",
+    },
+    Case {
+        manifest: |_, _, _| Reply::new(401, "").header("WWW-Authenticate", "Negotiate"),
+        component: sound_component,
+        told: "in a way that this program does not know",
+    },
+    Case {
+        manifest: |_, _, url| {
+            let realm = url.replace("https://", "http://");
+            let challenge = format!("Bearer realm=\"{realm}/token\"");
+            Reply::new(401, "").header("WWW-Authenticate", &challenge)
+        },
+        component: sound_component,
+        told: "its server of tokens is not one of https",
+    },
+];
+
+#[test]
+fn each_misdeed_is_told_and_nothing_is_kept() {
+    for case in CASES {
+        let (manifest, component) = (case.manifest, case.component);
+        let stub = Stub::start(move |asked, _, url| {
+            if asked.line.contains("/manifests/") {
+                manifest(&self::manifest(COMPONENT), asked, url)
+            } else {
+                component(asked)
+            }
+        });
+        let workshop = Workshop::new();
+        let host = stub.url().replace("https://", "");
+        let digest = digest(self::manifest(COMPONENT).as_bytes());
+        let limits = "[registry]\ncomponent_bytes_max = 8\nfetch_seconds_max = 2";
+        let options = workshop
+            .options(&format!("oci://{host}/plain@{digest}"), "")
+            .extra(limits)
+            .extra(&protected(&host, ""));
+        assert_refused(&options, &["the plugin plain", &host, case.told]);
+        assert!(workshop.kept("").is_empty(), "{}", case.told);
+    }
+}
+
+#[test]
+fn a_certificate_that_nobody_vouches_for_is_refused() {
+    let stub = Stub::start(|_, _, _| Reply::new(200, ""));
+    let workshop = Workshop::new();
+    let host = stub.url().replace("https://", "");
+    let reference = format!("oci://{host}/plain@{}", digest(b""));
+    let other = workshop.path("other.pem");
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = rcgen::CertificateParams::new(Vec::new()).unwrap().self_signed(&key).unwrap();
+    fs::write(&other, certificate.pem()).unwrap();
+    let section = format!(
+        "[[registry.hosts]]\nhost = \"{host}\"\nplain_http = false\ntrusted_authorities = \"{}\"",
+        other.display()
+    );
+    let options = workshop.options(&reference, "").extra(&section);
+    assert_refused(&options, &["the registry does not answer", "certificate"]);
+    assert!(stub.asked().is_empty());
+}
+
+/// Nobody on the way is to see what is asked of a registry elsewhere, unless the configuration says so.
+#[test]
+fn plain_http_is_for_this_machine_alone_unless_the_registry_is_listed() {
+    for (setting, begin) in [
+        ("", "CONNECT registry.test:443"),
+        ("plain_http = true", "GET http://registry.test/v2/plain/manifests/sha256:"),
+    ] {
+        let (proxy, asked) = refusing_proxy();
+        let workshop = Workshop::new();
+        let reference = format!("oci://registry.test/plain@{}", digest(b""));
+        let hosts = format!("[[registry.hosts]]\nhost = \"registry.test\"\n{setting}");
+        let options = workshop
+            .options(&reference, "")
+            .extra(&hosts)
+            .environment("ALL_PROXY", &proxy);
+        assert_refused(&options, &["the plugin plain", &reference]);
+        let asked = asked.lock().unwrap();
+        assert_eq!(asked.len(), 1, "{asked:?}");
+        assert!(asked[0].starts_with(begin), "{asked:?}");
+    }
+}
+
+/// The address of a proxy that refuses everything, and the first lines of what it was asked.
+fn refusing_proxy() -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&asked);
+    thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let mut head = BufReader::new(stream.try_clone().unwrap());
+            let mut first = String::new();
+            let _ = head.read_line(&mut first);
+            kept.lock().unwrap().push(first);
+            let mut line = String::new();
+            while head.read_line(&mut line).is_ok_and(|length| length > 2) {
+                line.clear();
+            }
+            let _ = stream.write_all(b"HTTP/1.1 502 x\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+        }
+    });
+    (address, asked)
+}

@@ -1,0 +1,124 @@
+//! `keywright plugin push`.
+
+use std::fs;
+
+use keywright_harness::{DockerRegistry, digest, run_program};
+use serde_json::{Value, json};
+
+use super::Workshop;
+
+#[tokio::test]
+async fn what_is_pushed_has_the_layout_of_the_cncf_and_the_same_digest_each_time() {
+    let Some(registry) = DockerRegistry::start() else {
+        return;
+    };
+    let workshop = Workshop::new();
+    let reference = workshop.pushed(&registry, "plain.wasm", "1");
+    let manifest = registry.manifest("plugins/plain", "1").await;
+    assert_eq!(manifest["mediaType"], "application/vnd.oci.image.manifest.v1+json");
+    assert_eq!(manifest["config"]["mediaType"], "application/vnd.wasm.config.v0+json");
+    let bytes = fs::read(workshop.path("plain.wasm")).unwrap();
+    let layer = json!({"mediaType": "application/wasm", "digest": digest(&bytes), "size": bytes.len()});
+    assert_eq!(manifest["layers"], json!([layer]));
+    let by_digest = reference.split_once('@').unwrap().1;
+    assert_eq!(registry.manifest("plugins/plain", by_digest).await, manifest);
+
+    let uploads = || registry.log().matches("POST /v2/plugins/plain/blobs/uploads/").count();
+    let before = uploads();
+    assert_eq!(before, 2);
+    assert_eq!(workshop.pushed(&registry, "plain.wasm", "1"), reference);
+    assert_eq!(uploads(), before);
+}
+
+#[test]
+fn what_no_server_would_load_is_not_pushed() {
+    let workshop = Workshop::new();
+    let text = r#"(component
+        (import "wasi:clocks/wall-clock@0.2.0" (instance (export "now" (func))))
+        (instance $empty)
+        (export "keywright:generator/descriptor@0.1.0" (instance $empty))
+        (export "keywright:generator/generator@0.1.0" (instance $empty))
+    )"#;
+    fs::write(workshop.path("clock.wasm"), wat::parse_str(text).unwrap()).unwrap();
+    fs::write(workshop.path("text.wasm"), "text").unwrap();
+    // There is nobody: had anything been sent, that would be told.
+    let target = "oci://127.0.0.1:1/a:1";
+    for (file, status, told) in [
+        ("clock.wasm", 3, "it imports wasi:clocks/wall-clock@0.2.0"),
+        ("text.wasm", 1, "is not a WebAssembly component"),
+        ("absent.wasm", 1, "the file does not exist"),
+        ("plain.wasm", 1, "the registry does not answer"),
+    ] {
+        let run = workshop.push(&[file, target]).expect(status);
+        assert!(run.errors.contains(told), "{run:#?}");
+        assert_eq!(run.output, "");
+    }
+}
+
+#[test]
+fn wrong_usage_is_told() {
+    let workshop = Workshop::new();
+    let digest = format!("oci://h/a:1@sha256:{}", "0".repeat(64));
+    for (arguments, told) in [
+        (&["plain.wasm", "oci://h/a"][..], "it has no tag"),
+        (&["plain.wasm", &digest], "a push makes the digest"),
+        (&["plain.wasm", "https://h/a:1"], "does not begin with oci://"),
+        (&["plain.wasm", "oci://h/a:1", "--user", "ada"], "--password-file"),
+    ] {
+        let run = workshop.push(arguments).expect(2);
+        assert!(run.errors.contains(told), "{run:#?}");
+    }
+}
+
+#[test]
+fn a_password_is_not_sent_by_plain_http_to_another_machine() {
+    let workshop = Workshop::new();
+    fs::write(workshop.path("token"), "hunter2").unwrap();
+    let login = ["--user", "ada", "--password-file", "token", "--plain-http"];
+    let target = ["plain.wasm", "oci://registry.example.com/a:1"];
+    let run = workshop.push(&[&target[..], &login].concat()).expect(1);
+    assert!(run.errors.contains("not sent by plain http"), "{run:#?}");
+}
+
+/// What stands in help below `Examples:` is typed as it stands there, but for the registry.
+#[test]
+fn each_example_does_what_it_says() {
+    let Some(registry) = DockerRegistry::start() else {
+        return;
+    };
+    let workshop = Workshop::new();
+    fs::copy(workshop.path("plain.wasm"), workshop.path("wireguard.wasm")).unwrap();
+    fs::write(workshop.path("token"), "token").unwrap();
+    let help = workshop.push(&["--help"]).expect(0).output;
+    let (_, examples) = help.split_once("Examples:\n").unwrap();
+    let lines = examples.lines().map(str::trim);
+    let lines: Vec<_> = lines.filter(|line| line.starts_with("keywright ")).collect();
+    assert_eq!(lines.len(), 2);
+    for line in lines {
+        let line = line.replace("registry.example.com", &registry.host());
+        let words: Vec<&str> = line.split_whitespace().skip(1).collect();
+        let run = run_program(workshop.0.path(), &words, &[]).expect(0);
+        assert!(run.output.contains("@sha256:"), "{run:#?}");
+    }
+}
+
+#[tokio::test]
+async fn the_configuration_of_what_is_pushed_says_what_it_imports_and_exports() {
+    let Some(registry) = DockerRegistry::start() else {
+        return;
+    };
+    let workshop = Workshop::new();
+    workshop.pushed(&registry, "plain.wasm", "1");
+    let manifest = registry.manifest("plugins/plain", "1").await;
+    let config = manifest["config"]["digest"].as_str().unwrap();
+    let config: Value = serde_json::from_slice(&registry.blob("plugins/plain", config).await).unwrap();
+    assert_eq!(config["architecture"], "wasm");
+    assert_eq!(config["os"], "wasip2");
+    assert_eq!(config["layerDigests"], json!([manifest["layers"][0]["digest"]]));
+    let named = |list: &str, name: &str| {
+        let list = config["component"][list].as_array().unwrap().iter();
+        list.filter(|known| known.as_str().unwrap().starts_with(name)).count()
+    };
+    assert_eq!(named("imports", "wasi:random/random@"), 1);
+    assert_eq!(named("exports", "keywright:generator/generator@"), 1);
+}
