@@ -120,7 +120,7 @@ impl Candidate {
 
     fn guest(&self, random: Arc<dyn RandomSource>) -> Result<GeneratorGuest, CandidateFailure> {
         let role = role(&self.name, &self.config);
-        let refused = |refusal| CandidateFailure::Refused(Box::new(role.refused(refusal)));
+        let refused = |refusal| self.refused(refusal);
         let digest = self.digest.clone();
         let linked = link(
             &self.engine,
@@ -133,6 +133,11 @@ impl Candidate {
         );
         let plugin = linked.map_err(refused)?;
         GeneratorGuest::of(plugin, None).map_err(refused)
+    }
+
+    fn refused(&self, refusal: Refusal) -> CandidateFailure {
+        let role = role(&self.name, &self.config);
+        CandidateFailure::Refused(Box::new(role.refused(refusal)))
     }
 }
 
