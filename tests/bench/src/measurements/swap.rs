@@ -189,7 +189,8 @@ impl Load {
 
     async fn request(&self, counts_from: Instant) -> Outcome<Answered> {
         let number = self.begun.fetch_add(1, Ordering::Relaxed);
-        let held = self.held().pop();
+        // A server ends connections that were idle for long.
+        let held = self.held().pop().filter(Connection::is_open);
         let mut connection = match held {
             Some(connection) => connection,
             None => Connection::open(&self.address).await?,
@@ -205,8 +206,9 @@ impl Load {
             connection.get(&self.path).await
         };
         let took = counts_from.elapsed();
-        if outcome.is_ok() {
-            self.held().push(connection);
+        match &outcome {
+            Ok(_) => self.held().push(connection),
+            Err(cause) => eprintln!("swap: {cause}"),
         }
         Ok(Answered {
             is_generate,
