@@ -5,7 +5,6 @@
 //! component. `guest-overhead` measures what has such a twin by the difference between the two.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::Arc,
@@ -14,7 +13,7 @@ use std::{
 
 use chrono::{DateTime, Utc};
 use keywright_core::{credential::Parameters, ports::Generator};
-use keywright_harness::{component, server_program, workspace};
+use keywright_harness::{server_program, workspace};
 use keywright_runtime::{Candidate, Limits, Speed, SystemRandom};
 use serde_json::{Map, Value};
 
@@ -24,10 +23,10 @@ use crate::{
     table::{Aim, Table, no_aim},
 };
 
-/// Measures these components, or, where none is named, a shipped one and those of the examples that are built.
+/// Measures these components, or, where none is named, one in each language, as far as `cargo xtask` has built them.
 pub(crate) fn measure(named: &[PathBuf]) -> Outcome<Table> {
     let components = if named.is_empty() {
-        built()?
+        built()
     } else {
         named.to_vec()
     };
@@ -170,21 +169,13 @@ fn example(schema: &Value) -> Map<String, Value> {
         .unwrap_or_default()
 }
 
-/// A shipped component, and those that are beside the sources of the examples.
-fn built() -> Outcome<Vec<PathBuf>> {
-    let mut components = vec![component("password")];
-    let mut projects = files_in(&workspace().join("examples"))?;
-    projects.sort();
-    for project in projects.iter().filter(|project| project.is_dir()) {
-        let is_component = |file: &PathBuf| file.extension().is_some_and(|name| name == "wasm");
-        components.extend(files_in(project)?.into_iter().filter(is_component));
-    }
-    Ok(components)
-}
-
-fn files_in(folder: &Path) -> Outcome<Vec<PathBuf>> {
-    fs::read_dir(folder)?
-        .map(|entry| Ok(entry?.path()))
+/// One component in each language, as far as they are built.
+fn built() -> Vec<PathBuf> {
+    let components = workspace().join("target/components");
+    LANGUAGES
+        .iter()
+        .map(|language| components.join(language.component).with_extension("wasm"))
+        .filter(|component| component.is_file())
         .collect()
 }
 
@@ -193,20 +184,25 @@ struct Language {
     name: &'static str,
     /// What a project in it holds.
     file: &'static str,
+    /// What the component of one of ours is called.
+    component: &'static str,
     /// What the overhead of a call may be, in microseconds.
     overhead_us_max: f64,
 }
 
 impl Language {
-    /// That of the project in whose folder a component is; Rust for one that `cargo xtask` has built.
+    /// That of one of our components, or of the project in whose folder a component is.
     fn of(component: &Path) -> Option<&'static Self> {
+        let name = component.file_stem()?;
         let folder = component.parent()?;
-        if folder.ends_with("target/components") {
-            return LANGUAGES.first();
-        }
-        LANGUAGES
-            .iter()
-            .find(|language| folder.join(language.file).is_file())
+        let is_ours = folder.ends_with("target/components");
+        LANGUAGES.iter().find(|language| {
+            if is_ours {
+                name == language.component
+            } else {
+                folder.join(language.file).is_file()
+            }
+        })
     }
 }
 
@@ -214,26 +210,31 @@ const LANGUAGES: [Language; 5] = [
     Language {
         name: "Rust",
         file: "Cargo.toml",
+        component: "password",
         overhead_us_max: 50.0,
     },
     Language {
         name: "C",
         file: "plugin.c",
+        component: "uuid",
         overhead_us_max: 50.0,
     },
     Language {
         name: "JavaScript",
         file: "package.json",
+        component: "diceware",
         overhead_us_max: 500.0,
     },
     Language {
         name: "Python",
         file: "plugin.py",
+        component: "totp",
         overhead_us_max: 2_000.0,
     },
     Language {
         name: "Go",
         file: "go.mod",
+        component: "age",
         overhead_us_max: 2_000.0,
     },
 ];
