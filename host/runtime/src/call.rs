@@ -258,7 +258,7 @@ impl Plugin {
 /// Holds a guest to its ceilings, and remembers when it wanted more.
 struct MemoryLimiter {
     memory_bytes_max: u64,
-    /// The size of the largest memory so far.
+    /// The size of all memories together. None of them ever shrinks.
     memory_bytes: u64,
     is_exceeded: bool,
 }
@@ -266,14 +266,15 @@ struct MemoryLimiter {
 impl ResourceLimiter for MemoryLimiter {
     fn memory_growing(
         &mut self,
-        _current: usize,
+        current: usize,
         desired: usize,
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        let desired = u64::try_from(desired).unwrap_or(u64::MAX);
-        let fits = desired <= self.memory_bytes_max;
+        let more = u64::try_from(desired.saturating_sub(current)).unwrap_or(u64::MAX);
+        let all = self.memory_bytes.saturating_add(more);
+        let fits = all <= self.memory_bytes_max;
         if fits {
-            self.memory_bytes = self.memory_bytes.max(desired);
+            self.memory_bytes = all;
         }
         self.is_exceeded |= !fits;
         Ok(fits)
@@ -322,4 +323,27 @@ fn copied_too_much(cause: &wasmtime::Error) -> bool {
         .root_cause()
         .to_string()
         .contains("fuel allocated for hostcalls")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memories_of_a_call_share_one_ceiling() {
+        let mut limiter = MemoryLimiter {
+            memory_bytes_max: 100,
+            memory_bytes: 0,
+            is_exceeded: false,
+        };
+        let mut grow = |current, desired| {
+            let is_given = limiter.memory_growing(current, desired, None).unwrap();
+            (is_given, limiter.memory_bytes, limiter.is_exceeded)
+        };
+        // One memory begins and grows, then another begins; each byte counts once.
+        assert_eq!(grow(0, 30), (true, 30, false));
+        assert_eq!(grow(30, 60), (true, 60, false));
+        assert_eq!(grow(0, 40), (true, 100, false));
+        assert_eq!(grow(40, 41), (false, 100, true));
+    }
 }

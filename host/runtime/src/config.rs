@@ -153,7 +153,7 @@ impl fmt::Display for Grant {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// The size to which each linear memory may grow, in bytes.
+    /// The size to which the linear memories of a call may grow together, in bytes.
     #[schemars(range(min = MEMORY_BYTES_BOUNDS.0, max = MEMORY_BYTES_BOUNDS.1))]
     pub memory_bytes_max: u64,
     /// How long a call may take, in milliseconds.
@@ -206,7 +206,7 @@ impl Limits {
     }
 }
 
-/// The size to which a linear memory may be allowed to grow, in bytes: 64 KiB to 4 GiB.
+/// The size to which linear memories may be allowed to grow, in bytes: 64 KiB to 4 GiB.
 const MEMORY_BYTES_BOUNDS: (u64, u64) = (64 << 10, 4 << 30);
 /// How long a call may be allowed to take, in milliseconds.
 const DEADLINE_MS_BOUNDS: (u64, u64) = (10, 600_000);

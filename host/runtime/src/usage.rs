@@ -17,7 +17,7 @@ pub(crate) struct Usage {
 /// What was used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Used {
-    /// The size of the largest linear memory.
+    /// The size of all linear memories of an instance together.
     pub(crate) memory_bytes: u64,
     /// What went in, settings included.
     pub(crate) input_bytes: u64,

@@ -62,6 +62,11 @@ impl Connection {
         })
     }
 
+    /// Whether the server has left it open.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.sender.is_closed()
+    }
+
     /// GETs a path and returns the body.
     ///
     /// # Errors

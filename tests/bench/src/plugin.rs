@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     num::NonZeroUsize,
+    path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -17,20 +18,16 @@ use serde_json::Map;
 
 use crate::{Outcome, server};
 
-/// Loads a shipped generator as the server does, but with one thread for its calls.
+/// Loads a generator as the server does, but with one thread for its calls.
 ///
 /// # Errors
 /// When its component is missing or refused.
-pub(crate) fn load(name: &str, random: Arc<dyn RandomSource>) -> Outcome<Arc<dyn Generator>> {
+pub(crate) fn load(
+    name: &str,
+    plugin: PluginConfig,
+    random: Arc<dyn RandomSource>,
+) -> Outcome<Arc<dyn Generator>> {
     let cache = server::directory()?;
-    let plugin = PluginConfig {
-        component: component(name).into(),
-        sha256: None,
-        settings: Map::new(),
-        grants: vec![Grant::Random],
-        derived: false,
-        limits: Limits::default(),
-    };
     let config = RuntimeConfig {
         sandbox: SandboxConfig {
             threads_per_lane: Some(NonZeroUsize::MIN),
@@ -45,6 +42,29 @@ pub(crate) fn load(name: &str, random: Arc<dyn RandomSource>) -> Outcome<Arc<dyn
         .generators()
         .generator(&credential_type)
         .ok_or_else(|| format!("there is no generator of {name}").into())
+}
+
+/// Loads a shipped generator so.
+///
+/// # Errors
+/// When its component is missing or refused.
+pub(crate) fn load_shipped(
+    name: &str,
+    random: Arc<dyn RandomSource>,
+) -> Outcome<Arc<dyn Generator>> {
+    load(name, config(&component(name), vec![Grant::Random]), random)
+}
+
+/// A plugin of this component, with these grants and the default limits.
+pub(crate) fn config(component: &Path, grants: Vec<Grant>) -> PluginConfig {
+    PluginConfig {
+        component: component.to_owned(),
+        sha256: None,
+        settings: Map::new(),
+        grants,
+        derived: true,
+        limits: Limits::default(),
+    }
 }
 
 /// A random stream that can be begun again, so that both sides of a comparison are given the same choices and so the

@@ -8,10 +8,22 @@ fn a_call_takes_longer_than_the_instance_that_it_is_made_in() {
     let measured = workshop.json(&["bench", "wireguard.wasm", "--calls", "50"], 0);
     assert_eq!(measured["calls"], 50);
     let micros = |what: &str, quantile: &str| measured[what][quantile].as_f64().unwrap();
-    for what in ["instantiation", "call"] {
+    for what in ["instantiation", "overhead", "call"] {
         assert!(micros(what, "p50_us") > 0.0);
         assert!(micros(what, "p50_us") <= micros(what, "p99_us"));
     }
+    let table = workshop
+        .plugin(&["bench", "wireguard.wasm"])
+        .expect(0)
+        .output;
+    assert!(table.contains("the overhead of a call"), "{table}");
+}
+
+#[test]
+fn a_plugin_that_needs_parameters_is_measured_with_its_example() {
+    let workshop = Workshop::with(&["certificate"]);
+    let arguments = ["bench", "certificate.wasm", "--calls", "1"];
+    workshop.plugin(&arguments).expect(0);
 }
 
 #[test]

@@ -37,6 +37,11 @@ fn the_migration_guide_shows_what_is_so() {
     replay("host/server/MIGRATING.md");
 }
 
+#[test]
+fn the_guide_for_authors_shows_what_is_so() {
+    replay("plugins/README.md");
+}
+
 /// Blocks without a language, or with one that nothing here knows, would be run by nobody.
 #[test]
 fn every_block_of_the_documents_is_of_a_language_that_is_tested() {
@@ -60,8 +65,10 @@ fn replay(name: &str) {
     }
 }
 
-const DOCUMENTS: [&str; 3] = [
+const DOCUMENTS: [&str; 5] = [
     "README.md",
     "host/server/OPERATING.md",
     "host/server/MIGRATING.md",
+    "plugins/README.md",
+    "plugins/SHIPPED.md",
 ];

@@ -112,9 +112,10 @@ impl Place {
         program
     }
 
-    fn variables(&self) -> [(&'static str, String); 12] {
+    fn variables(&self) -> [(&'static str, String); 14] {
         let text = |path: &Path| path.display().to_string();
         [
+            ("CARGO_FOLDER", text(&of_user("CARGO_HOME", ".cargo"))),
             ("COMPONENTS", text(&workspace().join("target/components"))),
             ("DATABASE_URL", self.database.clone()),
             ("HOME", text(&self.root.join("home"))),
@@ -126,6 +127,7 @@ impl Place {
             ("PORT", self.ports.first.number().to_string()),
             ("PROGRAM", text(&server_program())),
             ("ROOT", text(&self.root.join("root"))),
+            ("RUSTUP_FOLDER", text(&of_user("RUSTUP_HOME", ".rustup"))),
             ("SECOND_PORT", self.ports.second.number().to_string()),
             ("SESSION", text(&self.root)),
             ("SESSIONS", text(&sessions())),
@@ -158,6 +160,12 @@ impl Place {
     fn log(&self) -> PathBuf {
         self.root.join("log")
     }
+}
+
+/// The folder in which a tool keeps what it has for whoever runs the tests: the one that a variable names, or one at home.
+fn of_user(variable: &str, at_home: &str) -> PathBuf {
+    let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
+    std::env::var_os(variable).map_or_else(|| home().join(at_home), PathBuf::from)
 }
 
 /// The folder with what prepares sessions.

@@ -130,7 +130,7 @@ impl Candidate {
 
     fn guest(&self, random: Arc<dyn RandomSource>) -> Result<GeneratorGuest, CandidateFailure> {
         let role = role(&self.name, &self.config);
-        let refused = |refusal| CandidateFailure::Refused(Box::new(role.refused(refusal)));
+        let refused = |refusal| self.refused(refusal);
         let digest = self.digest.clone();
         let linked = link(
             &self.engine,
@@ -144,6 +144,11 @@ impl Candidate {
         let mut plugin = linked.map_err(refused)?;
         plugin.notes.clone_from(&self.notes);
         GeneratorGuest::of(plugin, None).map_err(refused)
+    }
+
+    fn refused(&self, refusal: Refusal) -> CandidateFailure {
+        let role = role(&self.name, &self.config);
+        CandidateFailure::Refused(Box::new(role.refused(refusal)))
     }
 }
 

@@ -9,19 +9,22 @@ use keywright_core::credential::Parameters;
 use serde_json::{Map, Value};
 
 use super::{Candidate, CandidateFailure, issuerless, on_calling_thread};
-use crate::host::random::RandomSource;
+use crate::{generator::describe, host::random::RandomSource};
 
 /// How many calls are made before those that are measured.
 const CALLS_BEFORE: u32 = 10;
 
-/// How long calls take, one after the other.
+/// How long calls take, one after the other on one thread, each in an instance of its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Speed {
     /// How many calls were measured.
     pub calls: u32,
     /// Making an instance, and ending it.
     pub instantiation: Quantiles,
-    /// Making a value in an instance of its own, what the host checks of it included.
+    /// The overhead of a call: making an instance, calling the function that has next to nothing to do (`describe`), and
+    /// ending the instance. It is what the sandbox and the guest's language cost, whatever the plugin makes.
+    pub overhead: Quantiles,
+    /// Making a value: the same with `generate`, and what the host checks of the value.
     pub call: Quantiles,
 }
 
@@ -35,23 +38,31 @@ pub struct Quantiles {
 }
 
 impl Candidate {
-    /// Measures so many calls with these parameters.
+    /// Measures so many calls with these parameters, or with the first of the `examples` in the parameters schema.
     ///
     /// # Errors
     /// When one of them fails.
     pub fn measure(
         &self,
-        given: Map<String, Value>,
+        given: Option<Map<String, Value>>,
         calls: u32,
         now_seconds: u64,
         random: Arc<dyn RandomSource>,
     ) -> Result<Speed, CandidateFailure> {
         on_calling_thread(|| {
             let guest = self.guest(random)?;
-            let parameters = issuerless(&guest, &Parameters::new(given))?.to_json();
+            let given = match given {
+                Some(given) => Parameters::new(given),
+                None => guest.description.parameters_schema.example(),
+            };
+            let parameters = issuerless(&guest, &given)?.to_json();
             let instantiation = quantiles(calls, || {
                 let made = guest.plugin.instantiate();
                 made.map_err(|fault| guest.plugin.faulted(fault).into())
+            })?;
+            let overhead = quantiles(calls, || {
+                let described = describe(&guest.plugin, &guest.exports);
+                described.map(drop).map_err(|refusal| self.refused(refusal))
             })?;
             let call = quantiles(calls, || {
                 let value = guest.generate(parameters.clone(), now_seconds, None);
@@ -60,6 +71,7 @@ impl Candidate {
             Ok(Speed {
                 calls,
                 instantiation,
+                overhead,
                 call,
             })
         })?

@@ -96,6 +96,7 @@ const DOCUMENTS: &[&str] = &[
     "host/server/OPERATING.md",
     "migrations/README.md",
     "plugins/README.md",
+    "plugins/SHIPPED.md",
     "wit/README.md",
 ];
 

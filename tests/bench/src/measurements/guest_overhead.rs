@@ -19,7 +19,7 @@ use crate::{
 /// follow each other on one thread, whose time is the sandbox's own.
 pub(crate) fn measure() -> Outcome<Table> {
     tokio::runtime::Runtime::new()?.block_on(async {
-        let generator = plugin::load("password", Arc::new(SystemRandom))?;
+        let generator = plugin::load_shipped("password", Arc::new(SystemRandom))?;
         let parameters = generator.normalize(&Parameters::new(Map::new())).await?;
         let mut native = Vec::new();
         let mut guest = Vec::new();

@@ -22,7 +22,7 @@ use crate::{
 /// bytes each time, and do the same work; `openssl` has its own luck, and many turns.
 pub(crate) fn measure() -> Outcome<Table> {
     let random = RepeatableRandom::new();
-    let generator = plugin::load("rsa", Arc::new(random.clone()))?;
+    let generator = plugin::load_shipped("rsa", Arc::new(random.clone()))?;
     let runtime = tokio::runtime::Runtime::new()?;
     let parameters = runtime.block_on(generator.normalize(&Parameters::new(Map::new())))?;
     let mut guest = Vec::new();

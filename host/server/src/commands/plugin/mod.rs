@@ -4,7 +4,9 @@
 //! a variant of [`PluginCommand`].
 
 mod bench;
+mod build;
 mod inspect;
+mod new;
 mod push;
 mod run;
 mod test;
@@ -29,9 +31,14 @@ use crate::started::StartRefused;
 pub(crate) enum PluginCommand {
     /// Measure how long it takes to make a value, each in an instance of its own.
     Bench(bench::Bench),
+    /// Make a component of a project, in any of the languages of `keywright plugin new`. Each call of another program is
+    /// shown.
+    Build(build::Build),
     /// Show what a component says of itself, what it needs, and the configuration that takes it. Ends with 3 when no
     /// server would load it.
     Inspect(inspect::Inspect),
+    /// Begin a project: a folder with a small generator that works.
+    New(new::New),
     /// Push a component to a registry, with the signature by minisign that is beside it, and print the reference by which a
     /// configuration has it. Ends with 3 when no server would load it.
     Push(push::Push),
@@ -53,7 +60,9 @@ pub(crate) fn plugin(command: PluginCommand) -> Result<ExitCode, StartRefused> {
         .init();
     match command {
         PluginCommand::Bench(command) => command.execute(),
+        PluginCommand::Build(command) => command.execute(),
         PluginCommand::Inspect(command) => command.execute(),
+        PluginCommand::New(command) => command.execute(),
         PluginCommand::Push(command) => command.execute(),
         PluginCommand::Run(command) => command.execute(),
         PluginCommand::Test(command) => command.execute(),

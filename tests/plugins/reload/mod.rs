@@ -6,67 +6,13 @@
     reason = "a test ends when what it needs is not there"
 )]
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    path::{Path, PathBuf},
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
-};
+mod load;
+mod under_load;
+
+use std::{collections::BTreeSet, path::Path};
 
 use keywright_harness::{Options, Scrape, Server, component};
-use serde_json::{Value, json};
-use tempfile::TempDir;
-
-#[tokio::test]
-async fn a_swap_under_load_fails_no_request_and_every_version_names_the_digest_that_made_it() {
-    let files = TempDir::new().unwrap();
-    let builds = [build(&files, "one"), build(&files, "other")];
-    let server = Server::start_with(&with_wireguard(&builds[0])).await;
-    let digests = {
-        let first = digest(&server).await;
-        assert_loaded(&server.reload_plugins(&with_wireguard(&builds[1])).await);
-        [first, digest(&server).await]
-    };
-    assert_ne!(digests[0], digests[1]);
-    let (has_ended, generated) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let load = |client: usize| {
-        let (server, has_ended, generated) = (&server, &has_ended, &generated);
-        async move {
-            while !has_ended.load(Ordering::Relaxed) {
-                let number = generated.fetch_add(1, Ordering::Relaxed);
-                let name = format!("/load/{client}/{number}");
-                let made = server.generate(&name, "wireguard", json!({})).await;
-                made.expect(200);
-            }
-        }
-    };
-    let swaps = async {
-        for swap in 0..SWAPS {
-            let build = swap % 2;
-            assert_loaded(&server.reload_plugins(&with_wireguard(&builds[build])).await);
-            let name = format!("/mark/{build}/{swap}");
-            let marked = server.generate(&name, "wireguard", json!({})).await;
-            marked.expect(200);
-        }
-        has_ended.store(true, Ordering::Relaxed);
-    };
-    tokio::join!(load(0), load(1), load(2), load(3), swaps);
-
-    let made_by = [
-        names(&server, &digests[0]).await,
-        names(&server, &digests[1]).await,
-    ];
-    assert!(made_by[0].is_disjoint(&made_by[1]));
-    let all = generated.into_inner() + SWAPS;
-    assert_eq!(made_by[0].len() + made_by[1].len(), all);
-    for (build, names) in made_by.iter().enumerate() {
-        let marks = names.iter().filter(|name| name.starts_with("/mark/"));
-        let own = format!("/mark/{build}/");
-        assert_eq!(marks.clone().count(), SWAPS / 2);
-        assert!(marks.into_iter().all(|name| name.starts_with(&own)));
-        assert!(names.iter().any(|name| name.starts_with("/load/")));
-    }
-}
+use serde_json::json;
 
 #[tokio::test]
 async fn a_call_in_flight_finishes_on_what_it_started_with() {
@@ -171,20 +117,6 @@ async fn the_resolver_can_be_taken_away_and_given_back() {
     }
 }
 
-/// How often the plugin is swapped for its other build, and back.
-const SWAPS: usize = 6;
-
-/// A build of the same plugin that differs in nothing but a custom section, which WebAssembly ignores: in its digest.
-fn build(files: &TempDir, name: &str) -> PathBuf {
-    let mut bytes = fs::read(component("wireguard")).unwrap();
-    let length = u8::try_from(name.len()).unwrap();
-    bytes.extend([0, length + 1, length]);
-    bytes.extend(name.bytes());
-    let path = files.path().join(name);
-    fs::write(&path, bytes).unwrap();
-    path
-}
-
 fn section(component: &Path) -> String {
     format!(
         "component = \"{}\"\ngrants = [\"random\"]",
@@ -208,24 +140,4 @@ async fn types(server: &Server) -> BTreeSet<String> {
     types
         .map(|listed| listed["name"].as_str().unwrap().to_owned())
         .collect()
-}
-
-/// The digest of what makes credentials of the type `wireguard`, as the server tells it.
-async fn digest(server: &Server) -> String {
-    let answer = server.get("/api/v1/types").await.expect(200).json();
-    let types = answer["types"].as_array().unwrap();
-    let listed = types.iter().find(|listed| listed["name"] == "wireguard");
-    listed.unwrap()["plugin"]["digest"]
-        .as_str()
-        .unwrap()
-        .to_owned()
-}
-
-/// What a component has made.
-async fn names(server: &Server, digest: &str) -> BTreeSet<String> {
-    let query = format!("/api/v1/data?generated_by={digest}");
-    let found = server.get(&query).await.expect(200).json();
-    let found: &Vec<Value> = found["credentials"].as_array().unwrap();
-    let names = found.iter().map(|found| found["name"].as_str().unwrap());
-    names.map(str::to_owned).collect()
 }

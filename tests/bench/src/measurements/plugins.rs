@@ -1,0 +1,243 @@
+//! What `keywright plugin bench` says of components, beside the same measured here, and beside calls as a server makes them.
+//!
+//! Both sides share one definition, [`Speed::overhead`]: a fresh instance, a call that has next to nothing to do, and the
+//! instance's end, on one thread. It needs no native twin of the plugin to be compared with, so it can be measured of any
+//! component. `guest-overhead` measures what has such a twin by the difference between the two.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::Arc,
+    time::{Instant, SystemTime},
+};
+
+use chrono::{DateTime, Utc};
+use keywright_core::{credential::Parameters, ports::Generator};
+use keywright_harness::{server_program, workspace};
+use keywright_runtime::{Candidate, Limits, Speed, SystemRandom};
+use serde_json::{Map, Value};
+
+use crate::{
+    Outcome, plugin,
+    statistics::{Sample, micros},
+    table::{Aim, Table, no_aim},
+};
+
+/// Measures these components, or, where none is named, one in each language, as far as `cargo xtask` has built them.
+pub(crate) fn measure(named: &[PathBuf]) -> Outcome<Table> {
+    let components = if named.is_empty() {
+        built()
+    } else {
+        named.to_vec()
+    };
+    let mut table = Table::new(
+        format!(
+            "p50 of {ROUNDS} times {CALLS} calls, a fresh instance each, µs; overhead: of calls that make nothing"
+        ),
+        &[
+            "",
+            "overhead: plugin bench",
+            "here",
+            "ratio",
+            "aim",
+            "aim of the overhead",
+            "a value: plugin bench",
+            "here",
+            "in a server",
+        ],
+    );
+    for component in components {
+        let measured = Measured::of(&component)?;
+        let ratio = measured.overhead_told / measured.overhead;
+        table.row([
+            measured.name,
+            format!("{:.1}", measured.overhead_told),
+            format!("{:.1}", measured.overhead),
+            format!("{ratio:.2}"),
+            Aim::Within(0.8, 1.25).verdict(ratio),
+            measured.language.map_or_else(no_aim, |language| {
+                let verdict = Aim::AtMost(language.overhead_us_max).verdict(measured.overhead_told);
+                format!("{}: {verdict}", language.name)
+            }),
+            format!("{:.1}", measured.value_told),
+            format!("{:.1}", measured.value),
+            format!("{:.1}", measured.in_a_server),
+        ]);
+    }
+    Ok(table)
+}
+
+/// What was measured of a component, in microseconds.
+struct Measured {
+    name: String,
+    language: Option<&'static Language>,
+    /// By `keywright plugin bench`.
+    overhead_told: f64,
+    value_told: f64,
+    /// Here.
+    overhead: f64,
+    value: f64,
+    /// Making a value with the way to the plugins' threads and back.
+    in_a_server: f64,
+}
+
+impl Measured {
+    fn of(component: &Path) -> Outcome<Self> {
+        let candidate = Candidate::open(component.to_owned(), Map::new(), Limits::default())?;
+        let inspection = candidate.inspect()?;
+        let generator = inspection
+            .generator
+            .ok_or_else(|| format!("{} is no generator", component.display()))?;
+        let example = example(&generator.parameters_schema);
+        let config = plugin::config(component, inspection.grants);
+        let served = plugin::load(&generator.credential_type, config, Arc::new(SystemRandom))?;
+        let runtime = tokio::runtime::Runtime::new()?;
+        let parameters = runtime.block_on(served.normalize(&Parameters::new(example)))?;
+        let mut told = [Vec::new(), Vec::new()];
+        let mut here = [Vec::new(), Vec::new()];
+        let mut in_a_server = Vec::new();
+        for _ in 0..ROUNDS {
+            let [overhead, value] = told_by_program(component)?;
+            told[0].push(overhead);
+            told[1].push(value);
+            let speed = measured_here(&candidate)?;
+            here[0].push(micros(speed.overhead.p50));
+            here[1].push(micros(speed.call.p50));
+            let task = call_one_by_one(Arc::clone(&served), parameters.clone());
+            in_a_server.push(runtime.block_on(async { tokio::spawn(task).await? })?);
+        }
+        let median = |times: Vec<f64>| Sample::new(times).median();
+        let [overhead_told, value_told] = told.map(median);
+        let [overhead, value] = here.map(median);
+        Ok(Self {
+            name: generator.credential_type,
+            language: Language::of(component),
+            overhead_told,
+            value_told,
+            overhead,
+            value,
+            in_a_server: median(in_a_server),
+        })
+    }
+}
+
+/// The p50 of the overhead and of making a value, as the program tells them.
+fn told_by_program(component: &Path) -> Outcome<[f64; 2]> {
+    let output = Command::new(server_program())
+        .args(["plugin", "bench", "--output", "json", "--calls"])
+        .arg(CALLS.to_string())
+        .arg(component)
+        .stderr(Stdio::inherit())
+        .output()?;
+    if !output.status.success() {
+        return Err(format!("plugin bench ended with {}", output.status).into());
+    }
+    let told: Value = serde_json::from_slice(&output.stdout)?;
+    let p50 = |what: &str| {
+        let figure = told.get(what).and_then(|quantiles| quantiles.get("p50_us"));
+        figure
+            .and_then(Value::as_f64)
+            .ok_or_else(|| format!("plugin bench says nothing of {what}"))
+    };
+    Ok([p50("overhead")?, p50("call")?])
+}
+
+fn measured_here(candidate: &Candidate) -> Outcome<Speed> {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+    Ok(candidate.measure(None, CALLS, now.as_secs(), Arc::new(SystemRandom))?)
+}
+
+/// The p50 of calls that follow each other, in microseconds.
+async fn call_one_by_one(generator: Arc<dyn Generator>, parameters: Parameters) -> Outcome<f64> {
+    let mut times = Vec::new();
+    for _ in 0..CALLS {
+        let begun = Instant::now();
+        generator
+            .generate(&parameters, DateTime::<Utc>::UNIX_EPOCH, None)
+            .await?;
+        times.push(micros(begun.elapsed()));
+    }
+    Ok(Sample::new(times).median())
+}
+
+/// The first of the examples in a schema.
+fn example(schema: &Value) -> Map<String, Value> {
+    let example = schema.get("examples").and_then(|examples| examples.get(0));
+    example
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default()
+}
+
+/// One component in each language, as far as they are built.
+fn built() -> Vec<PathBuf> {
+    let components = workspace().join("target/components");
+    LANGUAGES
+        .iter()
+        .map(|language| components.join(language.component).with_extension("wasm"))
+        .filter(|component| component.is_file())
+        .collect()
+}
+
+/// A language that plugins are written in.
+struct Language {
+    name: &'static str,
+    /// What a project in it holds.
+    file: &'static str,
+    /// What the component of one of ours is called.
+    component: &'static str,
+    /// What the overhead of a call may be, in microseconds.
+    overhead_us_max: f64,
+}
+
+impl Language {
+    /// That of one of our components, or of the project in whose folder a component is.
+    fn of(component: &Path) -> Option<&'static Self> {
+        let name = component.file_stem()?;
+        let folder = component.parent()?;
+        let is_ours = folder.ends_with("target/components");
+        LANGUAGES.iter().find(|language| {
+            if is_ours {
+                name == language.component
+            } else {
+                folder.join(language.file).is_file()
+            }
+        })
+    }
+}
+
+const LANGUAGES: [Language; 5] = [
+    Language {
+        name: "Rust",
+        file: "Cargo.toml",
+        component: "password",
+        overhead_us_max: 50.0,
+    },
+    Language {
+        name: "C",
+        file: "plugin.c",
+        component: "uuid",
+        overhead_us_max: 50.0,
+    },
+    Language {
+        name: "JavaScript",
+        file: "package.json",
+        component: "diceware",
+        overhead_us_max: 500.0,
+    },
+    Language {
+        name: "Python",
+        file: "plugin.py",
+        component: "totp",
+        overhead_us_max: 2_000.0,
+    },
+    Language {
+        name: "Go",
+        file: "go.mod",
+        component: "age",
+        overhead_us_max: 2_000.0,
+    },
+];
+
+const ROUNDS: usize = 5;
+const CALLS: u32 = 500;

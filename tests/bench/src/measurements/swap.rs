@@ -1,0 +1,285 @@
+//! Requests at a fixed rate, in a quiet time and while a plugin is swapped again and again.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use hyper::Method;
+use keywright_harness::{Options, Server, component};
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::{sync::Semaphore, task::JoinSet, time::sleep};
+
+use crate::{
+    Outcome,
+    client::{Connection, ServerAddress},
+    server,
+    statistics::{Sample, millis, number},
+    table::{Aim, Table, no_aim},
+};
+
+/// Measures generating and reading in turns, at 200 requests a second. Every swap brings a component that the server has never
+/// seen, so it compiles it and looks whether its values are random while requests go on.
+pub(crate) fn measure() -> Outcome<Table> {
+    tokio::runtime::Runtime::new()?.block_on(async {
+        let files = server::directory()?;
+        let cache = server::directory()?;
+        let options = |build: &Path| {
+            let cache = cache.path().join("plugins").display().to_string();
+            configured(build).environment("KEYWRIGHT_PLUGINS__CACHE_DIRECTORY", &cache)
+        };
+        let first = options(&build(&files, 0)?);
+        let server = Server::start_in(server::directory()?, &first).await;
+        let path = server::store_kibibyte(&server).await;
+        let load = Arc::new(Load::connect(&server::address(&server)?, path).await?);
+        load.run(&AtomicBool::new(false), WARMING).await?;
+        let never = AtomicBool::new(false);
+        let quiet = load.run(&never, MEASURED).await?;
+        let swaps_ended = AtomicBool::new(false);
+        let swaps = async {
+            for number in 1..=SWAPS {
+                let told = server
+                    .reload_plugins(&options(&build(&files, number)?))
+                    .await;
+                if !told.contains("the plugins were loaded again") {
+                    return Err(told.into());
+                }
+                sleep(BETWEEN_SWAPS).await;
+            }
+            swaps_ended.store(true, Ordering::Relaxed);
+            Outcome::Ok(())
+        };
+        let (swapping, swaps) = tokio::join!(load.run(&swaps_ended, LONGEST), swaps);
+        swaps?;
+        Ok(table(&quiet, &swapping?))
+    })
+}
+
+fn table(quiet: &Measured, swapping: &Measured) -> Table {
+    let mut table = Table::new(
+        format!(
+            "generating and reading in turns, {} requests a second offered; {SWAPS} swaps to components never seen",
+            REQUESTS_PER_SECOND
+        ),
+        &["", "quiet", "while swapping", "ratio", "aim"],
+    );
+    let mut row = |what: String, figures: [f64; 2], aim: Option<Aim>| {
+        let [quiet, swapping] = figures;
+        table.row([
+            what,
+            format!("{quiet:.1}"),
+            format!("{swapping:.1}"),
+            if quiet > 0.0 {
+                format!("{:.2}", swapping / quiet)
+            } else {
+                no_aim()
+            },
+            aim.map_or_else(no_aim, |aim| aim.verdict(swapping)),
+        ]);
+    };
+    let both = |figure: fn(&Measured) -> f64| [figure(quiet), figure(swapping)];
+    row("requests".to_owned(), both(Measured::requests), None);
+    row(
+        "answered a second".to_owned(),
+        both(Measured::per_second),
+        None,
+    );
+    row(
+        "failed".to_owned(),
+        both(Measured::failed),
+        Some(Aim::AtMost(0.0)),
+    );
+    let times = [
+        ("generate", quiet.generated_ms(), swapping.generated_ms()),
+        ("get", quiet.read_ms(), swapping.read_ms()),
+    ];
+    for (what, quiet, swapping) in &times {
+        for percent in [50, 99, 100] {
+            row(
+                if percent == 100 {
+                    format!("{what}: longest, ms")
+                } else {
+                    format!("{what}: p{percent}, ms")
+                },
+                [quiet, swapping].map(|sample| sample.percentile(percent)),
+                None,
+            );
+        }
+    }
+    table
+}
+
+/// What requests are sent on, and which.
+struct Load {
+    connections: Mutex<Vec<Connection>>,
+    /// As many places as there are connections.
+    places: Arc<Semaphore>,
+    address: ServerAddress,
+    path: String,
+    begun: AtomicUsize,
+}
+
+/// What came of requests.
+#[derive(Default)]
+struct Measured {
+    generated_ms: Vec<f64>,
+    read_ms: Vec<f64>,
+    failed: usize,
+    took: Duration,
+}
+
+/// A request that was answered or not: what it was, and how long it took.
+struct Answered {
+    is_generate: bool,
+    is_failed: bool,
+    took: Duration,
+}
+
+impl Load {
+    async fn connect(address: &ServerAddress, path: String) -> Outcome<Self> {
+        let mut connections = Vec::new();
+        for _ in 0..UNDER_WAY_MAX {
+            connections.push(Connection::open(address).await?);
+        }
+        Ok(Self {
+            connections: Mutex::new(connections),
+            places: Arc::new(Semaphore::new(UNDER_WAY_MAX)),
+            address: address.clone(),
+            path,
+            begun: AtomicUsize::new(0),
+        })
+    }
+
+    /// Begins a request whenever one is due, whatever becomes of those before, until the end of so long a time or until this
+    /// is so, and waits for all answers. A request that was due before the one before it was begun, or that has to wait for a
+    /// connection, counts from when it was due; for any other it does not count how late the timer was.
+    async fn run(self: &Arc<Self>, has_ended: &AtomicBool, longest: Duration) -> Outcome<Measured> {
+        let mut requests: JoinSet<Outcome<Answered>> = JoinSet::new();
+        let mut measured = Measured::default();
+        let begun = Instant::now();
+        let mut due = begun;
+        while !has_ended.load(Ordering::Relaxed) && begun.elapsed() < longest {
+            due += Duration::from_secs(1) / REQUESTS_PER_SECOND;
+            let wait = due.saturating_duration_since(Instant::now());
+            sleep(wait).await;
+            let counts_from = if wait.is_zero() { due } else { Instant::now() };
+            let place = Arc::clone(&self.places).acquire_owned().await?;
+            let load = Arc::clone(self);
+            requests.spawn(async move {
+                let answered = load.request(counts_from).await;
+                drop(place);
+                answered
+            });
+            while let Some(answered) = requests.try_join_next() {
+                measured.add(&answered??);
+            }
+        }
+        while let Some(answered) = requests.join_next().await {
+            measured.add(&answered??);
+        }
+        measured.took = begun.elapsed();
+        Ok(measured)
+    }
+
+    async fn request(&self, counts_from: Instant) -> Outcome<Answered> {
+        let number = self.begun.fetch_add(1, Ordering::Relaxed);
+        // A server ends connections that were idle for long.
+        let held = self.held().pop().filter(Connection::is_open);
+        let mut connection = match held {
+            Some(connection) => connection,
+            None => Connection::open(&self.address).await?,
+        };
+        let is_generate = number % 2 == 0;
+        let outcome = if is_generate {
+            let body = json!({
+                "name": format!("/bench/swap/{number}"),
+                "type": TYPE,
+            });
+            connection.send(Method::POST, &body).await
+        } else {
+            connection.get(&self.path).await
+        };
+        let took = counts_from.elapsed();
+        match &outcome {
+            Ok(_) => self.held().push(connection),
+            Err(cause) => eprintln!("swap: {cause}"),
+        }
+        Ok(Answered {
+            is_generate,
+            is_failed: outcome.is_err(),
+            took,
+        })
+    }
+
+    fn held(&self) -> MutexGuard<'_, Vec<Connection>> {
+        self.connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Measured {
+    fn add(&mut self, answered: &Answered) {
+        self.failed += usize::from(answered.is_failed);
+        let times = if answered.is_generate {
+            &mut self.generated_ms
+        } else {
+            &mut self.read_ms
+        };
+        times.push(millis(answered.took));
+    }
+
+    fn requests(&self) -> f64 {
+        number(self.generated_ms.len() + self.read_ms.len())
+    }
+
+    fn per_second(&self) -> f64 {
+        self.requests() / self.took.as_secs_f64()
+    }
+
+    fn failed(&self) -> f64 {
+        number(self.failed)
+    }
+
+    fn generated_ms(&self) -> Sample {
+        Sample::new(self.generated_ms.clone())
+    }
+
+    fn read_ms(&self) -> Sample {
+        Sample::new(self.read_ms.clone())
+    }
+}
+
+/// A server whose plugin of [`TYPE`] is this build.
+fn configured(build: &Path) -> Options {
+    let section = format!("component = \"{}\"\ngrants = [\"random\"]", build.display());
+    server::options().generator(TYPE, &section)
+}
+
+/// The shipped plugin with a custom section of this number, which WebAssembly ignores: a component with a digest of its own.
+fn build(files: &TempDir, number: u8) -> Outcome<PathBuf> {
+    let mut bytes = fs::read(component(TYPE))?;
+    // A section of the id 0 and two bytes: its name, of one.
+    bytes.extend([0, 2, 1, b'a' + number]);
+    let path = files.path().join(format!("{number}.wasm"));
+    fs::write(&path, bytes)?;
+    Ok(path)
+}
+
+/// The type whose plugin is swapped: what a call of it costs is the sandbox's own.
+const TYPE: &str = "password";
+const REQUESTS_PER_SECOND: u32 = 200;
+const WARMING: Duration = Duration::from_secs(2);
+const MEASURED: Duration = Duration::from_secs(15);
+const SWAPS: u8 = 10;
+const BETWEEN_SWAPS: Duration = Duration::from_secs(1);
+/// Longer than all swaps take.
+const LONGEST: Duration = Duration::from_secs(300);
+/// The most requests under way at once: half of what a server takes of one actor, and of what may wait for plugins.
+const UNDER_WAY_MAX: usize = 128;

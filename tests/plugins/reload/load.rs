@@ -1,0 +1,161 @@
+//! A load of requests that are begun at a fixed rate, whatever becomes of those before them.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use keywright_harness::{Answer, Server};
+use serde_json::{Value, json};
+use tokio::{
+    sync::Semaphore,
+    task::JoinSet,
+    time::{MissedTickBehavior, interval},
+};
+
+/// A load under way: every other request generates a credential of its own, and those between read one of these.
+pub(super) struct Load {
+    server: Arc<Server>,
+    has_ended: AtomicBool,
+    begun: AtomicUsize,
+    generated: Mutex<BTreeMap<String, Generated>>,
+    failures: Mutex<Vec<String>>,
+}
+
+/// A credential that was generated, and when.
+#[derive(Clone)]
+pub(super) struct Generated {
+    /// The value, as it must be read from then on.
+    value: Value,
+    /// When the request was begun.
+    pub(super) begun: Instant,
+    /// When it was answered.
+    pub(super) answered: Instant,
+}
+
+/// What became of a load.
+pub(super) struct Outcome {
+    /// What was generated, by its name.
+    pub(super) generated: BTreeMap<String, Generated>,
+    /// The answers that are not as they must be.
+    pub(super) failures: Vec<String>,
+    /// How many requests there were.
+    pub(super) requests: usize,
+    /// How many of them had to wait because as many were under way as may be.
+    pub(super) held_back: usize,
+    /// From the first request's beginning to the last one's answer.
+    pub(super) took: Duration,
+}
+
+impl Load {
+    /// A load on a server that has not begun.
+    pub(super) fn on(server: &Arc<Server>) -> Self {
+        Self {
+            server: Arc::clone(server),
+            has_ended: AtomicBool::new(false),
+            begun: AtomicUsize::new(0),
+            generated: Mutex::default(),
+            failures: Mutex::default(),
+        }
+    }
+
+    /// Begins requests, one each [`PERIOD`], until it is ended, and waits for their answers. One that is due while
+    /// [`UNDER_WAY_MAX`] are under way is begun as soon as one of these is answered.
+    pub(super) async fn run(self: &Arc<Self>) -> Outcome {
+        let places = Arc::new(Semaphore::new(UNDER_WAY_MAX));
+        let mut requests = JoinSet::new();
+        let mut held_back = 0;
+        let mut due = interval(PERIOD);
+        due.set_missed_tick_behavior(MissedTickBehavior::Burst);
+        let begun = Instant::now();
+        while !self.has_ended.load(Ordering::Relaxed) {
+            due.tick().await;
+            held_back += usize::from(places.available_permits() == 0);
+            let place = Arc::clone(&places).acquire_owned().await.unwrap();
+            let load = Arc::clone(self);
+            let number = self.begun.fetch_add(1, Ordering::Relaxed);
+            requests.spawn(async move {
+                load.request(number).await;
+                drop(place);
+            });
+            while let Some(ended) = requests.try_join_next() {
+                ended.unwrap();
+            }
+        }
+        requests.join_all().await;
+        Outcome {
+            generated: held(&self.generated).clone(),
+            failures: held(&self.failures).clone(),
+            requests: self.begun.load(Ordering::Relaxed),
+            held_back,
+            took: begun.elapsed(),
+        }
+    }
+
+    /// Waits until so many more credentials were generated. The first request that fails ends the test.
+    pub(super) async fn generate_more(&self, count: usize) {
+        let until = held(&self.generated).len() + count;
+        while held(&self.generated).len() < until {
+            assert_eq!(*held(&self.failures), Vec::<String>::new());
+            tokio::time::sleep(PERIOD).await;
+        }
+    }
+
+    /// Begins no more requests.
+    pub(super) fn end(&self) {
+        self.has_ended.store(true, Ordering::Relaxed);
+    }
+
+    /// Makes a request, and keeps what it made or what is wrong with its answer.
+    async fn request(&self, number: usize) {
+        let newest = held(&self.generated)
+            .last_key_value()
+            .map(|(name, generated)| (name.clone(), generated.clone()));
+        match newest.filter(|_| number % 2 == 1) {
+            Some((name, generated)) => self.read(&name, &generated).await,
+            None => self.generate(format!("/load/{number:06}")).await,
+        }
+    }
+
+    async fn generate(&self, name: String) {
+        let begun = Instant::now();
+        let answer = self.server.generate(&name, "wireguard", json!({})).await;
+        if answer.status != 200 {
+            return self.failed(&name, &answer);
+        }
+        let generated = Generated {
+            value: answer.json()["value"].take(),
+            begun,
+            answered: Instant::now(),
+        };
+        held(&self.generated).insert(name, generated);
+    }
+
+    async fn read(&self, name: &str, generated: &Generated) {
+        let path = format!("/api/v1/data?name={name}");
+        let answer = self.server.get(&path).await;
+        if answer.status != 200 || answer.json()["data"][0]["value"] != generated.value {
+            self.failed(name, &answer);
+        }
+    }
+
+    fn failed(&self, name: &str, answer: &Answer) {
+        let told = format!("{name}: {} {}", answer.status, answer.body);
+        held(&self.failures).push(told);
+    }
+}
+
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The time between two requests: 200 of them are begun in a second.
+pub(super) const PERIOD: Duration = Duration::from_millis(5);
+
+/// The most requests under way at once. It is half of what a server takes of one actor, and of what may wait for plugins: so
+/// that on a machine too slow for the load it is the load that waits, and a request that is refused is a failure there too.
+const UNDER_WAY_MAX: usize = 128;

@@ -1,0 +1,152 @@
+//! Swapping a plugin under load.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use keywright_harness::{Server, component};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{
+    assert_loaded,
+    load::{Generated, Load, Outcome, PERIOD},
+    with_wireguard,
+};
+
+/// The load is paced, not measured: on a machine that can't keep up, fewer requests are answered in a second, and none of
+/// what is asserted changes.
+#[tokio::test(flavor = "multi_thread")]
+async fn swaps_under_200_requests_a_second_fail_none_and_every_version_names_the_digest_that_made_it()
+ {
+    let files = TempDir::new().unwrap();
+    let builds = BUILDS.map(|name| build(&files, name));
+    let quiet = |build: &PathBuf| with_wireguard(build).environment("KEYWRIGHT_LOG", "info");
+    let server = Arc::new(Server::start_with(&quiet(&builds[0])).await);
+    let load = Arc::new(Load::on(&server));
+    let before = Instant::now();
+    let swaps = async {
+        let mut reigns = vec![Reign::begin(before, &server).await];
+        for number in 1..=SWAPS {
+            load.generate_more(GENERATED_A_REIGN).await;
+            let told_at = Instant::now();
+            let build = quiet(&builds[number % builds.len()]);
+            assert_loaded(&server.reload_plugins(&build).await);
+            reigns.last_mut().unwrap().ended = Instant::now();
+            reigns.push(Reign::begin(told_at, &server).await);
+        }
+        load.generate_more(GENERATED_A_REIGN).await;
+        load.end();
+        reigns.last_mut().unwrap().ended = Instant::now() + A_LONG_TIME;
+        reigns
+    };
+    let (outcome, reigns) = tokio::join!(load.run(), swaps);
+    tell(&outcome, &reigns);
+
+    assert_eq!(outcome.failures, Vec::<String>::new());
+    let digests: BTreeSet<&str> = reigns.iter().map(|reign| reign.digest.as_str()).collect();
+    assert_eq!(digests.len(), BUILDS.len());
+    let mut found = 0;
+    for digest in digests {
+        for name in names(&server, digest).await {
+            found += 1;
+            let generated = &outcome.generated[&name];
+            let own = |reign: &&Reign| reign.digest == digest;
+            assert!(
+                reigns
+                    .iter()
+                    .filter(own)
+                    .any(|reign| reign.may_have_made(generated)),
+                "{name} was not made while {digest} was configured"
+            );
+        }
+    }
+    assert_eq!(found, outcome.generated.len());
+}
+
+/// When a component was configured.
+struct Reign {
+    digest: String,
+    /// Before this, the server had not been told of it.
+    began: Instant,
+    /// After this, the server had said that it had loaded the next one.
+    ended: Instant,
+}
+
+impl Reign {
+    /// That of the component that is configured now, and of which the server was told then.
+    async fn begin(began: Instant, server: &Server) -> Self {
+        Self {
+            digest: digest(server).await,
+            began,
+            ended: began,
+        }
+    }
+
+    /// Whether the component was, or may have been, configured at some time while this was made.
+    fn may_have_made(&self, generated: &Generated) -> bool {
+        generated.answered >= self.began && generated.begun <= self.ended
+    }
+}
+
+/// What the load was, for those who watch the test.
+fn tell(outcome: &Outcome, reigns: &[Reign]) {
+    let per_second = |count: usize, time: Duration| {
+        f64::from(u32::try_from(count).unwrap_or(u32::MAX)) / time.as_secs_f64()
+    };
+    println!(
+        "{} requests, {} swaps: offered {:.0} a second, answered {:.0} a second, {} were held back",
+        outcome.requests,
+        reigns.len() - 1,
+        per_second(1, PERIOD),
+        per_second(outcome.requests, outcome.took),
+        outcome.held_back,
+    );
+}
+
+/// A build of the same plugin that differs in nothing but a custom section, which WebAssembly ignores: in its digest.
+fn build(files: &TempDir, name: &str) -> PathBuf {
+    let mut bytes = fs::read(component("wireguard")).unwrap();
+    let length = u8::try_from(name.len()).unwrap();
+    bytes.extend([0, length + 1, length]);
+    bytes.extend(name.bytes());
+    let path = files.path().join(name);
+    fs::write(&path, bytes).unwrap();
+    path
+}
+
+/// The digest of what makes credentials of the type `wireguard`, as the server tells it.
+async fn digest(server: &Server) -> String {
+    let answer = server.get("/api/v1/types").await.expect(200).json();
+    let types = answer["types"].as_array().unwrap();
+    let listed = types.iter().find(|listed| listed["name"] == "wireguard");
+    listed.unwrap()["plugin"]["digest"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+/// What a component has made.
+async fn names(server: &Server, digest: &str) -> BTreeSet<String> {
+    let query = format!("/api/v1/data?generated_by={digest}");
+    let found = server.get(&query).await.expect(200).json();
+    let found: &Vec<Value> = found["credentials"].as_array().unwrap();
+    let names = found.iter().map(|found| found["name"].as_str().unwrap());
+    names.map(str::to_owned).collect()
+}
+
+/// The builds that take each other's place, in turn.
+const BUILDS: [&str; 3] = ["first", "second", "third"];
+
+/// How often one is swapped for the next.
+const SWAPS: usize = 6;
+
+/// How many credentials are generated between two swaps at least: more than can be under way.
+const GENERATED_A_REIGN: usize = 100;
+
+/// Longer than the test.
+const A_LONG_TIME: Duration = Duration::from_secs(86_400);
