@@ -2,13 +2,14 @@
 
 use std::{path::PathBuf, process::Command};
 
-use crate::schemathesis;
+use crate::{schemathesis, toolchains};
 
 /// Installs the programs that are missing, where that can be done: on Debian, as root. Where it can't, the tests that need
 /// them say that they are skipped.
 pub(crate) fn ensure() {
     ensure_packages();
     schemathesis::ensure();
+    toolchains::ensure();
 }
 
 fn ensure_packages() {
@@ -29,8 +30,10 @@ fn ensure_packages() {
 }
 
 /// Each program, with Debian's package of it.
-const PROGRAMS: [(&str, &str); 7] = [
+const PROGRAMS: [(&str, &str); 9] = [
+    ("age-keygen", "age"),
     ("fish", "fish"),
+    ("npm", "npm"),
     ("openssl", "openssl"),
     ("postgres", "postgresql"),
     ("setpriv", "util-linux"),
