@@ -37,9 +37,11 @@ pub(crate) fn build_all(components: &Path) -> Result<(), StepFailed> {
         })?;
     }
     let folder = step::workspace().join(STARLING_MONKEY);
-    keep_or_build(&components.join(STARLING_MONKEY_COMPONENT), &folder, |output| {
-        build_with_starling_monkey(&folder, output)
-    })
+    keep_or_build(
+        &components.join(STARLING_MONKEY_COMPONENT),
+        &folder,
+        |output| build_with_starling_monkey(&folder, output),
+    )
 }
 
 /// Each project, by its folder, and what its component is called.
@@ -76,8 +78,9 @@ fn keep_or_build(
         let _ = fs::remove_file(stale);
     }
     match build(output) {
-        Ok(()) => fs::write(&made_of, digest)
-            .map_err(|cause| StepFailed::new(made_of.display(), cause)),
+        Ok(()) => {
+            fs::write(&made_of, digest).map_err(|cause| StepFailed::new(made_of.display(), cause))
+        }
         Err(NotBuilt::WithoutTools(StepFailed(reason))) => {
             eprintln!("xtask: left out, and so are its tests: {reason}");
             Ok(())
@@ -89,7 +92,11 @@ fn keep_or_build(
 /// Of all that a project is built of: its own files, the recipes, and the versions of the tools.
 fn digest_of_inputs(folder: &Path) -> Result<String, StepFailed> {
     let mut files = Vec::new();
-    for folder in [folder, &step::workspace().join(RECIPES), &step::workspace().join(TOOLCHAINS)] {
+    for folder in [
+        folder,
+        &step::workspace().join(RECIPES),
+        &step::workspace().join(TOOLCHAINS),
+    ] {
         add_files(folder, &mut files)?;
     }
     files.sort();

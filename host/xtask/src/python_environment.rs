@@ -79,7 +79,12 @@ fn make(environment: &Path) -> Result<(), StepFailed> {
     make().or_else(|_| {
         let _ = fs::remove_dir_all(environment);
         let mut install = Command::new("apt-get");
-        install.args(["install", "--yes", "--no-install-recommends", "python3-venv"]);
+        install.args([
+            "install",
+            "--yes",
+            "--no-install-recommends",
+            "python3-venv",
+        ]);
         step::run(&mut install).and_then(|()| make())
     })
 }

@@ -57,8 +57,14 @@ async fn refuses_what_no_app_could_read(server: &Server) {
     for (parameters, named) in [
         (json!({"account": "a"}), "issuer"),
         (json!({"issuer": "a:b", "account": "a"}), "issuer"),
-        (json!({"issuer": "a", "account": "a", "digits": 5}), "digits"),
-        (json!({"issuer": "a", "account": "a", "period": 0}), "period"),
+        (
+            json!({"issuer": "a", "account": "a", "digits": 5}),
+            "digits",
+        ),
+        (
+            json!({"issuer": "a", "account": "a", "period": 0}),
+            "period",
+        ),
     ] {
         let refused = server.generate("/refused", "totp", parameters).await;
         let error = refused.expect(400).error();
