@@ -12,8 +12,9 @@ const GUEST_STACK_BYTES_MAX: usize = 1024 * 1024;
 pub(crate) const CALLING_THREAD_STACK_BYTES: usize = GUEST_STACK_BYTES_MAX + 3 * 1024 * 1024;
 /// The most core instances in one component. Toolchains of interpreted languages link a dozen or two.
 const CORE_INSTANCES_MAX: u32 = 64;
-/// The most linear memories in one component.
-pub(crate) const MEMORIES_MAX: u32 = 2;
+/// The most linear memories in one component. Toolchains of interpreted languages make two, and one with nothing in it where their
+/// runtime's imports are closed.
+pub(crate) const MEMORIES_MAX: u32 = 3;
 /// The most tables in one component.
 pub(crate) const TABLES_MAX: u32 = 16;
 /// The most elements in one table.

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use wit_component::ComponentEncoder;
+use keywright_author::component_of_module;
 
 use crate::step::StepFailed;
 
@@ -10,11 +10,8 @@ use crate::step::StepFailed;
 pub(crate) fn componentize(module: &Path, component: &Path) -> Result<(), StepFailed> {
     let doing = || format!("making a component of {}", module.display());
     let module_bytes = fs::read(module).map_err(|cause| StepFailed::new(doing(), cause))?;
-    let bytes = ComponentEncoder::default()
-        .validate(true)
-        .module(&module_bytes)
-        .and_then(ComponentEncoder::encode)
-        .map_err(|cause| StepFailed::new(doing(), format!("{cause:#}")))?;
+    let bytes =
+        component_of_module(&module_bytes).map_err(|cause| StepFailed::new(doing(), cause))?;
     if fs::read(component).is_ok_and(|existing| existing == bytes) {
         return Ok(());
     }

@@ -6,7 +6,9 @@
 )]
 
 mod bench;
+mod build;
 mod inspect;
+mod new;
 mod run;
 mod test;
 

@@ -4,7 +4,9 @@
 //! a variant of [`PluginCommand`].
 
 mod bench;
+mod build;
 mod inspect;
+mod new;
 mod run;
 mod test;
 
@@ -27,9 +29,14 @@ use crate::started::StartRefused;
 pub(crate) enum PluginCommand {
     /// Measure how long it takes to make a value, each in an instance of its own.
     Bench(bench::Bench),
+    /// Make a component of a project, in any of the languages of `keywright plugin new`. Each call of another program is
+    /// shown.
+    Build(build::Build),
     /// Show what a component says of itself, what it needs, and the configuration that takes it. Ends with 3 when no
     /// server would load it.
     Inspect(inspect::Inspect),
+    /// Begin a project: a folder with a small generator that works.
+    New(new::New),
     /// Make one value, as a server would. Its secret parts are not shown unless this is asked for.
     Run(run::Run),
     /// Look whether a plugin keeps to what a server expects of it, how near it comes to its limits, and whether its
@@ -47,7 +54,9 @@ pub(crate) fn plugin(command: PluginCommand) -> Result<ExitCode, StartRefused> {
         .init();
     match command {
         PluginCommand::Bench(command) => command.execute(),
+        PluginCommand::Build(command) => command.execute(),
         PluginCommand::Inspect(command) => command.execute(),
+        PluginCommand::New(command) => command.execute(),
         PluginCommand::Run(command) => command.execute(),
         PluginCommand::Test(command) => command.execute(),
     }

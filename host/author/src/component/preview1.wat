@@ -1,0 +1,120 @@
+;; The first preview of WASI for the runtimes of languages that can't do without, with nothing behind it but randomness.
+;;
+;; There are no arguments, no environment and no files, what is written to standard output and standard error is thrown away, and the
+;; clocks, which all show the same, count how often they were looked at. Waiting, and ending the process, end the call of the guest.
+;; The signatures are those of WASI's witx/wasi_snapshot_preview1.witx; every function returns an error number, but for proc_exit.
+(module
+    (import "wasi:random/random@0.2.0" "get-random-u64" (func $get_random_u64 (result i64)))
+    ;; That of the module for which this stands between.
+    (import "env" "memory" (memory 0))
+
+    ;; What the clocks show, in nanoseconds.
+    (global $now (mut i64) (i64.const 1000000000))
+
+    ;; Fills memory with random bytes, eight at a time.
+    (func (export "random_get") (param $address i32) (param $length i32) (result i32)
+        (local $bytes i64)
+        (block $rest
+            (loop $next
+                (br_if $rest (i32.lt_u (local.get $length) (i32.const 8)))
+                (i64.store align=1 (local.get $address) (call $get_random_u64))
+                (local.set $address (i32.add (local.get $address) (i32.const 8)))
+                (local.set $length (i32.sub (local.get $length) (i32.const 8)))
+                (br $next)
+            )
+        )
+        (if (i32.eqz (local.get $length)) (then (return (i32.const 0))))
+        (local.set $bytes (call $get_random_u64))
+        (loop $next
+            (i64.store8 (local.get $address) (local.get $bytes))
+            (local.set $bytes (i64.shr_u (local.get $bytes) (i64.const 8)))
+            (local.set $address (i32.add (local.get $address) (i32.const 1)))
+            (local.set $length (i32.sub (local.get $length) (i32.const 1)))
+            (br_if $next (local.get $length))
+        )
+        (i32.const 0)
+    )
+
+    ;; Each look at a clock finds it a microsecond later, so that whoever waits by looking comes to an end.
+    (func (export "clock_time_get") (param i32 i64) (param $time i32) (result i32)
+        (global.set $now (i64.add (global.get $now) (i64.const 1000)))
+        (i64.store align=1 (local.get $time) (global.get $now))
+        (i32.const 0)
+    )
+    (func (export "clock_res_get") (param i32) (param $resolution i32) (result i32)
+        (i64.store align=1 (local.get $resolution) (i64.const 1000))
+        (i32.const 0)
+    )
+    ;; Go asks for this around allocations, in which an adapter may not call the host. This one does not for a clock.
+    (func (export "adapter_monotonic_clock_set_paused") (param i32))
+
+    (func $none (param $count i32) (param $bytes i32) (result i32)
+        (i32.store align=1 (local.get $count) (i32.const 0))
+        (i32.store align=1 (local.get $bytes) (i32.const 0))
+        (i32.const 0)
+    )
+    (export "args_sizes_get" (func $none))
+    (export "environ_sizes_get" (func $none))
+    (func (export "args_get") (param i32 i32) (result i32) (i32.const 0))
+    (func (export "environ_get") (param i32 i32) (result i32) (i32.const 0))
+
+    ;; All of it has been written, this says.
+    (func (export "fd_write") (param $file i32) (param $pieces i32) (param $count i32) (param $written i32) (result i32)
+        (local $bytes i32)
+        (if (i32.gt_u (i32.sub (local.get $file) (i32.const 1)) (i32.const 1)) (then (return (i32.const 8))))
+        (block $end
+            (loop $next
+                (br_if $end (i32.eqz (local.get $count)))
+                (local.set $bytes (i32.add (local.get $bytes) (i32.load offset=4 align=1 (local.get $pieces))))
+                (local.set $pieces (i32.add (local.get $pieces) (i32.const 8)))
+                (local.set $count (i32.sub (local.get $count) (i32.const 1)))
+                (br $next)
+            )
+        )
+        (i32.store align=1 (local.get $written) (local.get $bytes))
+        (i32.const 0)
+    )
+
+    (func (export "sched_yield") (result i32) (i32.const 0))
+    (func (export "proc_exit") (param i32) (unreachable))
+
+    ;; No file is open (EBADF).
+    (func (export "fd_advise") (param i32 i64 i64 i32) (result i32) (i32.const 8))
+    (func (export "fd_allocate") (param i32 i64 i64) (result i32) (i32.const 8))
+    (func (export "fd_close") (param i32) (result i32) (i32.const 8))
+    (func (export "fd_datasync") (param i32) (result i32) (i32.const 8))
+    (func (export "fd_fdstat_get") (param i32 i32) (result i32) (i32.const 8))
+    (func (export "fd_fdstat_set_flags") (param i32 i32) (result i32) (i32.const 8))
+    (func (export "fd_fdstat_set_rights") (param i32 i64 i64) (result i32) (i32.const 8))
+    (func (export "fd_filestat_get") (param i32 i32) (result i32) (i32.const 8))
+    (func (export "fd_filestat_set_size") (param i32 i64) (result i32) (i32.const 8))
+    (func (export "fd_filestat_set_times") (param i32 i64 i64 i32) (result i32) (i32.const 8))
+    (func (export "fd_pread") (param i32 i32 i32 i64 i32) (result i32) (i32.const 8))
+    (func (export "fd_prestat_dir_name") (param i32 i32 i32) (result i32) (i32.const 8))
+    (func (export "fd_prestat_get") (param i32 i32) (result i32) (i32.const 8))
+    (func (export "fd_pwrite") (param i32 i32 i32 i64 i32) (result i32) (i32.const 8))
+    (func (export "fd_read") (param i32 i32 i32 i32) (result i32) (i32.const 8))
+    (func (export "fd_readdir") (param i32 i32 i32 i64 i32) (result i32) (i32.const 8))
+    (func (export "fd_renumber") (param i32 i32) (result i32) (i32.const 8))
+    (func (export "fd_seek") (param i32 i64 i32 i32) (result i32) (i32.const 8))
+    (func (export "fd_sync") (param i32) (result i32) (i32.const 8))
+    (func (export "fd_tell") (param i32 i32) (result i32) (i32.const 8))
+    (func (export "path_create_directory") (param i32 i32 i32) (result i32) (i32.const 8))
+    (func (export "path_filestat_get") (param i32 i32 i32 i32 i32) (result i32) (i32.const 8))
+    (func (export "path_filestat_set_times") (param i32 i32 i32 i32 i64 i64 i32) (result i32) (i32.const 8))
+    (func (export "path_link") (param i32 i32 i32 i32 i32 i32 i32) (result i32) (i32.const 8))
+    (func (export "path_open") (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32) (i32.const 8))
+    (func (export "path_readlink") (param i32 i32 i32 i32 i32 i32) (result i32) (i32.const 8))
+    (func (export "path_remove_directory") (param i32 i32 i32) (result i32) (i32.const 8))
+    (func (export "path_rename") (param i32 i32 i32 i32 i32 i32) (result i32) (i32.const 8))
+    (func (export "path_symlink") (param i32 i32 i32 i32 i32) (result i32) (i32.const 8))
+    (func (export "path_unlink_file") (param i32 i32 i32) (result i32) (i32.const 8))
+    (func (export "sock_accept") (param i32 i32 i32) (result i32) (i32.const 8))
+    (func (export "sock_recv") (param i32 i32 i32 i32 i32 i32) (result i32) (i32.const 8))
+    (func (export "sock_send") (param i32 i32 i32 i32 i32) (result i32) (i32.const 8))
+    (func (export "sock_shutdown") (param i32 i32) (result i32) (i32.const 8))
+
+    ;; There is nothing to wait for, and nobody to signal (ENOSYS).
+    (func (export "poll_oneoff") (param i32 i32 i32 i32) (result i32) (i32.const 52))
+    (func (export "proc_raise") (param i32) (result i32) (i32.const 52))
+)

@@ -1,0 +1,131 @@
+//! The languages in which projects can be begun and built.
+
+use std::{fmt, path::Path, str::FromStr};
+
+use crate::build::BuildFailed;
+
+/// A language for plugins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// C.
+    C,
+    /// Go, by its own compiler.
+    Go,
+    /// JavaScript, interpreted by `QuickJS` inside the component.
+    JavaScript,
+    /// Python, interpreted by `CPython` inside the component.
+    Python,
+    /// Rust.
+    Rust,
+}
+
+impl Language {
+    /// All of them, in the order in which they are listed for people.
+    pub const ALL: [Self; 5] = [
+        Self::Rust,
+        Self::C,
+        Self::JavaScript,
+        Self::Python,
+        Self::Go,
+    ];
+
+    /// What it is called on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::C => "c",
+            Self::Go => "go",
+            Self::JavaScript => "js",
+            Self::Python => "python",
+            Self::Rust => "rust",
+        }
+    }
+
+    /// The file by which a project in it is recognised.
+    #[must_use]
+    pub const fn mark(self) -> &'static str {
+        match self {
+            Self::C => "plugin.c",
+            Self::Go => "go.mod",
+            Self::JavaScript => "package.json",
+            Self::Python => "plugin.py",
+            Self::Rust => "Cargo.toml",
+        }
+    }
+
+    /// The language of the project in a folder.
+    ///
+    /// # Errors
+    /// When the folder holds the mark of no language, or of several.
+    pub(crate) fn of_project(folder: &Path) -> Result<Self, BuildFailed> {
+        let is_marked = |language: &Self| folder.join(language.mark()).is_file();
+        let mut marked = Self::ALL.into_iter().filter(is_marked);
+        let language = marked.next().ok_or_else(|| BuildFailed::LanguageUnknown {
+            folder: folder.to_owned(),
+        })?;
+        match marked.next() {
+            None => Ok(language),
+            Some(other) => Err(BuildFailed::LanguageAmbiguous {
+                folder: folder.to_owned(),
+                marks: [language.mark(), other.mark()],
+            }),
+        }
+    }
+}
+
+impl fmt::Display for Language {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl FromStr for Language {
+    type Err = LanguageNotKnown;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|language| language.name() == name)
+            .ok_or(LanguageNotKnown)
+    }
+}
+
+/// No language has this name.
+#[derive(Debug, thiserror::Error)]
+#[error("it is none of rust, c, js, python and go")]
+pub struct LanguageNotKnown;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_language_is_read_by_the_name_that_it_is_shown_by() {
+        for language in Language::ALL {
+            assert_eq!(language.to_string().parse::<Language>().unwrap(), language);
+            let told = LanguageNotKnown.to_string();
+            assert!(told.contains(language.name()), "{told}");
+        }
+        assert!("Rust".parse::<Language>().is_err());
+    }
+
+    #[test]
+    fn a_folder_with_the_mark_of_one_language_is_in_it() {
+        for language in Language::ALL {
+            let folder = tempfile::tempdir().unwrap();
+            let unknown = Language::of_project(folder.path());
+            assert!(matches!(unknown, Err(BuildFailed::LanguageUnknown { .. })));
+            std::fs::write(folder.path().join(language.mark()), "").unwrap();
+            assert_eq!(Language::of_project(folder.path()).unwrap(), language);
+            for other in Language::ALL.into_iter().filter(|other| *other != language) {
+                let file = folder.path().join(other.mark());
+                std::fs::write(&file, "").unwrap();
+                let ambiguous = Language::of_project(folder.path());
+                assert!(matches!(
+                    ambiguous,
+                    Err(BuildFailed::LanguageAmbiguous { .. })
+                ));
+                std::fs::remove_file(file).unwrap();
+            }
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Programs that are not part of this one: finding them, telling what is called, and calling it.
+
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    fmt::Write as _,
+    io::{self, Write as _},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+};
+
+use crate::build::BuildFailed;
+
+/// Where other programs are looked for.
+#[derive(Clone, Debug, Default)]
+pub struct Programs {
+    before_path: Vec<PathBuf>,
+}
+
+impl Programs {
+    /// On the `PATH` of this process.
+    #[must_use]
+    pub fn on_path() -> Self {
+        Self::default()
+    }
+
+    /// In this folder first.
+    #[must_use]
+    pub fn first_in(mut self, folder: PathBuf) -> Self {
+        self.before_path.insert(0, folder);
+        self
+    }
+
+    /// The program of that name, if there is one.
+    pub(crate) fn find(&self, name: &str) -> Option<Program> {
+        let found = self.folders().map(|folder| folder.join(name));
+        let file = found.into_iter().find(|file| is_program(file))?;
+        // It is shown as one would type it.
+        let is_apart = self
+            .before_path
+            .iter()
+            .any(|folder| file.starts_with(folder));
+        let shown = if is_apart {
+            file.clone().into_os_string()
+        } else {
+            name.into()
+        };
+        Some(Program { file, shown })
+    }
+
+    fn folders(&self) -> impl Iterator<Item = PathBuf> {
+        let path = env::var_os("PATH").unwrap_or_default();
+        let on_path: Vec<PathBuf> = env::split_paths(&path).collect();
+        self.before_path.clone().into_iter().chain(on_path)
+    }
+
+    /// The `PATH` for what is called: tools call others.
+    fn path(&self) -> OsString {
+        env::join_paths(self.folders()).unwrap_or_else(|_| env::var_os("PATH").unwrap_or_default())
+    }
+}
+
+/// A program that is there.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    file: PathBuf,
+    shown: OsString,
+}
+
+impl Program {
+    /// The program in a file, shown by another name.
+    pub(crate) fn at(file: PathBuf, shown: impl Into<OsString>) -> Option<Self> {
+        let shown = shown.into();
+        is_program(&file).then_some(Self { file, shown })
+    }
+}
+
+fn is_program(file: &Path) -> bool {
+    let is_executable = |metadata: std::fs::Metadata| {
+        metadata.is_file() && metadata.permissions().mode() & EXECUTABLE != 0
+    };
+    file.metadata().is_ok_and(is_executable)
+}
+
+/// The bits of a file's mode that let somebody execute it.
+const EXECUTABLE: u32 = 0o111;
+
+/// A call of another program, in the folder of a project.
+pub(crate) struct Call<'a> {
+    programs: &'a Programs,
+    folder: &'a Path,
+    program: &'a Program,
+    arguments: Vec<OsString>,
+    variables: Vec<(&'static str, OsString)>,
+}
+
+impl<'a> Call<'a> {
+    pub(crate) fn new(programs: &'a Programs, folder: &'a Path, program: &'a Program) -> Self {
+        Self {
+            programs,
+            folder,
+            program,
+            arguments: Vec::new(),
+            variables: Vec::new(),
+        }
+    }
+
+    pub(crate) fn arguments<S: AsRef<OsStr>>(
+        mut self,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> Self {
+        let arguments = arguments
+            .into_iter()
+            .map(|argument| argument.as_ref().to_owned());
+        self.arguments.extend(arguments);
+        self
+    }
+
+    pub(crate) fn variable(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
+        self.variables.push((name, value.into()));
+        self
+    }
+
+    /// Makes the call, with what it writes shown on standard error.
+    ///
+    /// # Errors
+    /// When it can't be made, or ends with a failure.
+    pub(crate) fn run(self) -> Result<(), BuildFailed> {
+        self.announce();
+        let status = self.command().stdout(io::stderr()).status();
+        self.ended(status).map(|_| ())
+    }
+
+    /// Makes the call and returns what it writes to standard output.
+    ///
+    /// # Errors
+    /// When it can't be made, or ends with a failure.
+    pub(crate) fn output(self) -> Result<Vec<u8>, BuildFailed> {
+        self.announce();
+        let output = self.command().stderr(Stdio::inherit()).output();
+        let ended = output.map(|Output { status, stdout, .. }| (status, stdout));
+        match ended {
+            Ok((status, stdout)) => self.ended(Ok(status)).map(|()| stdout),
+            Err(cause) => self.ended(Err(cause)).map(|()| Vec::new()),
+        }
+    }
+
+    fn ended(&self, status: io::Result<std::process::ExitStatus>) -> Result<(), BuildFailed> {
+        let tool = || self.program.shown.to_string_lossy().into_owned();
+        match status {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(BuildFailed::ToolFailed {
+                tool: tool(),
+                status,
+            }),
+            Err(cause) => Err(BuildFailed::ToolNotStarted {
+                tool: tool(),
+                source: cause,
+            }),
+        }
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program.file);
+        command
+            .args(&self.arguments)
+            .env("PATH", self.programs.path())
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            .current_dir(self.folder)
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Shows the call as one could type it.
+    fn announce(&self) {
+        // Whoever closed standard error does not want to see it.
+        let _ = writeln!(io::stderr(), "+ {}", self.typed());
+    }
+
+    fn typed(&self) -> String {
+        let mut line = String::new();
+        // Writing to a string does not fail.
+        if self.folder != Path::new(".") {
+            let _ = write!(line, "cd {} && ", quoted(self.folder.as_os_str()));
+        }
+        for (name, value) in &self.variables {
+            let _ = write!(line, "{name}={} ", quoted(value));
+        }
+        let _ = write!(line, "{}", quoted(&self.program.shown));
+        for argument in &self.arguments {
+            let _ = write!(line, " {}", quoted(argument));
+        }
+        line
+    }
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &OsStr) -> String {
+    let word = word.to_string_lossy();
+    let is_plain =
+        |character: char| character.is_ascii_alphanumeric() || "-_./=:,+@%".contains(character);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.into_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_shown_as_one_could_type_it() {
+        let programs = Programs::on_path();
+        let program = Program {
+            file: "/bin/echo".into(),
+            shown: "echo".into(),
+        };
+        let call = Call::new(&programs, Path::new("a folder"), &program)
+            .variable("GOOS", "wasip1")
+            .arguments(["-o", "it's", "", "-ldflags=-s -w", "./a"]);
+        let typed = call.typed();
+        assert_eq!(
+            typed,
+            r"cd 'a folder' && GOOS=wasip1 echo -o 'it'\''s' '' '-ldflags=-s -w' ./a"
+        );
+        let here = Call::new(&programs, Path::new("."), &program).typed();
+        assert_eq!(here, "echo");
+    }
+
+    #[test]
+    fn a_folder_that_is_named_is_looked_into_before_the_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let programs = Programs::on_path().first_in(folder.path().to_owned());
+        assert_eq!(programs.find("sh").unwrap().shown, "sh");
+        let file = folder.path().join("sh");
+        std::fs::write(&file, "").unwrap();
+        // It can't be executed.
+        assert_eq!(programs.find("sh").unwrap().shown, "sh");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(programs.find("sh").unwrap().shown, file);
+        assert!(programs.find("no-such-program").is_none());
+    }
+}

@@ -1,0 +1,146 @@
+//! Beginning a project: a folder with a complete generator in it, small enough to be read at once.
+
+mod template;
+
+use std::{
+    fmt, fs, io,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+use crate::language::Language;
+
+/// Makes the folder of a new project, in the one that is given, and returns it.
+///
+/// # Errors
+/// When something of that name is there, which stays as it is, or the folder can't be written.
+pub fn begin(
+    parent: &Path,
+    name: &ProjectName,
+    language: Language,
+) -> Result<PathBuf, BeginRefused> {
+    let folder = parent.join(&name.0);
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| BeginRefused::NotWritten { path, source }
+    };
+    match fs::create_dir(&folder) {
+        Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
+            return Err(BeginRefused::Exists { folder });
+        }
+        made => made.map_err(failed(&folder))?,
+    }
+    for (path, text) in template::files(language) {
+        let path = folder.join(path.replace(template::NAME, &name.0));
+        if let Some(within) = path.parent() {
+            fs::create_dir_all(within).map_err(failed(within))?;
+        }
+        let text = text.replace(template::NAME, &name.0);
+        fs::write(&path, text).map_err(failed(&path))?;
+    }
+    Ok(folder)
+}
+
+/// What a project is called: the credential type that it makes. 1 to 63 characters of `a-z`, `0-9` and `-`, beginning with a
+/// letter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProjectName(String);
+
+impl FromStr for ProjectName {
+    type Err = NameMalformed;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let is_of_type = |character: char| matches!(character, 'a'..='z' | '0'..='9' | '-');
+        let is_type = name.starts_with(|first: char| first.is_ascii_lowercase())
+            && name.len() <= NAME_CHARACTERS_MAX
+            && name.chars().all(is_of_type);
+        is_type.then(|| Self(name.to_owned())).ok_or(NameMalformed)
+    }
+}
+
+impl fmt::Display for ProjectName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// The most characters of a credential type.
+const NAME_CHARACTERS_MAX: usize = 63;
+
+/// A name is not one of a credential type.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "it must be a credential type: 1 to {NAME_CHARACTERS_MAX} characters of a-z, 0-9 and -, beginning with a letter"
+)]
+pub struct NameMalformed;
+
+/// Why no project was begun.
+#[derive(Debug, thiserror::Error)]
+pub enum BeginRefused {
+    /// Something has its place.
+    #[error("{} exists already; nothing was written", folder.display())]
+    Exists {
+        /// The place.
+        folder: PathBuf,
+    },
+    /// A file or folder can't be written.
+    #[error("writing {}", path.display())]
+    NotWritten {
+        /// Which one.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_project_is_called_as_a_credential_type_may_be() {
+        let longest = "a".repeat(NAME_CHARACTERS_MAX);
+        for name in ["a", "a-1", "api-key", &longest] {
+            assert_eq!(name.parse::<ProjectName>().unwrap().to_string(), name);
+        }
+        let too_long = format!("{longest}a");
+        for name in [
+            "", "1a", "-a", "A", "a_b", "a/b", "..", "a b", "ä", &too_long,
+        ] {
+            assert!(name.parse::<ProjectName>().is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn nothing_of_the_template_keeps_its_own_name() {
+        let parent = tempfile::tempdir().unwrap();
+        for language in Language::ALL {
+            let name: ProjectName = format!("in-{language}").parse().unwrap();
+            let folder = begin(parent.path(), &name, language).unwrap();
+            assert_eq!(Language::of_project(&folder).unwrap(), language);
+            let mut folders = vec![folder];
+            while let Some(folder) = folders.pop() {
+                for entry in fs::read_dir(folder).unwrap() {
+                    let path = entry.unwrap().path();
+                    assert!(!path.to_str().unwrap().contains(template::NAME), "{path:?}");
+                    if path.is_dir() {
+                        folders.push(path);
+                    } else {
+                        let text = fs::read_to_string(&path).unwrap();
+                        assert!(!text.contains(template::NAME), "{path:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_there_is_not_touched() {
+        let parent = tempfile::tempdir().unwrap();
+        let name: ProjectName = "a".parse().unwrap();
+        fs::write(parent.path().join("a"), "precious").unwrap();
+        let refused = begin(parent.path(), &name, Language::C);
+        assert!(matches!(refused, Err(BeginRefused::Exists { .. })));
+        assert_eq!(fs::read(parent.path().join("a")).unwrap(), b"precious");
+    }
+}

@@ -1,0 +1,112 @@
+//! The files of `templates/`, which are projects themselves, as a part of the program.
+
+use crate::language::Language;
+
+/// The name that the projects in `templates/` have.
+pub(super) const NAME: &str = "sample-token";
+
+/// The files of a language's template, each with its path.
+pub(super) fn files(language: Language) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let own: &[(&str, &str)] = match language {
+        Language::C => &[
+            (".gitignore", include_str!("../../templates/c/.gitignore")),
+            ("README.md", include_str!("../../templates/c/README.md")),
+            ("plugin.c", include_str!("../../templates/c/plugin.c")),
+            VECTORS,
+        ],
+        Language::Go => &[
+            (".gitignore", include_str!("../../templates/go/.gitignore")),
+            ("README.md", include_str!("../../templates/go/README.md")),
+            ("go.mod", include_str!("../../templates/go/go.mod")),
+            ("go.sum", include_str!("../../templates/go/go.sum")),
+            ("plugin.go", include_str!("../../templates/go/plugin.go")),
+            (
+                "sample-token.vectors.json",
+                include_str!("../../templates/go/sample-token.vectors.json"),
+            ),
+        ],
+        Language::JavaScript => &[
+            (".gitignore", include_str!("../../templates/js/.gitignore")),
+            ("README.md", include_str!("../../templates/js/README.md")),
+            (
+                "package.json",
+                include_str!("../../templates/js/package.json"),
+            ),
+            ("plugin.js", include_str!("../../templates/js/plugin.js")),
+            VECTORS,
+        ],
+        Language::Python => &[
+            (
+                ".gitignore",
+                include_str!("../../templates/python/.gitignore"),
+            ),
+            (
+                "README.md",
+                include_str!("../../templates/python/README.md"),
+            ),
+            (
+                "plugin.py",
+                include_str!("../../templates/python/plugin.py"),
+            ),
+            (
+                "requirements.txt",
+                include_str!("../../templates/python/requirements.txt"),
+            ),
+            (
+                "sample-token.vectors.json",
+                include_str!("../../templates/python/sample-token.vectors.json"),
+            ),
+        ],
+        Language::Rust => &[
+            (
+                ".gitignore",
+                include_str!("../../templates/rust/.gitignore"),
+            ),
+            (
+                "Cargo.lock",
+                include_str!("../../templates/rust/Cargo.lock"),
+            ),
+            (
+                "Cargo.toml",
+                include_str!("../../templates/rust/Cargo.toml"),
+            ),
+            ("README.md", include_str!("../../templates/rust/README.md")),
+            (
+                "src/lib.rs",
+                include_str!("../../templates/rust/src/lib.rs"),
+            ),
+            VECTORS,
+        ],
+    };
+    own.iter().chain(COMMON).copied()
+}
+
+/// What the projects in all languages hold.
+const COMMON: &[(&str, &str)] = &[
+    (
+        "keywright.toml",
+        include_str!("../../templates/common/keywright.toml"),
+    ),
+    (
+        "wit/plugin.wit",
+        include_str!("../../templates/wit/plugin.wit"),
+    ),
+    (
+        "wit/generator.wit",
+        include_str!("../../../../wit/generator/generator.wit"),
+    ),
+    (
+        "wit/deps/signing/signing.wit",
+        include_str!("../../../../wit/signing/signing.wit"),
+    ),
+    (
+        "wit/deps/wasi-random/random.wit",
+        include_str!("../../../../wit/deps/wasi-random/random.wit"),
+    ),
+];
+
+/// The expectations where a language's runtime draws no random bytes for itself.
+const VECTORS: (&str, &str) = (
+    "sample-token.vectors.json",
+    include_str!("../../templates/common/sample-token.vectors.json"),
+);

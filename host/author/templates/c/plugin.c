@@ -1,0 +1,54 @@
+// Makes values of the type `sample-token`: random bytes, in hexadecimal digits.
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugin.h"
+
+// What a caller may ask for. Before make_value is called, the host has checked it, and filled in the defaults.
+static const char PARAMETERS_SCHEMA[] =
+    "{\"type\": \"object\", \"additionalProperties\": false, \"properties\": {\"length\": {\"description\":"
+    " \"How many random bytes.\", \"type\": \"integer\", \"minimum\": 16, \"maximum\": 64, \"default\": 32}}}";
+
+// What a value looks like. What is secret is `writeOnly`.
+static const char VALUE_SCHEMA[] =
+    "{\"type\": \"string\", \"pattern\": \"^([0-9a-f]{2}){16,64}$\", \"writeOnly\": true}";
+
+// Makes a value, as JSON. EDIT THIS FUNCTION, and then what is said of it above and below.
+// The parameters are JSON, too: {"length":32}. Of text that may hold anything, use a library that reads JSON.
+static char *make_value(const char *parameters) {
+    unsigned length = 0;
+    sscanf(parameters, "{\"length\":%u", &length);
+    plugin_list_u8_t bytes;
+    wasi_random_random_get_random_bytes(length, &bytes);
+    char *value = malloc(2 * bytes.len + 3), *end = value;
+    end += sprintf(end, "\"");
+    for (size_t i = 0; i < bytes.len; i++) end += sprintf(end, "%02x", bytes.ptr[i]);
+    sprintf(end, "\"");
+    plugin_list_u8_free(&bytes);
+    return value;
+}
+
+void exports_keywright_generator_descriptor_describe(exports_keywright_generator_descriptor_description_t *description) {
+    memset(description, 0, sizeof *description);
+    plugin_string_dup(&description->credential_type, "sample-token");
+    plugin_string_dup(&description->plugin_version, "0.1.0");
+    plugin_string_dup(&description->summary, "Random tokens");
+    plugin_string_dup(&description->parameters_schema, PARAMETERS_SCHEMA);
+    plugin_string_dup(&description->value_schema, VALUE_SCHEMA);
+    // With the default parameters: 32 bytes.
+    description->entropy_bits_min.is_some = true;
+    description->entropy_bits_min.val = 256;
+}
+
+bool exports_keywright_generator_generator_generate(exports_keywright_generator_generator_generation_t *generation,
+                                                    plugin_string_t *value,
+                                                    exports_keywright_generator_generator_failure_t *failure) {
+    (void)failure;
+    char *parameters = strndup((char *)generation->parameters.ptr, generation->parameters.len);
+    plugin_string_set(value, make_value(parameters));
+    free(parameters);
+    exports_keywright_generator_generator_generation_free(generation);
+    return true;
+}

@@ -1,0 +1,58 @@
+//! Makes values of the type `sample-token`: random bytes, in hexadecimal digits.
+
+use exports::keywright::generator::{descriptor, generator};
+use keywright::generator::types::Failure;
+use serde_json::{Value, json};
+use wasi::random::random::get_random_bytes;
+
+/// Makes a value. EDIT THIS FUNCTION, and then what is said of it below.
+fn make_value(parameters: &Value) -> Result<Value, Failure> {
+    let length = parameters["length"].as_u64().unwrap_or_default();
+    let bytes = get_random_bytes(length);
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(json!(digits))
+}
+
+/// What a caller may ask for. Before `make_value` is called, the host has checked it, and filled in the defaults.
+fn parameters_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "length": {"description": "How many random bytes.", "type": "integer", "minimum": 16, "maximum": 64, "default": 32}
+        },
+        "additionalProperties": false
+    })
+}
+
+/// What a value looks like. What is secret is `writeOnly`.
+fn value_schema() -> Value {
+    json!({"type": "string", "pattern": "^([0-9a-f]{2}){16,64}$", "writeOnly": true})
+}
+
+struct Plugin;
+
+impl descriptor::Guest for Plugin {
+    fn describe() -> descriptor::Description {
+        descriptor::Description {
+            credential_type: "sample-token".to_owned(),
+            plugin_version: env!("CARGO_PKG_VERSION").to_owned(),
+            summary: "Random tokens".to_owned(),
+            parameters_schema: parameters_schema().to_string(),
+            value_schema: value_schema().to_string(),
+            issuer_parameter: None,
+            // With the default parameters: 32 bytes.
+            entropy_bits_min: Some(256),
+        }
+    }
+}
+
+impl generator::Guest for Plugin {
+    fn generate(generation: generator::Generation) -> Result<String, Failure> {
+        let parameters = serde_json::from_str(&generation.parameters)
+            .map_err(|error| Failure::Other(error.to_string()))?;
+        Ok(make_value(&parameters)?.to_string())
+    }
+}
+
+wit_bindgen::generate!({path: "wit", world: "plugin", generate_all});
+export!(Plugin);

@@ -1,0 +1,284 @@
+//! `keywright plugin build`.
+
+use std::{
+    env,
+    ffi::OsString,
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
+
+use keywright_harness::{Commanded, Options, Server, run_program, workspace};
+use serde_json::json;
+use wit_component::DecodedWasm;
+
+use super::Workshop;
+
+/// The languages of projects, each with a program without which none in it can be built.
+const LANGUAGES: [(&str, &[&str]); 5] = [
+    ("rust", &["cargo"]),
+    ("c", &["zig", "python-zig", "clang"]),
+    ("js", &["jco"]),
+    ("python", &["componentize-py"]),
+    ("go", &["go"]),
+];
+
+impl Workshop {
+    /// Runs `keywright plugin` in the folder, with the installed toolchains.
+    fn with_toolchains(&self, arguments: &[&str]) -> Commanded {
+        let path = env::join_paths(program_folders()).unwrap();
+        // What the example is built of is what a new project is built of.
+        let compiled = workspace().join("target/example-guests");
+        let variables = [
+            ("PATH", path.to_str().unwrap()),
+            ("CARGO_TARGET_DIR", compiled.to_str().unwrap()),
+        ];
+        run_program(
+            self.0.path(),
+            &[&["plugin"], arguments].concat(),
+            &variables,
+        )
+    }
+
+    /// Begins a project and builds it.
+    fn built(&self, language: &str) -> String {
+        let name = format!("in-{language}");
+        self.plugin(&["new", &name, "--lang", language]).expect(0);
+        let built = self.with_toolchains(&["build", &name]).expect(0);
+        assert!(
+            built.output.starts_with(&format!("{name}/{name}.wasm, ")),
+            "{built:#?}"
+        );
+        name
+    }
+}
+
+/// What is begun is built, keeps to all rules, and serves over HTTPS, in each language of which the tools are there.
+#[tokio::test]
+async fn what_is_begun_can_be_built_tested_configured_and_used() {
+    let workshop = Workshop::with(&[]);
+    let mut options = Options::default().without_plugins();
+    let mut types = Vec::new();
+    for (language, programs) in LANGUAGES {
+        if !is_there(programs) {
+            println!("skipped: {language}, for want of {}", programs.join(" or "));
+            continue;
+        }
+        let name = workshop.built(language);
+        let component = workshop.0.path().join(&name).join(format!("{name}.wasm"));
+        assert_eq!(imports(&component), ["wasi:random/random"], "{language}");
+        let file = component.to_str().unwrap();
+        let tested = workshop.plugin(&["test", file]).expect(0).output;
+        assert!(tested.contains("expectation 3 is met"), "{tested}");
+        assert!(
+            tested.contains("random, with at least 256 bits"),
+            "{tested}"
+        );
+        let section = format!("component = {component:?}\ngrants = [\"random\"]");
+        options = options.generator(&name, &section);
+        types.push(name);
+    }
+    let server = Server::start_with(&options).await;
+    for credential_type in types {
+        let name = format!("/{credential_type}");
+        let asked = json!({"length": 20});
+        let made = server.generate(&name, &credential_type, asked).await;
+        let made = made.expect(200).json();
+        assert_eq!(made["value"].as_str().unwrap().len(), 40, "{made}");
+        let again = server.regenerate(&name).await.expect(200).json();
+        assert_eq!(again["value"].as_str().unwrap().len(), 40, "{again}");
+        assert_ne!(again["value"], made["value"]);
+        let read = server.get(&format!("/api/v1/data?name={name}&current=true"));
+        assert_eq!(read.await.expect(200).json()["data"], json!([again]));
+        let refused = server.generate(&name, &credential_type, json!({"length": 65}));
+        let error = refused.await.expect(400).error();
+        assert!(error.contains("length"), "{error}");
+    }
+}
+
+#[test]
+fn the_component_is_put_where_it_is_asked_for() {
+    let workshop = Workshop::with(&[]);
+    workshop
+        .plugin(&["new", "token", "--lang", "rust"])
+        .expect(0);
+    let arguments = ["build", "token", "--output", "elsewhere.wasm"];
+    let built = workshop.with_toolchains(&arguments).expect(0);
+    assert!(built.output.starts_with("elsewhere.wasm, "), "{built:#?}");
+    let call = "+ cd token && cargo build --release --target wasm32-unknown-unknown";
+    assert!(built.errors.contains(call), "{built:#?}");
+    assert!(workshop.0.path().join("elsewhere.wasm").is_file());
+    assert!(!workshop.0.path().join("token/token.wasm").exists());
+}
+
+#[test]
+fn a_folder_that_holds_no_project_or_two_is_refused() {
+    let workshop = Workshop::with(&[]);
+    for (files, told) in [
+        (&[][..], "there is no Cargo.toml, plugin.c, package.json"),
+        (&["plugin.c", "go.mod"], "there are plugin.c and go.mod"),
+    ] {
+        for file in files {
+            workshop.write(file, "");
+        }
+        let refused = workshop.plugin(&["build"]).expect(1);
+        assert!(refused.errors.contains(told), "{refused:#?}");
+    }
+    let absent = workshop.plugin(&["build", "absent"]).expect(1);
+    assert!(
+        absent.errors.contains("absent holds no project"),
+        "{absent:#?}"
+    );
+}
+
+#[test]
+fn a_tool_that_is_missing_is_named_with_how_to_get_it() {
+    let workshop = Workshop::with(&[]);
+    for (language, tool, remedy) in [
+        ("rust", "cargo is missing", "https://rustup.rs"),
+        (
+            "c",
+            "a C compiler for WebAssembly is missing",
+            "pip install ziglang",
+        ),
+        ("js", "jco is missing", "npm install"),
+        (
+            "python",
+            "componentize-py is missing",
+            "pip install -r requirements.txt",
+        ),
+        ("go", "go is missing", "https://go.dev/dl"),
+    ] {
+        let name = format!("in-{language}");
+        workshop
+            .plugin(&["new", &name, "--lang", language])
+            .expect(0);
+        let nowhere = [("PATH", "")];
+        let failed = run_program(workshop.0.path(), &["plugin", "build", &name], &nowhere);
+        let failed = failed.expect(1);
+        for told in [tool, remedy] {
+            assert!(failed.errors.contains(told), "{told}: {failed:#?}");
+        }
+        assert_eq!(failed.output, "");
+    }
+}
+
+/// Of a compiler that can't build for the target nothing but that is told.
+#[test]
+fn a_target_that_is_missing_is_named_with_how_to_get_it() {
+    let workshop = Workshop::with(&[]);
+    workshop
+        .plugin(&["new", "token", "--lang", "rust"])
+        .expect(0);
+    let folder = workshop.0.path().join("bin");
+    fs::create_dir(&folder).unwrap();
+    for (name, script) in [
+        ("cargo", "#!/bin/sh\nexit 101\n"),
+        ("rustc", "#!/bin/sh\necho /no/such/folder\n"),
+    ] {
+        executable(&folder.join(name), script);
+    }
+    let path = [("PATH", folder.to_str().unwrap())];
+    let failed = run_program(workshop.0.path(), &["plugin", "build", "token"], &path).expect(1);
+    let remedy = "rustup target add wasm32-unknown-unknown";
+    assert!(failed.errors.contains(remedy), "{failed:#?}");
+}
+
+#[test]
+fn what_a_compiler_says_of_a_mistake_is_shown() {
+    let workshop = Workshop::with(&[]);
+    for (language, programs, file) in [
+        ("rust", &["cargo"][..], "src/lib.rs"),
+        ("c", LANGUAGES[1].1, "plugin.c"),
+    ] {
+        if !is_there(programs) {
+            continue;
+        }
+        let name = workshop.built(language);
+        let component = workshop.0.path().join(&name).join(format!("{name}.wasm"));
+        let before = fs::read(&component).unwrap();
+        let source = workshop.0.path().join(&name).join(file);
+        let text = fs::read_to_string(&source).unwrap();
+        fs::write(&source, format!("{text}\nint mistaken = unheard_of;\n")).unwrap();
+        let failed = workshop.with_toolchains(&["build", &name]).expect(1);
+        assert!(failed.errors.contains("mistaken"), "{failed:#?}");
+        assert!(
+            failed.errors.contains("failed (exit status: "),
+            "{failed:#?}"
+        );
+        assert_eq!(fs::read(&component).unwrap(), before);
+    }
+}
+
+#[test]
+fn what_is_wrong_with_the_project_itself_is_told() {
+    let workshop = Workshop::with(&[]);
+    workshop.plugin(&["new", "token", "--lang", "js"]).expect(0);
+    let folder = workshop.0.path().join("bin");
+    fs::create_dir(&folder).unwrap();
+    executable(&folder.join("jco"), "#!/bin/sh\nexit 9\n");
+    let path = [("PATH", folder.to_str().unwrap())];
+    let build = || run_program(workshop.0.path(), &["plugin", "build", "token"], &path).expect(1);
+    let failed = build();
+    assert!(
+        failed.errors.contains("jco failed (exit status: 9)"),
+        "{failed:#?}"
+    );
+    workshop.write("token/package.json", "{}");
+    assert!(build().errors.contains("its member `main`"));
+    workshop.write("token/wit/plugin.wit", "world other {}");
+    workshop.write("token/wit/generator.wit", "package a:b;");
+    assert!(build().errors.contains("neither a world `plugin`"));
+    workshop.write("token/wit/plugin.wit", "world plugin { include nothing; }");
+    assert!(build().errors.contains("nothing"));
+    fs::remove_dir_all(workshop.0.path().join("token/wit")).unwrap();
+    assert!(build().errors.contains("there is no token/wit"));
+}
+
+/// The interfaces with functions that a component imports, without their versions.
+fn imports(component: &Path) -> Vec<String> {
+    let bytes = fs::read(component).unwrap();
+    let DecodedWasm::Component(resolve, world) = wit_component::decode(&bytes).unwrap() else {
+        panic!("{component:?} is no component");
+    };
+    let imports = resolve.worlds[world].imports.iter();
+    let with_functions = imports.filter(|(_, item)| match item {
+        wit_parser::WorldItem::Interface { id, .. } => {
+            !resolve.interfaces[*id].functions.is_empty()
+        }
+        _ => true,
+    });
+    with_functions
+        .map(|(key, _)| {
+            let name = resolve.name_world_key(key);
+            name.split('@').next().unwrap().to_owned()
+        })
+        .collect()
+}
+
+fn executable(file: &Path, script: &str) {
+    fs::write(file, script).unwrap();
+    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Whether one of these programs is there, as it must be in CI.
+fn is_there(programs: &[&str]) -> bool {
+    let is_there = program_folders().any(|folder| {
+        programs
+            .iter()
+            .any(|program| folder.join(program).is_file())
+    });
+    assert!(
+        is_there || env::var_os("CI").is_none(),
+        "{programs:?}: one of them is required in CI"
+    );
+    is_there
+}
+
+/// Where programs are looked for: in the toolchains that `cargo xtask` installs, then as always.
+fn program_folders() -> impl Iterator<Item = PathBuf> {
+    let installed = workspace().join("target/toolchains/bin");
+    let path: OsString = env::var_os("PATH").unwrap_or_default();
+    let on_path: Vec<PathBuf> = env::split_paths(&path).collect();
+    std::iter::once(installed).chain(on_path)
+}

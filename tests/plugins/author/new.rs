@@ -1,0 +1,76 @@
+//! `keywright plugin new`.
+
+use std::fs;
+
+use super::Workshop;
+
+#[test]
+fn it_says_what_to_type_next_in_each_language() {
+    let workshop = Workshop::with(&[]);
+    for (language, needed) in [
+        ("rust", "rustup target add wasm32-unknown-unknown"),
+        ("c", "pip install ziglang"),
+        ("js", "npm install"),
+        ("python", "pip install -r requirements.txt"),
+        ("go", "cd in-go"),
+    ] {
+        let name = format!("in-{language}");
+        let begun = workshop
+            .plugin(&["new", &name, "--lang", language])
+            .expect(0);
+        for told in [
+            needed,
+            &format!("cd {name}"),
+            "keywright plugin build",
+            &format!("keywright plugin test {name}.wasm"),
+        ] {
+            assert!(begun.output.contains(told), "{told}: {begun:#?}");
+        }
+        let folder = workshop.0.path().join(&name);
+        let readme = fs::read_to_string(folder.join("README.md")).unwrap();
+        assert!(readme.contains(&format!("--type {name}")), "{readme}");
+        let configuration = fs::read_to_string(folder.join("keywright.toml")).unwrap();
+        assert!(configuration.contains(&format!("[generators.{name}]")));
+    }
+}
+
+#[test]
+fn what_is_no_credential_type_or_no_language_is_refused_and_nothing_is_written() {
+    let workshop = Workshop::with(&[]);
+    let too_long = "a".repeat(64);
+    for (arguments, told) in [
+        (["new", "Token", "--lang", "c"], "beginning with a letter"),
+        (["new", "1a", "--lang", "c"], "beginning with a letter"),
+        (["new", "../a", "--lang", "c"], "beginning with a letter"),
+        (["new", &too_long, "--lang", "c"], "1 to 63 characters"),
+        (
+            ["new", "token", "--lang", "cobol"],
+            "none of rust, c, js, python and go",
+        ),
+    ] {
+        let refused = workshop.plugin(&arguments).expect(2);
+        assert!(refused.errors.contains(told), "{refused:#?}");
+    }
+    assert_eq!(fs::read_dir(workshop.0.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn what_is_there_is_not_overwritten() {
+    let workshop = Workshop::with(&[]);
+    workshop
+        .plugin(&["new", "token", "--lang", "python"])
+        .expect(0);
+    workshop.write("token/plugin.py", "mine");
+    for language in ["c", "python"] {
+        let refused = workshop
+            .plugin(&["new", "token", "--lang", language])
+            .expect(1);
+        assert!(
+            refused.errors.contains("token exists already"),
+            "{refused:#?}"
+        );
+    }
+    let folder = workshop.0.path().join("token");
+    assert_eq!(fs::read(folder.join("plugin.py")).unwrap(), b"mine");
+    assert!(!folder.join("plugin.c").exists());
+}
