@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "generator_plugin.h"
+#include "plugin.h"
 
 static const char PARAMETERS_SCHEMA[] =
     "{\"type\": \"object\", \"additionalProperties\": false, \"properties\": {"
@@ -16,11 +16,11 @@ static const char ALPHABET[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv
 
 void exports_keywright_generator_descriptor_describe(exports_keywright_generator_descriptor_description_t *description) {
   memset(description, 0, sizeof *description);
-  generator_plugin_string_dup(&description->credential_type, "uuid");
-  generator_plugin_string_dup(&description->plugin_version, "0.1.0");
-  generator_plugin_string_dup(&description->summary, "UUIDs and tokens");
-  generator_plugin_string_dup(&description->parameters_schema, PARAMETERS_SCHEMA);
-  generator_plugin_string_dup(&description->value_schema, VALUE_SCHEMA);
+  plugin_string_dup(&description->credential_type, "uuid");
+  plugin_string_dup(&description->plugin_version, "0.1.0");
+  plugin_string_dup(&description->summary, "UUIDs and tokens");
+  plugin_string_dup(&description->parameters_schema, PARAMETERS_SCHEMA);
+  plugin_string_dup(&description->value_schema, VALUE_SCHEMA);
   description->entropy_bits_min.is_some = true;
   description->entropy_bits_min.val = 122;
 }
@@ -45,16 +45,16 @@ static char *write_token(char *out, const uint8_t *bytes, size_t length) {
 }
 
 bool exports_keywright_generator_generator_generate(exports_keywright_generator_generator_generation_t *generation,
-                                                    generator_plugin_string_t *value,
+                                                    plugin_string_t *value,
                                                     exports_keywright_generator_generator_failure_t *failure) {
   (void)failure; // The host has held the parameters against the schema, so nothing in them is wrong.
   char *parameters = strndup((char *)generation->parameters.ptr, generation->parameters.len);
   bool is_token = strstr(parameters, "\"token\"");
   size_t length = is_token ? atoi(strpbrk(strstr(parameters, "\"bytes\""), "0123456789")) : 16;
-  generator_plugin_list_u8_t bytes;
+  plugin_list_u8_t bytes;
   wasi_random_random_get_random_bytes(length, &bytes);
   char text[90] = "\"", *end = is_token ? write_token(text + 1, bytes.ptr, length) : write_uuid(text + 1, bytes.ptr);
   *end = '"';
-  generator_plugin_string_dup(value, text);
+  plugin_string_dup(value, text);
   return true;
 }
