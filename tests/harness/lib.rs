@@ -42,6 +42,7 @@ mod server;
 mod storage;
 mod stub;
 mod terminal;
+mod toolchain;
 mod watched;
 
 pub use answer::Answer;
@@ -66,6 +67,7 @@ pub use server::{Server, server_program};
 pub use storage::{is_on_postgres, run_sql, shared_storage};
 pub use stub::{Asked, Reply, Stub};
 pub use terminal::Terminal;
+pub use toolchain::{component_by_toolchain, toolchain_python};
 
 use std::path::{Path, PathBuf};
 

@@ -4,6 +4,8 @@ mod author;
 mod beyond;
 mod ca_key;
 mod canaries;
+mod constant_random;
+mod examples;
 mod hexadecimal;
 mod hostile_generator;
 mod hostile_issuer;

@@ -1,4 +1,4 @@
-//! Building guests: the shipped plugins, the example, and the guests that only tests run.
+//! Building guests: the shipped plugins, the examples, and the guests that only tests run.
 
 use std::{
     fs,
@@ -7,6 +7,7 @@ use std::{
 
 use crate::{
     componentize::componentize,
+    examples,
     step::{self, StepFailed},
     wasm_target::{self, WASM_TARGET},
 };
@@ -14,7 +15,7 @@ use crate::{
 /// Which guests to build.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Which {
-    /// The shipped plugins, the example and the test guests.
+    /// The shipped plugins, the examples and the test guests.
     All,
     /// The shipped plugins alone.
     Shipped,
@@ -53,13 +54,14 @@ pub(crate) fn build(which: Which) -> Result<PathBuf, StepFailed> {
         )?;
     }
     if which == Which::All {
-        build_example(&components)?;
+        build_rust_example(&components)?;
+        examples::build_all(&components)?;
     }
     Ok(components)
 }
 
-/// The example is a workspace of its own, as its author's would be.
-fn build_example(components: &Path) -> Result<(), StepFailed> {
+/// The example in Rust is a workspace of its own, as its author's would be.
+fn build_rust_example(components: &Path) -> Result<(), StepFailed> {
     let target_folder = step::workspace().join("target/example-guests");
     let mut cargo = guest_cargo(&target_folder);
     cargo.args(["--release", "--manifest-path", EXAMPLE_MANIFEST]);
@@ -73,7 +75,7 @@ fn build_example(components: &Path) -> Result<(), StepFailed> {
     )
 }
 
-/// The manifest of the example generator, from the workspace's root.
+/// The manifest of the example in Rust, from the workspace's root.
 pub(crate) const EXAMPLE_MANIFEST: &str = "examples/wireguard-generator/Cargo.toml";
 
 /// The shipped plugins, each by its folder.

@@ -3,13 +3,16 @@
 mod bench;
 mod componentize;
 mod dist;
+mod examples;
 mod guests;
 mod programs;
+mod python_environment;
 mod run;
 mod schemathesis;
 mod step;
 mod test;
 mod tidy;
+mod toolchains;
 mod wasm_target;
 
 use std::process::ExitCode;

@@ -2,13 +2,14 @@
 
 use std::{path::PathBuf, process::Command};
 
-use crate::schemathesis;
+use crate::{schemathesis, toolchains};
 
 /// Installs the programs that are missing, where that can be done: on Debian, as root. Where it can't, the tests that need
 /// them say that they are skipped.
 pub(crate) fn ensure() {
     ensure_packages();
     schemathesis::ensure();
+    toolchains::ensure();
 }
 
 fn ensure_packages() {
@@ -29,10 +30,12 @@ fn ensure_packages() {
 }
 
 /// Each program, with Debian's package of it.
-const PROGRAMS: [(&str, &str); 9] = [
+const PROGRAMS: [(&str, &str); 11] = [
+    ("age-keygen", "age"),
     ("docker-registry", "docker-registry"),
     ("fish", "fish"),
     ("minisign", "minisign"),
+    ("npm", "npm"),
     ("openssl", "openssl"),
     ("postgres", "postgresql"),
     ("setpriv", "util-linux"),

@@ -47,7 +47,7 @@ fn folders_above(path: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The SHA-256 of bytes, in lower-case hexadecimal.
-pub(super) fn digest(bytes: &[u8]) -> String {
+pub(crate) fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes)
         .iter()
         .fold(String::new(), |mut digits, byte| {

@@ -22,6 +22,8 @@ use crate::{
     step::{self, StepFailed},
 };
 
+pub(crate) use self::archive::digest;
+
 use self::{archive::write_archive, contents::Parts, graph::Graph};
 
 /// Builds everything and writes the archive and its checksum to `target/dist`.

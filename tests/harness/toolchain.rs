@@ -1,0 +1,41 @@
+//! What `cargo xtask test` installs of other languages' toolchains below `target`, and what it builds with them.
+
+use std::{
+    env,
+    io::{self, Write},
+    path::PathBuf,
+    process::Command,
+};
+
+use crate::workspace;
+
+/// A component that is built by the toolchain of another language than Rust. Where that could not be installed, it is said, and
+/// in CI it must be there.
+pub fn component_by_toolchain(name: &str) -> Option<PathBuf> {
+    let file = format!("{name}.wasm");
+    let path = workspace().join("target/components").join(&file);
+    found(path, &format!("{file} is not built"))
+}
+
+/// The Python with the packages that `host/xtask/toolchains/requirements.txt` lists; absent in the same way.
+pub fn toolchain_python() -> Option<Command> {
+    let path = workspace().join("target/toolchains/python/bin/python3");
+    found(path, "Python's packages are not installed").map(Command::new)
+}
+
+fn found(path: PathBuf, absence: &str) -> Option<PathBuf> {
+    if path.is_file() {
+        return Some(path);
+    }
+    assert!(
+        env::var_os("CI").is_none(),
+        "{absence}, which is required in CI: {}",
+        path.display()
+    );
+    // Past the harness, which shows nothing of tests that pass.
+    let _ = writeln!(
+        io::stderr(),
+        "skipped: {absence} (`cargo xtask test` does that where the toolchain can be installed)"
+    );
+    None
+}

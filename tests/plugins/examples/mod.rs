@@ -1,0 +1,114 @@
+//! The examples in languages other than Rust: each keeps to its own expectations, and what it makes through HTTPS is judged by
+//! a program that knows nothing of Keywright.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
+mod age;
+mod diceware;
+mod totp;
+mod uuid;
+
+use std::{fs, path::PathBuf};
+
+use keywright_harness::{Options, Server, component_by_toolchain, run_program, workspace};
+use serde_json::{Value, json};
+
+#[test]
+fn the_generator_in_c_passes_its_own_tests() {
+    passes_its_own_tests("uuid", "uuid-generator");
+}
+
+#[test]
+fn the_generator_in_go_passes_its_own_tests() {
+    passes_its_own_tests("age", "age-generator");
+}
+
+#[test]
+fn the_generator_in_javascript_passes_its_own_tests() {
+    passes_its_own_tests("diceware", "passphrase-generator");
+}
+
+#[test]
+fn the_generator_in_python_passes_its_own_tests() {
+    passes_its_own_tests("totp", "totp-generator");
+}
+
+/// One server for all of them, because the larger ones take seconds to compile.
+#[tokio::test]
+async fn what_each_makes_through_https_is_what_it_says() {
+    let mut options = Options::default();
+    let mut configured = Vec::new();
+    for (credential_type, folder) in [
+        ("age", "age-generator"),
+        ("diceware", "passphrase-generator"),
+        ("totp", "totp-generator"),
+        ("uuid", "uuid-generator"),
+    ] {
+        if let Some(component) = component_by_toolchain(credential_type) {
+            let section = fs::read_to_string(own_file(folder, "keywright.toml")).unwrap();
+            let place = format!("examples/{folder}/{folder}.wasm");
+            assert!(section.contains(&place), "{section}");
+            options = options.extra(&section.replace(&place, component.to_str().unwrap()));
+            configured.push(credential_type);
+        }
+    }
+    let server = Server::start_with(&options).await;
+    for credential_type in configured {
+        match credential_type {
+            "age" => age::is_an_identity_of_age(&server).await,
+            "diceware" => diceware::is_a_passphrase_of_the_list(&server).await,
+            "totp" => totp::is_a_secret_of_one_time_passwords(&server).await,
+            _ => uuid::is_a_uuid_or_a_token(&server).await,
+        }
+    }
+}
+
+/// Holds a component against what is expected beside its sources, and against all else that `keywright plugin test` looks at.
+fn passes_its_own_tests(credential_type: &str, folder: &str) {
+    let Some(component) = component_by_toolchain(credential_type) else {
+        return;
+    };
+    let vectors = own_file(folder, &format!("{folder}.vectors.json"));
+    let expectations: Vec<Value> =
+        serde_json::from_str(&fs::read_to_string(&vectors).unwrap()).unwrap();
+    let arguments = [
+        "plugin",
+        "test",
+        component.to_str().unwrap(),
+        "--vectors",
+        vectors.to_str().unwrap(),
+        "--output",
+        "json",
+    ];
+    let run = run_program(&workspace(), &arguments, &[]).expect(0);
+    let tested: Value = serde_json::from_str(&run.output).unwrap();
+    let last = format!("expectation {} is met", expectations.len());
+    assert!(tested["checks"].to_string().contains(&last), "{tested:#}");
+    assert_eq!(tested["entropy"]["fault"], Value::Null);
+}
+
+fn own_file(folder: &str, file: &str) -> PathBuf {
+    workspace().join("examples").join(folder).join(file)
+}
+
+/// Makes a value, makes sure that it converges and is made anew as every other, and that a parameter it does not know is
+/// refused.
+async fn made(server: &Server, credential_type: &str, parameters: &Value) -> Value {
+    let name = format!("/{credential_type}");
+    let generate = |parameters: &Value| server.generate(&name, credential_type, parameters.clone());
+    let first = generate(parameters).await.expect(200).json();
+    assert_eq!(first["type"], credential_type);
+    let again = generate(parameters).await.expect(200).json();
+    assert_eq!(again["id"], first["id"], "{parameters}");
+    let second = server.regenerate(&name).await.expect(200).json();
+    assert_ne!(second["value"], first["value"]);
+    let mut unknown = parameters.clone();
+    unknown["unknown"] = json!(true);
+    let error = generate(&unknown).await.expect(400).error();
+    assert!(error.contains("unknown"), "{error}");
+    second["value"].clone()
+}
