@@ -107,6 +107,6 @@ where
         store: &mut Store<CallState>,
         instance: &Instance,
     ) -> wasmtime::Result<TypedFunc<Parameters, (F::Result,)>> {
-        instance.get_typed_func(store, &self.index)
+        instance.get_typed_func(store, self.index)
     }
 }

@@ -175,7 +175,8 @@ pub enum Refusal {
     },
     /// It was built for another version of an interface.
     #[error(
-        "it was built for {interface} {wanted}, and this server has {offered}; use a component built for what it has, or another server"
+        "it was built for {interface} {wanted}, and this server has {offered}; use a component built for what it has, or another server",
+        offered = .offered.join(" and ")
     )]
     InterfaceVersionDiffers {
         /// The interface.
@@ -183,18 +184,19 @@ pub enum Refusal {
         /// The version that the component wants.
         wanted: String,
         /// The versions that this server has.
-        offered: String,
+        offered: &'static [&'static str],
     },
     /// It names our interfaces in several versions.
     #[error(
         "it mixes interfaces of the versions {versions}; a component is built for one version alone, for this server one of \
-         {offered}; tell its author"
+         {offered}; tell its author",
+        offered = .offered.join(" and ")
     )]
     InterfaceVersionsMixed {
         /// The versions that it names.
         versions: String,
         /// The versions that this server has.
-        offered: String,
+        offered: &'static [&'static str],
     },
     /// It names an issuer parameter but can't be lent an issuer.
     #[error(

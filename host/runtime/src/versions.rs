@@ -17,9 +17,6 @@ const PACKAGES: [&str; 3] = [
     "keywright:signing/",
 ];
 
-/// The versions in a message.
-const SEPARATOR: &str = " and ";
-
 /// The version that a component is built for.
 pub(crate) struct BuiltFor {
     /// The version under which the host knows the interfaces.
@@ -48,8 +45,8 @@ impl BuiltFor {
                 .is_some_and(|built| built.supported != supported)
             {
                 return Err(Refusal::InterfaceVersionsMixed {
-                    versions: named_versions(engine, component).join(SEPARATOR),
-                    offered: SUPPORTED.join(SEPARATOR),
+                    versions: named_versions(engine, component).join(" and "),
+                    offered: &SUPPORTED,
                 });
             }
             built_for.get_or_insert(Self {
@@ -115,11 +112,11 @@ impl<'a> InterfaceName<'a> {
     }
 
     /// What is said of it where it is compatible with none of these versions.
-    pub(crate) fn version_differs(&self, offered: &[&str]) -> Refusal {
+    pub(crate) fn version_differs(&self, offered: &'static [&'static str]) -> Refusal {
         Refusal::InterfaceVersionDiffers {
             interface: self.interface.to_owned(),
             wanted: self.wanted(),
-            offered: offered.join(SEPARATOR),
+            offered,
         }
     }
 

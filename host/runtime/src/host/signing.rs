@@ -69,10 +69,10 @@ pub(crate) fn add_to_linker(linker: &mut Linker<CallState>, name: &str) -> wasmt
     )?;
     interface.func_wrap(
         "[method]issuer.sign-certificate",
-        |mut store: Call<'_>, (handle, tbs_certificate)| {
+        |mut store: Call<'_>, (handle, tbs_certificate): (Handle, Vec<u8>)| {
             Ok((store
                 .data_mut()
-                .sign_certificate(&handle, tbs_certificate)?,))
+                .sign_certificate(&handle, &tbs_certificate)?,))
         },
     )
 }
@@ -101,7 +101,7 @@ impl CallState {
     fn sign_certificate(
         &mut self,
         handle: &Handle,
-        tbs_certificate: Vec<u8>,
+        tbs_certificate: &[u8],
     ) -> Result<Result<Vec<u8>, SigningError>, HostRefusal> {
         let lease = self.lease(handle)?;
         let refused = |rule: &str| Ok(Err(SigningError::Refused(rule.to_owned())));
@@ -111,7 +111,7 @@ impl CallState {
         if tbs_certificate.len() > TBS_CERTIFICATE_BYTES_MAX {
             return refused("the certificate body is larger than 64 KiB");
         }
-        match lease.issuer.sign_certificate(&tbs_certificate) {
+        match lease.issuer.sign_certificate(tbs_certificate) {
             Ok(certificate) => Ok(Ok(certificate)),
             Err(refusal) => refused(refusal.0),
         }

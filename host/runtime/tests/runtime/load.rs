@@ -133,6 +133,9 @@ fn imports_that_are_offered_to_nobody_are_refused_by_name() {
     assert!(refused.contains("it imports dial, "), "{refused}");
 }
 
+/// What is done with the interfaces.
+type Edit = fn(String) -> String;
+
 /// The interfaces in another version, of which all came with it.
 fn in_version(text: &str, version: &str) -> String {
     let wasi = text.replace("random@0.2.0", "random@wasi");
@@ -145,7 +148,7 @@ fn in_version(text: &str, version: &str) -> String {
 #[test]
 fn a_component_for_another_version_says_which_it_wants_and_which_there_are() {
     let world = "world w { include keywright:generator/generator-plugin@0.2.0; }";
-    let unknown: [(&str, fn(String) -> String); 3] = [
+    let unknown: [(&str, Edit); 3] = [
         ("0.0.1", |text| in_version(&text, "0.0.1")),
         ("0.3.0", |text| in_version(&text, "0.3.0")),
         ("1.0.0", |text| in_version(&text, "1.0.0")),
