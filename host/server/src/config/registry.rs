@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::{SecretSource, number::Number};
 use crate::started::StartRefused;
 
-/// The registries from which components are pulled. Those that are not named here are asked by https, as nobody in particular.
+/// The registries from which components are pulled.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RegistryConfig {
