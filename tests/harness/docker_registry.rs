@@ -147,7 +147,13 @@ impl DockerRegistry {
     pub async fn blob(&self, repository: &str, digest: &str) -> Vec<u8> {
         let url = format!("http://{}/v2/{repository}/blobs/{digest}", self.host());
         let answer = client().get(url).send().await.unwrap();
-        answer.error_for_status().unwrap().bytes().await.unwrap().to_vec()
+        answer
+            .error_for_status()
+            .unwrap()
+            .bytes()
+            .await
+            .unwrap()
+            .to_vec()
     }
 
     /// What is in Docker's file of logins after a login.

@@ -131,11 +131,15 @@ mod tests {
     #[test]
     fn the_first_known_challenge_is_met() {
         let bearer = r#"Bearer realm="https://auth.example/token",service="registry.example",scope="repository:a/b:pull""#;
-        let expected = "https://auth.example/token?service=registry.example&scope=repository%3Aa%2Fb%3Apull";
+        let expected =
+            "https://auth.example/token?service=registry.example&scope=repository%3Aa%2Fb%3Apull";
         for (values, expected) in [
             (&[bearer][..], Some(expected)),
             (&["Negotiate", bearer], Some(expected)),
-            (&[r#"bearer scope="a\"b,c=d" , realm=https://a/"#], Some("https://a/?scope=a%22b%2Cc%3Dd")),
+            (
+                &[r#"bearer scope="a\"b,c=d" , realm=https://a/"#],
+                Some("https://a/?scope=a%22b%2Cc%3Dd"),
+            ),
             (&["Basic realm=\"x\"", bearer], Some("basic")),
             (&["BASIC"], Some("basic")),
             (&["Bearer"], None),

@@ -12,10 +12,11 @@ use std::{
 
 use crate::Digest;
 
-/// A folder with what was pulled.
+/// What was pulled earlier.
 #[derive(Clone, Debug)]
 pub struct Cache {
-    folder: PathBuf,
+    /// The folder with it, if there is one.
+    folder: Option<PathBuf>,
     keeps: bool,
 }
 
@@ -37,8 +38,17 @@ impl Cache {
     #[must_use]
     pub fn new(cache_directory: &Path) -> Self {
         Self {
-            folder: cache_directory.join(FOLDER),
+            folder: Some(cache_directory.join(FOLDER)),
             keeps: true,
+        }
+    }
+
+    /// A cache that is empty, and stays so.
+    #[must_use]
+    pub fn none() -> Self {
+        Self {
+            folder: None,
+            keeps: false,
         }
     }
 
@@ -53,7 +63,7 @@ impl Cache {
 
     /// What is kept, if it is there and not larger than it may be.
     pub(crate) fn read(&self, kept: Kept, digest: &Digest, bytes_max: u64) -> Option<Vec<u8>> {
-        let path = self.path(kept, digest);
+        let path = self.path(kept, digest)?;
         match read(&path, bytes_max) {
             Ok(bytes) => Some(bytes),
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => None,
@@ -75,46 +85,56 @@ impl Cache {
         if Digest::of(&bytes) == *digest {
             return Some(bytes);
         }
-        warn_of_replacement(&self.path(kept, digest), "it is not what it was");
+        warn_of_replacement(&self.path(kept, digest)?, "it is not what it was");
         None
     }
 
     /// Keeps something. That it can't be kept is no reason against using it.
     pub(crate) fn keep(&self, kept: Kept, digest: &Digest, bytes: &[u8]) {
-        let path = self.path(kept, digest);
         if self.keeps
-            && let Err(cause) = self.write(&path, bytes)
+            && let Some(path) = self.path(kept, digest)
+            && let Err(cause) = write(&path, bytes)
         {
             tracing::warn!(path = %path.display(), %cause, "what was pulled from a registry could not be kept");
         }
     }
 
-    /// Writes a file beside the place and moves it there, so that nobody ever reads a part of it.
-    fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
-        let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
-        file.write_all(bytes)?;
-        file.persist(path)?;
-        Ok(())
-    }
-
-    fn path(&self, kept: Kept, digest: &Digest) -> PathBuf {
+    fn path(&self, kept: Kept, digest: &Digest) -> Option<PathBuf> {
         let extension = match kept {
             Kept::Component => "wasm",
             Kept::CosignSignatures => "cosign.json",
             Kept::Manifest => "manifest.json",
             Kept::MinisignSignature => "minisig",
         };
-        self.folder.join(format!("{}.{extension}", digest.hexadecimal()))
+        let name = format!("{}.{extension}", digest.hexadecimal());
+        self.folder.as_ref().map(|folder| folder.join(name))
     }
+}
+
+/// Writes a file beside the place and moves it there, so that nobody ever reads a part of it.
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(path);
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(bytes)?;
+    file.persist(path)?;
+    Ok(())
 }
 
 fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let file = File::open(path)?;
-    let length = file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
+    let length = file
+        .take(bytes_max.saturating_add(1))
+        .read_to_end(&mut bytes)?;
     if u64::try_from(length).is_ok_and(|length| length > bytes_max) {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is too large"));
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            "it is too large",
+        ));
     }
     Ok(bytes)
 }
@@ -149,14 +169,18 @@ mod tests {
         let above = folder.path().join("deep").join("cache");
         let (cache, digest) = (Cache::new(&above), Digest::of(b"bytes"));
         let read = |bytes_max| cache.read_verified(Kept::Component, &digest, bytes_max);
+        Cache::none().keep(Kept::Component, &digest, b"bytes");
         assert_eq!(read(5), None);
         Cache::read_only(&above).keep(Kept::Component, &digest, b"bytes");
         assert_eq!(read(5), None);
         cache.keep(Kept::Component, &digest, b"bytes");
-        assert_eq!(fs::metadata(&above).unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(
+            fs::metadata(&above).unwrap().permissions().mode() & 0o777,
+            0o700
+        );
         assert_eq!(read(5).as_deref(), Some(&b"bytes"[..]));
         assert_eq!(read(4), None);
-        let path = cache.path(Kept::Component, &digest);
+        let path = cache.path(Kept::Component, &digest).unwrap();
         fs::write(&path, b"bytez").unwrap();
         assert_eq!(read(5), None);
         cache.keep(Kept::Component, &digest, b"bytes");

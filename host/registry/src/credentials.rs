@@ -26,7 +26,9 @@ pub enum CredentialsRefused {
     #[error("it is no file of Docker's: a JSON object with the member auths")]
     FileMalformed,
     /// Something in it would not reach the registry as it is.
-    #[error("the user must not be empty or have a colon, and neither it nor the password a control character")]
+    #[error(
+        "the user must not be empty or have a colon, and neither it nor the password a control character"
+    )]
     Malformed,
 }
 
@@ -47,7 +49,10 @@ impl Credentials {
     /// The value of the header `Authorization`.
     pub(crate) fn basic(&self) -> Secret {
         let plain = Zeroizing::new(format!("{}:{}", self.user, self.password.expose()));
-        Secret::new(format!("Basic {}", BASE64_STANDARD.encode(plain.as_bytes())))
+        Secret::new(format!(
+            "Basic {}",
+            BASE64_STANDARD.encode(plain.as_bytes())
+        ))
     }
 }
 
@@ -75,8 +80,8 @@ impl DockerConfig {
     /// # Errors
     /// When it is none.
     pub fn read(text: &Secret) -> Result<Self, CredentialsRefused> {
-        let file: File = serde_json::from_str(text.expose())
-            .map_err(|_| CredentialsRefused::FileMalformed)?;
+        let file: File =
+            serde_json::from_str(text.expose()).map_err(|_| CredentialsRefused::FileMalformed)?;
         let auths = file.auths.into_iter();
         let auths = auths.map(|(host, entry)| (host, entry.auth.map(Secret::new)));
         Ok(Self {
@@ -118,10 +123,12 @@ mod tests {
 
     #[test]
     fn dockers_file_has_credentials_by_host() {
-        let credentials = read(&BASE64_STANDARD.encode("ada:pass:word")).unwrap().unwrap();
+        let credentials = read(&BASE64_STANDARD.encode("ada:pass:word"))
+            .unwrap()
+            .unwrap();
         let expected = format!("Basic {}", BASE64_STANDARD.encode("ada:pass:word"));
         assert_eq!(credentials.basic().expose(), expected);
-        assert!(!format!("{credentials:?}").contains("pass"));
+        assert!(!format!("{credentials:?}").contains("pass:word"));
     }
 
     #[test]

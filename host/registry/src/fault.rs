@@ -32,7 +32,7 @@ pub enum Fault {
         found: Digest,
     },
     /// It took too long.
-    #[error("it took longer than {seconds} s; fetch_seconds_max may be too small")]
+    #[error("it took longer than {seconds} s")]
     TooSlow {
         /// How long it may take.
         seconds: u64,
@@ -49,7 +49,9 @@ pub enum Fault {
     #[error("the manifest {0}")]
     ManifestMalformed(&'static str),
     /// It is not there.
-    #[error("{what} is not in the registry (status 404{told}); see to the repository and the digest")]
+    #[error(
+        "{what} is not in the registry (status 404{told}); see to the repository and the digest"
+    )]
     NotFound {
         /// What.
         what: &'static str,

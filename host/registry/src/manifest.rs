@@ -42,7 +42,9 @@ impl Manifest {
         })?;
         let media_type = manifest.media_type.as_deref();
         if manifest.schema_version != 2 || media_type.is_some_and(|named| named != MEDIA_TYPE) {
-            return Err(Fault::ManifestMalformed("is of another type than an OCI image's"));
+            return Err(Fault::ManifestMalformed(
+                "is of another type than an OCI image's",
+            ));
         }
         Ok(manifest)
     }
@@ -106,14 +108,19 @@ impl Descriptor {
     /// # Errors
     /// When it is none that is known here.
     pub(crate) fn digest(&self) -> Result<Digest, Fault> {
-        let malformed = |_| Fault::ManifestMalformed("names something by a digest that is no SHA-256");
+        let malformed =
+            |_| Fault::ManifestMalformed("names something by a digest that is no SHA-256");
         self.digest.parse().map_err(malformed)
     }
 }
 
 /// The configuration of a component, which says what its layer is. It has no time of its own in it, so that the same
 /// component has the same manifest whenever it is pushed.
-pub(crate) fn component_config(component: &[u8], exports: &[String], imports: &[String]) -> Vec<u8> {
+pub(crate) fn component_config(
+    component: &[u8],
+    exports: &[String],
+    imports: &[String],
+) -> Vec<u8> {
     let config = json!({
         "created": "1970-01-01T00:00:00Z",
         "architecture": "wasm",
@@ -167,9 +174,17 @@ mod tests {
             ("", index, "an index of several is not taken"),
             ("/schemaVersion", json!(1), "of another type"),
             ("/mediaType", json!("application/json"), "of another type"),
-            ("/config/mediaType", json!(image), "its configuration is not"),
+            (
+                "/config/mediaType",
+                json!(image),
+                "its configuration is not",
+            ),
             ("/layers", json!([]), "exactly one layer"),
-            ("/layers/0/mediaType", json!("text/plain"), "its layer is not"),
+            (
+                "/layers/0/mediaType",
+                json!("text/plain"),
+                "its layer is not",
+            ),
             ("/layers/0/digest", json!("sha512:00"), "no SHA-256"),
         ] {
             let fault = changed(|manifest| *manifest.pointer_mut(pointer).unwrap() = value.clone());

@@ -108,8 +108,12 @@ async fn push_blob(registry: &Registry, repository: &str, blob: &[u8]) -> Result
     }
     let what = "an upload";
     let url = registry.url(repository, "blobs/uploads/");
-    let opened = registry.ask(Question::new(Method::POST, url.clone())).await?;
-    let opened = registry.expect(opened, what, &[StatusCode::ACCEPTED]).await?;
+    let opened = registry
+        .ask(Question::new(Method::POST, url.clone()))
+        .await?;
+    let opened = registry
+        .expect(opened, what, &[StatusCode::ACCEPTED])
+        .await?;
     let location = opened.headers().get(LOCATION).ok_or(Fault::UploadAddress)?;
     let mut url = registry.upload_url(&url, location)?;
     url.query_pairs_mut().append_pair("digest", &digest);
@@ -119,7 +123,9 @@ async fn push_blob(registry: &Registry, repository: &str, blob: &[u8]) -> Result
         ..Question::new(Method::PUT, url)
     };
     let answer = registry.ask(question).await?;
-    registry.expect(answer, what, &[StatusCode::CREATED]).await?;
+    registry
+        .expect(answer, what, &[StatusCode::CREATED])
+        .await?;
     Ok(())
 }
 
@@ -136,7 +142,9 @@ async fn push_manifest(
         ..Question::new(Method::PUT, url)
     };
     let answer = registry.ask(question).await?;
-    registry.expect(answer, "the upload of the manifest", &[StatusCode::CREATED]).await?;
+    registry
+        .expect(answer, "the upload of the manifest", &[StatusCode::CREATED])
+        .await?;
     Ok(())
 }
 

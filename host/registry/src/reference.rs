@@ -69,7 +69,9 @@ pub enum ReferenceMalformed {
     #[error("it does not begin with oci://")]
     Scheme,
     /// The tag is none.
-    #[error("its tag is none: up to {TAG_BYTES_MAX} of A-Z, a-z, 0-9, _, . and -, and neither . nor - first")]
+    #[error(
+        "its tag is none: up to {TAG_BYTES_MAX} of A-Z, a-z, 0-9, _, . and -, and neither . nor - first"
+    )]
     Tag,
     /// There is no tag.
     #[error("it has no tag: add one, as in oci://HOST/REPOSITORY:1.0.0")]
@@ -105,7 +107,10 @@ impl RegistryHost {
     pub fn is_loopback(&self) -> bool {
         let (name, _) = split_port(&self.0).unwrap_or((&self.0, None));
         let address = name.trim_start_matches('[').trim_end_matches(']');
-        name == "localhost" || address.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+        name == "localhost"
+            || address
+                .parse()
+                .is_ok_and(|address: IpAddr| address.is_loopback())
     }
 
     /// The host, and the port if there is one.
@@ -142,7 +147,9 @@ impl FromStr for RegistryHost {
 
     fn from_str(text: &str) -> Result<Self, ReferenceMalformed> {
         let (name, port) = split_port(text).ok_or(ReferenceMalformed::Host)?;
-        let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+        let address = name
+            .strip_prefix('[')
+            .and_then(|name| name.strip_suffix(']'));
         let is_name = match address {
             Some(address) => address.parse::<Ipv6Addr>().is_ok(),
             None => is_host_name(name),
@@ -178,7 +185,9 @@ impl fmt::Display for RegistryHost {
 
 /// The parts of a reference.
 fn parts(text: &str) -> Result<(Place, Option<String>, Option<Digest>), ReferenceMalformed> {
-    let rest = text.strip_prefix(SCHEME).ok_or(ReferenceMalformed::Scheme)?;
+    let rest = text
+        .strip_prefix(SCHEME)
+        .ok_or(ReferenceMalformed::Scheme)?;
     let (host, rest) = rest.split_once('/').ok_or(ReferenceMalformed::Repository)?;
     let host = host.parse()?;
     let (rest, digest) = match rest.split_once('@') {
@@ -284,22 +293,37 @@ mod tests {
             (format!("oci://h/{longest}:{tag}@{DIGEST}"), None),
             (format!("oci://{host}/a@{DIGEST}"), None),
             (format!("oci://h{host}/a@{DIGEST}"), Some(Malformed::Host)),
-            (format!("oci://h/{longest}a@{DIGEST}"), Some(Malformed::Repository)),
+            (
+                format!("oci://h/{longest}a@{DIGEST}"),
+                Some(Malformed::Repository),
+            ),
             (format!("oci://h/a:{tag}t@{DIGEST}"), Some(Malformed::Tag)),
             (format!("oci://h/a:@{DIGEST}"), Some(Malformed::Tag)),
             (format!("oci://h/a:-1@{DIGEST}"), Some(Malformed::Tag)),
             ("oci://h/a:1.0".to_owned(), Some(Malformed::DigestMissing)),
             ("oci://h/a".to_owned(), Some(Malformed::DigestMissing)),
-            ("oci://h/a@sha256:12".to_owned(), Some(Malformed::Digest(DigestMalformed))),
+            (
+                "oci://h/a@sha256:12".to_owned(),
+                Some(Malformed::Digest(DigestMalformed)),
+            ),
             (format!("oci://h@{DIGEST}"), Some(Malformed::Repository)),
             (format!("oci://h/@{DIGEST}"), Some(Malformed::Repository)),
             (format!("oci://h/A@{DIGEST}"), Some(Malformed::Repository)),
             (format!("oci://h/a/@{DIGEST}"), Some(Malformed::Repository)),
-            (format!("oci://h/a..b@{DIGEST}"), Some(Malformed::Repository)),
-            (format!("oci://h/../a@{DIGEST}"), Some(Malformed::Repository)),
+            (
+                format!("oci://h/a..b@{DIGEST}"),
+                Some(Malformed::Repository),
+            ),
+            (
+                format!("oci://h/../a@{DIGEST}"),
+                Some(Malformed::Repository),
+            ),
             (format!("oci://h/a?b@{DIGEST}"), Some(Malformed::Repository)),
             (format!("oci:///a@{DIGEST}"), Some(Malformed::Host)),
-            (format!("oci://user:pass@h/a@{DIGEST}"), Some(Malformed::Host)),
+            (
+                format!("oci://user:pass@h/a@{DIGEST}"),
+                Some(Malformed::Host),
+            ),
             (format!("oci://h:0/a@{DIGEST}"), Some(Malformed::Host)),
             (format!("oci://h:65536/a@{DIGEST}"), Some(Malformed::Host)),
             (format!("oci://h:+1/a@{DIGEST}"), Some(Malformed::Host)),

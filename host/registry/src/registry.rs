@@ -201,7 +201,9 @@ impl Registry {
             Challenge::Bearer(url) => url,
         };
         if !self.may_ask(&url) {
-            return Err(Fault::ChallengeUnknown("its server of tokens is not one of https"));
+            return Err(Fault::ChallengeUnknown(
+                "its server of tokens is not one of https",
+            ));
         }
         let what = "a token";
         let mut request = Question::new(Method::GET, url).request();
@@ -240,7 +242,9 @@ impl Question {
         let mut request = Request::new(self.method, self.url);
         for (name, value) in [(ACCEPT, self.accept), (CONTENT_TYPE, self.content_type)] {
             if let Some(value) = value {
-                request.headers_mut().insert(name, HeaderValue::from_static(value));
+                request
+                    .headers_mut()
+                    .insert(name, HeaderValue::from_static(value));
             }
         }
         *request.body_mut() = self.body.map(Body::from);
@@ -262,7 +266,10 @@ async fn whole(
     bytes_max: u64,
 ) -> Result<Vec<u8>, Fault> {
     let too_large = Fault::TooLarge { what, bytes_max };
-    if response.content_length().is_some_and(|length| length > bytes_max) {
+    if response
+        .content_length()
+        .is_some_and(|length| length > bytes_max)
+    {
         return Err(too_large);
     }
     let mut bytes = Vec::new();

@@ -74,14 +74,15 @@ impl Components<'_> {
         plugin: &PluginConfig,
     ) -> Result<runtime::PluginConfig, ComponentRefused> {
         let section = generator.map_or("resolver".to_owned(), |name| format!("generators.{name}"));
-        let component = self.source(plugin).await.map_err(|(setting, source)| {
-            ComponentRefused {
-                plugin: generator.map_or("resolver", String::as_str).to_owned(),
-                component: plugin.component.to_string(),
-                setting: format!("{section}.{setting}"),
-                source,
-            }
-        })?;
+        let component =
+            self.source(plugin)
+                .await
+                .map_err(|(setting, source)| ComponentRefused {
+                    plugin: generator.map_or("resolver", String::as_str).to_owned(),
+                    component: plugin.component.to_string(),
+                    setting: format!("{section}.{setting}"),
+                    source,
+                })?;
         Ok(runtime::PluginConfig {
             component,
             sha256: plugin.sha256.clone(),
@@ -94,7 +95,9 @@ impl Components<'_> {
 
     async fn source(&self, plugin: &PluginConfig) -> Result<ComponentSource, Cause> {
         let key = plugin.signature.as_ref().map(SignatureConfig::key);
-        let key = key.transpose().map_err(|cause| ("signature", cause.into()))?;
+        let key = key
+            .transpose()
+            .map_err(|cause| ("signature", cause.into()))?;
         match (&plugin.component, key) {
             (ComponentLocation::File(path), None) => Ok(ComponentSource::File(path.clone())),
             (ComponentLocation::File(path), Some(key)) => signed_file(path, &key),
@@ -111,8 +114,16 @@ impl Components<'_> {
     ) -> Result<ComponentSource, Cause> {
         let registry = self.registry.registry(reference.host());
         let registry = registry.map_err(|cause| ("component", cause.into()))?;
-        let pulled = pull(&registry, reference, key, &self.cache, self.registry.limits());
-        let pulled = pulled.await.map_err(|fault| (setting(&fault), fault.into()))?;
+        let pulled = pull(
+            &registry,
+            reference,
+            key,
+            &self.cache,
+            self.registry.limits(),
+        );
+        let pulled = pulled
+            .await
+            .map_err(|fault| (setting(&fault), fault.into()))?;
         tracing::info!(
             component = %reference,
             signed = key.is_some(),
@@ -133,7 +144,9 @@ impl Components<'_> {
 /// A file whose signature was verified: the very bytes that it is of.
 fn signed_file(path: &Path, key: &SignatureKey) -> Result<ComponentSource, Cause> {
     let file = ComponentSource::File(path.to_owned());
-    let bytes = file.read().map_err(|refusal| ("component", refusal.into()))?;
+    let bytes = file
+        .read()
+        .map_err(|refusal| ("component", refusal.into()))?;
     key.verify_file(path, &bytes)
         .map_err(|refused| ("signature", refused.into()))?;
     Ok(ComponentSource::Bytes {

@@ -13,19 +13,38 @@ async fn a_user_with_a_password_pushes_and_pulls_and_nobody_else_does() {
     };
     let workshop = Workshop::new();
     let authority = key_file("ca.pem");
-    fs::write(workshop.path("password"), format!("{}\n", DockerRegistry::PASSWORD)).unwrap();
+    fs::write(
+        workshop.path("password"),
+        format!("{}\n", DockerRegistry::PASSWORD),
+    )
+    .unwrap();
     fs::write(workshop.path("wrong"), "hunter2").unwrap();
     fs::write(workshop.path("docker.json"), registry.docker_config()).unwrap();
     let target = format!("oci://{}/plain:1", registry.host());
     let push = |login: &[&str], status| {
-        let arguments = ["plain.wasm", &*target, "--trusted-authorities", path(&authority)];
-        workshop.push(&[&arguments[..], login].concat()).expect(status)
+        let arguments = [
+            "plain.wasm",
+            &*target,
+            "--trusted-authorities",
+            path(&authority),
+        ];
+        workshop
+            .push(&[&arguments[..], login].concat())
+            .expect(status)
     };
     let user = ["--user", DockerRegistry::USER, "--password-file"];
     let refused = push(&[], 1);
-    assert!(refused.errors.contains("to everybody (status 401"), "{refused:#?}");
+    assert!(
+        refused.errors.contains("to everybody (status 401"),
+        "{refused:#?}"
+    );
     let refused = push(&[&user[..], &["wrong"]].concat(), 1);
-    assert!(refused.errors.contains("to the configured user (status 401"), "{refused:#?}");
+    assert!(
+        refused
+            .errors
+            .contains("to the configured user (status 401"),
+        "{refused:#?}"
+    );
     assert!(!refused.errors.contains("hunter2"));
     let pushed = push(&[&user[..], &["password"]].concat(), 0);
     let again = push(&["--docker-config", "docker.json"], 0);
@@ -40,7 +59,10 @@ async fn a_user_with_a_password_pushes_and_pulls_and_nobody_else_does() {
     let with = |file: &str| {
         let file = workshop.path(file);
         let user = DockerRegistry::USER;
-        options(&format!("user = \"{user}\"\npassword_file = \"{}\"", file.display()))
+        options(&format!(
+            "user = \"{user}\"\npassword_file = \"{}\"",
+            file.display()
+        ))
     };
     let said = assert_refused(&with("wrong"), &["to the configured user (status 401"]);
     assert!(!said.contains("hunter2"), "{said}");
@@ -90,7 +112,10 @@ async fn a_token_is_fetched_where_the_registry_names_a_server_of_tokens() {
         assert!(!server.log().contains(secret), "{secret}");
     }
     let asked = stub.asked();
-    let tokens: Vec<_> = asked.iter().filter(|asked| asked.line.contains("/token")).collect();
+    let tokens: Vec<_> = asked
+        .iter()
+        .filter(|asked| asked.line.contains("/token"))
+        .collect();
     assert_eq!(tokens.len(), 1);
     let line = "GET /token?service=plugins&scope=repository%3Aplain%3Apull";
     assert_eq!(tokens[0].line, line);

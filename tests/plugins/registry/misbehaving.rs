@@ -104,11 +104,12 @@ const CASES: [Case; 14] = [
     },
     Case {
         manifest: |_, _, _| {
-            let message = r#"{"errors": [{"code": "UNKNOWN", "message": "out\nlevel=ERROR of order"}]}"#;
+            let message =
+                r#"{"errors": [{"code": "UNKNOWN", "message": "out\nlevel=ERROR of order"}]}"#;
             Reply::new(500, message)
         },
         component: sound_component,
-        told: "with the status 500, saying \\\"UNKNOWN out level=ERROR of order\\\"",
+        told: "with the status 500, saying \"UNKNOWN out level=ERROR of order\"",
     },
     Case {
         manifest: |_, _, _| Reply::new(401, "").header("WWW-Authenticate", "Negotiate"),
@@ -158,7 +159,10 @@ fn a_certificate_that_nobody_vouches_for_is_refused() {
     let reference = format!("oci://{host}/plain@{}", digest(b""));
     let other = workshop.path("other.pem");
     let key = rcgen::KeyPair::generate().unwrap();
-    let certificate = rcgen::CertificateParams::new(Vec::new()).unwrap().self_signed(&key).unwrap();
+    let certificate = rcgen::CertificateParams::new(Vec::new())
+        .unwrap()
+        .self_signed(&key)
+        .unwrap();
     fs::write(&other, certificate.pem()).unwrap();
     let section = format!(
         "[[registry.hosts]]\nhost = \"{host}\"\nplain_http = false\ntrusted_authorities = \"{}\"",
@@ -174,7 +178,10 @@ fn a_certificate_that_nobody_vouches_for_is_refused() {
 fn plain_http_is_for_this_machine_alone_unless_the_registry_is_listed() {
     for (setting, begin) in [
         ("", "CONNECT registry.test:443"),
-        ("plain_http = true", "GET http://registry.test/v2/plain/manifests/sha256:"),
+        (
+            "plain_http = true",
+            "GET http://registry.test/v2/plain/manifests/sha256:",
+        ),
     ] {
         let (proxy, asked) = refusing_proxy();
         let workshop = Workshop::new();
@@ -207,7 +214,8 @@ fn refusing_proxy() -> (String, Arc<Mutex<Vec<String>>>) {
             while head.read_line(&mut line).is_ok_and(|length| length > 2) {
                 line.clear();
             }
-            let _ = stream.write_all(b"HTTP/1.1 502 x\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            let _ = stream
+                .write_all(b"HTTP/1.1 502 x\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
         }
     });
     (address, asked)

@@ -51,12 +51,16 @@ impl Workshop {
     /// The SHA-256 of a file, as the server shows it.
     fn digest(&self, name: &str) -> String {
         let bytes = fs::read(self.path(name)).unwrap();
-        keywright_harness::digest(&bytes)
+        keywright_harness::digest(&bytes).replace("sha256:", "")
     }
 
     /// Runs `keywright plugin push` in the folder.
     fn push(&self, arguments: &[&str]) -> Commanded {
-        run_program(self.0.path(), &[&["plugin", "push"], arguments].concat(), &[])
+        run_program(
+            self.0.path(),
+            &[&["plugin", "push"], arguments].concat(),
+            &[],
+        )
     }
 
     /// Pushes a file to a registry, and returns the reference that is printed.
@@ -65,7 +69,10 @@ impl Workshop {
         let target = format!("oci://{}/plugins/plain:{tag}", registry.host());
         let run = self.push(&[file, &target]).expect(0);
         let reference = run.output.strip_suffix('\n').unwrap();
-        assert!(reference.starts_with(&format!("{target}@sha256:")), "{run:#?}");
+        assert!(
+            reference.starts_with(&format!("{target}@sha256:")),
+            "{run:#?}"
+        );
         reference.to_owned()
     }
 
@@ -76,14 +83,21 @@ impl Workshop {
         Options::default()
             .without_plugins()
             .generator("plain", &section)
-            .environment("KEYWRIGHT_PLUGINS__CACHE_DIRECTORY", cache.to_str().unwrap())
+            .environment(
+                "KEYWRIGHT_PLUGINS__CACHE_DIRECTORY",
+                cache.to_str().unwrap(),
+            )
     }
 
     /// What the server has kept of registries, by the end of the files' names.
     fn kept(&self, end: &str) -> Vec<PathBuf> {
-        let files = fs::read_dir(self.path("cache/registry")).into_iter().flatten();
+        let files = fs::read_dir(self.path("cache/registry"))
+            .into_iter()
+            .flatten();
         let paths = files.map(|file| file.unwrap().path());
-        paths.filter(|path| path.to_string_lossy().ends_with(end)).collect()
+        paths
+            .filter(|path| path.to_string_lossy().ends_with(end))
+            .collect()
     }
 
     /// Makes a pair of keys of minisign's, and returns the public one.
@@ -127,7 +141,10 @@ async fn served(server: &Server) -> String {
     let answer = server.get("/api/v1/types").await.expect(200).json();
     let types = answer["types"].as_array().unwrap();
     let listed = types.iter().find(|listed| listed["name"] == "plain");
-    listed.unwrap()["plugin"]["digest"].as_str().unwrap().to_owned()
+    listed.unwrap()["plugin"]["digest"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 #[track_caller]

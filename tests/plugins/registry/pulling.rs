@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use keywright_harness::{DockerRegistry, Server, digest};
+use keywright_harness::{DockerRegistry, Server, digest, run_program};
 use serde_json::json;
 
 use super::{Workshop, assert_generates, assert_refused, served};
@@ -18,7 +18,11 @@ async fn a_component_that_was_pushed_makes_values_also_when_its_registry_has_gon
     let server = Server::start_with(&options).await;
     assert_generates(&server, "/a").await;
     assert_eq!(served(&server).await, workshop.digest("plain.wasm"));
-    assert!(server.log().contains("the component was pulled from its registry"));
+    assert!(
+        server
+            .log()
+            .contains("the component was pulled from its registry")
+    );
     let folder = server.stop().await;
 
     registry.stop();
@@ -31,15 +35,24 @@ async fn a_component_that_was_pushed_makes_values_also_when_its_registry_has_gon
     let kept = workshop.kept(".wasm");
     assert_eq!(kept.len(), 1);
     fs::write(&kept[0], b"\0asm\x0d\0\x01\0").unwrap();
-    let away = ["the plugin plain", &reference, "the registry does not answer"];
+    let away = [
+        "the plugin plain",
+        &reference,
+        "the registry does not answer",
+    ];
     let said = assert_refused(&options, &away);
     assert!(said.contains("is pulled anew"), "{said}");
     registry.start_again();
     drop(Server::start_with(&options).await);
     let mended = fs::read(&workshop.kept(".wasm")[0]).unwrap();
-    assert_eq!(digest(&mended), workshop.digest("plain.wasm"));
+    assert_eq!(
+        digest(&mended),
+        format!("sha256:{}", workshop.digest("plain.wasm"))
+    );
     let manifest = &workshop.kept(".manifest.json")[0];
-    let changed = fs::read_to_string(manifest).unwrap().replace("wasm", "wasn");
+    let changed = fs::read_to_string(manifest)
+        .unwrap()
+        .replace("wasm", "wasn");
     fs::write(manifest, changed).unwrap();
     drop(Server::start_with(&options).await);
     registry.stop();
@@ -57,7 +70,9 @@ async fn at_sighup_another_digest_is_pulled_and_one_that_is_not_there_changes_no
     let server = Server::start_with(&workshop.options(&references[0], "")).await;
     assert_eq!(served(&server).await, workshop.digest("plain.wasm"));
 
-    let told = server.reload_plugins(&workshop.options(&references[1], "")).await;
+    let told = server
+        .reload_plugins(&workshop.options(&references[1], ""))
+        .await;
     assert!(told.contains("the plugins were loaded again"), "{told}");
     assert_eq!(served(&server).await, workshop.digest("other"));
 
@@ -74,7 +89,9 @@ async fn at_sighup_another_digest_is_pulled_and_one_that_is_not_there_changes_no
     assert_eq!(served(&server).await, workshop.digest("other"));
 
     // The first one was kept.
-    let told = server.reload_plugins(&workshop.options(&references[0], "")).await;
+    let told = server
+        .reload_plugins(&workshop.options(&references[0], ""))
+        .await;
     assert!(told.contains("the plugins were loaded again"), "{told}");
     assert_eq!(served(&server).await, workshop.digest("plain.wasm"));
 }
@@ -82,7 +99,11 @@ async fn at_sighup_another_digest_is_pulled_and_one_that_is_not_there_changes_no
 #[test]
 fn a_reference_without_a_digest_is_refused_with_how_to_find_it() {
     let options = Workshop::new().options("oci://registry.example.com/plain:1.0.0", "");
-    let told = ["generators.plain.component", "it has no digest", "keywright plugin push"];
+    let told = [
+        "generators.plain.component",
+        "it has no digest",
+        "keywright plugin push",
+    ];
     assert_refused(&options, &told);
 }
 
@@ -94,10 +115,13 @@ async fn the_digest_of_the_component_may_be_pinned_besides() {
     let workshop = Workshop::new();
     let reference = workshop.pushed(&registry, "plain.wasm", "1");
     let pinned = format!("sha256 = \"{}\"", "0".repeat(64));
-    let told = [&*reference, "its SHA-256 is", "restore the pinned component"];
+    let told = [
+        &*reference,
+        "its SHA-256 is",
+        "restore the pinned component",
+    ];
     assert_refused(&workshop.options(&reference, &pinned), &told);
-    let digest = workshop.digest("plain.wasm").replace("sha256:", "");
-    let pinned = format!("sha256 = \"{digest}\"");
+    let pinned = format!("sha256 = \"{}\"", workshop.digest("plain.wasm"));
     drop(Server::start_with(&workshop.options(&reference, &pinned)).await);
 }
 
@@ -126,14 +150,30 @@ async fn what_is_no_component_of_ours_is_refused_with_what_it_is() {
         return;
     };
     let workshop = Workshop::new();
-    let config = registry.put("plain", "application/vnd.wasm.config.v0+json", b"{}").await;
-    let image = registry.put("plain", "application/vnd.oci.image.config.v1+json", b"{}").await;
-    let module = registry.put("plain", "application/wasm", b"\0asm\x01\0\0\0").await;
-    let layer = registry.put("plain", "application/vnd.oci.image.layer.v1.tar", b"tar").await;
+    let config = registry
+        .put("plain", "application/vnd.wasm.config.v0+json", b"{}")
+        .await;
+    let image = registry
+        .put("plain", "application/vnd.oci.image.config.v1+json", b"{}")
+        .await;
+    let module = registry
+        .put("plain", "application/wasm", b"\0asm\x01\0\0\0")
+        .await;
+    let layer = registry
+        .put("plain", "application/vnd.oci.image.layer.v1.tar", b"tar")
+        .await;
     for (config, layers, told) in [
-        (&image, vec![&module], "its configuration is not of the type"),
+        (
+            &image,
+            vec![&module],
+            "its configuration is not of the type",
+        ),
         (&config, vec![&layer], "its layer is not of the type"),
-        (&config, vec![&module, &module], "it must have exactly one layer"),
+        (
+            &config,
+            vec![&module, &module],
+            "it must have exactly one layer",
+        ),
         (&config, vec![&module], "make a component of it"),
     ] {
         let manifest = json!({"schemaVersion": 2, "config": config, "layers": layers,
@@ -142,4 +182,65 @@ async fn what_is_no_component_of_ours_is_refused_with_what_it_is() {
         let reference = format!("oci://{}/plain@{digest}", registry.host());
         assert_refused(&workshop.options(&reference, ""), &[&reference, told]);
     }
+}
+
+#[tokio::test]
+async fn check_config_pulls_what_was_not_pulled_and_keeps_nothing() {
+    let Some(mut registry) = DockerRegistry::start() else {
+        return;
+    };
+    let workshop = Workshop::new();
+    let reference = workshop.pushed(&registry, "plain.wasm", "1");
+    let server = Server::start_with(&workshop.options(&reference, "")).await;
+    let file = server.directory().join("keywright.toml");
+    let check = |cache: &str, arguments: &[&str], status| {
+        let cache = workshop.path(cache);
+        let variable = (
+            "KEYWRIGHT_PLUGINS__CACHE_DIRECTORY",
+            cache.to_str().unwrap(),
+        );
+        let arguments = [&["check-config", file.to_str().unwrap()], arguments].concat();
+        run_program(server.directory(), &arguments, &[variable]).expect(status)
+    };
+    check("absent", &[], 0);
+    assert!(!workshop.path("absent").exists());
+    registry.stop();
+    let checked = check("absent", &[], 1);
+    let told = format!(
+        "generators.plain.component: loading it: the plugin plain (component {reference}) is refused: \
+         the registry does not answer"
+    );
+    assert!(checked.output.contains(&told), "{checked:#?}");
+    check("absent", &["--no-plugins"], 0);
+    // What the server has kept is there.
+    check("cache", &[], 0);
+}
+
+#[test]
+fn what_is_in_a_registry_is_inspected_as_a_file_is() {
+    let Some(registry) = DockerRegistry::start() else {
+        return;
+    };
+    let workshop = Workshop::new();
+    let reference = workshop.pushed(&registry, "plain.wasm", "1");
+    let inspect = |component: &str, status| {
+        let arguments = ["plugin", "inspect", component];
+        run_program(workshop.0.path(), &arguments, &[]).expect(status)
+    };
+    let inspected = inspect(&reference, 0).output;
+    assert_eq!(
+        inspected,
+        inspect("plain.wasm", 0)
+            .output
+            .replace("plain.wasm", &reference)
+    );
+    assert!(inspected.contains(&workshop.digest("plain.wasm")));
+    let (place, _) = reference.split_once('@').unwrap();
+    let refused = inspect(place, 1).errors;
+    assert!(refused.contains("it has no digest"), "{refused}");
+    let absent = inspect(&format!("{place}@sha256:{}", "0".repeat(64)), 1).errors;
+    assert!(
+        absent.contains("the manifest is not in the registry"),
+        "{absent}"
+    );
 }

@@ -15,15 +15,30 @@ async fn what_is_pushed_has_the_layout_of_the_cncf_and_the_same_digest_each_time
     let workshop = Workshop::new();
     let reference = workshop.pushed(&registry, "plain.wasm", "1");
     let manifest = registry.manifest("plugins/plain", "1").await;
-    assert_eq!(manifest["mediaType"], "application/vnd.oci.image.manifest.v1+json");
-    assert_eq!(manifest["config"]["mediaType"], "application/vnd.wasm.config.v0+json");
+    assert_eq!(
+        manifest["mediaType"],
+        "application/vnd.oci.image.manifest.v1+json"
+    );
+    assert_eq!(
+        manifest["config"]["mediaType"],
+        "application/vnd.wasm.config.v0+json"
+    );
     let bytes = fs::read(workshop.path("plain.wasm")).unwrap();
-    let layer = json!({"mediaType": "application/wasm", "digest": digest(&bytes), "size": bytes.len()});
+    let layer =
+        json!({"mediaType": "application/wasm", "digest": digest(&bytes), "size": bytes.len()});
     assert_eq!(manifest["layers"], json!([layer]));
     let by_digest = reference.split_once('@').unwrap().1;
-    assert_eq!(registry.manifest("plugins/plain", by_digest).await, manifest);
+    assert_eq!(
+        registry.manifest("plugins/plain", by_digest).await,
+        manifest
+    );
 
-    let uploads = || registry.log().matches("POST /v2/plugins/plain/blobs/uploads/").count();
+    let uploads = || {
+        registry
+            .log()
+            .matches("POST /v2/plugins/plain/blobs/uploads/")
+            .count()
+    };
     let before = uploads();
     assert_eq!(before, 2);
     assert_eq!(workshop.pushed(&registry, "plain.wasm", "1"), reference);
@@ -62,8 +77,14 @@ fn wrong_usage_is_told() {
     for (arguments, told) in [
         (&["plain.wasm", "oci://h/a"][..], "it has no tag"),
         (&["plain.wasm", &digest], "a push makes the digest"),
-        (&["plain.wasm", "https://h/a:1"], "does not begin with oci://"),
-        (&["plain.wasm", "oci://h/a:1", "--user", "ada"], "--password-file"),
+        (
+            &["plain.wasm", "https://h/a:1"],
+            "does not begin with oci://",
+        ),
+        (
+            &["plain.wasm", "oci://h/a:1", "--user", "ada"],
+            "--password-file",
+        ),
     ] {
         let run = workshop.push(arguments).expect(2);
         assert!(run.errors.contains(told), "{run:#?}");
@@ -92,7 +113,9 @@ fn each_example_does_what_it_says() {
     let help = workshop.push(&["--help"]).expect(0).output;
     let (_, examples) = help.split_once("Examples:\n").unwrap();
     let lines = examples.lines().map(str::trim);
-    let lines: Vec<_> = lines.filter(|line| line.starts_with("keywright ")).collect();
+    let lines: Vec<_> = lines
+        .filter(|line| line.starts_with("keywright "))
+        .collect();
     assert_eq!(lines.len(), 2);
     for line in lines {
         let line = line.replace("registry.example.com", &registry.host());
@@ -111,13 +134,18 @@ async fn the_configuration_of_what_is_pushed_says_what_it_imports_and_exports() 
     workshop.pushed(&registry, "plain.wasm", "1");
     let manifest = registry.manifest("plugins/plain", "1").await;
     let config = manifest["config"]["digest"].as_str().unwrap();
-    let config: Value = serde_json::from_slice(&registry.blob("plugins/plain", config).await).unwrap();
+    let config: Value =
+        serde_json::from_slice(&registry.blob("plugins/plain", config).await).unwrap();
     assert_eq!(config["architecture"], "wasm");
     assert_eq!(config["os"], "wasip2");
-    assert_eq!(config["layerDigests"], json!([manifest["layers"][0]["digest"]]));
+    assert_eq!(
+        config["layerDigests"],
+        json!([manifest["layers"][0]["digest"]])
+    );
     let named = |list: &str, name: &str| {
         let list = config["component"][list].as_array().unwrap().iter();
-        list.filter(|known| known.as_str().unwrap().starts_with(name)).count()
+        list.filter(|known| known.as_str().unwrap().starts_with(name))
+            .count()
     };
     assert_eq!(named("imports", "wasi:random/random@"), 1);
     assert_eq!(named("exports", "keywright:generator/generator@"), 1);

@@ -33,9 +33,16 @@ async fn a_component_of_a_registry_must_be_signed_by_the_key_of_minisign() {
         return;
     };
     let workshop = Workshop::new();
-    let (key, other) = (workshop.minisign_key("ours"), workshop.minisign_key("theirs"));
+    let (key, other) = (
+        workshop.minisign_key("ours"),
+        workshop.minisign_key("theirs"),
+    );
     let unsigned = workshop.pushed(&registry, "plain.wasm", "unsigned");
-    let missing = ["the plugin plain", "it is not signed", ".minisig in its repository"];
+    let missing = [
+        "the plugin plain",
+        "it is not signed",
+        ".minisig in its repository",
+    ];
     assert_refused(&by_minisign(&workshop, &unsigned, &key), &missing);
 
     workshop.minisign("ours", "plain.wasm");
@@ -79,11 +86,17 @@ async fn a_signature_by_minisign_of_another_component_is_refused() {
     fs::copy(workshop.path("other.wasm.minisig"), &beside).unwrap();
     let reference = workshop.pushed(&registry, "plain.wasm", "1");
     let options = by_minisign(&workshop, &reference, &key);
-    assert_refused(&options, &["the plugin plain", "its signature does not fit it"]);
+    assert_refused(
+        &options,
+        &["the plugin plain", "its signature does not fit it"],
+    );
     fs::write(beside, "nonsense").unwrap();
     let target = format!("oci://{}/plain:1", registry.host());
     let run = workshop.push(&["plain.wasm", &target]).expect(1);
-    assert!(run.errors.contains("its signature is malformed"), "{run:#?}");
+    assert!(
+        run.errors.contains("its signature is malformed"),
+        "{run:#?}"
+    );
 }
 
 #[tokio::test]
@@ -92,7 +105,10 @@ async fn a_file_must_be_signed_by_the_key_of_minisign() {
         return;
     }
     let workshop = Workshop::new();
-    let (key, other) = (workshop.minisign_key("ours"), workshop.minisign_key("theirs"));
+    let (key, other) = (
+        workshop.minisign_key("ours"),
+        workshop.minisign_key("theirs"),
+    );
     let file = workshop.path("plain.wasm");
     let signed = |key: &str| by_minisign(&workshop, path(&file), key);
     assert_refused(&signed(&key), &["it is not signed", "plain.wasm.minisig"]);
@@ -117,10 +133,17 @@ async fn a_component_of_a_registry_must_be_signed_by_the_key_of_cosign() {
         return;
     };
     let workshop = Workshop::new();
-    let (ours, theirs) = (Cosign::new(&workshop, "ours.pub"), Cosign::new(&workshop, "theirs.pub"));
+    let (ours, theirs) = (
+        Cosign::new(&workshop, "ours.pub"),
+        Cosign::new(&workshop, "theirs.pub"),
+    );
     let reference = workshop.pushed(&registry, "plain.wasm", "1");
     let options = by_cosign(&workshop, &reference, "ours.pub");
-    let missing = ["the plugin plain", "it is not signed", ".sig in its repository"];
+    let missing = [
+        "the plugin plain",
+        "it is not signed",
+        ".sig in its repository",
+    ];
     assert_refused(&options, &missing);
 
     let (_, digest) = reference.split_once('@').unwrap();
@@ -172,8 +195,13 @@ impl Cosign {
                 "optional": null,
             });
             let payload = payload.to_string();
-            let signature = self.0.sign(&SystemRandom::new(), payload.as_bytes()).unwrap();
-            let mut layer = registry.put(repository, media_type, payload.as_bytes()).await;
+            let signature = self
+                .0
+                .sign(&SystemRandom::new(), payload.as_bytes())
+                .unwrap();
+            let mut layer = registry
+                .put(repository, media_type, payload.as_bytes())
+                .await;
             let signature = BASE64_STANDARD.encode(signature);
             layer["annotations"] = json!({"dev.cosignproject.cosign/signature": signature});
             layers.push(layer);

@@ -223,8 +223,8 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         "[plugins]",
-        "[resolver]\ncomponent = \"x.wasm\"\nsignature = { cosign_public_key = \"absent.pub\" }\n[plugins]",
-        "resolver.signature: reading the public key",
+        "[generators.x]\ncomponent = \"x.wasm\"\nsignature = { cosign_public_key = \"absent.pub\" }\n[plugins]",
+        "generators.x.signature: reading the public key",
     ),
     (
         "[plugins]",

@@ -3,7 +3,7 @@
 
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1, ParsedPublicKey};
 use base64::{Engine, prelude::BASE64_STANDARD};
-use rustls_pki_types::{SubjectPublicKeyInfoDer, pem::PemObject};
+use rustls::pki_types::{SubjectPublicKeyInfoDer, pem::PemObject};
 use serde::{Deserialize, Serialize};
 
 use super::{KeyMalformed, SignatureRefused, minisign::missing, tag};
@@ -163,7 +163,10 @@ mod tests {
         }
 
         fn sign(&self, payload: &str) -> Signed {
-            let signature = self.0.sign(&SystemRandom::new(), payload.as_bytes()).unwrap();
+            let signature = self
+                .0
+                .sign(&SystemRandom::new(), payload.as_bytes())
+                .unwrap();
             Signed {
                 payload: BASE64_STANDARD.encode(payload),
                 signature: BASE64_STANDARD.encode(signature),
@@ -193,7 +196,11 @@ mod tests {
         };
         let told = |refused: SignatureRefused| Err(refused.to_string());
         assert_eq!(verified(vec![signer.sign(&good)]), Ok(()));
-        let several = vec![other.sign(&good), signer.sign(&of_another), signer.sign(&good)];
+        let several = vec![
+            other.sign(&good),
+            signer.sign(&of_another),
+            signer.sign(&good),
+        ];
         assert_eq!(verified(several), Ok(()));
         for (signed, refused) in [
             (other.sign(&good), SignatureRefused::OtherKey),
@@ -217,7 +224,11 @@ mod tests {
     fn a_key_of_another_kind_is_refused() {
         let rsa = "-----BEGIN PUBLIC KEY-----\nMFwwDQYJKoZIhvcNAQEBBQADSwAwSAJBAKj34GkxFhD90vcNLYLInFEX6Ppy1tPf\n9Cnzj4p4WGeKLs1Pt8QuKUpRKfFLfRYC9AIKjbJTWit+CqvjWYzvQwECAwEAAQ==\n-----END PUBLIC KEY-----\n";
         for pem in ["", "nonsense", rsa] {
-            assert_eq!(CosignKey::read(pem).err(), Some(KeyMalformed::Cosign), "{pem}");
+            assert_eq!(
+                CosignKey::read(pem).err(),
+                Some(KeyMalformed::Cosign),
+                "{pem}"
+            );
         }
     }
 }

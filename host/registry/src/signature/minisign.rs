@@ -58,14 +58,10 @@ pub(super) async fn fetch(
     let manifest = registry.get(url, what, Some(MEDIA_TYPE), MANIFEST_BYTES_MAX);
     let manifest = manifest.await.map_err(|fault| missing(fault, &tag))?;
     let manifest = Manifest::read(&manifest)?;
-    let of_minisign = |layer: &&_| is_of_minisign(layer);
-    let layer = manifest.layers.iter().find(of_minisign);
+    let mut layers = manifest.layers.iter();
+    let layer = layers.find(|layer| layer.media_type == MINISIGN_MEDIA_TYPE);
     let layer = layer.ok_or(SignatureRefused::Malformed)?;
     blob(registry, repository, layer, "the signature", BYTES_MAX).await
-}
-
-fn is_of_minisign(layer: &crate::manifest::Descriptor) -> bool {
-    layer.media_type == MINISIGN_MEDIA_TYPE
 }
 
 /// That there is no tag for it means that it is not signed.

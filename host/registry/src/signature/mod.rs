@@ -60,7 +60,9 @@ pub enum SignatureRefused {
     #[error("its signature can't be read")]
     Unreadable(#[source] io::Error),
     /// It does not fit what is signed.
-    #[error("its signature does not fit it: it was signed as something else, or the signature was changed")]
+    #[error(
+        "its signature does not fit it: it was signed as something else, or the signature was changed"
+    )]
     Wrong,
 }
 

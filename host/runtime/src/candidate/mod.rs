@@ -80,10 +80,10 @@ impl Candidate {
         let bytes = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         config.grants = imports::grants_needed(&engine, &component);
         Ok(Self {
-            bytes,
             engine,
             component,
             digest,
+            bytes,
             name,
             config,
             notes: None,

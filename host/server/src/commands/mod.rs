@@ -65,9 +65,7 @@ pub(crate) fn execute(arguments: Arguments) -> Result<ExitCode, StartRefused> {
 }
 
 /// Runs a command's work on as many threads as there are processors.
-fn on_threads<T>(
-    work: impl Future<Output = Result<T, StartRefused>>,
-) -> Result<T, StartRefused> {
+fn on_threads<T>(work: impl Future<Output = Result<T, StartRefused>>) -> Result<T, StartRefused> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_name("keywright-work")

@@ -78,7 +78,8 @@ pub(crate) struct Config {
     /// What all plugins share: the cache of compiled components, and the two lanes of threads that call plugins, one for
     /// what is brief and one for what generates.
     pub(crate) plugins: SandboxConfig,
-    /// The registries from which components are pulled.
+    /// The registries from which components are pulled. Those that are not among `hosts` are asked as nobody in particular: by https, and
+    /// on this machine by http.
     #[serde(default)]
     pub(crate) registry: RegistryConfig,
     /// The generators, each under the name of the credential type that it makes.

@@ -113,8 +113,7 @@ impl SignatureConfig {
 
 fn cosign_key(file: &Path) -> Result<SignatureKey, StartRefused> {
     let doing = "reading the public key";
-    let pem = fs::read_to_string(file)
-        .map_err(|cause| StartRefused::file(doing, file, cause))?;
+    let pem = fs::read_to_string(file).map_err(|cause| StartRefused::file(doing, file, cause))?;
     CosignKey::read(&pem)
         .map(SignatureKey::Cosign)
         .map_err(|cause| StartRefused::file(doing, file, cause))
@@ -201,7 +200,10 @@ mod tests {
                 json!({"minisign_public_key": "k", "cosign_public_key": "f"}),
                 "needs either",
             ),
-            (json!({"minisign_public_key": "k"}), "no public key of minisign"),
+            (
+                json!({"minisign_public_key": "k"}),
+                "no public key of minisign",
+            ),
             (json!({"cosign_public_key": "nowhere"}), "nowhere"),
         ] {
             let plugin = read(&json!({"component": "p.wasm", "signature": signature})).unwrap();

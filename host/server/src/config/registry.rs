@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::{SecretSource, number::Number};
 use crate::started::StartRefused;
 
-/// The registries from which components are pulled. Those that are not named here are asked by https, as nobody in particular.
+/// The registries from which components are pulled.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RegistryConfig {
@@ -67,7 +67,9 @@ impl RegistryConfig {
             },
             (Some(known), None) => known.access()?,
             (Some(_), Some(_)) => {
-                return Err(StartRefused::new(format!("registry.hosts names {host} twice")));
+                return Err(StartRefused::new(format!(
+                    "registry.hosts names {host} twice"
+                )));
             }
         };
         if access.credentials.is_none()
@@ -164,7 +166,11 @@ impl RegistryHostConfig {
 
 fn read_authorities(path: &Path) -> Result<String, StartRefused> {
     fs::read_to_string(path).map_err(|cause| {
-        StartRefused::file("reading the authorities trusted for the registry", path, cause)
+        StartRefused::file(
+            "reading the authorities trusted for the registry",
+            path,
+            cause,
+        )
     })
 }
 

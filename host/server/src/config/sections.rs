@@ -13,8 +13,7 @@ use serde::de::DeserializeOwned;
 use super::{
     AuditConfig, AuthenticationConfig, AuthorizationConfig, CertificatesConfig, DevelopmentConfig,
     EncryptionConfig, LogConfig, ManagementConfig, PluginConfig, RegistryConfig, RetentionConfig,
-    ServerSection, StorageConfig,
-    schema::joined,
+    ServerSection, StorageConfig, schema::joined,
 };
 
 /// The sections that can be read. One that is not there and need not be is what it is then.

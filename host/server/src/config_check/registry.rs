@@ -18,7 +18,8 @@ pub(super) fn check(sections: &Sections, findings: &mut Findings) {
             warn_of_others(&format!("{setting}.password_file"), file, findings);
         }
         if known.exposes_password() {
-            let what = "the password goes over the network for everybody to read, because of plain_http";
+            let what =
+                "the password goes over the network for everybody to read, because of plain_http";
             findings.warning(&setting, what);
         }
     }

@@ -8,6 +8,7 @@ mod build;
 mod inspect;
 mod new;
 mod push;
+mod registry;
 mod run;
 mod test;
 
@@ -20,11 +21,13 @@ use std::{
 
 use chrono::Utc;
 use clap::{Args, Subcommand, ValueEnum};
-use keywright_runtime::{Candidate, Limits, NoteReader};
+use keywright_registry::{Cache, PinnedReference, pull};
+use keywright_runtime::{Candidate, ComponentSource, Limits, NoteReader};
 use serde_json::{Map, Value};
 use tracing::Level;
 
-use crate::started::StartRefused;
+use self::registry::RegistryArguments;
+use crate::{commands::on_threads, config::ComponentLocation, started::StartRefused};
 
 /// What can be done with a plugin.
 #[derive(Debug, Subcommand)]
@@ -72,7 +75,7 @@ pub(crate) fn plugin(command: PluginCommand) -> Result<ExitCode, StartRefused> {
 /// Which component is meant, and as what a server would have it.
 #[derive(Debug, Args)]
 struct ComponentArguments {
-    /// The component.
+    /// The component: a file, or `oci://HOST[:PORT]/REPOSITORY[:TAG]@sha256:DIGEST` in a registry.
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The plugin's settings, as a configuration would have them: a JSON object. Other users of the machine can see it.
@@ -85,12 +88,37 @@ struct ComponentArguments {
     /// How to write the result.
     #[arg(long, value_enum, value_name = "FORM", default_value = "table")]
     output: OutputForm,
+    #[command(flatten)]
+    registry: RegistryArguments,
 }
 
 impl ComponentArguments {
     fn open(&self) -> Result<Candidate, StartRefused> {
-        Candidate::open(self.file.clone(), self.settings.clone(), self.limits)
-            .map_err(|refused| StartRefused::while_doing("loading the component", refused))
+        let doing = "loading the component";
+        let component = self.file.clone().into_os_string().into_string();
+        let location = component.ok().map(ComponentLocation::try_from).transpose();
+        let location = location.map_err(|cause| StartRefused::while_doing(doing, cause))?;
+        let component = match location {
+            Some(ComponentLocation::Registry(reference)) => self.pulled(&reference)?,
+            Some(ComponentLocation::File(_)) | None => ComponentSource::File(self.file.clone()),
+        };
+        Candidate::open(component, self.settings.clone(), self.limits)
+            .map_err(|refused| StartRefused::while_doing(doing, refused))
+    }
+
+    /// What a reference is to. No signature is looked for, and nothing is kept.
+    fn pulled(&self, reference: &PinnedReference) -> Result<ComponentSource, StartRefused> {
+        let config = self.registry.config(reference.host())?;
+        let pulled = on_threads(async {
+            let registry = config.registry(reference.host())?;
+            pull(&registry, reference, None, &Cache::none(), config.limits())
+                .await
+                .map_err(|fault| StartRefused::while_doing(format!("pulling {reference}"), fault))
+        });
+        Ok(ComponentSource::Bytes {
+            name: reference.to_string(),
+            bytes: pulled?.component.into(),
+        })
     }
 
     /// The component, whose notes are shown on standard error.

@@ -13,10 +13,9 @@ use keywright_registry::{PushTarget, Pushed, Signed, push};
 use keywright_runtime::{Candidate, ComponentSource, Inspection, Limits};
 use serde_json::Map;
 
-use super::{inspect::REFUSED, seen};
+use super::{inspect::REFUSED, registry::RegistryArguments, seen};
 use crate::{
     commands::{on_threads, output},
-    config::{RegistryConfig, RegistryHostConfig},
     started::StartRefused,
 };
 
@@ -35,28 +34,16 @@ pub(crate) struct Push {
     /// Where to: `oci://HOST[:PORT]/REPOSITORY:TAG`.
     #[arg(value_name = "REFERENCE", value_parser = str::parse::<PushTarget>)]
     target: PushTarget,
-    /// The user as who the registry is asked.
-    #[arg(long, value_name = "NAME", requires = "password_file")]
-    user: Option<String>,
-    /// The file with the user's password or access token.
-    #[arg(long, value_name = "FILE", requires = "user")]
-    password_file: Option<PathBuf>,
-    /// A file with users and passwords as Docker and other tools write it at a login, such as `~/.docker/config.json`.
-    #[arg(long, value_name = "FILE", conflicts_with = "user")]
-    docker_config: Option<PathBuf>,
-    /// The file with authorities to trust, PEM, in the place of the platform's.
-    #[arg(long, value_name = "FILE")]
-    trusted_authorities: Option<PathBuf>,
-    /// Use plain http, which protects nothing that is sent. Registries on this machine are asked by it anyway; to another one no
-    /// password is sent in this way.
-    #[arg(long, conflicts_with = "trusted_authorities")]
-    plain_http: bool,
+    #[command(flatten)]
+    registry: RegistryArguments,
 }
 
 impl Push {
     pub(super) fn execute(self) -> Result<ExitCode, StartRefused> {
-        let registry = self.registry()?;
-        let bytes = ComponentSource::File(self.file.clone()).read().map(Arc::from);
+        let registry = self.registry.config(self.target.host())?;
+        let bytes = ComponentSource::File(self.file.clone())
+            .read()
+            .map(Arc::from);
         let bytes: Arc<[u8]> = bytes.map_err(|refusal| self.refused("reading", refusal))?;
         let inspection = self.inspection(Arc::clone(&bytes))?;
         if let Some(refusal) = &inspection.refusal {
@@ -80,35 +67,6 @@ impl Push {
         });
         output::print(&format!("{reference}\n"))?;
         Ok(ExitCode::SUCCESS)
-    }
-
-    /// How the registry is reached.
-    fn registry(&self) -> Result<RegistryConfig, StartRefused> {
-        let host = self.target.host().clone();
-        let has_password = self.user.is_some() || self.docker_config.is_some();
-        if self.plain_http && has_password && !host.is_loopback() {
-            return Err(StartRefused::new(
-                "a password is not sent by plain http, except to this machine; leave --plain-http out",
-            ));
-        }
-        let known = RegistryHostConfig::of_arguments(
-            host,
-            self.user.clone(),
-            self.password_file.clone(),
-            self.trusted_authorities.clone(),
-            self.protocol(),
-        );
-        Ok(RegistryConfig {
-            docker_config: self.docker_config.clone(),
-            hosts: vec![known],
-            ..RegistryConfig::default()
-        })
-    }
-
-    /// Whether it is plain http, where the arguments say so: that authorities are named means https.
-    fn protocol(&self) -> Option<bool> {
-        let is_protected = self.trusted_authorities.is_some();
-        (self.plain_http || is_protected).then_some(self.plain_http)
     }
 
     /// What the component is: it must be one that a server would load.
