@@ -1,4 +1,4 @@
-//! Building what is in languages other than Rust: the examples, each by the recipe of `keywright plugin build`, and guests of
+//! Building what is in other languages than Rust: the examples, each by the recipe of `keywright plugin build`, and guests of
 //! tests.
 
 use std::{
@@ -21,6 +21,7 @@ use crate::{
 /// # Errors
 /// When something that has its tools can't be built.
 pub(crate) fn build_all(components: &Path) -> Result<(), StepFailed> {
+    toolchains::ensure();
     for (component, folder) in PROJECTS {
         let folder = step::workspace().join(folder);
         keep_or_build(&components.join(component), &folder, |output| {
