@@ -2,7 +2,8 @@
 //! tests.
 
 use std::{
-    fs,
+    error::Error,
+    fs, iter,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -28,7 +29,7 @@ pub(crate) fn build_all(components: &Path) -> Result<(), StepFailed> {
             let built = build(&folder, Some(output), &toolchains::programs());
             built.map(drop).map_err(|failed| {
                 let is_missing = matches!(failed, BuildFailed::ToolMissing { .. });
-                let reason = StepFailed::new(folder.display(), &failed);
+                let reason = StepFailed::new(folder.display(), with_causes(&failed));
                 if is_missing {
                     NotBuilt::WithoutTools(reason)
                 } else {
@@ -58,6 +59,12 @@ const PROJECTS: [(&str, &str); 5] = [
 const STARLING_MONKEY: &str = "tests/guests/starling-monkey";
 const STARLING_MONKEY_COMPONENT: &str = "starling-monkey.wasm";
 const STARLING_MONKEY_SCRIPT: &str = "build.mjs";
+
+/// What an error says, and what those that caused it say.
+fn with_causes(error: &dyn Error) -> String {
+    let causes = iter::successors(error.source(), |&cause| cause.source());
+    causes.fold(error.to_string(), |said, cause| format!("{said}: {cause}"))
+}
 
 enum NotBuilt {
     Failed(StepFailed),
