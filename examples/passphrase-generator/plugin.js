@@ -39,7 +39,7 @@ export const generator = {
 function below(bound) {
   const even = 65536 - (65536 % bound);
   for (;;) {
-    const [high, low] = getRandomBytes(2n);
+    const [high, low] = getRandomBytes(2);
     const drawn = high * 256 + low;
     if (drawn < even) return drawn % bound;
   }

@@ -1,8 +1,9 @@
-//! Building what is in languages other than Rust: the examples, each by the recipe of `keywright plugin build`, and guests of
+//! Building what is in other languages than Rust: the examples, each by the recipe of `keywright plugin build`, and guests of
 //! tests.
 
 use std::{
-    fs,
+    error::Error,
+    fs, iter,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -21,13 +22,14 @@ use crate::{
 /// # Errors
 /// When something that has its tools can't be built.
 pub(crate) fn build_all(components: &Path) -> Result<(), StepFailed> {
+    toolchains::ensure();
     for (component, folder) in PROJECTS {
         let folder = step::workspace().join(folder);
         keep_or_build(&components.join(component), &folder, |output| {
             let built = build(&folder, Some(output), &toolchains::programs());
             built.map(drop).map_err(|failed| {
                 let is_missing = matches!(failed, BuildFailed::ToolMissing { .. });
-                let reason = StepFailed::new(folder.display(), &failed);
+                let reason = StepFailed::new(folder.display(), with_causes(&failed));
                 if is_missing {
                     NotBuilt::WithoutTools(reason)
                 } else {
@@ -57,6 +59,12 @@ const PROJECTS: [(&str, &str); 5] = [
 const STARLING_MONKEY: &str = "tests/guests/starling-monkey";
 const STARLING_MONKEY_COMPONENT: &str = "starling-monkey.wasm";
 const STARLING_MONKEY_SCRIPT: &str = "build.mjs";
+
+/// What an error says, and what those that caused it say.
+fn with_causes(error: &dyn Error) -> String {
+    let causes = iter::successors(error.source(), |&cause| cause.source());
+    causes.fold(error.to_string(), |said, cause| format!("{said}: {cause}"))
+}
 
 enum NotBuilt {
     Failed(StepFailed),

@@ -2,14 +2,13 @@
 
 use std::{path::PathBuf, process::Command};
 
-use crate::{schemathesis, toolchains};
+use crate::schemathesis;
 
 /// Installs the programs that are missing, where that can be done: on Debian, as root. Where it can't, the tests that need
 /// them say that they are skipped.
 pub(crate) fn ensure() {
     ensure_packages();
     schemathesis::ensure();
-    toolchains::ensure();
 }
 
 fn ensure_packages() {

@@ -65,8 +65,10 @@ fn ensure_npm() -> Result<(), StepFailed> {
                 .map_err(|cause| StepFailed::new(file, cause))?;
         }
         let mut npm = Command::new("npm");
-        npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
-        step::run(npm.args(["--loglevel", "error"]).current_dir(&folder))?;
+        // Not `npm ci`, which wants the packages for all other systems, too.
+        npm.args(["install", "--no-save", "--ignore-scripts"]);
+        npm.args(["--no-audit", "--no-fund", "--loglevel", "error"]);
+        step::run(npm.current_dir(&folder))?;
         fs::write(&installed, wanted).map_err(|cause| StepFailed::new(INSTALLED, cause))?;
     }
     link(&folder.join("node_modules/.bin/jco"), "jco")

@@ -52,7 +52,8 @@ pub fn build(
     let component = match language {
         Language::C | Language::Rust => component_of_module(&bytes),
         Language::Go => component_of_bare_module(bytes, &World::of_project(folder)?),
-        Language::JavaScript | Language::Python => close(bytes),
+        Language::JavaScript => close(bytes),
+        Language::Python => python::with_randomness(bytes),
     };
     let component = component.map_err(|source| BuildFailed::NotEncodable {
         file: built,

@@ -52,10 +52,7 @@ pub(super) fn files(language: Language) -> impl Iterator<Item = (&'static str, &
                 "requirements.txt",
                 include_str!("../../templates/python/requirements.txt"),
             ),
-            (
-                "sample-token.vectors.json",
-                include_str!("../../templates/python/sample-token.vectors.json"),
-            ),
+            VECTORS,
         ],
         Language::Rust => &[
             (
@@ -110,3 +107,43 @@ const VECTORS: (&str, &str) = (
     "sample-token.vectors.json",
     include_str!("../../templates/common/sample-token.vectors.json"),
 );
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, fs, path::Path};
+
+    use super::*;
+
+    #[test]
+    fn projects_hold_all_of_the_wit_that_is_about_generators() {
+        let wit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
+        let mut there = BTreeSet::new();
+        let mut folders = vec![wit];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                let name = path.file_name().unwrap();
+                if path.is_dir() && name != "interpolation" && name != "released" {
+                    folders.push(path);
+                } else if path.extension() == Some("wit".as_ref()) {
+                    there.insert(fs::read_to_string(path).unwrap());
+                }
+            }
+        }
+        let copied = COMMON
+            .iter()
+            .filter(|(path, _)| path.starts_with("wit/") && *path != "wit/plugin.wit");
+        let copied: BTreeSet<String> = copied.map(|(_, text)| (*text).to_owned()).collect();
+        assert_eq!(copied, there);
+    }
+
+    #[test]
+    fn the_module_that_go_requires_is_the_one_that_its_bindings_are_made_for() {
+        let required = wit_bindgen_go::remote_pkg_version();
+        for file in ["go.mod", "go.sum"] {
+            let text = files(Language::Go).find(|(path, _)| *path == file);
+            let (_, text) = text.unwrap();
+            assert!(text.contains(&required), "{file}: {text}");
+        }
+    }
+}

@@ -5,7 +5,7 @@ import { getRandomBytes } from 'wasi:random/random@0.2.0';
 // Makes a value. EDIT THIS FUNCTION, and then what is said of it below.
 // Draw what is random by getRandomBytes alone: Math.random() gives the same numbers in every call of a plugin.
 function makeValue(parameters) {
-  const bytes = getRandomBytes(BigInt(parameters.length));
+  const bytes = getRandomBytes(parameters.length);
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 

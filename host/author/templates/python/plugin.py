@@ -9,7 +9,11 @@ from wit_world.imports.random import get_random_bytes
 
 
 def make_value(parameters):
-    """Makes a value. EDIT THIS FUNCTION, and then what is said of it below."""
+    """Makes a value. EDIT THIS FUNCTION, and then what is said of it below.
+
+    Draw what is random by get_random_bytes alone: `random` gives the same numbers in every call of a plugin, and `secrets` and
+    os.urandom end the call. Import what is needed above, not here.
+    """
     return get_random_bytes(parameters["length"]).hex()
 
 
