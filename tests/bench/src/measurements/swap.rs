@@ -64,8 +64,7 @@ pub(crate) fn measure() -> Outcome<Table> {
 fn table(quiet: &Measured, swapping: &Measured) -> Table {
     let mut table = Table::new(
         format!(
-            "generating and reading in turns, {} requests a second offered; {SWAPS} swaps to components never seen",
-            REQUESTS_PER_SECOND
+            "generating and reading in turns, {REQUESTS_PER_SECOND} requests a second offered; {SWAPS} swaps to components never seen"
         ),
         &["", "quiet", "while swapping", "ratio", "aim"],
     );
@@ -195,7 +194,7 @@ impl Load {
             Some(connection) => connection,
             None => Connection::open(&self.address).await?,
         };
-        let is_generate = number % 2 == 0;
+        let is_generate = number.is_multiple_of(2);
         let outcome = if is_generate {
             let body = json!({
                 "name": format!("/bench/swap/{number}"),
