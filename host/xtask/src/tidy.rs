@@ -24,7 +24,8 @@ mod tests {
         (
             "server",
             &[
-                "api", "author", "client", "core", "crypto", "kms", "registry", "runtime", "storage",
+                "api", "author", "client", "core", "crypto", "kms", "registry", "runtime",
+                "storage",
             ],
         ),
         ("storage", &["core"]),

@@ -58,7 +58,7 @@ pub(crate) fn load_shipped(
 /// A plugin of this component, with these grants and the default limits.
 pub(crate) fn config(component: &Path, grants: Vec<Grant>) -> PluginConfig {
     PluginConfig {
-        component: component.to_owned(),
+        component: component.to_owned().into(),
         sha256: None,
         settings: Map::new(),
         grants,
