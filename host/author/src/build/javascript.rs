@@ -1,4 +1,4 @@
-//! JavaScript: jco makes a component that holds QuickJS.
+//! JavaScript: jco makes a component that holds `QuickJS`.
 
 use std::path::{Path, PathBuf};
 
