@@ -256,6 +256,10 @@ fn what_is_wrong_with_the_project_itself_is_told() {
 
 /// The interfaces with functions that a component imports, without their versions, and without those of generators themselves,
 /// which some tools import whether they are used or not.
+#[expect(
+    clippy::indexing_slicing,
+    reason = "what is looked up is of the same document"
+)]
 fn imports(component: &Path) -> Vec<String> {
     let bytes = fs::read(component).unwrap();
     let DecodedWasm::Component(resolve, world) = wit_component::decode(&bytes).unwrap() else {
