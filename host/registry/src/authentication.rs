@@ -87,12 +87,11 @@ fn parameters(text: &str) -> Vec<(String, String)> {
     while let Some((name, after)) = rest.split_once('=') {
         let name = name.trim_matches([',', ' ', '\t']).to_ascii_lowercase();
         let value;
-        (value, rest) = match after.trim_start().strip_prefix('"') {
-            Some(quoted) => unquoted(quoted),
-            None => {
-                let (value, rest) = after.split_once(',').unwrap_or((after, ""));
-                (value.trim().to_owned(), rest)
-            }
+        (value, rest) = if let Some(quoted) = after.trim_start().strip_prefix('"') {
+            unquoted(quoted)
+        } else {
+            let (value, rest) = after.split_once(',').unwrap_or((after, ""));
+            (value.trim().to_owned(), rest)
         };
         parameters.push((name, value));
     }

@@ -83,7 +83,7 @@ pub(crate) enum Command {
     /// Look at plugins, try them out and test them, without a server.
     Plugin {
         #[command(subcommand)]
-        command: PluginCommand,
+        command: Box<PluginCommand>,
     },
     /// Run the server.
     Serve {

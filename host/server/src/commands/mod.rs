@@ -51,7 +51,7 @@ pub(crate) fn execute(arguments: Arguments) -> Result<ExitCode, StartRefused> {
         Command::ConfigReference => config_reference::config_reference(),
         Command::Keys { command } => keys::keys(&command),
         Command::ManPages { directory } => man_pages::man_pages(&directory),
-        Command::Plugin { command } => plugin::plugin(command),
+        Command::Plugin { command } => plugin::plugin(*command),
         Command::Serve { config } => serve::serve(&config),
         Command::Develop {
             directory,

@@ -8,7 +8,7 @@ use keywright_runtime::{LoadRefused, Runtime, SandboxConfig, SystemRandom};
 use super::{Findings, access::check_private_folder};
 use crate::{
     components::{Components, ConfiguredPlugins},
-    config::{RegistryConfig, Sections},
+    config::Sections,
     started::StartRefused,
 };
 
@@ -26,7 +26,7 @@ pub(super) async fn check(sections: Sections, loads_plugins: bool, findings: &mu
     let sandbox = sections.plugins;
     let sandbox = sandbox.unwrap_or_else(|| SandboxConfig::new(PathBuf::new()));
     let components = Components {
-        registry: &sections.registry.unwrap_or_else(RegistryConfig::default),
+        registry: &sections.registry.unwrap_or_default(),
         cache: Cache::read_only(&sandbox.cache_directory),
     };
     let plugins = ConfiguredPlugins {
