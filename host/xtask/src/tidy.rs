@@ -12,7 +12,7 @@ mod tests {
     use crate::step;
 
     /// Which crates of the host each crate of the host may depend on.
-    const ARROWS: [(&str, &[&str]); 10] = [
+    const ARROWS: [(&str, &[&str]); 11] = [
         ("api", &["core"]),
         ("author", &[]),
         ("client", &[]),
