@@ -6,7 +6,7 @@ use std::{
     fmt::Write as _,
     io::{self, Write as _},
     os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
+    path::{self, Path, PathBuf},
     process::{Command, Output, Stdio},
 };
 
@@ -28,14 +28,16 @@ impl Programs {
     /// In this folder first.
     #[must_use]
     pub fn first_in(mut self, folder: PathBuf) -> Self {
+        let folder = path::absolute(&folder).unwrap_or(folder);
         self.before_path.insert(0, folder);
         self
     }
 
     /// The program of that name, if there is one.
     pub(crate) fn find(&self, name: &str) -> Option<Program> {
-        let found = self.folders().map(|folder| folder.join(name));
-        let file = found.into_iter().find(|file| is_program(file))?;
+        let mut files = self.folders().map(|folder| folder.join(name));
+        // It is started in another folder.
+        let file = path::absolute(files.find(|file| is_program(file))?).ok()?;
         // It is shown as one would type it.
         let is_apart = self
             .before_path
@@ -129,7 +131,7 @@ impl<'a> Call<'a> {
     pub(crate) fn run(self) -> Result<(), BuildFailed> {
         self.announce();
         let status = self.command().stdout(io::stderr()).status();
-        self.ended(status).map(|_| ())
+        self.ended(status)
     }
 
     /// Makes the call and returns what it writes to standard output.

@@ -1,4 +1,4 @@
-//! JavaScript: jco makes a component that holds QuickJS.
+//! JavaScript: jco makes a component that holds `QuickJS`.
 
 use std::path::{Path, PathBuf};
 
@@ -48,7 +48,7 @@ fn entry(folder: &Path) -> Result<String, BuildFailed> {
     let manifest: Option<Value> = serde_json::from_slice(&read(&file)?).ok();
     let main = manifest
         .as_ref()
-        .and_then(|manifest| manifest["main"].as_str());
+        .and_then(|manifest| manifest.get("main")?.as_str());
     main.map(str::to_owned)
         .ok_or(BuildFailed::ManifestMalformed {
             file,

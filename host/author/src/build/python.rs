@@ -1,4 +1,4 @@
-//! Python: componentize-py makes a component that holds CPython.
+//! Python: componentize-py makes a component that holds `CPython`.
 //!
 //! Without `--stub-wasi`, the runtime asks for an environment and 2,496 random bytes at the start of each call. With it,
 //! whatever is imported of WASI traps, and so would `wasi:random/random`. So the module is built against a copy of the

@@ -47,19 +47,19 @@ fn lacks_target(project: &Project<'_>) -> Option<BuildFailed> {
 /// on.
 fn module_of(messages: &[u8]) -> Option<PathBuf> {
     let messages = String::from_utf8_lossy(messages);
-    let artifacts = messages
+    let files = messages
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter(|message| message["reason"] == "compiler-artifact");
-    let files = artifacts.flat_map(|artifact| {
-        let files = artifact["filenames"].as_array().cloned();
-        files.unwrap_or_default()
-    });
-    let modules = files.filter_map(|file| {
+        .filter(|message| {
+            message.get("reason").and_then(Value::as_str) == Some("compiler-artifact")
+        })
+        .filter_map(|artifact| artifact.get("filenames")?.as_array().cloned())
+        .flatten();
+    let mut modules = files.filter_map(|file| {
         let file = PathBuf::from(file.as_str()?);
         (file.extension()? == "wasm").then_some(file)
     });
-    modules.last()
+    modules.next_back()
 }
 
 const TARGET: &str = "wasm32-unknown-unknown";

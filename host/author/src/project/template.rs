@@ -6,80 +6,93 @@ use crate::language::Language;
 pub(super) const NAME: &str = "sample-token";
 
 /// The files of a language's template, each with its path.
-pub(super) fn files(language: Language) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let own: &[(&str, &str)] = match language {
-        Language::C => &[
-            (".gitignore", include_str!("../../templates/c/.gitignore")),
-            ("README.md", include_str!("../../templates/c/README.md")),
-            ("plugin.c", include_str!("../../templates/c/plugin.c")),
-            VECTORS,
-        ],
-        Language::Go => &[
-            (".gitignore", include_str!("../../templates/go/.gitignore")),
-            ("README.md", include_str!("../../templates/go/README.md")),
-            ("go.mod", include_str!("../../templates/go/go.mod")),
-            ("go.sum", include_str!("../../templates/go/go.sum")),
-            ("plugin.go", include_str!("../../templates/go/plugin.go")),
-            (
-                "sample-token.vectors.json",
-                include_str!("../../templates/go/sample-token.vectors.json"),
-            ),
-        ],
-        Language::JavaScript => &[
-            (".gitignore", include_str!("../../templates/js/.gitignore")),
-            ("README.md", include_str!("../../templates/js/README.md")),
-            (
-                "package.json",
-                include_str!("../../templates/js/package.json"),
-            ),
-            ("plugin.js", include_str!("../../templates/js/plugin.js")),
-            VECTORS,
-        ],
-        Language::Python => &[
-            (
-                ".gitignore",
-                include_str!("../../templates/python/.gitignore"),
-            ),
-            (
-                "README.md",
-                include_str!("../../templates/python/README.md"),
-            ),
-            (
-                "plugin.py",
-                include_str!("../../templates/python/plugin.py"),
-            ),
-            (
-                "requirements.txt",
-                include_str!("../../templates/python/requirements.txt"),
-            ),
-            VECTORS,
-        ],
-        Language::Rust => &[
-            (
-                ".gitignore",
-                include_str!("../../templates/rust/.gitignore"),
-            ),
-            (
-                "Cargo.lock",
-                include_str!("../../templates/rust/Cargo.lock"),
-            ),
-            (
-                "Cargo.toml",
-                include_str!("../../templates/rust/Cargo.toml"),
-            ),
-            ("README.md", include_str!("../../templates/rust/README.md")),
-            (
-                "src/lib.rs",
-                include_str!("../../templates/rust/src/lib.rs"),
-            ),
-            VECTORS,
-        ],
+pub(super) fn files(language: Language) -> impl Iterator<Item = File> {
+    let own = match language {
+        Language::C => C,
+        Language::Go => GO,
+        Language::JavaScript => JAVASCRIPT,
+        Language::Python => PYTHON,
+        Language::Rust => RUST,
     };
     own.iter().chain(COMMON).copied()
 }
 
+/// A file: its path, and what it holds.
+type File = (&'static str, &'static str);
+
+const C: &[File] = &[
+    (".gitignore", include_str!("../../templates/c/.gitignore")),
+    ("README.md", include_str!("../../templates/c/README.md")),
+    ("plugin.c", include_str!("../../templates/c/plugin.c")),
+    VECTORS,
+];
+
+const GO: &[File] = &[
+    (".gitignore", include_str!("../../templates/go/.gitignore")),
+    ("README.md", include_str!("../../templates/go/README.md")),
+    ("go.mod", include_str!("../../templates/go/go.mod")),
+    ("go.sum", include_str!("../../templates/go/go.sum")),
+    ("plugin.go", include_str!("../../templates/go/plugin.go")),
+    (
+        "sample-token.vectors.json",
+        include_str!("../../templates/go/sample-token.vectors.json"),
+    ),
+];
+
+const JAVASCRIPT: &[File] = &[
+    (".gitignore", include_str!("../../templates/js/.gitignore")),
+    ("README.md", include_str!("../../templates/js/README.md")),
+    (
+        "package.json",
+        include_str!("../../templates/js/package.json"),
+    ),
+    ("plugin.js", include_str!("../../templates/js/plugin.js")),
+    VECTORS,
+];
+
+const PYTHON: &[File] = &[
+    (
+        ".gitignore",
+        include_str!("../../templates/python/.gitignore"),
+    ),
+    (
+        "README.md",
+        include_str!("../../templates/python/README.md"),
+    ),
+    (
+        "plugin.py",
+        include_str!("../../templates/python/plugin.py"),
+    ),
+    (
+        "requirements.txt",
+        include_str!("../../templates/python/requirements.txt"),
+    ),
+    VECTORS,
+];
+
+const RUST: &[File] = &[
+    (
+        ".gitignore",
+        include_str!("../../templates/rust/.gitignore"),
+    ),
+    (
+        "Cargo.lock",
+        include_str!("../../templates/rust/Cargo.lock"),
+    ),
+    (
+        "Cargo.toml",
+        include_str!("../../templates/rust/Cargo.toml"),
+    ),
+    ("README.md", include_str!("../../templates/rust/README.md")),
+    (
+        "src/lib.rs",
+        include_str!("../../templates/rust/src/lib.rs"),
+    ),
+    VECTORS,
+];
+
 /// What the projects in all languages hold.
-const COMMON: &[(&str, &str)] = &[
+const COMMON: &[File] = &[
     (
         "keywright.toml",
         include_str!("../../templates/common/keywright.toml"),
@@ -103,7 +116,7 @@ const COMMON: &[(&str, &str)] = &[
 ];
 
 /// The expectations where a language's runtime draws no random bytes for itself.
-const VECTORS: (&str, &str) = (
+const VECTORS: File = (
     "sample-token.vectors.json",
     include_str!("../../templates/common/sample-token.vectors.json"),
 );
