@@ -119,17 +119,6 @@ impl Serialize for Exposed<'_> {
     }
 }
 
-/// Serializes a value visibly, where there is one.
-pub(crate) fn exposed<S: Serializer>(
-    value: &Option<SecretJson>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    value
-        .as_ref()
-        .map(SecretJson::exposed)
-        .serialize(serializer)
-}
-
 /// The members of an object in their order.
 struct Members(Vec<(String, SecretJson)>);
 

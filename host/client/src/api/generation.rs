@@ -5,22 +5,15 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::credentials::DATA;
-use crate::{
-    Client, CredentialVersion, Error, SecretJson,
-    client::Call,
-    secret::{Exposed, exposed},
-};
+use crate::{Client, CredentialVersion, Error, SecretJson, client::Call, secret::Exposed};
 
 /// A credential to be generated.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct GenerateCredential {
     name: String,
-    #[serde(rename = "type")]
     credential_type: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     mode: Option<GenerateMode>,
     parameters: Map<String, Value>,
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "exposed")]
     metadata: Option<SecretJson>,
 }
 
@@ -82,8 +75,14 @@ impl Client {
         &self,
         credential: &GenerateCredential,
     ) -> Result<CredentialVersion, Error> {
-        self.ask(&Call::new(Method::POST, DATA).body(credential)?)
-            .await
+        let body = Generate {
+            name: &credential.name,
+            credential_type: &credential.credential_type,
+            mode: credential.mode,
+            parameters: &credential.parameters,
+            metadata: credential.metadata.as_ref().map(SecretJson::exposed),
+        };
+        self.ask(&Call::new(Method::POST, DATA).body(&body)?).await
     }
 
     /// Adds a version to a credential, made of what the newest was made of. Metadata is not inherited.
@@ -100,6 +99,18 @@ impl Client {
         let call = Call::new(Method::POST, "/api/v1/regenerate").body(&body)?;
         self.ask(&call).await
     }
+}
+
+#[derive(Serialize)]
+struct Generate<'a> {
+    name: &'a str,
+    #[serde(rename = "type")]
+    credential_type: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<GenerateMode>,
+    parameters: &'a Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Exposed<'a>>,
 }
 
 #[derive(Serialize)]

@@ -279,6 +279,6 @@ const MEASURED: Duration = Duration::from_secs(15);
 const SWAPS: u8 = 10;
 const BETWEEN_SWAPS: Duration = Duration::from_secs(1);
 /// Longer than all swaps take.
-const LONGEST: Duration = Duration::from_secs(300);
+const LONGEST: Duration = Duration::from_mins(5);
 /// The most requests under way at once: half of what a server takes of one actor, and of what may wait for plugins.
 const UNDER_WAY_MAX: usize = 128;
