@@ -9,7 +9,8 @@ use super::made;
 const CODES: &str = "
 import hashlib, json, sys, pyotp
 given = json.load(sys.stdin)
-by_secret = pyotp.TOTP(given['secret'], given['digits'], getattr(hashlib, given['algorithm'].lower()), interval=given['period'])
+digest = getattr(hashlib, given['algorithm'].lower())
+by_secret = pyotp.TOTP(given['secret'], digits=given['digits'], digest=digest, interval=given['period'])
 by_uri = pyotp.parse_uri(given['uri'])
 json.dump({
     'by_secret': [by_secret.at(time) for time in given['times']],
