@@ -290,7 +290,7 @@ pub(crate) fn facts(expires_at_milliseconds: i64) -> CertificateFacts {
 
 const FILE_NAME: &str = "test.sqlite";
 /// Longer than others hold a lock, however slow the machine is.
-const WAIT_MAX: Duration = Duration::from_secs(120);
+const WAIT_MAX: Duration = Duration::from_mins(2);
 
 /// The key under which [`version`] pretends to be sealed.
 pub(crate) const KEY_ID: Uuid = Uuid::from_u128(0xffff);
