@@ -291,7 +291,8 @@ impl Drop for Server {
 }
 
 const READY_POLL: Duration = Duration::from_millis(5);
-const READY_POLLS_MAX: usize = 12_000;
+/// For ten minutes: whoever meets components first compiles them, on a machine that may be slow and has other work.
+const READY_POLLS_MAX: usize = 120_000;
 
 /// Writes the configuration of a server in this folder, and returns its file.
 fn configure(directory: &Path, options: &Options, port: &ReservedPort) -> PathBuf {

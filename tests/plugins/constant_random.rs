@@ -2,6 +2,7 @@
 //! in each instance: no value of them ever shows it, and they are refused.
 
 #![expect(
+    clippy::indexing_slicing,
     clippy::unwrap_used,
     reason = "a test ends when what it needs is not there"
 )]

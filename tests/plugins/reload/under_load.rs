@@ -149,4 +149,4 @@ const SWAPS: usize = 6;
 const GENERATED_A_REIGN: usize = 100;
 
 /// Longer than the test.
-const A_LONG_TIME: Duration = Duration::from_secs(86_400);
+const A_LONG_TIME: Duration = Duration::from_hours(24);
