@@ -44,8 +44,8 @@ mod tests {
 
     #[test]
     fn the_longest_metadata_is_kept_and_one_more_character_is_refused() {
-        let quotes = 2;
-        let longest = "ä".repeat(METADATA_CHARACTERS_MAX - quotes);
+        let around = 2;
+        let longest = "ä".repeat(METADATA_CHARACTERS_MAX - around);
         let quoted = |text: &str| Secret::new(format!("\"{text}\""));
         let kept = Metadata::parse(quoted(&longest)).unwrap();
         assert_eq!(kept.json().expose(), quoted(&longest).expose());
