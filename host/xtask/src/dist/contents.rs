@@ -86,7 +86,11 @@ const LICENCES: &str = "THIRD-PARTY.txt";
 const DOCUMENTS: &[&str] = &[
     "LICENSE",
     "README.md",
+    "examples/age-generator/README.md",
     "examples/kms-server/README.md",
+    "examples/passphrase-generator/README.md",
+    "examples/totp-generator/README.md",
+    "examples/uuid-generator/README.md",
     "examples/wireguard-generator/README.md",
     "host/api/openapi.json",
     "host/README.md",
