@@ -83,10 +83,14 @@ impl Runtime {
         loader.load_all(&roles, cores.min(threads_per_lane * 2))
     }
 
-    /// Everything that an operator must put right before the plugins could be loaded. They are compiled for it, and nothing
-    /// is kept: the cache's directory is not looked at.
+    /// Everything that an operator must put right before the plugins could be loaded. They are compiled for it, unless the cache
+    /// has them. Without `cache_keys` nothing is kept, and the cache's directory is not looked at.
     #[must_use]
-    pub fn check(config: &RuntimeConfig, random: Arc<dyn RandomSource>) -> Vec<LoadRefused> {
+    pub fn check(
+        config: &RuntimeConfig,
+        cache_keys: Option<&CacheKeys>,
+        random: Arc<dyn RandomSource>,
+    ) -> Vec<LoadRefused> {
         let mut refusals: Vec<LoadRefused> =
             check_sandbox(&config.sandbox).err().into_iter().collect();
         let (mut sound, mut limitless) = (Vec::new(), Vec::new());
@@ -98,7 +102,7 @@ impl Runtime {
         }
         refusals.append(&mut limitless);
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        match Loader::without_cache(&sound, cores, random, &config.sandbox) {
+        match Loader::checking(&sound, cores, random, &config.sandbox, cache_keys) {
             Ok(loader) => match loader.load_each(&sound, cores) {
                 Ok(outcomes) => {
                     let refused = outcomes.into_iter().filter_map(Result::err);
@@ -208,17 +212,20 @@ struct Loader {
 }
 
 impl Loader {
-    /// One that keeps nothing, and calls plugins for what they say of themselves alone.
-    fn without_cache(
+    /// One whose plugins serve nobody. It keeps nothing without keys.
+    fn checking(
         roles: &[Role<'_>],
         calls: usize,
         random: Arc<dyn RandomSource>,
         sandbox: &SandboxConfig,
+        cache_keys: Option<&CacheKeys>,
     ) -> Result<Self, LoadRefused> {
         let lanes = Lanes::start(1, 1, Duration::ZERO).map_err(LoadRefused::Threads)?;
+        let engine = engine_for(roles.iter().copied(), calls)?;
+        let cache = cache_keys.map(|keys| Cache::open(&sandbox.cache_directory, keys, &engine));
         Ok(Self {
-            engine: engine_for(roles.iter().copied(), calls)?,
-            cache: None,
+            cache: cache.transpose()?,
+            engine,
             lanes: Arc::new(lanes),
             random,
             breakers: Breakers::new(sandbox.faults_max, sandbox.rest()),

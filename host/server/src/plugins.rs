@@ -103,7 +103,8 @@ fn loaded_again(file: &Path, cache_keys: &CacheKeys) -> Result<Runtime, Vec<Stri
         Err(None)
     };
     loaded.map_err(|first| {
-        let others = Runtime::check(&config, Arc::new(SystemRandom));
+        // What could be loaded is in the cache by now, so the reasons are soon there.
+        let others = Runtime::check(&config, Some(cache_keys), Arc::new(SystemRandom));
         reasons.extend(others.into_iter().map(in_words));
         if reasons.is_empty() {
             reasons.extend(first.map(in_words));

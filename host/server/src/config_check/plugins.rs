@@ -40,7 +40,8 @@ pub(super) async fn check(sections: Sections, loads_plugins: bool, findings: &mu
         findings.taken(setting, refused);
     }
     let checked =
-        tokio::task::spawn_blocking(move || Runtime::check(&config, Arc::new(SystemRandom))).await;
+        tokio::task::spawn_blocking(move || Runtime::check(&config, None, Arc::new(SystemRandom)))
+            .await;
     let refusals = match checked {
         Ok(refusals) => refusals,
         Err(cause) => vec![LoadRefused::Threads(cause.into())],
