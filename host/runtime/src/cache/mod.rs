@@ -156,7 +156,7 @@ impl Cache {
     /// Writes a file, without which all goes on, though not as fast at the next start.
     fn keep(&self, name: &str, path: &Path, content: &[u8]) {
         if let Err(cause) = self.write(name, path, content) {
-            tracing::warn!(path = %path.display(), %cause, "what was found out about a plugin could not be kept");
+            tracing::warn!(path = %path.display(), %cause, "what was compiled or found out of a plugin could not be kept");
         }
     }
 
