@@ -119,6 +119,7 @@ fn is_cut_short(fault: PluginFault) -> bool {
         | PluginFault::Trapped => true,
         PluginFault::InputTooLarge
         | PluginFault::Misconfigured
+        | PluginFault::NotInstantiated
         | PluginFault::OutputMalformed
         | PluginFault::OutputTooLarge
         | PluginFault::Reported => false,
@@ -173,6 +174,7 @@ mod tests {
         for fault in [
             PluginFault::InputTooLarge,
             PluginFault::Misconfigured,
+            PluginFault::NotInstantiated,
             PluginFault::OutputMalformed,
             PluginFault::OutputTooLarge,
             PluginFault::Reported,

@@ -7,7 +7,7 @@ use keywright_core::{
     ports::{CertificateIssuer, PluginFailure, PluginFault},
 };
 use wasmtime::{
-    ResourceLimiter, Store, Trap,
+    PoolConcurrencyLimitError, ResourceLimiter, Store, Trap,
     component::{Instance, InstancePre},
 };
 
@@ -300,7 +300,7 @@ impl ResourceLimiter for MemoryLimiter {
     }
 }
 
-/// What an error of the engine says of the guest.
+/// What an error of the engine says of the guest, or of the system when it had nothing for an instance.
 ///
 /// A guest that was denied memory rarely says so: its allocator aborts. So whatever it does next, short of running on
 /// past its deadline or its stack, is put down to that.
@@ -312,8 +312,16 @@ fn fault_of(cause: &wasmtime::Error, was_denied_memory: bool) -> PluginFault {
         Some(_) => PluginFault::Trapped,
         None if cause.is::<HostRefusal>() => PluginFault::Trapped,
         None if copied_too_much(cause) => PluginFault::OutputTooLarge,
+        None if is_of_the_system(cause) => PluginFault::NotInstantiated,
         None => PluginFault::OutputMalformed,
     }
+}
+
+/// Whether the system denied the engine something. Guests reach nothing of the system, so it was for their instance.
+/// The engine has several types for the system's error numbers; they share their words.
+fn is_of_the_system(cause: &wasmtime::Error) -> bool {
+    let words = cause.root_cause().to_string();
+    cause.is::<PoolConcurrencyLimitError>() || words.contains(" (os error ")
 }
 
 /// Whether the guest tried to make the host copy more than the store's fuel for that. The engine keeps the type of this
@@ -327,7 +335,18 @@ fn copied_too_much(cause: &wasmtime::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
+
+    #[test]
+    fn what_the_system_denies_is_no_fault_of_the_guest() {
+        let enomem = io::Error::from_raw_os_error(12);
+        let mapping = wasmtime::Error::new(enomem).context("mapping a memory");
+        assert_eq!(fault_of(&mapping, false), PluginFault::NotInstantiated);
+        let lifting = wasmtime::Error::msg("list pointer/length out of bounds of memory");
+        assert_eq!(fault_of(&lifting, false), PluginFault::OutputMalformed);
+    }
 
     #[test]
     fn the_memories_of_a_call_share_one_ceiling() {

@@ -31,6 +31,7 @@ mod engine;
 mod exported;
 mod generator;
 mod host;
+mod image;
 mod imports;
 mod json;
 mod lane;

@@ -10,7 +10,7 @@ use crate::{
     breaker::Breaker,
     call::Plugin,
     host::random::RandomSource,
-    imports,
+    image, imports,
     refused::Refusal,
     role::Role,
     usage::Usage,
@@ -20,8 +20,8 @@ use crate::{
 /// Links a component that must export an interface with what its configuration grants, and nothing else.
 ///
 /// # Errors
-/// When it is built for no version that there is, lacks the interface, imports more than it is granted, or its settings are
-/// too large.
+/// When it is built for no version that there is, lacks the interface, imports more than it is granted, its settings are too
+/// large, or the system denies what its instances begin with.
 pub(crate) fn link(
     engine: &Engine,
     component: &Component,
@@ -42,6 +42,7 @@ pub(crate) fn link(
         return Err(Refusal::ExportMissing(missing));
     }
     imports::check_imports(engine, component, &config.grants)?;
+    image::make(component).map_err(Refusal::ImageNotMade)?;
     let component = imports::linker(engine, &config.grants)
         .and_then(|linker| linker.instantiate_pre(component))
         .map_err(Refusal::ImportDiffers)?;

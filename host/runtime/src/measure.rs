@@ -134,6 +134,7 @@ fn word_of(failure: &PluginFailure) -> &'static str {
             PluginFault::InputTooLarge => "input_too_large",
             PluginFault::MemoryExceeded => "memory_exceeded",
             PluginFault::Misconfigured => "misconfigured",
+            PluginFault::NotInstantiated => "not_instantiated",
             PluginFault::OutputMalformed => "output_malformed",
             PluginFault::OutputTooLarge => "output_too_large",
             PluginFault::Reported => "reported",

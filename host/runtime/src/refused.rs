@@ -146,6 +146,12 @@ pub enum Refusal {
         "it does not export {0}; rebuild it against this server's wit/, or use another component"
     )]
     ExportMissing(String),
+    /// What its instances begin with could not be put in place.
+    #[error(
+        "the system denied the memory that its instances begin with; the component is not to blame: try again, with more \
+         memory if that is short"
+    )]
+    ImageNotMade(#[source] wasmtime::Error),
     /// It can't be linked: it uses what it imports otherwise than that is defined.
     #[error("it does not fit what it imports; rebuild it against this server's wit/")]
     ImportDiffers(#[source] wasmtime::Error),

@@ -309,10 +309,13 @@ fn plugin_status(failure: &PluginFailure, endpoint: Endpoint) -> StatusCode {
             fault: PluginFault::InputTooLarge,
             ..
         } => StatusCode::PAYLOAD_TOO_LARGE,
-        PluginFailure::Faulted { .. } => StatusCode::INTERNAL_SERVER_ERROR,
-        PluginFailure::QueueFull { .. } | PluginFailure::Resting { .. } => {
-            StatusCode::SERVICE_UNAVAILABLE
+        PluginFailure::Faulted {
+            fault: PluginFault::NotInstantiated,
+            ..
         }
+        | PluginFailure::QueueFull { .. }
+        | PluginFailure::Resting { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        PluginFailure::Faulted { .. } => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 
@@ -329,6 +332,10 @@ fn words(failure: &Failure) -> String {
 
 fn retry_after(failure: &Failure) -> Option<Duration> {
     match failure {
+        Failure::Plugin(PluginFailure::Faulted {
+            fault: PluginFault::NotInstantiated,
+            ..
+        }) => Some(INSTANCE_RETRY_AFTER),
         Failure::Plugin(
             PluginFailure::QueueFull { retry_after } | PluginFailure::Resting { retry_after, .. },
         ) => Some(*retry_after),
@@ -345,6 +352,8 @@ const CONTENDED_RETRY_AFTER: Duration = Duration::from_secs(1);
 const BULK_REGENERATION_RETRY_AFTER: Duration = Duration::from_secs(10);
 
 const DATABASE_RETRY_AFTER: Duration = Duration::from_secs(5);
+
+const INSTANCE_RETRY_AFTER: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests {
@@ -435,6 +444,7 @@ mod tests {
             (PluginFailure::ParametersRefused(violation).into(), 400),
             (faulted(PluginFault::Trapped).into(), 500),
             (faulted(PluginFault::InputTooLarge).into(), 413),
+            (faulted(PluginFault::NotInstantiated).into(), 503),
             (RepositoryFailure::Unavailable(driver()).into(), 503),
             (RepositoryFailure::Query(driver()).into(), 500),
             (SealFailure::KeyUnknown(Uuid::nil()).into(), 500),

@@ -180,6 +180,9 @@ pub enum PluginFault {
     /// It says that its settings are wrong.
     #[error("says that its settings are wrong")]
     Misconfigured,
+    /// The host's system denied what its instance needs. The plugin is not to blame.
+    #[error("could not be given an instance, which the server's system denied")]
+    NotInstantiated,
     /// Its output is not JSON, or not of the shape that it declared.
     #[error("returned something of another shape than it declared")]
     OutputMalformed,
