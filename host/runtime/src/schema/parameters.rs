@@ -83,7 +83,7 @@ impl ParametersSchema {
         }
         let mut parameters = Value::Object(members);
         if let Some(broken) = self.validator.iter_errors(&parameters).next() {
-            return Err(rule::broken_rule(&broken));
+            return Err(rule::broken_rule(&broken, &parameters));
         }
         Ok(Parameters::new(
             parameters
@@ -193,6 +193,24 @@ mod tests {
                 (violation.member.as_deref(), violation.rule.as_str()),
                 (member, rule)
             );
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_named_also_where_a_schema_names_nothing() {
+        let nothing = json!({"type": "object", "additionalProperties": false});
+        let within = json!({"type": "object", "properties": {"a/b": nothing}});
+        for (schema, members, member) in [
+            (&nothing, json!({"length": 8}), "length"),
+            (&within, json!({"a/b": {"length": 8}}), "a/b.length"),
+        ] {
+            let schema = ParametersSchema::parse(&schema.to_string()).unwrap();
+            let Value::Object(members) = members else {
+                panic!("not an object")
+            };
+            let violation = schema.complete(members).unwrap_err();
+            assert_eq!(violation.member.as_deref(), Some(member));
+            assert_eq!(violation.rule, "is not known");
         }
     }
 

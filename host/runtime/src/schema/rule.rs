@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::text::violation;
 
-/// The member that breaks a rule of its schema, and the rule. Only names of members come from the value itself.
-pub(super) fn broken_rule(broken: &ValidationError<'_>) -> Violation {
+/// The member of a value that breaks a rule of its schema, and the rule. Only names of members come from the value itself.
+pub(super) fn broken_rule(broken: &ValidationError<'_>, value: &Value) -> Violation {
     let mut path = dotted(broken.instance_path().as_str());
     let mut within = |name: &str| {
         if !path.is_empty() {
@@ -26,6 +26,14 @@ pub(super) fn broken_rule(broken: &ValidationError<'_>) -> Violation {
             }
             "is not known".to_owned()
         }
+        // So ends `"additionalProperties": false` of a schema that names no property: with the object and not its member.
+        ValidationErrorKind::FalseSchema if is_of_members(broken) => {
+            let object = value.pointer(broken.instance_path().as_str());
+            if let Some(name) = object.and_then(|object| object.as_object()?.keys().next()) {
+                within(name);
+            }
+            "is not known".to_owned()
+        }
         ValidationErrorKind::Required { property } => {
             if let Some(name) = property.as_str() {
                 within(name);
@@ -35,6 +43,13 @@ pub(super) fn broken_rule(broken: &ValidationError<'_>) -> Violation {
         kind => plain_rule(kind),
     };
     violation(Some(path.as_str()).filter(|path| !path.is_empty()), &rule)
+}
+
+fn is_of_members(broken: &ValidationError<'_>) -> bool {
+    broken
+        .schema_path()
+        .as_str()
+        .ends_with("/additionalProperties")
 }
 
 fn plain_rule(kind: &ValidationErrorKind) -> String {

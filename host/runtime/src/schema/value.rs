@@ -40,7 +40,7 @@ impl ValueSchema {
         self.validator
             .iter_errors(value)
             .next()
-            .map(|broken| rule::broken_rule(&broken))
+            .map(|broken| rule::broken_rule(&broken, value))
     }
 
     /// A member of an object that the schema does not know, when the schema allows no others than those it names.
