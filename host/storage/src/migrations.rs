@@ -8,7 +8,10 @@
 use std::cmp::Ordering;
 
 use keywright_core::ports::RepositoryFailure;
-use sqlx::migrate::{Migration, Migrator};
+use sqlx::{
+    SqlSafeStr,
+    migrate::{Migration, MigrationType, Migrator},
+};
 
 use crate::{
     connections::{Connections, Engine},
@@ -46,17 +49,55 @@ pub(crate) enum SchemaRefused {
 }
 
 /// A migration that a database has.
-#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AppliedMigration {
     version: i64,
     description: String,
-    #[sqlx(rename = "success")]
     is_complete: bool,
     checksum: Vec<u8>,
 }
 
+/// The files of an engine's migrations, compiled in, each with its name. A test finds the one that was forgotten here.
+///
+/// `sqlx::migrate!` does the same, but the crate that it comes from has sqlx, all its drivers and TLS built a second time.
+macro_rules! files {
+    ($engine:literal) => {
+        $crate::migrations::files!(
+            $engine,
+            "0001_credentials",
+            "0002_certificate_list",
+            "0003_issuer_version",
+            "0004_leases",
+            "0005_wrapped_key",
+            "0006_issuer_version_index",
+            "0007_certificate_list_order"
+        )
+    };
+    ($engine:literal, $($name:literal),+) => {
+        &[$((
+            $name,
+            include_str!(concat!("../../../migrations/", $engine, "/", $name, ".sql")),
+        )),+]
+    };
+}
+pub(crate) use files;
+
 /// How migrations are run: within a transaction of the caller's, which keeps others out, and whatever else the database has.
-pub(crate) fn within_transaction(mut migrations: Migrator) -> Migrator {
+///
+/// The files are in the order of their numbers, which begin with 1 and leave none out.
+pub(crate) fn within_transaction(files: &[(&'static str, &'static str)]) -> Migrator {
+    let migrations = (1..).zip(files).map(|(number, (name, sql))| {
+        let (_, description) = name.split_once('_').unwrap_or_default();
+        let description = description.replace('_', " ").into();
+        Migration::new(
+            number,
+            description,
+            MigrationType::Simple,
+            sql.into_sql_str(),
+            false,
+        )
+    });
+    let mut migrations = Migrator::with_migrations(migrations.collect());
     migrations.set_locking(false).set_ignore_missing(true);
     migrations
 }
@@ -182,6 +223,8 @@ pub(crate) mod statements {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::{postgres, sqlite};
 
@@ -238,15 +281,27 @@ mod tests {
         assert!(matches!(refused, SchemaRefused::Unknown(0)));
     }
 
-    #[test]
-    fn a_number_means_the_same_on_each_engine() {
-        let names = |migrations: Migrator| -> Vec<(i64, String)> {
-            let migrations = migrations.iter();
-            migrations
-                .map(|migration| (migration.version, migration.description.to_string()))
+    #[tokio::test]
+    async fn the_migrations_are_those_of_the_folders_and_the_same_on_each_engine() {
+        for (engine, known) in [
+            ("postgres", postgres::migrations()),
+            ("sqlite", sqlite::migrations()),
+        ] {
+            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../migrations");
+            let in_folder = Migrator::new(folder.join(engine)).await.unwrap();
+            let all = |migrations: &Migrator| -> Vec<_> {
+                let all = migrations.iter();
+                all.map(|migration| {
+                    let text = migration.sql.as_str().to_owned();
+                    let checksum = migration.checksum.to_vec();
+                    let description = migration.description.to_string();
+                    let kind = (migration.migration_type, migration.no_tx);
+                    (migration.version, description, kind, text, checksum)
+                })
                 .collect()
-        };
-        assert_eq!(names(sqlite::migrations()), names(postgres::migrations()));
+            };
+            assert_eq!(all(&known), all(&in_folder), "{engine}");
+        }
     }
 
     #[test]

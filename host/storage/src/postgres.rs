@@ -237,7 +237,7 @@ fn place_of(options: &PgConnectOptions) -> String {
 }
 
 pub(crate) fn migrations() -> Migrator {
-    within_transaction(sqlx::migrate!("../../migrations/postgres"))
+    within_transaction(migrations::files!("postgres"))
 }
 
 /// What is done after the lock was taken sees what was done before.

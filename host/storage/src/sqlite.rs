@@ -185,7 +185,7 @@ fn create_private(path: &Path) -> io::Result<()> {
 }
 
 pub(crate) fn migrations() -> Migrator {
-    within_transaction(sqlx::migrate!("../../migrations/sqlite"))
+    within_transaction(migrations::files!("sqlite"))
 }
 
 const BEGIN_MIGRATING: &str = "begin immediate";
