@@ -12,17 +12,19 @@ use keywright_author::{BuildFailed, build};
 
 use crate::{
     dist::digest,
+    guests,
     step::{self, StepFailed},
     toolchains,
 };
 
-/// Builds all of them into the folder with the components. What has not changed since is not built again. What a tool is missing
+/// Builds all of them into the folder with the components of guests. What has not changed since is not built again. What a tool is missing
 /// for is left out, and so is what was built of it before.
 ///
 /// # Errors
 /// When something that has its tools can't be built.
-pub(crate) fn build_all(components: &Path) -> Result<(), StepFailed> {
+pub(crate) fn build_all() -> Result<(), StepFailed> {
     toolchains::ensure();
+    let components = guests::components()?;
     for (component, folder) in PROJECTS {
         let folder = step::workspace().join(folder);
         keep_or_build(&components.join(component), &folder, |output| {

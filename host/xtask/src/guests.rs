@@ -1,4 +1,4 @@
-//! Building guests: the shipped plugins, the examples, and the guests that only tests run.
+//! Building guests in Rust: the shipped plugins, the example, and the guests that only tests run.
 
 use std::{
     fs,
@@ -7,7 +7,6 @@ use std::{
 
 use crate::{
     componentize::componentize,
-    examples,
     step::{self, StepFailed},
     wasm_target::{self, WASM_TARGET},
 };
@@ -15,7 +14,7 @@ use crate::{
 /// Which guests to build.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Which {
-    /// The shipped plugins, the examples and the test guests.
+    /// The shipped plugins, the example and the test guests.
     All,
     /// The shipped plugins alone.
     Shipped,
@@ -25,10 +24,7 @@ pub(crate) enum Which {
 pub(crate) fn build(which: Which) -> Result<PathBuf, StepFailed> {
     wasm_target::ensure()?;
     let root = step::workspace();
-    let components = root.join("target/components");
-    fs::create_dir_all(&components)
-        .map_err(|cause| StepFailed::new(format!("creating {}", components.display()), cause))?;
-
+    let components = components()?;
     let mut packages: Vec<String> = SHIPPED
         .iter()
         .map(|name| format!("{PLUGIN_PREFIX}{name}"))
@@ -54,14 +50,21 @@ pub(crate) fn build(which: Which) -> Result<PathBuf, StepFailed> {
         )?;
     }
     if which == Which::All {
-        build_rust_example(&components)?;
-        examples::build_all(&components)?;
+        build_example(&components)?;
     }
     Ok(components)
 }
 
-/// The example in Rust is a workspace of its own, as its author's would be.
-fn build_rust_example(components: &Path) -> Result<(), StepFailed> {
+/// The folder with the components of all guests, in whatever language.
+pub(crate) fn components() -> Result<PathBuf, StepFailed> {
+    let components = step::workspace().join("target/components");
+    fs::create_dir_all(&components)
+        .map_err(|cause| StepFailed::new(format!("creating {}", components.display()), cause))?;
+    Ok(components)
+}
+
+/// The example is a workspace of its own, as its author's would be.
+fn build_example(components: &Path) -> Result<(), StepFailed> {
     let target_folder = step::workspace().join("target/example-guests");
     let mut cargo = guest_cargo(&target_folder);
     cargo.args(["--release", "--manifest-path", EXAMPLE_MANIFEST]);

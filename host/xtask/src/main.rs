@@ -41,7 +41,7 @@ fn main() -> ExitCode {
         "test" => test::test(rest),
         "bench" => bench::bench(rest),
         "dist" => dist::dist(rest),
-        "build-guests" => guests::build(guests::Which::All).map(|_| ()),
+        "build-guests" => guests::build(guests::Which::All).and_then(|_| examples::build_all()),
         "golden" => test::refresh_golden_files(),
         _ => {
             eprint!("{USAGE}");

@@ -1,8 +1,9 @@
 //! Every test, with everything built that they need.
 
-use std::{process::Command, time::Instant};
+use std::{panic::resume_unwind, process::Command, thread, time::Instant};
 
 use crate::{
+    examples,
     guests::{self, EXAMPLE_MANIFEST, Which},
     programs,
     step::{self, StepFailed},
@@ -12,9 +13,7 @@ use crate::{
 pub(crate) fn test(arguments: &[String]) -> Result<(), StepFailed> {
     let begun = Instant::now();
     let tell = |part: &str| eprintln!("xtask: {part} ({} s)", begun.elapsed().as_secs());
-    tell("programs that tests use");
-    programs::ensure();
-    tell("plugins and programs that are tested");
+    tell("plugins and programs that are tested, and programs that tests use");
     build()?;
     tell("tests");
     step::run(
@@ -70,11 +69,21 @@ const TEST_THREADS: &str = "RUST_TEST_THREADS";
 /// What has the tests' servers keep everything in PostgreSQL.
 const ON_POSTGRES: [(&str, &str); 1] = [("KEYWRIGHT_TEST_STORAGE", "postgres")];
 
-/// Builds the guests and the programs that tests run.
+/// Builds the guests and the programs that tests run. Beside that, as it is mostly waited for, other programs are installed, and
+/// the guests that need them are built.
 fn build() -> Result<(), StepFailed> {
-    guests::build(Which::All)?;
-    // With the same packages as the tests, so that their dependencies are built once.
-    step::run(step::cargo().args(["build", "--locked", "--workspace", "--bins"]))
+    thread::scope(|scope| {
+        let others = scope.spawn(|| {
+            programs::ensure();
+            examples::build_all()
+        });
+        let ours = guests::build(Which::All).and_then(|_| {
+            // With the same packages as the tests, so that their dependencies are built once.
+            step::run(step::cargo().args(["build", "--locked", "--workspace", "--bins"]))
+        });
+        let others = others.join().unwrap_or_else(|panic| resume_unwind(panic));
+        ours.and(others)
+    })
 }
 
 /// The client's tests that are run on PostgreSQL, too: where the order, the paging and the transactions of the database are
