@@ -57,12 +57,27 @@ pub(crate) struct AppliedMigration {
     checksum: Vec<u8>,
 }
 
+impl AppliedMigration {
+    /// One of what [`statements::APPLIED`] selects.
+    pub(crate) fn of((version, description, is_complete, checksum): AppliedRow) -> Self {
+        Self {
+            version,
+            description,
+            is_complete,
+            checksum,
+        }
+    }
+}
+
+/// What [`statements::APPLIED`] selects, in its order.
+type AppliedRow = (i64, String, bool, Vec<u8>);
+
 /// The files of an engine's migrations, compiled in, each with its name. A test finds the one that was forgotten here.
 ///
 /// `sqlx::migrate!` does the same, but the crate that it comes from has sqlx, all its drivers and TLS built a second time.
 macro_rules! files {
     ($engine:literal) => {
-        $crate::migrations::files!(
+        files!(
             $engine,
             "0001_credentials",
             "0002_certificate_list",

@@ -13,7 +13,10 @@ use sqlx::{
 use crate::{
     connections::{Connections, Doubt, Target, Writer},
     database::{DatabaseUnusable, Pools},
-    migrations::{SchemaRefused, judge, require_current, statements, within_transaction},
+    migrations::{
+        AppliedMigration, SchemaRefused, files, judge, require_current, statements,
+        within_transaction,
+    },
 };
 
 /// Where a database is on a server of PostgreSQL, and how it is used.
@@ -197,7 +200,12 @@ async fn migrate_in_turn(connection: &mut PgConnection) -> Result<(), BoxDynErro
     }
     migrations.run(&mut *transaction).await?;
     let applied = sqlx::query_as(statements::APPLIED).fetch_all(&mut *transaction);
-    judge(&migrations, &applied.await?)?;
+    let applied: Vec<AppliedMigration> = applied
+        .await?
+        .into_iter()
+        .map(AppliedMigration::of)
+        .collect();
+    judge(&migrations, &applied)?;
     Ok(transaction.commit().await?)
 }
 
@@ -237,7 +245,7 @@ fn place_of(options: &PgConnectOptions) -> String {
 }
 
 pub(crate) fn migrations() -> Migrator {
-    within_transaction(migrations::files!("postgres"))
+    within_transaction(files!("postgres"))
 }
 
 /// What is done after the lock was taken sees what was done before.

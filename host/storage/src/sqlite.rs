@@ -19,7 +19,7 @@ use crate::{
     connections::{Connections, Target, Writer},
     database::{DatabaseUnusable, Pools},
     failure::is_busy,
-    migrations::{judge, require_current, statements, within_transaction},
+    migrations::{AppliedMigration, files, judge, require_current, statements, within_transaction},
     statement::statement,
 };
 
@@ -167,7 +167,12 @@ async fn migrate_in_turn(connection: &mut SqliteConnection) -> Result<(), BoxDyn
     let mut transaction = connection.begin_with(BEGIN_MIGRATING).await?;
     migrations.run(&mut *transaction).await?;
     let applied = sqlx::query_as(statements::APPLIED).fetch_all(&mut *transaction);
-    judge(&migrations, &applied.await?)?;
+    let applied: Vec<AppliedMigration> = applied
+        .await?
+        .into_iter()
+        .map(AppliedMigration::of)
+        .collect();
+    judge(&migrations, &applied)?;
     Ok(transaction.commit().await?)
 }
 
@@ -185,7 +190,7 @@ fn create_private(path: &Path) -> io::Result<()> {
 }
 
 pub(crate) fn migrations() -> Migrator {
-    within_transaction(migrations::files!("sqlite"))
+    within_transaction(files!("sqlite"))
 }
 
 const BEGIN_MIGRATING: &str = "begin immediate";
