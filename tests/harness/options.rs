@@ -253,8 +253,8 @@ url = "https://127.0.0.1:{port}/identity"
 {authentication_settings}
 [development_identity_provider]
 signing_key = "{signing_key}"
-access_token_seconds = 600
-refresh_token_seconds = 3600
+access_token_seconds = 3600
+refresh_token_seconds = 7200
 
 [[development_identity_provider.clients]]
 id = "developer"

@@ -31,7 +31,8 @@ pub fn ended(child: &mut Child) -> ExitStatus {
     }
 }
 
-/// Waits until a process has ended, which must have gone well, and returns the most memory that it had at once, in KiB.
+/// Waits until a process has ended, which must have gone well, and returns the most memory that it had at once, in KiB, as far
+/// as that was seen: it may have had more just before its end.
 #[track_caller]
 pub(crate) fn memory_at_most(mut child: Child) -> u64 {
     let told = format!("/proc/{}/status", child.id());
@@ -53,4 +54,4 @@ pub(crate) fn memory_at_most(mut child: Child) -> u64 {
 const POLL: Duration = Duration::from_millis(2);
 
 /// How long a process may take to end.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(10);

@@ -40,16 +40,23 @@ impl Server {
 
     /// Starts a server on what another one, now ended, has stored.
     pub async fn start_in(directory: TempDir, options: &Options) -> Self {
+        let started = Self::try_start_in(directory, options).await;
+        started.unwrap_or_else(|log| panic!("the server did not start:\n{log}"))
+    }
+
+    /// The same, for one that may not start.
+    ///
+    /// # Errors
+    /// When it has ended before it was ready; with its log.
+    pub async fn try_start_in(directory: TempDir, options: &Options) -> Result<Self, String> {
         let port = ReservedPort::any();
         let begun = Instant::now();
         let mut child = spawn(directory.path(), options, &port);
         let base_url = format!("https://127.0.0.1:{}", port.number());
         let client = client();
-        assert!(
-            becomes_ready(&mut child, &client, &base_url).await,
-            "the server did not start:\n{}",
-            read_log(directory.path())
-        );
+        if !becomes_ready(&mut child, &client, &base_url).await {
+            return Err(read_log(directory.path()));
+        }
         let mut server = Self {
             child,
             directory,
@@ -63,20 +70,29 @@ impl Server {
         if options.has_own_identity_provider() {
             server.token = server.log_in().await;
         }
-        server
+        Ok(server)
     }
 
     /// Starts another server on the same database, which trusts the identity provider of this one: its tokens are good for
     /// both. It is configured alike in all else.
     pub async fn start_beside(&self) -> Self {
+        let started = self.try_start_beside().await;
+        started.unwrap_or_else(|log| panic!("the server did not start:\n{log}"))
+    }
+
+    /// The same, for one that may not start.
+    ///
+    /// # Errors
+    /// As for [`Self::try_start_in`].
+    pub async fn try_start_beside(&self) -> Result<Self, String> {
         let options = self
             .options
             .clone()
             .storage(&self.options.shared_storage(self.directory()))
             .identity_provider(&format!("{}/identity", self.base_url));
-        let mut other = Self::start_with(&options).await;
+        let mut other = Self::try_start_in(TempDir::new().unwrap(), &options).await?;
         other.token.clone_from(&self.token);
-        other
+        Ok(other)
     }
 
     /// Starts a server that must refuse to start, and returns what it says.

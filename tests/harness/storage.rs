@@ -88,7 +88,7 @@ pub(crate) const FILE: &str = "keywright.db";
 const DATABASE_URL: &str = "database-url";
 
 /// How long a lock of the server is waited for.
-const BUSY_MAX: Duration = Duration::from_secs(10);
+const BUSY_MAX: Duration = Duration::from_mins(10);
 
 /// The lines of the section `storage` by which any server has the database of the one in this folder, which may still come.
 pub fn shared_storage(directory: &Path) -> String {

@@ -172,7 +172,7 @@ async fn no_statement_reads_a_whole_table_of_sqlite() {
     let options = SqliteOptions {
         path: folder.path().join("plans.sqlite"),
         readers_max: 1,
-        wait_max: std::time::Duration::from_secs(5),
+        wait_max: std::time::Duration::from_mins(10),
     };
     let options = DatabaseOptions::Sqlite(options);
     let database = Database::open(&options, Arc::new(NoIdentifiers))
@@ -212,7 +212,7 @@ async fn no_statement_reads_a_whole_table_of_postgresql() {
         root_certificate: None,
         readers_max: 1,
         writers_max: 1,
-        wait_max: std::time::Duration::from_secs(5),
+        wait_max: std::time::Duration::from_mins(10),
     });
     Database::open(&options, Arc::new(NoIdentifiers))
         .await

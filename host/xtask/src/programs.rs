@@ -2,7 +2,10 @@
 
 use std::{path::PathBuf, process::Command};
 
-use crate::schemathesis;
+use crate::{
+    schemathesis,
+    step::{self, StepFailed},
+};
 
 /// Installs the programs that are missing, where that can be done: on Debian, as root. Where it can't, the tests that need
 /// them say that they are skipped.
@@ -17,12 +20,11 @@ fn ensure_packages() {
             continue;
         }
         eprintln!("xtask: installing {package} for {program}");
-        let installed = Command::new("apt-get")
-            .args(["install", "--yes", "--no-install-recommends", package])
-            .status();
-        if !installed.is_ok_and(|status| status.success()) {
+        let mut install = Command::new("apt-get");
+        install.args(["install", "--yes", "--no-install-recommends", package]);
+        if let Err(StepFailed(reason)) = step::run_over_network(&mut install) {
             eprintln!(
-                "xtask: {program} is not there and can't be installed; tests that need it are skipped"
+                "xtask: {program} is not there and can't be installed; tests that need it are skipped: {reason}"
             );
         }
     }

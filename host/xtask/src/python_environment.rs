@@ -62,7 +62,7 @@ impl PythonEnvironment {
         let mut python = make()?;
         python.args(["-m", "pip", "install", "--quiet"]);
         python.args(["--disable-pip-version-check", "--requirement"]);
-        step::run(python.arg(wanted))?;
+        step::run_over_network(python.arg(wanted))?;
         fs::write(&installed, versions).map_err(|cause| StepFailed::new(INSTALLED, cause))
     }
 
@@ -85,7 +85,7 @@ fn make(environment: &Path) -> Result<(), StepFailed> {
             "--no-install-recommends",
             "python3-venv",
         ]);
-        step::run(&mut install).and_then(|()| make())
+        step::run_over_network(&mut install).and_then(|()| make())
     })
 }
 

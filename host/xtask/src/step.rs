@@ -4,6 +4,8 @@ use std::{
     fmt::Display,
     path::{Path, PathBuf},
     process::Command,
+    thread,
+    time::Duration,
 };
 
 /// A step that did not succeed, in words for whoever typed the command.
@@ -28,6 +30,22 @@ pub(crate) fn run(command: &mut Command) -> Result<(), StepFailed> {
     } else {
         Err(StepFailed::new(shown, status))
     }
+}
+
+/// As [`run`], for what others answer over the network, who may be away for a moment: in CI, where nobody is there to try
+/// again and what is missing fails, it is tried several times.
+pub(crate) fn run_over_network(command: &mut Command) -> Result<(), StepFailed> {
+    let is_ci = std::env::var_os("CI").is_some();
+    for pause in RETRY_PAUSES.iter().filter(|_| is_ci) {
+        match run(command) {
+            Ok(()) => return Ok(()),
+            Err(StepFailed(reason)) => {
+                eprintln!("xtask: {reason}; trying again in {pause:?}");
+                thread::sleep(*pause);
+            }
+        }
+    }
+    run(command)
 }
 
 /// The cargo that runs this task, in the workspace's root.
@@ -57,3 +75,10 @@ fn cargo_home() -> Option<PathBuf> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")))
 }
+
+/// How long to wait before what failed over the network is tried again, each time.
+const RETRY_PAUSES: [Duration; 3] = [
+    Duration::from_secs(5),
+    Duration::from_secs(20),
+    Duration::from_mins(1),
+];

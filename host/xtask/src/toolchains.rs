@@ -68,7 +68,7 @@ fn ensure_npm() -> Result<(), StepFailed> {
         // Not `npm ci`, which wants the packages for all other systems, too.
         npm.args(["install", "--no-save", "--ignore-scripts"]);
         npm.args(["--no-audit", "--no-fund", "--loglevel", "error"]);
-        step::run(npm.current_dir(&folder))?;
+        step::run_over_network(npm.current_dir(&folder))?;
         fs::write(&installed, wanted).map_err(|cause| StepFailed::new(INSTALLED, cause))?;
     }
     link(&folder.join("node_modules/.bin/jco"), "jco")

@@ -22,7 +22,7 @@ async fn a_client_logs_in_with_its_id_and_secret() {
         granted["token_type"].as_str().unwrap().to_lowercase(),
         "bearer"
     );
-    assert_eq!(granted["expires_in"], 600);
+    assert_eq!(granted["expires_in"], 3600);
     assert_eq!(granted.get("refresh_token"), None);
     let token = granted["access_token"].as_str().unwrap();
     present(&server, token).await.expect(200);

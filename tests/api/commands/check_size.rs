@@ -15,7 +15,8 @@ use crate::given;
 async fn thousands_of_versions_are_checked_with_the_memory_of_a_few_hundred() {
     let server = Arc::new(Server::start().await);
     write(&server, FEW).await;
-    let few = memory_of_command(server.directory(), &["check"]);
+    let few = (0..FEW_RUNS).map(|_| memory_of_command(server.directory(), &["check"]));
+    let few = few.max().unwrap();
     write(&server, MANY - FEW).await;
     let many = memory_of_command(server.directory(), &["check"]);
     let versions = server.run_sql("select count(*) || '' from credential_version");
@@ -48,5 +49,7 @@ async fn write(server: &Arc<Server>, count: usize) {
 const GROWTH_KIBIBYTES_MAX: u64 = 8 * 1_024;
 const VALUE_BYTES: usize = 16_384;
 const FEW: usize = 400;
+/// A busy machine may let a short run end before its memory is looked at for the last time, but not each.
+const FEW_RUNS: usize = 5;
 const MANY: usize = 4_000;
 const WRITERS: usize = 20;

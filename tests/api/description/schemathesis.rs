@@ -8,7 +8,7 @@
 
 use std::{fs, process::Stdio};
 
-use keywright_harness::{Server, key_file, python_program, workspace};
+use keywright_harness::{Options, Scrape, Server, key_file, python_program, workspace};
 use serde_json::{Value, json};
 
 use crate::given;
@@ -19,7 +19,7 @@ async fn every_answer_is_one_that_the_description_has() {
     if python_program(PROGRAM).is_none() {
         return;
     }
-    let server = Server::start().await;
+    let server = Server::start_with(&Options::default().watched()).await;
     let mut description = closed(server.get("/openapi.json").await.expect(200).json());
     tell_ids(&mut description, &server).await;
     let file = server.directory().join("openapi.json");
@@ -55,6 +55,20 @@ async fn every_answer_is_one_that_the_description_has() {
         assert!(requests(&told) >= least(selection), "{told}");
     }
     server.get("/health").await.expect(200);
+    let scrape = server.scrape().await;
+    for method in ["GET", "PUT", "POST", "DELETE"] {
+        let done = done(&scrape, method);
+        assert!(done >= DONE_MIN, "{method}: {done}\n{}", scrape.text());
+    }
+}
+
+/// How many requests of a method were not refused.
+fn done(scrape: &Scrape, method: &str) -> f64 {
+    let done = ["200", "201", "204"].iter().filter_map(|status| {
+        let labels = [("method", method), ("status", *status)];
+        scrape.sum("keywright_http_requests_total", &labels)
+    });
+    done.sum()
 }
 
 /// How many requests a run must have made, or it has not tried what it should.
@@ -129,5 +143,8 @@ async fn tell_ids(description: &mut Value, server: &Server) {
         }
     }
 }
+
+/// How many requests of each method must have come to something, or answers were compared that say little.
+const DONE_MIN: f64 = 10.0;
 
 const PROGRAM: &str = "schemathesis";

@@ -56,7 +56,7 @@ async fn a_server_that_may_not_make_the_record_starts_when_another_one_has_made_
     let storage = shared_storage(folder.path());
     let waiting_folder = TempDir::new().unwrap();
     let log = waiting_folder.path().join("log");
-    let waiting = Options::default().encryption(&waiting("key_wait_seconds_max = 60"));
+    let waiting = Options::default().encryption(&waiting("key_wait_seconds_max = 600"));
     let waiting = with_secrets(waiting).storage(&storage);
     let waiting = tokio::spawn(async move { Server::start_in(waiting_folder, &waiting).await });
     while !fs::read_to_string(&log).is_ok_and(|log| log.contains("waiting for another server")) {

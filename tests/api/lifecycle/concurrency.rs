@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use keywright_harness::{Answer, Server};
+use keywright_harness::{Answer, Options, Server};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -12,7 +12,7 @@ const CALLERS: usize = 64;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_version_is_made_by_simultaneous_no_overwrites_and_every_caller_gets_it() {
-    let server = Arc::new(Server::start().await);
+    let server = Arc::new(Server::start_with(&patient()).await);
     let body = json!({"name": "/new", "type": "password", "mode": "no-overwrite"});
     let versions = generate_all_at_once(&server, |_| body.clone()).await;
     let first = &versions[0];
@@ -28,7 +28,7 @@ async fn one_version_is_made_by_simultaneous_no_overwrites_and_every_caller_gets
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_casing_of_a_name_makes_no_second_credential() {
-    let server = Arc::new(Server::start().await);
+    let server = Arc::new(Server::start_with(&patient()).await);
     let versions = generate_all_at_once(&server, |caller| {
         let name = if caller % 2 == 0 {
             "/new/Name"
@@ -45,7 +45,7 @@ async fn the_casing_of_a_name_makes_no_second_credential() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn equal_simultaneous_converges_make_one_version() {
-    let server = Arc::new(Server::start().await);
+    let server = Arc::new(Server::start_with(&patient()).await);
     let body = json!({"name": "/new", "type": "password", "parameters": {"length": 20}});
     let versions = generate_all_at_once(&server, |_| body.clone()).await;
     let ids: HashSet<String> = versions.iter().map(given::id).collect();
@@ -55,7 +55,7 @@ async fn equal_simultaneous_converges_make_one_version() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_simultaneous_overwrite_adds_its_version() {
-    let server = Arc::new(Server::start().await);
+    let server = Arc::new(Server::start_with(&patient()).await);
     let body = json!({"name": "/a", "type": "password", "mode": "overwrite"});
     let versions = generate_all_at_once(&server, |_| body.clone()).await;
     let ids: HashSet<String> = versions.iter().map(given::id).collect();
@@ -66,7 +66,7 @@ async fn every_simultaneous_overwrite_adds_its_version() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_writers_of_several_types_one_type_wins() {
-    let server = Arc::new(Server::start().await);
+    let server = Arc::new(Server::start_with(&patient()).await);
     let answers = answers_at_once(&server, |caller| {
         let credential_type = if caller % 2 == 0 { "password" } else { "user" };
         json!({"name": "/new", "type": credential_type, "mode": "no-overwrite"})
@@ -80,6 +80,11 @@ async fn of_writers_of_several_types_one_type_wins() {
     assert_eq!((winners.len(), losers), (CALLERS / 2, CALLERS / 2));
     assert!(winners.iter().all(|winner| winner.body == winners[0].body));
     assert_eq!(given::versions(&server, "/new").await.len(), 1);
+}
+
+/// A server at which nobody is refused because the others come first, however slow the machine is.
+fn patient() -> Options {
+    Options::default().environment("KEYWRIGHT_STORAGE__WAIT_SECONDS_MAX", "600")
 }
 
 /// The versions that as many callers get who all generate at once.

@@ -1,35 +1,42 @@
 //! How a server ends.
 
-use std::time::{Duration, Instant};
+use std::{fs, thread, time::Duration};
 
-use keywright_harness::{Options, Server};
-use reqwest::Method;
+use keywright_harness::{Options, RawConnection, Server};
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
 
 use crate::given;
 
 #[tokio::test]
 async fn requests_under_way_are_finished_first() {
-    let patient = Options::default().server_settings("shutdown_seconds_max = 300");
+    let patient = Options::default()
+        .server_settings("shutdown_seconds_max = 3600\nbody_seconds_max = 3600")
+        .watched();
     let server = Server::start_with(&patient).await;
-    let mut calls = JoinSet::new();
-    for number in 0..REQUESTS {
-        let name = format!("/rsa/{number}");
-        let body = json!({"name": name, "type": "rsa", "parameters": {"key_length": 3072}});
-        let request = server
-            .authorized(Method::POST, "/api/v1/data")
-            .body(body.to_string());
-        calls.spawn(async move {
-            let response = request.send().await.unwrap();
-            (response.status().as_u16(), response.text().await.unwrap())
-        });
-    }
-    tokio::time::sleep(UNDER_WAY_AFTER).await;
-    let directory = server.stop().await;
+    let mut calls: Vec<_> = (0..REQUESTS).map(|number| half(&server, number)).collect();
+    server
+        .scrape_until(|scrape| {
+            let requests = scrape.sum("keywright_http_requests_in_progress", &[]);
+            requests.unwrap_or_default() >= f64::from(REQUESTS)
+        })
+        .await;
+    let log = server.directory().join("log");
+    let finishing = tokio::task::spawn_blocking(move || {
+        while !fs::read_to_string(&log).is_ok_and(|log| log.contains(ENDING)) {
+            thread::sleep(POLL);
+        }
+        for (connection, rest) in &mut calls {
+            connection.send(rest.as_bytes());
+        }
+        calls
+            .into_iter()
+            .map(|(connection, _)| connection.receive_last())
+            .collect::<Vec<_>>()
+    });
+    let (directory, answers) = tokio::join!(server.stop(), finishing);
 
     let mut made = Vec::new();
-    for (status, body) in calls.join_all().await {
+    for (status, body) in answers.unwrap() {
         assert_eq!(status, 200, "{body}");
         made.push(serde_json::from_str::<Value>(&body).unwrap());
     }
@@ -43,21 +50,35 @@ async fn requests_under_way_are_finished_first() {
     }
 }
 
+/// It does not wait for the hour that requests would have.
 #[tokio::test]
 async fn a_server_without_requests_ends_at_once() {
-    let server = Server::start().await;
+    let patient = Options::default().server_settings("shutdown_seconds_max = 3600");
+    let server = Server::start_with(&patient).await;
     given::set_value(&server, "/a", "v").await;
-    let told = Instant::now();
     server.stop().await;
-    assert!(
-        told.elapsed() < Duration::from_secs(5),
-        "{:?}",
-        told.elapsed()
-    );
 }
 
-/// More keys than are made at once, so that some are still waiting when the server is told to end.
-const REQUESTS: usize = 5;
+/// A request of which the server has only half, and the other half.
+fn half(server: &Server, number: u8) -> (RawConnection, String) {
+    let name = format!("/rsa/{number}");
+    let body = json!({"name": name, "type": "rsa", "parameters": {"key_length": 3072}}).to_string();
+    let (first, rest) = body.split_at(body.len() / 2);
+    let head = format!(
+        "POST /api/v1/data HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{first}",
+        server.token(),
+        body.len()
+    );
+    let mut connection = server.connect();
+    connection.send(head.as_bytes());
+    (connection, rest.to_owned())
+}
 
-/// When the requests have reached the server, and long before all of the keys are made.
-const UNDER_WAY_AFTER: Duration = Duration::from_millis(150);
+/// More keys than are made at once, so that some are still waiting when others are made.
+const REQUESTS: u8 = 5;
+
+/// What the log says when the server has been told to end.
+const ENDING: &str = "ending: requests under way are finished";
+
+const POLL: Duration = Duration::from_millis(5);

@@ -134,19 +134,29 @@ pub(super) async fn ask(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> i
     Ok(read_answer(stream).await?.status)
 }
 
-/// Connects from this address again and again until the server answers.
-pub(super) async fn until_answered(server: &Server, source: Ipv4Addr) {
-    let answered = async {
+/// Connects from this address again and again until the server answers: because it does not at first, or because the client,
+/// on a busy machine, is not always in time. Returns the connection.
+pub(super) async fn until_answered(server: &Server, source: Ipv4Addr) -> TlsStream<TcpStream> {
+    let asked = async || {
+        let mut stream = tls(server, source, HTTP1).await?;
+        let status = ask(&mut stream).await?;
+        assert_eq!(status, 200);
+        Ok(stream)
+    };
+    until_in_time(asked).await
+}
+
+/// Has a client try to do something again and again, until the server does not give it up meanwhile.
+pub(super) async fn until_in_time<T>(attempt: impl AsyncFn() -> io::Result<T>) -> T {
+    let attempts = async {
         loop {
-            if let Ok(mut stream) = tls(server, source, HTTP1).await
-                && ask(&mut stream).await.is_ok_and(|status| status == 200)
-            {
-                return;
+            if let Ok(done) = attempt().await {
+                return done;
             }
         }
     };
-    let answered = timeout(PATIENCE, answered).await;
-    assert!(answered.is_ok(), "the server answers {source} no more");
+    let done = timeout(PATIENCE, attempts).await;
+    done.expect("the server lets nobody do that")
 }
 
 pub(super) const HEALTH: &[u8] = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";

@@ -15,12 +15,13 @@ use serde_json::json;
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt},
     task::JoinSet,
+    time::timeout,
 };
 
 use super::{
     http2::{HEADERS, PREFACE, frame, hello},
     patient,
-    raw::{HTTP1, HTTP2, OTHER, drip_each_to_close, tcp, tls, until_answered},
+    raw::{HTTP1, HTTP2, OTHER, PATIENCE, drip_each_to_close, tcp, tls, until_answered},
 };
 use crate::given;
 
@@ -102,7 +103,7 @@ trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// One of the ways to be slow: what is open, and what is sent on it over and over.
+/// One of the ways to be slow: what is open, and what is sent on it over and over. The server may have ended it by then.
 async fn slow_client(
     server: &Server,
     source: Ipv4Addr,
@@ -120,7 +121,7 @@ async fn slow_client(
         0 => return (Box::new(tcp(server, source).await.unwrap()), b""),
         1 => {
             let mut stream = tcp(server, source).await.unwrap();
-            stream.write_all(&[22, 3, 1, 64, 0]).await.unwrap();
+            let _ = stream.write_all(&[22, 3, 1, 64, 0]).await;
             return (Box::new(stream), &[1]);
         }
         2 | 5 => (Vec::new(), b""),
@@ -129,9 +130,17 @@ async fn slow_client(
         6 => (PREFACE[..3].to_vec(), b""),
         _ => ([hello(), headers].concat(), &[0]),
     };
-    let mut stream = tls(server, source, protocol).await.unwrap();
-    stream.write_all(&first).await.unwrap();
-    stream.flush().await.unwrap();
+    // On a busy machine a handshake may take too long.
+    let connected = async {
+        loop {
+            if let Ok(stream) = tls(server, source, protocol).await {
+                return stream;
+            }
+        }
+    };
+    let mut stream = timeout(PATIENCE, connected).await.unwrap();
+    let _ = stream.write_all(&first).await;
+    let _ = stream.flush().await;
     (Box::new(stream), drip)
 }
 

@@ -1,5 +1,6 @@
 //! How long a client may take: for a handshake, a head, a body, or for nothing at all. In each test one time is a second,
-//! and all others are an hour.
+//! and all others are an hour. What a client of the test must have done within the second is tried until it was in time, and
+//! a connection that is written to may have been closed by then.
 
 use std::time::Duration;
 
@@ -10,10 +11,11 @@ use tokio::{
 };
 
 use super::{
-    http2::{DATA, HEADERS, PING, PREFACE, frame, get, hello, kinds, read_until},
+    http2::{DATA, HEADERS, PING, PREFACE, frame, get, hello, read_until},
     patient,
     raw::{
-        HEALTH, HTTP1, HTTP2, ORDINARY, ask, drip_to_close, read_answer, read_to_close, tcp, tls,
+        HEALTH, HTTP1, HTTP2, ORDINARY, drip_to_close, read_answer, read_to_close, tcp, tls,
+        until_answered, until_in_time,
     },
 };
 
@@ -42,38 +44,40 @@ async fn a_client_that_completes_no_first_request_is_given_up() {
         (HTTP2, [hello(), unfinished_headers(1)].concat(), &[0]),
     ] {
         let mut stream = tls(&server, ORDINARY, protocol).await.unwrap();
-        stream.write_all(&first).await.unwrap();
+        let _ = stream.write_all(&first).await;
         let received = drip_to_close(stream, drip).await;
         assert!(!received.starts_with(b"HTTP/1.1 200"), "{protocol}");
     }
-    server.get("/health").await.expect(200);
+    until_answered(&server, ORDINARY).await;
 }
 
 #[tokio::test]
 async fn a_later_head_that_takes_too_long_is_given_up() {
     let server = Server::start_with(&patient("header_seconds_max = 1")).await;
-    let mut stream = tls(&server, ORDINARY, HTTP1).await.unwrap();
-    assert_eq!(ask(&mut stream).await.unwrap(), 200);
-    stream.write_all(&HEALTH[..10]).await.unwrap();
+    let mut stream = until_answered(&server, ORDINARY).await;
+    let _ = stream.write_all(&HEALTH[..10]).await;
     assert!(drip_to_close(stream, b"a").await.is_empty());
 }
 
 #[tokio::test]
 async fn a_connection_without_a_request_under_way_is_ended() {
     let server = Server::start_with(&patient("idle_seconds_max = 1")).await;
-    let mut stream = tls(&server, ORDINARY, HTTP1).await.unwrap();
-    assert_eq!(ask(&mut stream).await.unwrap(), 200);
+    let mut stream = until_answered(&server, ORDINARY).await;
     assert!(read_to_close(&mut stream).await.is_empty());
     for (first, drip) in [
         (Vec::new(), &b""[..]),
         (Vec::new(), &ping()),
         (unfinished_headers(3), &[0]),
     ] {
-        let mut stream = tls(&server, ORDINARY, HTTP2).await.unwrap();
-        let request = [hello(), get("/health", 1)].concat();
-        stream.write_all(&request).await.unwrap();
-        read_until(&mut stream, DATA, 1).await.unwrap();
-        stream.write_all(&first).await.unwrap();
+        let asked = async || {
+            let mut stream = tls(&server, ORDINARY, HTTP2).await?;
+            let request = [hello(), get("/health", 1)].concat();
+            stream.write_all(&request).await?;
+            read_until(&mut stream, DATA, 1).await?;
+            Ok(stream)
+        };
+        let mut stream = until_in_time(asked).await;
+        let _ = stream.write_all(&first).await;
         drip_to_close(stream, drip).await;
     }
 }
@@ -82,37 +86,43 @@ async fn a_connection_without_a_request_under_way_is_ended() {
 async fn an_http2_client_that_answers_no_ping_is_given_up() {
     let lines = "ping_interval_seconds = 1\nping_seconds_max = 1";
     let server = Server::start_with(&patient(lines)).await;
-    let mut stream = tls(&server, ORDINARY, HTTP2).await.unwrap();
-    stream.write_all(&hello()).await.unwrap();
-    read_until(&mut stream, PING, 0).await.unwrap();
+    let asked = async || {
+        let mut stream = tls(&server, ORDINARY, HTTP2).await?;
+        stream.write_all(&hello()).await?;
+        read_until(&mut stream, PING, 0).await?;
+        Ok(stream)
+    };
+    let mut stream = until_in_time(asked).await;
     read_to_close(&mut stream).await;
 }
 
 #[tokio::test]
 async fn an_old_connection_is_ended_between_two_requests() {
     let server = Server::start_with(&patient("connection_seconds_max = 1")).await;
-    let mut stream = tls(&server, ORDINARY, HTTP1).await.unwrap();
-    let mut answers = 0;
+    let mut stream = until_answered(&server, ORDINARY).await;
     while let Ok(()) = stream.write_all(HEALTH).await {
         // The last one says that it is, or the connection is closed after one that did not.
         match read_answer(&mut stream).await {
             Ok(answer) => assert_eq!(answer.status, 200),
             Err(_) => break,
         }
-        answers += 1;
     }
-    assert!(answers > 0);
-    server.get("/health").await.expect(200);
+    until_answered(&server, ORDINARY).await;
 }
 
 #[tokio::test]
 async fn an_old_connection_is_ended_though_its_client_does_not_say_that_it_was_told() {
     let server = Server::start_with(&patient("connection_seconds_max = 1")).await;
-    let stream = tls(&server, ORDINARY, HTTP2).await.unwrap();
-    let (mut incoming, mut outgoing) = split(stream);
-    outgoing.write_all(&hello()).await.unwrap();
+    let asked = async || {
+        let mut stream = tls(&server, ORDINARY, HTTP2).await?;
+        let request = [hello(), get("/health", 1)].concat();
+        stream.write_all(&request).await?;
+        read_until(&mut stream, DATA, 1).await?;
+        Ok(stream)
+    };
+    let (mut incoming, mut outgoing) = split(until_in_time(asked).await);
     let asking = async {
-        for id in (1..).step_by(2) {
+        for id in (3..).step_by(2) {
             let request = get("/health", id);
             if outgoing.write_all(&request).await.is_err() || outgoing.flush().await.is_err() {
                 break;
@@ -124,7 +134,7 @@ async fn an_old_connection_is_ended_though_its_client_does_not_say_that_it_was_t
     };
     tokio::select! {
         () = asking => unreachable!("it has no end"),
-        received = read_to_close(&mut incoming) => assert!(kinds(&received).contains(&DATA)),
+        _ = read_to_close(&mut incoming) => {}
     }
 }
 
@@ -138,7 +148,7 @@ async fn a_body_that_takes_too_long_is_408() {
              Content-Type: application/json\r\n{framing}\r\n\r\n",
             server.token()
         );
-        stream.write_all(head.as_bytes()).await.unwrap();
+        let _ = stream.write_all(head.as_bytes()).await;
         let drip = if framing.starts_with('C') {
             "{"
         } else {

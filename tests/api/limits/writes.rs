@@ -32,9 +32,10 @@ async fn a_client_that_reads_nothing_is_given_up() {
         server.token()
     );
     for _ in 0..REQUESTS {
-        stream.write_all(request.as_bytes()).await.unwrap();
+        // On a busy machine it may have been given up by then.
+        let _ = stream.write_all(request.as_bytes()).await;
     }
-    stream.flush().await.unwrap();
+    let _ = stream.flush().await;
     // Its place is free again, though it has not closed the connection.
     until_answered(&server, OTHER).await;
     let received = read_to_close(&mut stream).await;
@@ -78,11 +79,13 @@ async fn a_client_that_leaves_one_answer_is_given_up_though_it_takes_others() {
     let server = Server::start_with(&patient("write_seconds_max = 1")).await;
     let stream = tls(&server, ORDINARY, HTTP2).await.unwrap();
     let (mut incoming, mut outgoing) = split(stream);
-    let left = [hello_with_window(0), get("/info", 1)].concat();
-    outgoing.write_all(&left).await.unwrap();
+    let taken = |id| [get("/info", id), window_update(10_000, id)].concat();
+    // The first that it takes comes with the one that it leaves, so that it is answered however busy the machine is.
+    let first = [hello_with_window(0), get("/info", 1), taken(3)].concat();
+    outgoing.write_all(&first).await.unwrap();
     let asking = async {
-        for id in (3..).step_by(2) {
-            let taken = [get("/info", id), window_update(10_000, id)].concat();
+        for id in (5..).step_by(2) {
+            let taken = taken(id);
             if outgoing.write_all(&taken).await.is_err() || outgoing.flush().await.is_err() {
                 break;
             }

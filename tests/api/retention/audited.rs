@@ -6,22 +6,21 @@ use keywright_harness::Server;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{after_a_run, events, ids, options, poll, set_times, values};
+use super::{after_a_run, events, options, poll, set_times, values};
 use crate::given;
 
 #[tokio::test]
 async fn each_version_that_goes_has_an_event_that_says_by_which_policy() {
     let limits = "versions_max = 2\nage_days_max = 36500";
     let server = Server::start_with(&options(&[("/A/*", limits)])).await;
-    set_times(&server, "/a/b", 4).await;
-    let all = ids(&server, "/a/b").await;
+    let all = set_times(&server, "/a/b", 4).await;
     after_a_run(&[&server]).await;
     let events = events(&server);
     let told: Vec<&str> = events
         .iter()
         .map(|event| event["version_id"].as_str().unwrap())
         .collect();
-    assert_eq!(told, [&all[3], &all[2]]);
+    assert_eq!(told, [&all[0], &all[1]]);
     let certificate = &events[0];
     let mut expected = json!({
         "actor": "keywright:retention",
@@ -35,7 +34,7 @@ async fn each_version_that_goes_has_an_event_that_says_by_which_policy() {
         "action": "DELETE_BY_RETENTION",
         "operation": "delete",
         "resource_name": "/a/b",
-        "version_id": all[3],
+        "version_id": all[0],
         "request_details": {"policy": "/A/*", "versions_max": 2, "age_days_max": 36_500},
     });
     for member in ["time", "request_id", "destination", "resource_id"] {
@@ -50,8 +49,7 @@ async fn in_the_common_event_format_the_action_stands_where_a_request_has_its_me
     let cef = "[audit]\nsink = \"file\"\nfile = \"audit.log\"\nformat = \"cef\"";
     let options = options(&[("/a", "versions_max = 1")]).audit(cef);
     let server = Server::start_with(&options).await;
-    set_times(&server, "/a", 2).await;
-    let all = ids(&server, "/a").await;
+    let all = set_times(&server, "/a", 2).await;
     after_a_run(&[&server]).await;
     let trail = server.audit_trail();
     let lines = trail.lines();
@@ -63,7 +61,7 @@ async fn in_the_common_event_format_the_action_stands_where_a_request_has_its_me
         "|DELETE_BY_RETENTION|DELETE_BY_RETENTION|0|rt=",
         " suser=retention suid=keywright:retention ",
         "cs1=server cs3Label=",
-        &format!("cs3={} ", all[1]),
+        &format!("cs3={} ", all[0]),
         "cs4=200",
         "cs2=/a ",
         "deviceAction=DELETE_BY_RETENTION ",

@@ -31,22 +31,18 @@ async fn no_more_versions_are_kept_than_the_policy_says_and_the_newest_are() {
 #[tokio::test]
 async fn versions_older_than_the_policy_says_go_and_the_one_in_use_stays() {
     let server = Server::start_with(&options(&[("/a", "age_days_max = 30")])).await;
-    set_times(&server, "/a", 5).await;
+    let mut all = set_times(&server, "/a", 5).await;
     set_times(&server, "/b", 2).await;
-    let all = ids(&server, "/a").await;
     after_a_run(&[&server]).await;
+    all.reverse();
     assert_eq!(ids(&server, "/a").await, all);
     // Ages in seconds, oldest first. A version is not younger than 30 days only when 30 days have passed.
     let days = |days: i64| days * 86_400;
     let ages = [days(31), days(30) + 1, days(30) - 600, days(1), 0];
-    for (place, seconds) in ages.into_iter().enumerate() {
-        make_older(&server, place, seconds).await;
-    }
+    make_older(&server, &ages).await;
     after_a_run(&[&server]).await;
     assert_eq!(values(&server, "/a").await, ["4", "3", "2"]);
-    for place in 0..5 {
-        make_older(&server, place, days(1_000)).await;
-    }
+    make_older(&server, &[days(1_000); 5]).await;
     after_a_run(&[&server]).await;
     assert_eq!(values(&server, "/a").await, ["4"]);
     assert_eq!(values(&server, "/b").await, ["1", "0"]);
@@ -54,8 +50,10 @@ async fn versions_older_than_the_policy_says_go_and_the_one_in_use_stays() {
 
 #[tokio::test]
 async fn more_versions_go_than_are_deleted_at_once() {
-    let server = Server::start_with(&options(&[("/*", "versions_max = 1")])).await;
+    let server = Server::start_with(&options(&[])).await;
     set_times(&server, "/a", 202).await;
+    let limited = options(&[("/*", "versions_max = 1")]);
+    let server = Server::start_in(server.stop().await, &limited).await;
     after_a_run(&[&server]).await;
     assert_eq!(values(&server, "/a").await, ["201"]);
 }
@@ -81,13 +79,19 @@ async fn a_server_without_a_policy_does_nothing_of_the_kind() {
     }
 }
 
-/// Has the version at a place in the order of all versions be made earlier.
-async fn make_older(server: &Server, place: usize, seconds: i64) {
-    let milliseconds = seconds * 1_000;
+/// Has all versions be made earlier by so many seconds, in the order in which they were made; at once, so that no run sees some
+/// of them older and others not.
+async fn make_older(server: &Server, seconds: &[i64]) {
+    let sequences = "select sequence from credential_version order by sequence";
+    let sequences = server.run_sql(sequences).await;
+    let cases = sequences
+        .lines()
+        .zip(seconds)
+        .map(|(sequence, seconds)| format!("when {sequence} then {}", seconds * 1_000));
     let sql = format!(
-        "update credential_version set created_at = created_at - {milliseconds} where sequence = (
-             select sequence from credential_version order by sequence limit 1 offset {place}
-         )"
+        "update credential_version
+         set created_at = created_at - case sequence {} else 0 end",
+        cases.collect::<Vec<_>>().join(" ")
     );
     server.run_sql(&sql).await;
 }

@@ -22,7 +22,8 @@ use serde_json::Value;
 
 use crate::{audit, given};
 
-/// A server that looks each second for what is beyond these policies, each of which is a path and the lines below it.
+/// A server that looks each second for what is beyond these policies, each of which is a path and the lines below it. It does
+/// so from its first second on: also while a test is still setting, and between any two requests.
 fn options(policies: &[(&str, &str)]) -> Options {
     let policies: Vec<String> = policies
         .iter()
@@ -61,11 +62,15 @@ async fn poll(mut is_so: impl AsyncFnMut() -> bool) {
     unreachable!("it did not come to be");
 }
 
-/// Sets a credential so many times, to numbers from zero on.
-async fn set_times(server: &Server, name: &str, count: usize) {
+/// Sets a credential so many times, to numbers from zero on. Returns the ids of the versions, oldest first, of which some may
+/// be gone by then.
+async fn set_times(server: &Server, name: &str, count: usize) -> Vec<String> {
+    let mut ids = Vec::new();
     for number in 0..count {
-        given::set_value(server, name, &number.to_string()).await;
+        let version = given::set_value(server, name, &number.to_string()).await;
+        ids.push(given::id(&version));
     }
+    ids
 }
 
 /// The values of all versions, newest first.
@@ -90,4 +95,5 @@ fn events(server: &Server) -> Vec<Value> {
 
 const RUNS: &str = "keywright_retention_runs_total";
 const POLL: Duration = Duration::from_millis(5);
-const POLLS_MAX: usize = 12_000;
+/// For ten minutes and more.
+const POLLS_MAX: usize = 120_000;

@@ -45,8 +45,7 @@ async fn permissions_and_what_is_read_by_them_stay_as_they_are() {
     });
     let permission = server.post("/api/v2/permissions", permission).await;
     let permission = permission.expect(201).json();
-    set_times(&server, "/a", 3).await;
-    let [newest, old, _] = &ids(&server, "/a").await[..] else {
+    let [_, old, newest] = &set_times(&server, "/a", 3).await[..] else {
         panic!("three versions")
     };
     after_a_run(&[&server]).await;

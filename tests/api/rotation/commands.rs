@@ -6,7 +6,7 @@ use keywright_harness::{Server, run_command, run_sql, shared_storage};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{FAST, Keys, OFF, assert_values, counted, seed, set, usage};
+use super::{FAST, Keys, OFF, SLOW, assert_values, counted, seed, set, usage};
 
 /// Replaces the keys in the configuration of a server that has ended.
 fn configure(keys: &Keys, folder: &Path, before: &[&str], after: &[&str]) {
@@ -125,14 +125,28 @@ async fn rotate_waits_for_a_server_that_is_at_it() {
     let keys = Keys::new();
     let server = Server::start_with(&keys.options(&["a"], OFF)).await;
     seed(&server, 100).await;
-    let slow = keys.options(&["b", "a"], super::SLOW);
+    let slow = keys.options(&["b", "a"], SLOW);
     let server = Server::start_in(server.stop().await, &slow).await;
     super::until_inactive(&server, |left| left < 100).await;
     let said = server.run_command(&["keys", "rotate"]).expect(0);
     assert!(said.errors.contains("another process rotates"), "{said:?}");
-    server.run_command(&["keys", "rotate", "--wait"]).expect(0);
-    assert_eq!(usage(&server).await, [100, 0, 0]);
-    assert_eq!(counted(&server).await, (100.0, 0.0));
+    // What the command does itself is to go fast.
+    let path = server.directory().to_owned();
+    let file = path.join("keywright.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(file, text.replace(SLOW, FAST)).unwrap();
+    let rotate = move || run_command(&path, &["keys", "rotate", "--wait"]);
+    let waiting = tokio::task::spawn_blocking(rotate);
+    // The server goes on alone, and the command takes over when it ends.
+    let before = usage(&server).await[1];
+    super::until_inactive(&server, |left| left < before - 2).await;
+    assert!(!waiting.is_finished(), "{:?}", waiting.await);
+    let folder = server.stop().await;
+    waiting.await.unwrap().expect(0);
+    assert_eq!(
+        status(folder.path()),
+        expected(&[("inactive", 0), ("active", 100)], false)
+    );
 }
 
 #[tokio::test]
@@ -155,7 +169,7 @@ async fn rotate_refuses_a_key_that_was_active_before_the_one_of_the_servers() {
 #[tokio::test]
 async fn rotate_ends_when_a_server_starts_with_another_key_meanwhile() {
     let keys = Keys::new();
-    let server = Server::start_with(&keys.options(&["a"], VERY_SLOW)).await;
+    let server = Server::start_with(&keys.options(&["a"], SLOW)).await;
     seed(&server, 100).await;
     let folder = server.stop().await;
     configure(&keys, folder.path(), &["a"], &["b", "a"]);
@@ -176,6 +190,3 @@ async fn rotate_ends_when_a_server_starts_with_another_key_meanwhile() {
     let [_, rotated, unknown] = usage(&server).await;
     assert!((1..100).contains(&rotated) && unknown == 0, "{rotated}");
 }
-
-/// A second and more for each version: a server can start meanwhile.
-const VERY_SLOW: &str = "batch_versions = 1\npause_milliseconds = 1000";

@@ -65,8 +65,8 @@ impl Keys {
 /// As fast as it goes.
 const FAST: &str = "pause_milliseconds = 0\ninterval_seconds = 1";
 
-/// Slow enough that a test comes between.
-const SLOW: &str = "batch_versions = 2\npause_milliseconds = 40\ninterval_seconds = 1";
+/// A second and more for each version: so slow that a test comes between on any machine. It is never waited for the end.
+const SLOW: &str = "batch_versions = 1\npause_milliseconds = 1000\ninterval_seconds = 1";
 
 const OFF: &str = "enabled = false";
 

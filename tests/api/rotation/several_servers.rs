@@ -18,7 +18,7 @@ async fn two_servers_rotate_each_version_once_and_one_goes_on_where_the_other_ha
     let storage = shared_storage(one.directory());
     let fast = keys.options(&["b", "a"], FAST).storage(&storage);
     let two = Server::start_in(TempDir::new().unwrap(), &fast).await;
-    until_inactive(&two, |inactive| inactive < VERSIONS as u64 - 10).await;
+    until_inactive(&two, |inactive| inactive < VERSIONS as u64 - 2).await;
     assert_eq!(counted(&two).await, (0.0, 0.0));
 
     // The folder holds the file that both have on SQLite.

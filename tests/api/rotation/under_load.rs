@@ -5,19 +5,22 @@ use std::{
     path::Path,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
-use keywright_harness::{Caller, Server, is_on_postgres, run_sql};
+use keywright_harness::{Caller, Server, is_on_postgres, run_sql, shared_storage};
+use tempfile::TempDir;
 use tokio::task::JoinSet;
 
 use super::{
-    CANARY, FAST, Keys, Values, assert_values, counted, seed, set, until_inactive, values_of,
+    CANARY, FAST, Keys, POLLS_MAX, SLOW, Values, assert_values, counted, seed, set, until_inactive,
+    values_of,
 };
 
 /// Each request must succeed, and each read must answer what was written; afterwards everything is under the active key, and
-/// as it was. The number of versions is `KEYWRIGHT_TEST_ROTATION_VERSIONS`, so that it can be tried with many.
+/// as it was. One server begins slowly, and another one goes on fast when everything is under way. The number of versions is
+/// `KEYWRIGHT_TEST_ROTATION_VERSIONS`, so that it can be tried with many.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn reads_writes_and_deletes_go_on_while_keys_are_rotated() {
     let versions = versions();
@@ -27,29 +30,36 @@ async fn reads_writes_and_deletes_go_on_while_keys_are_rotated() {
     let mut values = seed(&server, versions).await;
     println!("{versions} versions were set in {:?}", begun.elapsed());
 
+    let slow = keys.options(&["b", "a"], SLOW);
+    let slow = Server::start_in(server.stop().await, &slow).await;
     let paced = "batch_versions = 25\npause_milliseconds = 5\ninterval_seconds = 1";
     let pace = std::env::var_os("KEYWRIGHT_TEST_ROTATION_VERSIONS").map_or(paced, |_| "");
-    let options = keys.options(&["b", "a"], pace);
-    let server = Server::start_in(server.stop().await, &options).await;
+    let storage = shared_storage(slow.directory());
+    let options = keys.options(&["b", "a"], pace).storage(&storage);
+    let server = Server::start_in(TempDir::new().unwrap(), &options).await;
     let begun = std::time::Instant::now();
+    until_inactive(&server, |inactive| inactive < versions as u64).await;
     let load = Load::begin(&server, &values).await;
+    load.until_under_way().await;
+    assert_no_plaintext(slow.directory()).await;
+    let [rotated, left, _] = super::usage(&server).await;
+    assert!(rotated > 0 && left > 0, "{rotated} {left}");
+    // The folder holds the file that both have on SQLite.
+    let folder = slow.stop().await;
+    load.speed_up();
     let is_over = AtomicBool::new(false);
     let watched = async {
         until_inactive(&server, |inactive| inactive == 0).await;
         is_over.store(true, Ordering::Release);
     };
     let looked = async {
-        let mut looks = 0;
         while !is_over.load(Ordering::Acquire) {
-            assert_no_plaintext(server.directory()).await;
-            looks += 1;
+            assert_no_plaintext(folder.path()).await;
             // Looking may be one step that waits for nothing.
             tokio::time::sleep(super::POLL).await;
         }
-        looks
     };
-    let ((), looks, ()) = tokio::join!(watched, looked, load.until_some_were_deleted());
-    assert!(looks > 0, "the rotation was over before anybody looked");
+    tokio::join!(watched, looked);
     let took = begun.elapsed();
     let done = load.finish().await;
     println!(
@@ -72,9 +82,10 @@ async fn reads_writes_and_deletes_go_on_while_keys_are_rotated() {
         rotated > 0.0 && failed.abs() < f64::EPSILON,
         "{rotated} {failed}"
     );
-    assert_no_plaintext(server.directory()).await;
+    assert_no_plaintext(folder.path()).await;
+    server.stop().await;
     // What is under the active key needs no other one.
-    let server = Server::start_in(server.stop().await, &keys.options(&["b"], FAST)).await;
+    let server = Server::start_in(folder, &keys.options(&["b"], FAST)).await;
     assert_values(&server, &values).await;
 }
 
@@ -108,7 +119,16 @@ async fn assert_no_plaintext(directory: &Path) {
 struct Load {
     tasks: JoinSet<Done>,
     is_over: Arc<AtomicBool>,
-    has_deleted: Arc<AtomicBool>,
+    progress: Arc<Progress>,
+}
+
+/// How many requests of each kind were answered so far, and whether the rotation goes fast.
+#[derive(Default)]
+struct Progress {
+    read: AtomicUsize,
+    written: AtomicUsize,
+    deleted: AtomicUsize,
+    is_fast: AtomicBool,
 }
 
 /// What was requested.
@@ -123,7 +143,7 @@ impl Load {
     async fn begin(server: &Server, values: &Values) -> Self {
         let caller = server.as_client("developer").await;
         let is_over = Arc::new(AtomicBool::new(false));
-        let has_deleted = Arc::new(AtomicBool::new(false));
+        let progress = Arc::<Progress>::default();
         let mut tasks = JoinSet::new();
         let names: Vec<String> = values.keys().cloned().collect();
         let (to_delete, to_read) = names.split_at(DELETED.min(names.len() / 2));
@@ -134,24 +154,47 @@ impl Load {
                 .step_by(READERS)
                 .map(|name| (name.clone(), values[name].clone()))
                 .collect();
-            tasks.spawn(read(caller.clone(), values, Arc::clone(&is_over)));
+            let (over, progress) = (Arc::clone(&is_over), Arc::clone(&progress));
+            tasks.spawn(read(caller.clone(), values, over, progress));
         }
         for task in 0..WRITERS {
-            tasks.spawn(write(caller.clone(), task, Arc::clone(&is_over)));
+            let (over, progress) = (Arc::clone(&is_over), Arc::clone(&progress));
+            tasks.spawn(write(caller.clone(), task, over, progress));
         }
-        let deleting = delete(caller, to_delete.to_vec(), Arc::clone(&has_deleted));
+        let deleting = delete(caller, to_delete.to_vec(), Arc::clone(&progress));
         tasks.spawn(deleting);
         Self {
             tasks,
             is_over,
-            has_deleted,
+            progress,
         }
     }
 
-    async fn until_some_were_deleted(&self) {
-        while !self.has_deleted.load(Ordering::Acquire) {
+    /// Waits until each kind of request was answered, those of each task among them.
+    async fn until_under_way(&self) {
+        let is_under_way = || {
+            let Progress {
+                read,
+                written,
+                deleted,
+                ..
+            } = &*self.progress;
+            [(read, READERS), (written, WRITERS), (deleted, 1)]
+                .iter()
+                .all(|(answered, enough)| answered.load(Ordering::Acquire) >= *enough)
+        };
+        for _ in 0..POLLS_MAX {
+            if is_under_way() {
+                return;
+            }
             tokio::time::sleep(super::POLL).await;
         }
+        panic!("the requests are not answered");
+    }
+
+    /// Has the rest be deleted, which is kept for the time when it goes fast.
+    fn speed_up(&self) {
+        self.progress.is_fast.store(true, Ordering::Release);
     }
 
     async fn finish(self) -> Done {
@@ -170,12 +213,14 @@ async fn read(
     caller: Caller,
     values: Vec<(String, Vec<String>)>,
     is_over: Arc<AtomicBool>,
+    progress: Arc<Progress>,
 ) -> Done {
     let mut done = Done::default();
     for (name, expected) in values.iter().cycle() {
         let answer = caller.get(&format!("/api/v1/data?name={name}")).await;
         assert_eq!(values_of(&answer.expect(200)), *expected, "{name}");
         done.requests += 1;
+        progress.read.fetch_add(1, Ordering::AcqRel);
         if is_over.load(Ordering::Acquire) {
             break;
         }
@@ -183,7 +228,12 @@ async fn read(
     done
 }
 
-async fn write(caller: Caller, task: usize, is_over: Arc<AtomicBool>) -> Done {
+async fn write(
+    caller: Caller,
+    task: usize,
+    is_over: Arc<AtomicBool>,
+    progress: Arc<Progress>,
+) -> Done {
     let mut done = Done::default();
     for number in 0.. {
         let name = format!("/written/{task}/{}", number % 5);
@@ -191,6 +241,7 @@ async fn write(caller: Caller, task: usize, is_over: Arc<AtomicBool>) -> Done {
         set(&caller, &name, &text).await.expect(200);
         done.written.entry(name).or_default().insert(0, text);
         done.requests += 1;
+        progress.written.fetch_add(1, Ordering::AcqRel);
         if is_over.load(Ordering::Acquire) {
             break;
         }
@@ -198,12 +249,15 @@ async fn write(caller: Caller, task: usize, is_over: Arc<AtomicBool>) -> Done {
     done
 }
 
-async fn delete(caller: Caller, names: Vec<String>, has_deleted: Arc<AtomicBool>) -> Done {
-    for name in &names {
+async fn delete(caller: Caller, names: Vec<String>, progress: Arc<Progress>) -> Done {
+    for (position, name) in names.iter().enumerate() {
+        while position >= names.len() / 2 && !progress.is_fast.load(Ordering::Acquire) {
+            tokio::time::sleep(super::POLL).await;
+        }
         let answer = caller.delete(&format!("/api/v1/data?name={name}")).await;
         answer.expect(204);
+        progress.deleted.fetch_add(1, Ordering::AcqRel);
     }
-    has_deleted.store(true, Ordering::Release);
     Done {
         requests: names.len(),
         deleted: names,

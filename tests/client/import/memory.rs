@@ -18,19 +18,27 @@ async fn what_is_imported_and_exported_is_not_in_memory() {
     let shell = Shell::of(&server);
     given::file(&shell, "few.yml", &listing(FEW, value_bytes));
     given::file(&shell, "many.yml", &listing(entries, value_bytes));
-    let few = shell.memory_of(&["import", "few.yml"]);
+    let few = memory_of_several(&shell, &["import", "few.yml"]);
     let many = shell.memory_of(&["import", "many.yml"]);
     println!("import: {few} KiB for {FEW}, {many} KiB for {entries}");
     assert!(many < few + growth_max);
     for format in ["json", "yaml"] {
         let arguments = ["export", "--force", "--file", "export", "--format", format];
-        let few = shell.memory_of(&[&arguments[..], &["--path", "/few"]].concat());
+        let few = memory_of_several(&shell, &[&arguments[..], &["--path", "/few"]].concat());
         let many = shell.memory_of(&arguments);
         println!("export: {few} KiB for nothing, {many} KiB for {entries}");
         assert!(many < few + growth_max);
         let exported = fs::metadata(shell.file("export")).unwrap().len();
         assert!(exported > (entries * value_bytes) as u64);
     }
+}
+
+/// The most of several runs: a busy machine may let a short one end before its memory is looked at for the last time.
+fn memory_of_several(shell: &Shell, arguments: &[&str]) -> u64 {
+    (0..FEW_RUNS)
+        .map(|_| shell.memory_of(arguments))
+        .max()
+        .unwrap()
 }
 
 fn listing(count: usize, value_bytes: usize) -> String {
@@ -55,4 +63,5 @@ const NAME_BYTES_MAX: u64 = 768;
 const VALUE_BYTES: usize = 60_000;
 const SMALLER_VALUE_BYTES: usize = 4_000;
 const FEW: usize = 20;
+const FEW_RUNS: usize = 5;
 const MANY: usize = 600;

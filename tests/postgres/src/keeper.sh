@@ -9,7 +9,7 @@ folder=$(mktemp -d)
 cat >>"$folder/data/postgresql.conf" <<SETTINGS
 listen_addresses = ''
 unix_socket_directories = '$folder'
-max_connections = 300
+max_connections = 1000
 fsync = off
 full_page_writes = off
 jit = off

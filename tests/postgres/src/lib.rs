@@ -19,7 +19,7 @@
 use std::{
     fs,
     io::{BufRead, BufReader, Write},
-    net::TcpListener,
+    net::{Ipv4Addr, SocketAddr},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
@@ -29,12 +29,16 @@ use std::{
     },
 };
 
+use tokio::net::TcpSocket;
+
 /// A server that runs until this is dropped, or the process ends.
 pub struct PostgresServer {
     programs: PathBuf,
     folder: PathBuf,
     keeper: Mutex<Keeper>,
     databases: AtomicU64,
+    /// Holds the port that it listens on with TLS.
+    reserved: OnceLock<TcpSocket>,
 }
 
 /// The server that all tests of this process share, each with a database of its own. None where PostgreSQL is not installed,
@@ -78,6 +82,7 @@ impl PostgresServer {
             folder,
             keeper: Mutex::new(keeper),
             databases: AtomicU64::new(0),
+            reserved: OnceLock::new(),
         })
     }
 
@@ -144,7 +149,8 @@ impl PostgresServer {
         let database = self.new_database();
         let sql = format!("alter user keywright password '{password}'");
         self.run_at(&database, &sql);
-        let port = free_port();
+        let port = self.reserved.get_or_init(reserved).local_addr();
+        let port = port.unwrap().port();
         let in_one_line = |pem: &str| pem.trim().replace('\n', "|");
         let mut keeper = self.keeper.lock().unwrap();
         keeper.tell("stop");
@@ -253,9 +259,14 @@ fn database_name(url: &str) -> &str {
     url.split(['/', '?']).nth(3).unwrap()
 }
 
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
+/// Holds a port of the loopback address that was free. It never listens: Linux gives such a port to nobody who asks for any
+/// free one, and lets bind it who asks for this one and, as PostgreSQL does, sets `SO_REUSEADDR`.
+fn reserved() -> TcpSocket {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_reuseaddr(true).unwrap();
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    socket.bind(any).unwrap();
+    socket
 }
 
 fn is_root() -> bool {

@@ -2,6 +2,7 @@
 
 #![expect(
     clippy::indexing_slicing,
+    clippy::panic,
     clippy::unwrap_used,
     reason = "a test ends when what it needs is not there"
 )]
@@ -26,10 +27,10 @@ async fn a_database_that_is_stopped_or_crashes_and_is_started_again_loses_nothin
         load.wait_for_writes_at_each_server().await;
         end(&postgres);
         load.wait_until_each_server_refuses().await;
-        load.assert_health("DOWN").await;
+        load.wait_for_health("DOWN").await;
         postgres.start_again();
         load.wait_for_writes_at_each_server().await;
-        load.assert_health("UP").await;
+        load.wait_for_health("UP").await;
     }
     load.end().await.assert_nothing_is_lost().await;
 }
@@ -46,7 +47,7 @@ async fn connections_that_an_administrator_cuts_are_opened_anew() {
         postgres.run_at(&url, CUT);
     }
     load.wait_for_writes_at_each_server().await;
-    load.assert_health("UP").await;
+    load.wait_for_health("UP").await;
     load.end().await.assert_nothing_is_lost().await;
 }
 
@@ -66,7 +67,7 @@ async fn a_database_that_is_read_only_for_a_while_goes_on_being_read() {
     postgres.run_at(&url, CUT);
     load.wait_until_each_server_refuses().await;
     load.assert_reads_go_on().await;
-    load.assert_health("UP").await;
+    load.wait_for_health("UP").await;
     // The connections that are open stay as they are; none of them may go on being used.
     set("reset default_transaction_read_only");
     load.wait_for_writes_at_each_server().await;
@@ -82,9 +83,9 @@ async fn a_database_that_hangs_keeps_nobody_waiting() {
     load.wait_for_writes_at_each_server().await;
     postgres.freeze();
     load.wait_until_each_server_refuses().await;
-    load.assert_health("DOWN").await;
+    load.wait_for_health("DOWN").await;
     postgres.thaw();
     load.wait_for_writes_at_each_server().await;
-    load.assert_health("UP").await;
+    load.wait_for_health("UP").await;
     load.end().await.assert_nothing_is_lost().await;
 }

@@ -94,6 +94,10 @@ impl Run {
                 })
             })
             .collect();
+        // Each kill comes after writes, on the slowest machine, too.
+        while fate.writes() < WRITES_MIN && at_work.iter().all(|worker| !worker.is_finished()) {
+            tokio::time::sleep(POLL).await;
+        }
         let load_ms = self.choices.random_range(LOAD_MS);
         tokio::time::sleep(Duration::from_millis(load_ms)).await;
         if is_crash {
@@ -180,7 +184,12 @@ const ROUNDS: usize = 100;
 
 const WORKERS: usize = 6;
 
-/// How long the workers write, in milliseconds.
+/// How many writes are acknowledged before a kill, at least.
+const WRITES_MIN: usize = 2;
+
+const POLL: Duration = Duration::from_millis(1);
+
+/// For how long the workers go on writing then, in milliseconds.
 const LOAD_MS: std::ops::Range<u64> = 20..250;
 
 /// After so many rounds each, everything is checked.

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use keywright_harness::{Answer, Caller};
@@ -48,9 +48,16 @@ pub(super) struct Interrupted {
 pub(super) struct Fate {
     is_killed: AtomicBool,
     is_without_database: AtomicBool,
+    /// How many writes were acknowledged.
+    writes: AtomicUsize,
 }
 
 impl Fate {
+    /// How many writes were acknowledged so far.
+    pub(super) fn writes(&self) -> usize {
+        self.writes.load(Ordering::SeqCst)
+    }
+
     /// From now on requests may fail.
     pub(super) fn kill(&self) {
         self.is_killed.store(true, Ordering::SeqCst);
@@ -143,6 +150,7 @@ impl Worker {
         let summary = request.summary();
         assert!(matches!(answer.status, 200..=204), "{summary}: {answer:?}");
         self.acknowledge(&answer);
+        fate.writes.fetch_add(1, Ordering::SeqCst);
         Some(())
     }
 

@@ -1,7 +1,10 @@
 //! Clients that all change the same few names, each at random.
 
 use std::{
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -10,6 +13,7 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use super::{
+    CALLS_MIN,
     checker::{Call, Id, Mode},
     recorder::Recorder,
 };
@@ -21,17 +25,20 @@ const CERTIFICATES: [&str; 2] = ["/certificate/a", "/certificate/b"];
 const AUTHORITY: &str = "/authority";
 const LEAVES: [&str; 2] = ["/leaf/a", "/leaf/b"];
 const CLIENTS_PER_SERVER: usize = 4;
+/// How much all clients do together at least, of which some may be left without a clear answer.
+const ENOUGH: usize = CALLS_MIN * 2;
 
 /// Lets clients of all servers work for a while, then reads everything once more, and returns all that was recorded.
 pub(super) async fn run_clients(servers: &[Arc<Server>], duration: Duration) -> Vec<Call> {
     let start = Instant::now();
     let mut history = prepared(&servers[0], start).await;
     let ends = start + duration;
+    let calls = Arc::<AtomicUsize>::default();
     let mut clients = JoinSet::new();
     for (number, server) in servers.iter().enumerate() {
         for client in 0..CLIENTS_PER_SERVER {
             let recorder = Recorder::new(server, format!("{client} at {number}"), start);
-            clients.spawn(work(recorder, ends));
+            clients.spawn(work(recorder, ends, Arc::clone(&calls)));
         }
     }
     for calls in clients.join_all().await {
@@ -64,9 +71,10 @@ async fn prepared(server: &Arc<Server>, start: Instant) -> Vec<Call> {
     first.into_calls()
 }
 
-async fn work(mut recorder: Recorder, ends: Instant) -> Vec<Call> {
+/// Works until then, and on a busy machine until all together have done enough.
+async fn work(mut recorder: Recorder, ends: Instant, calls: Arc<AtomicUsize>) -> Vec<Call> {
     let mut seen: Option<(&str, Id)> = None;
-    while Instant::now() < ends {
+    while calls.fetch_add(1, Ordering::Relaxed) < ENOUGH || Instant::now() < ends {
         match random(10) {
             0..7 => change_password(&mut recorder, &mut seen).await,
             7 => change_leaf(&mut recorder).await,

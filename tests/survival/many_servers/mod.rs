@@ -18,7 +18,7 @@ use std::{io::Write, sync::Arc, time::Duration};
 
 use keywright_harness::{Options, Server};
 
-use checker::{Call, Outcome, violations};
+use checker::{Call, Outcome, findings};
 use clients::run_clients;
 
 /// How long clients go on, where the environment does not say otherwise.
@@ -49,8 +49,17 @@ async fn assert_no_rule_is_broken(storage: &str, duration: Duration) {
         .iter()
         .filter(|call| call.outcome != Outcome::Unknown);
     assert!(answered.count() > CALLS_MIN, "too little was done");
-    let broken = violations(&history);
+    let found = findings(&history);
+    let broken = found.violations;
     assert!(broken.is_empty(), "{}", broken.join("\n\n"));
+    // That so many orders of the calls of one name are possible says nothing against the servers; of most it must be known.
+    let undecided = found.undecided;
+    let _ = writeln!(std::io::stderr(), "{} undecided", undecided.len());
+    assert!(
+        undecided.len() * 2 < found.names,
+        "{}",
+        undecided.join("\n\n")
+    );
 }
 
 /// Three servers on one database, of which the first logs everybody in.

@@ -24,35 +24,23 @@ struct Known {
 impl Doubt {
     /// Doubts all connections that are idle.
     pub(super) fn cast(&self) {
-        self.known().doubted_since = Some(Instant::now());
+        self.known().cast(Instant::now());
     }
 
     /// Whether a connection must be asked for a sign of life that was last used so long ago.
     pub(super) fn concerns(&self, last_used: Duration) -> bool {
-        let since = self.known().doubted_since;
-        is_before(since, last_used) || last_used > TRUSTED_IDLE_MAX
+        self.known().concerns(last_used, Instant::now())
     }
 
     /// The primary may be another server by now: connections that were opened before are not used again. Where that does not
     /// help, it is not tried all the time.
     pub(super) fn outdate(&self) {
-        self.known().moved_again = Some(Instant::now());
-        self.count_moves();
-    }
-
-    /// Takes into account what was found since the last time, when that is long enough ago.
-    fn count_moves(&self) -> Option<Instant> {
-        let mut known = self.known();
-        let is_recent = |since: Instant| since.elapsed() < OUTDATED_INTERVAL_MIN;
-        if !known.moved_since.is_some_and(is_recent) {
-            known.moved_since = known.moved_again.take().or(known.moved_since);
-        }
-        known.moved_since
+        self.known().outdate(Instant::now());
     }
 
     /// Whether a connection must not be used again that was opened so long ago.
     pub(super) fn outdates(&self, age: Duration) -> bool {
-        is_before(self.count_moves(), age) || age > AGE_MAX
+        self.known().outdates(age, Instant::now())
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -60,9 +48,37 @@ impl Doubt {
     }
 }
 
+impl Known {
+    fn cast(&mut self, now: Instant) {
+        self.doubted_since = Some(now);
+    }
+
+    fn concerns(&self, last_used: Duration, now: Instant) -> bool {
+        is_before(self.doubted_since, last_used, now) || last_used > TRUSTED_IDLE_MAX
+    }
+
+    fn outdate(&mut self, now: Instant) {
+        self.moved_again = Some(now);
+        self.count_moves(now);
+    }
+
+    /// Takes into account what was found since the last time, when that is long enough ago.
+    fn count_moves(&mut self, now: Instant) {
+        let is_recent = |since| now.saturating_duration_since(since) < OUTDATED_INTERVAL_MIN;
+        if !self.moved_since.is_some_and(is_recent) {
+            self.moved_since = self.moved_again.take().or(self.moved_since);
+        }
+    }
+
+    fn outdates(&mut self, age: Duration, now: Instant) -> bool {
+        self.count_moves(now);
+        is_before(self.moved_since, age, now) || age > AGE_MAX
+    }
+}
+
 /// Whether something that was so long ago was before a moment.
-fn is_before(moment: Option<Instant>, ago: Duration) -> bool {
-    moment.is_some_and(|moment| ago > moment.elapsed())
+fn is_before(moment: Option<Instant>, ago: Duration, now: Instant) -> bool {
+    moment.is_some_and(|moment| ago > now.saturating_duration_since(moment))
 }
 
 /// How long a connection may have been idle that is not asked for a sign of life.
@@ -78,44 +94,49 @@ const OUTDATED_INTERVAL_MIN: Duration = Duration::from_secs(1);
 mod tests {
     use super::*;
 
+    const INSTANT: Duration = Duration::from_nanos(1);
+
     #[test]
     fn it_concerns_what_was_last_used_before_it_and_what_is_idle_for_long() {
         let doubt = Doubt::default();
-        assert!(!doubt.concerns(TRUSTED_IDLE_MAX));
-        assert!(doubt.concerns(TRUSTED_IDLE_MAX + Duration::from_nanos(1)));
-        doubt.cast();
-        assert!(doubt.concerns(TRUSTED_IDLE_MAX));
-        assert!(!doubt.concerns(Duration::ZERO));
-        assert!(doubt.clone().concerns(TRUSTED_IDLE_MAX));
+        let now = Instant::now();
+        let concerns = |last_used| doubt.clone().known().concerns(last_used, now);
+        assert!(!concerns(TRUSTED_IDLE_MAX));
+        assert!(concerns(TRUSTED_IDLE_MAX + INSTANT));
+        doubt.known().cast(now);
+        assert!(concerns(TRUSTED_IDLE_MAX));
+        assert!(concerns(INSTANT));
+        assert!(!concerns(Duration::ZERO));
     }
 
     #[test]
     fn it_outdates_what_was_opened_before_and_what_is_old() {
         let doubt = Doubt::default();
-        assert!(!doubt.outdates(AGE_MAX));
-        assert!(doubt.outdates(AGE_MAX + Duration::from_nanos(1)));
-        doubt.clone().outdate();
-        assert!(doubt.outdates(AGE_MAX));
-        assert!(!doubt.outdates(Duration::ZERO));
-        let since = doubt.known().moved_since;
-        doubt.outdate();
-        assert_eq!(doubt.known().moved_since, since);
+        let begun = Instant::now();
+        let outdates = |age, now| doubt.clone().known().outdates(age, now);
+        assert!(!outdates(AGE_MAX, begun));
+        assert!(outdates(AGE_MAX + INSTANT, begun));
+        doubt.known().outdate(begun);
+        assert!(outdates(AGE_MAX, begun));
+        assert!(outdates(INSTANT, begun));
+        assert!(!outdates(Duration::ZERO, begun));
     }
 
     #[test]
     fn what_is_found_too_soon_after_the_last_time_outdates_when_the_time_has_come() {
-        let doubt = Doubt::default();
-        doubt.outdate();
-        doubt.outdate();
-        let first = doubt.known().moved_since.unwrap();
-        let again = doubt.known().moved_again.unwrap();
-        // As if both were longer ago; a connection was opened between them, far from either.
-        let earlier = |moment: Instant, times| moment.checked_sub(OUTDATED_INTERVAL_MIN * times);
-        doubt.known().moved_since = earlier(first, 60);
-        doubt.known().moved_again = earlier(again, 1);
-        assert!(doubt.outdates(OUTDATED_INTERVAL_MIN * 30));
-        assert_eq!(doubt.known().moved_since, earlier(again, 1));
-        assert_eq!(doubt.known().moved_again, None);
-        assert!(!doubt.outdates(Duration::ZERO));
+        let mut known = Known::default();
+        let first = Instant::now();
+        let again = first + OUTDATED_INTERVAL_MIN - INSTANT;
+        known.outdate(first);
+        known.outdate(again);
+        // A connection that was opened between them.
+        let opened = first + INSTANT;
+        assert!(!known.outdates(again - opened, again));
+        assert_eq!(known.moved_since, Some(first));
+        let later = first + OUTDATED_INTERVAL_MIN;
+        assert!(known.outdates(later - opened, later));
+        assert_eq!(known.moved_since, Some(again));
+        assert_eq!(known.moved_again, None);
+        assert!(!known.outdates(later - again, later));
     }
 }

@@ -53,7 +53,12 @@ impl Writer {
         options: SqliteConnectOptions,
         wait_max: Duration,
     ) -> Result<Self, sqlx::Error> {
-        Self::in_groups(options, wait_max, GROUP_LIMITS).await
+        let limits = GroupLimits {
+            length_max: GROUP_LENGTH_MAX,
+            time_max: GROUP_TIME_MAX,
+            turn_max: wait_max,
+        };
+        Self::in_groups(options, wait_max, limits).await
     }
 
     /// As [`Self::on_sqlite`], with other groups.
@@ -153,8 +158,6 @@ impl Writer {
     }
 }
 
-/// What of transactions that come at once is written by one commit.
-const GROUP_LIMITS: GroupLimits = GroupLimits {
-    length_max: 128,
-    time_max: Duration::from_millis(50),
-};
+/// How many transactions are written by one commit at most, and for how long those that come are taken in.
+const GROUP_LENGTH_MAX: usize = 128;
+const GROUP_TIME_MAX: Duration = Duration::from_millis(50);

@@ -22,10 +22,7 @@ async fn a_server_that_was_away_is_used_again_when_it_is_back() {
     let Some(server) = PostgresServer::start() else {
         return;
     };
-    let options = PostgresOptions {
-        wait_max: Duration::from_millis(500),
-        ..postgres_options(&server.new_database())
-    };
+    let options = postgres_options(&server.new_database());
     let database = open(options.clone()).await.unwrap();
     let credentials = database.credentials();
     let keys = database.encryption_keys();
@@ -91,7 +88,7 @@ async fn when_a_connection_may_not_write_all_that_were_opened_before_are_replace
     assert!(!before.is_empty());
     let mut after = String::new();
     // A process of the database ends a little after its connection.
-    for _ in 0..500 {
+    for _ in 0..PROCESS_POLLS_MAX {
         after = server().run_at(&url, PROCESSES);
         if before
             .lines()
@@ -182,6 +179,9 @@ async fn failures_before_success<T>(
     }
     panic!("no request succeeded")
 }
+
+/// For how many hundredths of a second it is waited for the end of a process: ten minutes.
+const PROCESS_POLLS_MAX: usize = 60_000;
 
 /// The connections to a database.
 const PROCESSES: &str = "select pid from pg_stat_activity

@@ -58,7 +58,7 @@ impl Place {
         self.options_with(WAIT_MAX)
     }
 
-    fn options_with(&self, wait_max: Duration) -> DatabaseOptions {
+    pub(crate) fn options_with(&self, wait_max: Duration) -> DatabaseOptions {
         match self {
             Self::File(folder) => DatabaseOptions::Sqlite(SqliteOptions {
                 path: folder.path().join(FILE_NAME),
@@ -96,12 +96,7 @@ impl Identifiers for CountingIdentifiers {
 
 impl Fixture {
     pub(crate) async fn new() -> Self {
-        Self::waiting(WAIT_MAX).await
-    }
-
-    /// One that waits so long for a lock that others hold.
-    pub(crate) async fn waiting(wait_max: Duration) -> Self {
-        let fixture = Self::open_with(Place::new(), wait_max).await;
+        let fixture = Self::open(Place::new()).await;
         fixture.add_key(&key(KEY_ID, 1)).await;
         fixture
     }
@@ -114,13 +109,9 @@ impl Fixture {
     }
 
     pub(crate) async fn open(place: Place) -> Self {
-        Self::open_with(place, WAIT_MAX).await
-    }
-
-    async fn open_with(place: Place, wait_max: Duration) -> Self {
         let identifiers = Arc::new(CountingIdentifiers::default());
         let database = Database::open(
-            &place.options_with(wait_max),
+            &place.options(),
             Arc::<CountingIdentifiers>::clone(&identifiers),
         )
         .await

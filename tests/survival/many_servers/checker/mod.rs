@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use search::explain;
+use search::{Unexplained, explain};
 
 /// An id of a version or of a credential.
 pub(super) type Id = u128;
@@ -106,19 +106,37 @@ pub(super) struct Seen {
 /// A rule that was broken, in words.
 pub(super) type Violation = String;
 
-/// All rules that a history breaks.
-pub(super) fn violations(history: &[Call]) -> Vec<Violation> {
-    let mut found = ids_that_change(history);
+/// What was found in a history.
+pub(super) struct Findings {
+    /// All rules that it breaks.
+    pub(super) violations: Vec<Violation>,
+    /// The names of whose calls it is not known whether they break one: so many orders of them are possible.
+    pub(super) undecided: Vec<String>,
+    /// How many names there are.
+    pub(super) names: usize,
+}
+
+/// Looks for rules that a history breaks.
+pub(super) fn findings(history: &[Call]) -> Findings {
+    let mut violations = ids_that_change(history);
+    let mut undecided = Vec::new();
     let mut by_name: HashMap<&str, Vec<&Call>> = HashMap::new();
     for call in history {
         by_name.entry(&call.name).or_default().push(call);
     }
+    let names = by_name.len();
     for (name, calls) in by_name {
-        if let Err(stuck) = explain(&calls) {
-            found.push(format!("{name}: {stuck}"));
+        match explain(&calls) {
+            Ok(()) => {}
+            Err(Unexplained::Impossible(stuck)) => violations.push(format!("{name}: {stuck}")),
+            Err(Unexplained::Undecided(stuck)) => undecided.push(format!("{name}: {stuck}")),
         }
     }
-    found
+    Findings {
+        violations,
+        undecided,
+        names,
+    }
 }
 
 /// An id has one value and one name, whoever asks and however often.

@@ -20,11 +20,19 @@ struct Step {
     state: State,
 }
 
+/// Why there is no order.
+pub(super) enum Unexplained {
+    /// There is none: how far the best of all orders goes, and what none can explain there.
+    Impossible(String),
+    /// None was found among so many that the search was given up.
+    Undecided(String),
+}
+
 /// Finds an order that explains all outcomes.
 ///
 /// # Errors
-/// How far the best of all orders goes, and what none can explain there.
-pub(super) fn explain(calls: &[&Call]) -> Result<(), String> {
+/// When none is found.
+pub(super) fn explain(calls: &[&Call]) -> Result<(), Unexplained> {
     let mut calls = calls.to_vec();
     calls.sort_by_key(|call| call.begun);
     let added = added(&calls);
@@ -53,13 +61,11 @@ pub(super) fn explain(calls: &[&Call]) -> Result<(), String> {
         seen.extend(next.iter().cloned());
         steps.extend(next);
         if seen.len() > STEPS_MAX {
-            return Err(format!(
-                "no order was found among {STEPS_MAX}; {}",
-                described(&calls, &farthest)
-            ));
+            let described = described(&calls, &farthest);
+            return Err(Unexplained::Undecided(described));
         }
     }
-    Err(described(&calls, &farthest))
+    Err(Unexplained::Impossible(described(&calls, &farthest)))
 }
 
 /// The versions of which it is known which call has added them: no other can have.
@@ -184,6 +190,6 @@ fn told(call: &Call) -> String {
 }
 
 /// More than a history takes that can be explained.
-const STEPS_MAX: usize = 400_000;
+const STEPS_MAX: usize = 1_000_000;
 
 const CALLS_SHOWN_MAX: usize = 12;

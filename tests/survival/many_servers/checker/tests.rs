@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Action, Call, Id, Mode, Outcome, Seen, violations};
+use super::{Action, Call, Id, Mode, Outcome, Seen, findings};
 
 /// A call about `/a` that takes place between two moments.
 fn call(begun: u64, ended: u64, action: Action, outcome: Outcome) -> Call {
@@ -53,6 +53,13 @@ const KEEP: fn() -> Action = || generate(Mode::NoOverwrite);
 const OVERWRITE: fn() -> Action = || generate(Mode::Overwrite);
 /// The id of the credential.
 const OWN: Id = 100;
+
+#[track_caller]
+fn violations(history: &[Call]) -> Vec<String> {
+    let found = findings(history);
+    assert_eq!(found.undecided, Vec::<String>::new());
+    found.violations
+}
 
 #[track_caller]
 fn assert_broken(rule: &str, history: &[Call]) {

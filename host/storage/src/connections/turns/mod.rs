@@ -64,6 +64,8 @@ pub(super) struct GroupLimits {
     pub(super) length_max: usize,
     /// For how long a group takes in further ones.
     pub(super) time_max: Duration,
+    /// How long one transaction may take. One that takes longer ends its group.
+    pub(super) turn_max: Duration,
 }
 
 /// The connection, for one transaction. What was done is undone when this is dropped.
@@ -121,7 +123,7 @@ impl Turns {
         let connection = options.connect().await?;
         let state = Arc::<State>::default();
         let (queue, asked) = mpsc::channel(QUEUE_LENGTH_MAX);
-        let owner = Owner::new(connection, options, wait_max, limits, Arc::clone(&state));
+        let owner = Owner::new(connection, options, limits, Arc::clone(&state));
         let (running, ended) = watch::channel(());
         tokio::spawn(async move {
             owner.run(asked).await;

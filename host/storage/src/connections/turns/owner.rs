@@ -4,7 +4,7 @@ use std::{
     error::Error,
     fmt,
     sync::{Arc, atomic::Ordering},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use keywright_core::ports::RepositoryFailure;
@@ -20,7 +20,6 @@ pub(super) struct Owner {
     /// None when the last group has left it in doubt.
     connection: Option<SqliteConnection>,
     options: SqliteConnectOptions,
-    turn_max: Duration,
     limits: GroupLimits,
     state: Arc<State>,
 }
@@ -42,11 +41,10 @@ impl Error for GroupFailed {
 }
 
 impl Owner {
-    /// The owner of a connection that was opened with these options. A turn that takes longer than `turn_max` ends its group.
+    /// The owner of a connection that was opened with these options.
     pub(super) fn new(
         connection: SqliteConnection,
         options: SqliteConnectOptions,
-        turn_max: Duration,
         limits: GroupLimits,
         state: Arc<State>,
     ) -> Self {
@@ -54,7 +52,6 @@ impl Owner {
         Self {
             connection: Some(connection),
             options,
-            turn_max,
             limits,
             state,
         }
@@ -76,7 +73,7 @@ impl Owner {
         self.state.is_in_use.store(true, Ordering::Relaxed);
         match self.connected().await {
             Ok(connection) => {
-                let mut group = Group::new(connection, self.turn_max, self.limits);
+                let mut group = Group::new(connection, self.limits);
                 match group.write(first, queue).await {
                     Ok(()) => {
                         group.tell(&Ok(()));
@@ -105,7 +102,7 @@ impl Owner {
     /// Closes the connection, which rolls back what is not committed. One that is busy is left to end by itself.
     async fn close(&self, connection: Option<SqliteConnection>) {
         if let Some(connection) = connection
-            && let Err(error) = within(self.turn_max, connection.close()).await
+            && let Err(error) = within(self.limits.turn_max, connection.close()).await
         {
             tracing::warn!(
                 error = &error as &dyn Error,
@@ -121,16 +118,14 @@ struct Group {
     connection: Option<SqliteConnection>,
     /// Those that have had their turns, and wait to be told.
     members: Vec<oneshot::Sender<Told>>,
-    turn_max: Duration,
     limits: GroupLimits,
 }
 
 impl Group {
-    fn new(connection: SqliteConnection, turn_max: Duration, limits: GroupLimits) -> Self {
+    fn new(connection: SqliteConnection, limits: GroupLimits) -> Self {
         Self {
             connection: Some(connection),
             members: Vec::new(),
-            turn_max,
             limits,
         }
     }
@@ -175,7 +170,7 @@ impl Group {
             told,
         })));
         self.members.push(member);
-        let returned = within(self.turn_max, async {
+        let returned = within(self.limits.turn_max, async {
             returning.await.map_err(|_| sqlx::Error::WorkerCrashed)
         });
         let Returned {
@@ -204,7 +199,7 @@ impl Group {
 
     /// Rolls back, after whatever is still running.
     async fn undo(&mut self, sql: &'static str) -> Result<(), GroupFailed> {
-        let undoing = within(self.turn_max, execute(&mut self.connection, sql));
+        let undoing = within(self.limits.turn_max, execute(&mut self.connection, sql));
         undoing.await.map_err(failed)
     }
 
