@@ -68,7 +68,12 @@ async fn a_full_queue_is_503_with_retry_after() {
         .set("/user", "user", json!({"password": "p"}))
         .await
         .expect(200);
-    assert!([running, waiting].iter().flatten().all(|it| !it.is_finished()));
+    assert!(
+        [running, waiting]
+            .iter()
+            .flatten()
+            .all(|it| !it.is_finished())
+    );
 }
 
 #[tokio::test]

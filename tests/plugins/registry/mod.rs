@@ -8,9 +8,11 @@
 
 mod login;
 mod misbehaving;
+mod plain_stub;
 mod pulling;
 mod pushing;
 mod signatures;
+mod strangers;
 
 use std::{
     fs,
