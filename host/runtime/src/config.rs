@@ -26,6 +26,11 @@ pub struct SandboxConfig {
     /// The folder where compiled components are kept. Made with mode 0700 when it is absent; it must belong to the server's
     /// user, and nobody else may look into it.
     pub cache_directory: PathBuf,
+    /// For how many days what is in that folder is kept after a server has last loaded it, unless one that runs has loaded it.
+    /// What is older is removed after each start and SIGHUP.
+    #[schemars(range(min = 1, max = CACHE_UNUSED_DAYS_MAX_MAX))]
+    #[serde(default = "default_cache_unused_days_max")]
+    pub cache_unused_days_max: u64,
     /// How many threads each of the two lanes has; one for each core where nothing is said.
     #[serde(default)]
     #[schemars(range(max = THREADS_PER_LANE_MAX))]
@@ -49,6 +54,8 @@ pub struct SandboxConfig {
     pub rest_seconds: u64,
 }
 
+/// The longest time for which compiled components may be kept unused, in days.
+pub(crate) const CACHE_UNUSED_DAYS_MAX_MAX: u64 = 3_650;
 /// The most threads that a lane may have.
 pub(crate) const THREADS_PER_LANE_MAX: usize = 256;
 /// The most calls that may wait in a lane.
@@ -66,12 +73,19 @@ impl SandboxConfig {
     pub fn new(cache_directory: PathBuf) -> Self {
         Self {
             cache_directory,
+            cache_unused_days_max: default_cache_unused_days_max(),
             threads_per_lane: None,
             queue_length: default_queue_length(),
             retry_after_seconds: default_retry_after_seconds(),
             faults_max: default_faults_max(),
             rest_seconds: default_rest_seconds(),
         }
+    }
+
+    /// How long what is in the cache's folder is kept after it was last used.
+    #[must_use]
+    pub fn cache_unused_max(&self) -> Duration {
+        Duration::from_secs(self.cache_unused_days_max.saturating_mul(24 * 60 * 60))
     }
 
     pub(crate) fn retry_after(&self) -> Duration {
@@ -81,6 +95,10 @@ impl SandboxConfig {
     pub(crate) fn rest(&self) -> Duration {
         Duration::from_secs(self.rest_seconds)
     }
+}
+
+fn default_cache_unused_days_max() -> u64 {
+    30
 }
 
 fn default_queue_length() -> usize {

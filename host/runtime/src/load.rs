@@ -1,9 +1,10 @@
 //! Loading the configured plugins.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io,
     panic::resume_unwind,
+    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -24,8 +25,8 @@ use crate::{
     call::Plugin,
     component_file::checked_digest,
     config::{
-        FAULTS_MAX_MAX, Limits, QUEUE_LENGTH_MAX, REST_SECONDS_MAX, RETRY_AFTER_SECONDS_MAX,
-        RuntimeConfig, SandboxConfig, THREADS_PER_LANE_MAX,
+        CACHE_UNUSED_DAYS_MAX_MAX, FAULTS_MAX_MAX, Limits, QUEUE_LENGTH_MAX, REST_SECONDS_MAX,
+        RETRY_AFTER_SECONDS_MAX, RuntimeConfig, SandboxConfig, THREADS_PER_LANE_MAX,
     },
     conformance::{Effort, RepeatableRandom},
     engine::{CALLING_THREAD_STACK_BYTES, new_engine, start_ticking},
@@ -44,6 +45,7 @@ pub struct Runtime {
     generators: Arc<GeneratorSet>,
     resolver: Option<Arc<dyn Resolver>>,
     lanes: Arc<Lanes>,
+    cached_files: BTreeSet<PathBuf>,
 }
 
 impl Runtime {
@@ -127,6 +129,12 @@ impl Runtime {
         self.resolver.clone()
     }
 
+    /// The files of the cache that it was loaded from, or that were written for it.
+    #[must_use]
+    pub fn cached_files(&self) -> &BTreeSet<PathBuf> {
+        &self.cached_files
+    }
+
     /// How full the lanes on which both run are at this moment.
     pub(crate) fn occupancy(&self) -> [LaneOccupancy; 2] {
         self.lanes.occupancy()
@@ -137,6 +145,11 @@ fn check_sandbox(sandbox: &SandboxConfig) -> Result<(), LoadRefused> {
     let number = |value: usize| u64::try_from(value).unwrap_or(u64::MAX);
     let threads = sandbox.threads_per_lane.map_or(1, usize::from);
     let settings = [
+        (
+            "cache_unused_days_max",
+            sandbox.cache_unused_days_max,
+            CACHE_UNUSED_DAYS_MAX_MAX,
+        ),
         (
             "threads_per_lane",
             number(threads),
@@ -247,6 +260,11 @@ impl Loader {
             generators: Arc::new(GeneratorSet::new(generators)),
             resolver,
             lanes: Arc::clone(&self.lanes),
+            cached_files: self
+                .cache
+                .as_ref()
+                .map(Cache::used_files)
+                .unwrap_or_default(),
         })
     }
 

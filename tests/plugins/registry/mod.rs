@@ -13,6 +13,7 @@ mod pulling;
 mod pushing;
 mod signatures;
 mod strangers;
+mod unused;
 
 use std::{
     fs,
