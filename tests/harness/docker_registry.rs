@@ -188,4 +188,5 @@ const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const USERS: &str = "ada:$2b$05$abcdefghijklmnopqrstuuR4uVaaOkM3yLlc6f.sDWaceqMOAptPK\n";
 
 const READY_POLL: Duration = Duration::from_millis(10);
-const READY_POLLS_MAX: usize = 3_000;
+/// For five minutes, on a machine that may be slow and has other work.
+const READY_POLLS_MAX: usize = 30_000;

@@ -59,7 +59,7 @@ pub use live_tls::{SERVER_NAME, connects, member};
 pub use options::Options;
 pub use port::ReservedPort;
 pub use process::{ended, signal};
-pub use program::{Program, is_available};
+pub use program::{Program, is_available, tell};
 pub use python::python_program;
 pub use raw_connection::{RawConnection, tls_config};
 pub use scrape::{Sample, Scrape};

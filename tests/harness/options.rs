@@ -37,12 +37,12 @@ impl Options {
         self
     }
 
-    /// A generator `hostile` whose guest does not end before its deadline of two seconds, and for such guests one thread and
-    /// a queue of one: one call runs, one waits, and there is no place for a third.
+    /// A generator `hostile` whose guest does not end before its deadline, which is longer than a test takes, and for such
+    /// guests one thread and a queue of one: one call runs, one waits, and there is no place for a third.
     pub fn with_a_short_queue(self) -> Self {
         let hostile = format!(
             "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\n\
-             limits = {{ deadline_ms = 2000 }}\nsettings = {{ generate = \"loop\" }}",
+             limits = {{ deadline_ms = 600000 }}\nsettings = {{ generate = \"loop\" }}",
             component("hostile").display(),
         );
         self.generator("hostile", &hostile)

@@ -1,23 +1,29 @@
 //! What a generator does wrong ends its own request, with an error that names the plugin and what happened.
 
-use std::{
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
-    time::{Duration, Instant},
-};
-
-use keywright_harness::{Answer, Options, Server, component};
+use keywright_harness::{Answer, Options, Scrape, Server, component};
+use reqwest::Method;
 use serde_json::json;
 
-/// A server whose generator of type `hostile` does this in the place of a function.
+/// A server whose generator of type `hostile` does this in the place of a function. One that would go on for ever is given a
+/// second, and all others as long as they need.
 async fn server(function: &str, behaviour: &str) -> Server {
+    let deadline_ms = if behaviour == "loop" { 1_000 } else { LONG_MS };
+    let settings = format!("{function} = \"{behaviour}\"");
+    Server::start_with(&options(deadline_ms, &settings)).await
+}
+
+fn options(deadline_ms: u32, settings: &str) -> Options {
     let section = format!(
         "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\n\
-         limits = {{ deadline_ms = 1000, memory_bytes_max = 16777216 }}\n\
-         settings = {{ {function} = \"{behaviour}\" }}",
+         limits = {{ deadline_ms = {deadline_ms}, memory_bytes_max = 16777216 }}\n\
+         settings = {{ {settings} }}",
         component("hostile").display(),
     );
-    Server::start_with(&Options::default().generator("hostile", &section)).await
+    Options::default().generator("hostile", &section)
 }
+
+/// The longest deadline: longer than a test takes.
+const LONG_MS: u32 = 600_000;
 
 /// What guests say that must reach nobody.
 const GUEST_DATA: &str = "hunter2";
@@ -129,41 +135,32 @@ async fn what_a_guest_says_to_the_caller_is_short_and_printable() {
 
 #[tokio::test]
 async fn other_requests_are_answered_while_guests_loop_and_trap() {
-    let server = server("generate", "loop").await;
-    server.set("/text", "value", json!("v")).await.expect(200);
-    let has_ended = AtomicBool::new(false);
-    let answered = AtomicUsize::new(0);
-    let begun = Instant::now();
-    let looping = async {
-        let first = server.generate("/a", "hostile", json!({}));
-        let second = server.generate("/b", "hostile", json!({}));
-        let answers: (Answer, Answer) = tokio::join!(first, second);
-        has_ended.store(true, Ordering::Relaxed);
-        answers
+    let options = options(LONG_MS, r#"generate = "loop", accept = "trap""#)
+        .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", "2")
+        .watched();
+    let server = Server::start_with(&options).await;
+    let looping = ["/a", "/b"].map(|name| {
+        let body = json!({"name": name, "type": "hostile", "parameters": {}});
+        let request = server.authorized(Method::POST, "/api/v1/data");
+        tokio::spawn(request.body(body.to_string()).send())
+    });
+    let are_at_work = |scrape: &Scrape| {
+        let generate = [("lane", "generate")];
+        scrape.sum("keywright_plugin_lane_threads_busy", &generate) == Some(2.0)
     };
-    let others = async {
-        while !has_ended.load(Ordering::Relaxed) {
-            server.get("/api/v1/data?name=/text").await.expect(200);
-            server.set("/text", "value", json!("v")).await.expect(200);
-            server
-                .set("/user", "user", json!({"password": "p"}))
-                .await
-                .expect(200);
-            answered.fetch_add(1, Ordering::Relaxed);
-            // The runtime of a test has one thread: the other requests must get their turn.
-            tokio::task::yield_now().await;
-        }
-    };
-    let ((first, second), ()) = tokio::join!(looping, others);
-    for answer in [first, second] {
-        assert_faulted(&server, &answer, "did not end within its deadline", "loop");
+    server.scrape_until(are_at_work).await;
+    for _ in 0..3 {
+        let trapped = server.set("/c", "hostile", json!({"secret": "s"})).await;
+        assert_faulted(&server, &trapped, TRAPPED, "trap");
+        server.set("/text", "value", json!("v")).await.expect(200);
+        server.get("/api/v1/data?name=/text").await.expect(200);
+        server
+            .set("/user", "user", json!({"password": "p"}))
+            .await
+            .expect(200);
     }
-    assert!(
-        begun.elapsed() >= Duration::from_secs(1),
-        "{:?}",
-        begun.elapsed()
-    );
-    assert!(answered.into_inner() >= 3);
+    assert!(are_at_work(&server.scrape().await));
+    assert!(looping.iter().all(|request| !request.is_finished()));
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use x509_parser::{certificate::X509Certificate, pem::parse_x509_pem, prelude::Fr
 use crate::hexadecimal::hexadecimal;
 
 /// How often a call is made until it falls into one second.
-const ATTEMPTS_MAX: usize = 20;
+const ATTEMPTS_MAX: usize = 1_000;
 
 /// The types of keys of the issuer.
 const KEY_TYPES: [&str; 4] = ["rsa", "ecdsa-p256", "ecdsa-p384", "ed25519"];

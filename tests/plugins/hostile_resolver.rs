@@ -3,11 +3,13 @@
 use keywright_harness::{Options, Server, component};
 use serde_json::json;
 
-/// A server whose resolver does this in the place of its work.
+/// A server whose resolver does this in the place of its work. One that would go on for ever is given a second, and all others as
+/// long as they need.
 async fn server(behaviour: &str) -> Server {
+    let deadline_ms = if behaviour == "loop" { 1_000 } else { 600_000 };
     let section = format!(
         "[resolver]\ncomponent = \"{}\"\ngrants = [\"random\", \"signing\"]\n\
-         limits = {{ deadline_ms = 1000 }}\nsettings = {{ find-references = \"{behaviour}\" }}",
+         limits = {{ deadline_ms = {deadline_ms} }}\nsettings = {{ find-references = \"{behaviour}\" }}",
         component("hostile").display(),
     );
     Server::start_with(&Options::default().without_resolver().extra(&section)).await

@@ -6,6 +6,9 @@ use serde_json::json;
 
 const CALLS: &str = "keywright_plugin_calls_total";
 
+/// The longest deadline: longer than a test takes.
+const LONG_MS: u32 = 600_000;
+
 /// A watched server whose generator of type `hostile` does this in the place of a function, with these limits.
 async fn server(function: &str, behaviour: &str, limits: &str) -> Server {
     let section = format!(
@@ -32,7 +35,6 @@ fn calls(scrape: &Scrape, function: &str, outcome: &str) -> Option<f64> {
 
 #[tokio::test]
 async fn each_outcome_of_a_call_counts_apart() {
-    let limits = "deadline_ms = 1000, memory_bytes_max = 16777216";
     for (behaviour, outcome) in [
         ("allocate", "memory_exceeded"),
         ("large-output", "output_too_large"),
@@ -46,7 +48,10 @@ async fn each_outcome_of_a_call_counts_apart() {
         ("trap", "trapped"),
         ("wrong-shape", "output_malformed"),
     ] {
-        let server = server("generate", behaviour, limits).await;
+        // Only what would go on for ever is to reach its deadline, and that not in the call before.
+        let deadline_ms = if behaviour == "loop" { 5_000 } else { LONG_MS };
+        let limits = format!("deadline_ms = {deadline_ms}, memory_bytes_max = 16777216");
+        let server = server("generate", behaviour, &limits).await;
         let answer = server.generate("/a", "hostile", json!({})).await;
         assert!(answer.status >= 400, "{behaviour}: {answer:?}");
         let scrape = server.scrape().await;
@@ -65,7 +70,7 @@ async fn each_outcome_of_a_call_counts_apart() {
 
 #[tokio::test]
 async fn every_function_counts_under_its_name() {
-    let server = server("none", "none", "deadline_ms = 10000").await;
+    let server = server("none", "none", &format!("deadline_ms = {LONG_MS}")).await;
     let set = json!({"secret": "s"});
     server.set("/set", "hostile", set).await.expect(200);
     server
@@ -96,7 +101,8 @@ async fn every_function_counts_under_its_name() {
 
 #[tokio::test]
 async fn a_full_lane_is_seen_from_outside_also_when_its_callers_have_gone() {
-    let server = server("generate", "loop", "deadline_ms = 30000").await;
+    let limits = format!("deadline_ms = {LONG_MS}");
+    let server = server("generate", "loop", &limits).await;
     let generate = |name: &str| {
         let body = json!({"name": name, "type": "hostile", "parameters": {}});
         let request = server

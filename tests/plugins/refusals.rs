@@ -213,6 +213,22 @@ fn limits_outside_their_bounds() {
 }
 
 #[test]
+fn settings_of_all_plugins_outside_their_bounds() {
+    for (setting, value, max) in [
+        ("cache_unused_days_max", 0, 3_650),
+        ("cache_unused_days_max", 3_651, 3_650),
+        ("rest_seconds", 3_601, 3_600),
+    ] {
+        let variable = format!("KEYWRIGHT_PLUGINS__{}", setting.to_uppercase());
+        let options = Options::default()
+            .without_plugins()
+            .environment(&variable, &value.to_string());
+        let told = format!("the sandbox setting {setting} must be from 1 to {max}");
+        assert_refused(&options, &[&told]);
+    }
+}
+
+#[test]
 fn lines_that_no_plugin_has() {
     for more in [
         "colour = \"red\"",

@@ -4,10 +4,12 @@
 //! nobody who can change the files can have another component loaded.
 
 use std::{
+    collections::BTreeSet,
     fs::{self, DirBuilder, File},
     io::{self, Read, Write},
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use crate::Digest;
@@ -18,6 +20,8 @@ pub struct Cache {
     /// The folder with it, if there is one.
     folder: Option<PathBuf>,
     keeps: bool,
+    /// The files that were read or written.
+    used: Arc<Mutex<BTreeSet<PathBuf>>>,
 }
 
 /// What is kept of a component.
@@ -38,9 +42,16 @@ impl Cache {
     #[must_use]
     pub fn new(cache_directory: &Path) -> Self {
         Self {
-            folder: Some(cache_directory.join(FOLDER)),
+            folder: Some(Self::folder(cache_directory)),
             keeps: true,
+            used: Arc::default(),
         }
+    }
+
+    /// The folder of what was pulled, below the folder in which compiled components are kept.
+    #[must_use]
+    pub fn folder(cache_directory: &Path) -> PathBuf {
+        cache_directory.join(FOLDER)
     }
 
     /// A cache that is empty, and stays so.
@@ -49,6 +60,7 @@ impl Cache {
         Self {
             folder: None,
             keeps: false,
+            used: Arc::default(),
         }
     }
 
@@ -61,11 +73,26 @@ impl Cache {
         }
     }
 
+    /// The files of which something was read so far, or into which something was put.
+    #[must_use]
+    pub fn used_files(&self) -> BTreeSet<PathBuf> {
+        let used = self.used.lock();
+        used.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn use_file(&self, path: PathBuf) {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.insert(path);
+    }
+
     /// What is kept, if it is there and not larger than it may be.
     pub(crate) fn read(&self, kept: Kept, digest: &Digest, bytes_max: u64) -> Option<Vec<u8>> {
         let path = self.path(kept, digest)?;
         match read(&path, bytes_max) {
-            Ok(bytes) => Some(bytes),
+            Ok(bytes) => {
+                self.use_file(path);
+                Some(bytes)
+            }
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => None,
             Err(cause) => {
                 warn_of_replacement(&path, &cause.to_string());
@@ -91,20 +118,23 @@ impl Cache {
 
     /// Keeps something. That it can't be kept is no reason against using it.
     pub(crate) fn keep(&self, kept: Kept, digest: &Digest, bytes: &[u8]) {
-        if self.keeps
-            && let Some(path) = self.path(kept, digest)
-            && let Err(cause) = write(&path, bytes)
-        {
-            tracing::warn!(path = %path.display(), %cause, "what was pulled from a registry could not be kept");
+        let Some(path) = self.path(kept, digest).filter(|_| self.keeps) else {
+            return;
+        };
+        match write(&path, bytes) {
+            Ok(()) => self.use_file(path),
+            Err(cause) => {
+                tracing::warn!(path = %path.display(), %cause, "what was pulled from a registry could not be kept");
+            }
         }
     }
 
     fn path(&self, kept: Kept, digest: &Digest) -> Option<PathBuf> {
         let extension = match kept {
-            Kept::Component => "wasm",
-            Kept::CosignSignatures => "cosign.json",
-            Kept::Manifest => "manifest.json",
-            Kept::MinisignSignature => "minisig",
+            Kept::Component => COMPONENT,
+            Kept::CosignSignatures => COSIGN_SIGNATURES,
+            Kept::Manifest => MANIFEST,
+            Kept::MinisignSignature => MINISIGN_SIGNATURE,
         };
         let name = format!("{}.{extension}", digest.hexadecimal());
         self.folder.as_ref().map(|folder| folder.join(name))
@@ -157,6 +187,15 @@ fn warn_of_replacement(path: &Path, cause: &str) {
 /// The folder below that of the compiled components.
 const FOLDER: &str = "registry";
 
+/// What the names of files in the folder end with. They begin with a digest.
+pub const CACHE_EXTENSIONS: [&str; 4] =
+    [COMPONENT, COSIGN_SIGNATURES, MANIFEST, MINISIGN_SIGNATURE];
+
+const COMPONENT: &str = "wasm";
+const COSIGN_SIGNATURES: &str = "cosign.json";
+const MANIFEST: &str = "manifest.json";
+const MINISIGN_SIGNATURE: &str = "minisig";
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
@@ -185,5 +224,27 @@ mod tests {
         assert_eq!(read(5), None);
         cache.keep(Kept::Component, &digest, b"bytes");
         assert!(read(5).is_some());
+    }
+
+    #[test]
+    fn what_was_read_or_kept_counts_as_used_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let before = Cache::new(folder.path());
+        let [kept, unread, absent] = [&b"kept"[..], b"unread", b"absent"].map(Digest::of);
+        for digest in [&kept, &unread] {
+            before.keep(Kept::Manifest, digest, b"bytes");
+        }
+        let used = |digests: &[&Digest]| -> BTreeSet<PathBuf> {
+            let paths = digests
+                .iter()
+                .map(|digest| before.path(Kept::Manifest, digest));
+            paths.flatten().collect()
+        };
+        assert_eq!(before.used_files(), used(&[&kept, &unread]));
+        let after = Cache::new(folder.path());
+        assert!(after.read(Kept::Manifest, &kept, 5).is_some());
+        assert_eq!(after.read(Kept::Manifest, &absent, 5), None);
+        assert_eq!(after.read(Kept::Manifest, &unread, 4), None);
+        assert_eq!(after.used_files(), used(&[&kept]));
     }
 }

@@ -22,7 +22,7 @@ mod registry;
 mod signature;
 mod told;
 
-pub use cache::Cache;
+pub use cache::{CACHE_EXTENSIONS, Cache};
 pub use credentials::{Credentials, CredentialsRefused, DockerConfig};
 pub use digest::{Digest, DigestMalformed};
 pub use fault::Fault;

@@ -69,7 +69,8 @@ pub(crate) struct Question {
 
 impl Registry {
     /// A registry, which is asked for nothing yet. It is reached through the proxy that the variables `HTTPS_PROXY`, `HTTP_PROXY`,
-    /// `ALL_PROXY` and `NO_PROXY` name, in either case.
+    /// `ALL_PROXY` and `NO_PROXY` name, in either case. One on this machine is reached without: what is said with it is not to
+    /// leave the machine.
     ///
     /// Installs the process's TLS provider (aws-lc) if there is none so far.
     ///
@@ -85,6 +86,9 @@ impl Registry {
             .redirect(Policy::custom(redirect))
             .connect_timeout(CONNECT_TIMEOUT)
             .user_agent(concat!("keywright/", env!("CARGO_PKG_VERSION")));
+        if host.is_loopback() {
+            client = client.no_proxy();
+        }
         if let Some(pem) = &access.trusted_certificates_pem {
             let certificates = Certificate::from_pem_bundle(pem.as_bytes())
                 .map_err(AccessRefused::CertificatesMalformed)?;
@@ -116,7 +120,8 @@ impl Registry {
     pub(crate) fn upload_url(&self, asked: &Url, location: &HeaderValue) -> Result<Url, Fault> {
         let location = location.to_str().ok();
         let url = location.and_then(|location| asked.join(location).ok());
-        let is_taken = |url: &Url| self.may_ask(url);
+        let is_taken =
+            |url: &Url| url.scheme() == "https" || (self.is_plain && url.scheme() == "http");
         url.filter(is_taken).ok_or(Fault::UploadAddress)
     }
 
@@ -138,6 +143,10 @@ impl Registry {
     }
 
     /// Asks something, and once more as the registry wants it when it wants to know who is asking.
+    ///
+    /// # Errors
+    /// Also when it is not the registry itself that wants to know, but where it redirects to or has an upload go: a stranger is
+    /// not to say who learns the password (as in CVE-2020-15157).
     pub(crate) async fn ask(&self, question: Question) -> Result<Response, Fault> {
         let request = question.request();
         let again = request.try_clone();
@@ -145,6 +154,11 @@ impl Registry {
         let (StatusCode::UNAUTHORIZED, Some(again)) = (first.status(), again) else {
             return Ok(first);
         };
+        if !self.is_own(first.url()) {
+            return Err(Fault::ChallengeUnknown(
+                "it is another address that asks for it than the registry's own",
+            ));
+        }
         let Some(authorization) = self.meet(first.headers()).await? else {
             return Ok(first);
         };
@@ -185,7 +199,7 @@ impl Registry {
     }
 
     async fn send(&self, mut request: Request) -> Result<Response, Fault> {
-        let is_own = request.url().origin() == self.base.origin();
+        let is_own = self.is_own(request.url());
         let known = self.known_authorization().clone();
         if let Some(known) = known.filter(|_| is_own) {
             authorize(&mut request, &known);
@@ -200,11 +214,7 @@ impl Registry {
             Challenge::Basic => return Ok(basic),
             Challenge::Bearer(url) => url,
         };
-        if !self.may_ask(&url) {
-            return Err(Fault::ChallengeUnknown(
-                "its server of tokens is not one of https",
-            ));
-        }
+        self.check_token_server(&url)?;
         let what = "a token";
         let mut request = Question::new(Method::GET, url).request();
         if let Some(basic) = &basic {
@@ -216,9 +226,24 @@ impl Registry {
         TokenAnswer::bearer(&answer).map(Some)
     }
 
-    /// Whether something may be asked at an address that the registry names.
-    fn may_ask(&self, url: &Url) -> bool {
-        url.scheme() == "https" || (self.is_plain && url.scheme() == "http")
+    /// Whether an address is the registry's own: of its scheme, host and port.
+    fn is_own(&self, url: &Url) -> bool {
+        url.origin() == self.base.origin()
+    }
+
+    /// Whether a token may be asked for there, with the user and the password: by https, or by plain HTTP where the registry
+    /// is spoken with by that, and then on its own host alone.
+    fn check_token_server(&self, url: &Url) -> Result<(), Fault> {
+        match url.scheme() {
+            "https" => Ok(()),
+            "http" if self.is_plain && url.host() == self.base.host() => Ok(()),
+            "http" if self.is_plain => Err(Fault::ChallengeUnknown(
+                "its server of tokens is on another host, and not one of https",
+            )),
+            _ => Err(Fault::ChallengeUnknown(
+                "its server of tokens is not one of https",
+            )),
+        }
     }
 
     fn known_authorization(&self) -> std::sync::MutexGuard<'_, Option<Secret>> {

@@ -26,6 +26,11 @@ pub struct SandboxConfig {
     /// The folder where compiled components are kept. Made with mode 0700 when it is absent; it must belong to the server's
     /// user, and nobody else may look into it.
     pub cache_directory: PathBuf,
+    /// For how many days what is in that folder is kept after a server has last loaded it, unless one that runs has loaded it.
+    /// What is older is removed after each start and SIGHUP.
+    #[schemars(range(min = 1, max = CACHE_UNUSED_DAYS_MAX_MAX))]
+    #[serde(default = "default_cache_unused_days_max")]
+    pub cache_unused_days_max: u64,
     /// How many threads each of the two lanes has; one for each core where nothing is said.
     #[serde(default)]
     #[schemars(range(max = THREADS_PER_LANE_MAX))]
@@ -49,16 +54,18 @@ pub struct SandboxConfig {
     pub rest_seconds: u64,
 }
 
+/// The longest time for which compiled components may be kept unused, in days.
+const CACHE_UNUSED_DAYS_MAX_MAX: u64 = 3_650;
 /// The most threads that a lane may have.
 pub(crate) const THREADS_PER_LANE_MAX: usize = 256;
 /// The most calls that may wait in a lane.
-pub(crate) const QUEUE_LENGTH_MAX: usize = 65_536;
+const QUEUE_LENGTH_MAX: usize = 65_536;
 /// The longest time after which a caller is told to try again, in seconds.
-pub(crate) const RETRY_AFTER_SECONDS_MAX: u64 = 3_600;
+const RETRY_AFTER_SECONDS_MAX: u64 = 3_600;
 /// The most calls of one component that may be cut short in a row.
-pub(crate) const FAULTS_MAX_MAX: u64 = 1_000_000;
+const FAULTS_MAX_MAX: u64 = 1_000_000;
 /// The longest time for which the calls of a component are refused, in seconds.
-pub(crate) const REST_SECONDS_MAX: u64 = 3_600;
+const REST_SECONDS_MAX: u64 = 3_600;
 
 impl SandboxConfig {
     /// The defaults, with this cache directory.
@@ -66,12 +73,52 @@ impl SandboxConfig {
     pub fn new(cache_directory: PathBuf) -> Self {
         Self {
             cache_directory,
+            cache_unused_days_max: default_cache_unused_days_max(),
             threads_per_lane: None,
             queue_length: default_queue_length(),
             retry_after_seconds: default_retry_after_seconds(),
             faults_max: default_faults_max(),
             rest_seconds: default_rest_seconds(),
         }
+    }
+
+    /// The first setting that is outside its bounds: its name, and the most that it may be. The least is 1 for all.
+    pub(crate) fn out_of_bounds(&self) -> Option<(&'static str, u64)> {
+        let number = |value: usize| u64::try_from(value).unwrap_or(u64::MAX);
+        let threads = self.threads_per_lane.map_or(1, usize::from);
+        [
+            (
+                "cache_unused_days_max",
+                self.cache_unused_days_max,
+                CACHE_UNUSED_DAYS_MAX_MAX,
+            ),
+            (
+                "threads_per_lane",
+                number(threads),
+                number(THREADS_PER_LANE_MAX),
+            ),
+            (
+                "queue_length",
+                number(self.queue_length),
+                number(QUEUE_LENGTH_MAX),
+            ),
+            (
+                "retry_after_seconds",
+                self.retry_after_seconds,
+                RETRY_AFTER_SECONDS_MAX,
+            ),
+            ("faults_max", self.faults_max.into(), FAULTS_MAX_MAX),
+            ("rest_seconds", self.rest_seconds, REST_SECONDS_MAX),
+        ]
+        .into_iter()
+        .find(|(_, value, max)| !(1..=*max).contains(value))
+        .map(|(setting, _, max)| (setting, max))
+    }
+
+    /// How long what is in the cache's folder is kept after it was last used.
+    #[must_use]
+    pub fn cache_unused_max(&self) -> Duration {
+        Duration::from_secs(self.cache_unused_days_max.saturating_mul(24 * 60 * 60))
     }
 
     pub(crate) fn retry_after(&self) -> Duration {
@@ -81,6 +128,10 @@ impl SandboxConfig {
     pub(crate) fn rest(&self) -> Duration {
         Duration::from_secs(self.rest_seconds)
     }
+}
+
+fn default_cache_unused_days_max() -> u64 {
+    30
 }
 
 fn default_queue_length() -> usize {

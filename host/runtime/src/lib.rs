@@ -47,7 +47,7 @@ mod text;
 mod usage;
 mod versions;
 
-pub use cache::CacheKeys;
+pub use cache::{CACHE_EXTENSIONS, CacheKeys};
 pub use candidate::{
     Candidate, CandidateFailure, Check, InspectedGenerator, Inspection, LimitUsed, Quantiles, Run,
     Speed, Trial, Vector, VectorsMalformed,

@@ -1,9 +1,10 @@
 //! Loading the configured plugins.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io,
     panic::resume_unwind,
+    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -23,10 +24,7 @@ use crate::{
     cache::{self, Cache, CacheKeys},
     call::Plugin,
     component_file::checked_digest,
-    config::{
-        FAULTS_MAX_MAX, Limits, QUEUE_LENGTH_MAX, REST_SECONDS_MAX, RETRY_AFTER_SECONDS_MAX,
-        RuntimeConfig, SandboxConfig, THREADS_PER_LANE_MAX,
-    },
+    config::{Limits, RuntimeConfig, SandboxConfig, THREADS_PER_LANE_MAX},
     conformance::{Effort, RepeatableRandom},
     engine::{CALLING_THREAD_STACK_BYTES, new_engine, start_ticking},
     generator::{DESCRIPTOR, GeneratorGuest, GeneratorSet, WasmGenerator, entropy_report},
@@ -44,6 +42,7 @@ pub struct Runtime {
     generators: Arc<GeneratorSet>,
     resolver: Option<Arc<dyn Resolver>>,
     lanes: Arc<Lanes>,
+    cached_files: BTreeSet<PathBuf>,
 }
 
 impl Runtime {
@@ -127,6 +126,12 @@ impl Runtime {
         self.resolver.clone()
     }
 
+    /// The files of the cache that it was loaded from, or that were written for it.
+    #[must_use]
+    pub fn cached_files(&self) -> &BTreeSet<PathBuf> {
+        &self.cached_files
+    }
+
     /// How full the lanes on which both run are at this moment.
     pub(crate) fn occupancy(&self) -> [LaneOccupancy; 2] {
         self.lanes.occupancy()
@@ -134,32 +139,8 @@ impl Runtime {
 }
 
 fn check_sandbox(sandbox: &SandboxConfig) -> Result<(), LoadRefused> {
-    let number = |value: usize| u64::try_from(value).unwrap_or(u64::MAX);
-    let threads = sandbox.threads_per_lane.map_or(1, usize::from);
-    let settings = [
-        (
-            "threads_per_lane",
-            number(threads),
-            number(THREADS_PER_LANE_MAX),
-        ),
-        (
-            "queue_length",
-            number(sandbox.queue_length),
-            number(QUEUE_LENGTH_MAX),
-        ),
-        (
-            "retry_after_seconds",
-            sandbox.retry_after_seconds,
-            RETRY_AFTER_SECONDS_MAX,
-        ),
-        ("faults_max", sandbox.faults_max.into(), FAULTS_MAX_MAX),
-        ("rest_seconds", sandbox.rest_seconds, REST_SECONDS_MAX),
-    ];
-    match settings
-        .into_iter()
-        .find(|(_, value, max)| !(1..=*max).contains(value))
-    {
-        Some((setting, _, max)) => Err(LoadRefused::SettingOutOfBounds {
+    match sandbox.out_of_bounds() {
+        Some((setting, max)) => Err(LoadRefused::SettingOutOfBounds {
             setting,
             min: 1,
             max,
@@ -247,6 +228,11 @@ impl Loader {
             generators: Arc::new(GeneratorSet::new(generators)),
             resolver,
             lanes: Arc::clone(&self.lanes),
+            cached_files: self
+                .cache
+                .as_ref()
+                .map(Cache::used_files)
+                .unwrap_or_default(),
         })
     }
 

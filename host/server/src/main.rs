@@ -17,6 +17,7 @@ mod keys;
 mod listener;
 mod management;
 mod measurements;
+mod plugin_cache;
 mod plugins;
 mod progress;
 mod served;

@@ -5,12 +5,14 @@
 
 use std::{
     error::Error,
+    mem,
     path::{Path, PathBuf},
     sync::Arc,
+    time::SystemTime,
 };
 
 use keywright_registry::Cache;
-use keywright_runtime::{CacheKeys, Plugins, Runtime, RuntimeConfig, SystemRandom};
+use keywright_runtime::{CacheKeys, LoadRefused, Plugins, Runtime, RuntimeConfig, SystemRandom};
 use tokio::{
     runtime::Handle,
     signal::unix::{SignalKind, signal},
@@ -21,6 +23,7 @@ use crate::{
     components::{ComponentRefused, Components, ConfiguredPlugins},
     config::Config,
     keys::SharedKeyRing,
+    plugin_cache::{InUse, remove_unused},
     started::StartRefused,
 };
 
@@ -35,23 +38,24 @@ pub(crate) async fn load(
         .map_err(|cause| StartRefused::while_doing("deriving the plugin cache's keys", cause))?;
     let others = derived.others.iter().map(|key| &**key);
     let cache_keys = Arc::new(CacheKeys::new(&derived.active, others));
-    let (plugins, refused) = collected(config).await;
+    let (plugins, refused, pulled) = collected(config).await;
     if let Some(first) = refused.into_iter().next() {
         return Err(StartRefused::while_doing("loading the plugins", first));
     }
     let keys = Arc::clone(&cache_keys);
     // On a thread where compiling them holds nobody up.
-    let runtime = spawn_blocking(move || Runtime::load(&plugins, &keys, Arc::new(SystemRandom)))
+    let (runtime, in_use) = spawn_blocking(move || loaded(&plugins, &pulled, &keys))
         .await
         .map_err(|cause| StartRefused::while_doing("loading the plugins", cause))?
         .map_err(|cause| StartRefused::while_doing("loading the plugins", cause))?;
     let plugins = Arc::new(Plugins::new(runtime));
-    replace_on_hangup(&plugins, file.to_owned(), cache_keys)?;
+    replace_on_hangup(&plugins, in_use, file.to_owned(), cache_keys)?;
     Ok(plugins)
 }
 
 fn replace_on_hangup(
     plugins: &Arc<Plugins>,
+    mut in_use: InUse,
     file: PathBuf,
     cache_keys: Arc<CacheKeys>,
 ) -> Result<(), StartRefused> {
@@ -62,22 +66,24 @@ fn replace_on_hangup(
         while hangup.recv().await.is_some() {
             let (plugins, file) = (Arc::clone(&plugins), file.clone());
             let cache_keys = Arc::clone(&cache_keys);
-            if spawn_blocking(move || replace(&plugins, &file, &cache_keys))
-                .await
-                .is_err()
-            {
-                tracing::error!("loading the plugins again ended early");
+            match spawn_blocking(move || replace(&plugins, &file, &cache_keys)).await {
+                Ok(Some(now_in_use)) => drop(mem::replace(&mut in_use, now_in_use)),
+                Ok(None) => {}
+                Err(_) => tracing::error!("loading the plugins again ended early"),
             }
         }
     });
     Ok(())
 }
 
-fn replace(plugins: &Plugins, file: &Path, cache_keys: &CacheKeys) {
+/// Replaces the plugins by those that the configuration says now, if they can be used, and tells the files that are in use
+/// from then on.
+fn replace(plugins: &Plugins, file: &Path, cache_keys: &CacheKeys) -> Option<InUse> {
     match loaded_again(file, cache_keys) {
-        Ok(runtime) => {
+        Ok((runtime, in_use)) => {
             plugins.replace(runtime);
             tracing::info!("the plugins were loaded again: new calls use them");
+            Some(in_use)
         }
         Err(reasons) => {
             for reason in &reasons {
@@ -87,18 +93,19 @@ fn replace(plugins: &Plugins, file: &Path, cache_keys: &CacheKeys) {
                 reasons = reasons.len(),
                 "the new plugins can't be used: calls use those that were loaded before"
             );
+            None
         }
     }
 }
 
 /// What the configuration says now, or every reason against it.
-fn loaded_again(file: &Path, cache_keys: &CacheKeys) -> Result<Runtime, Vec<String>> {
+fn loaded_again(file: &Path, cache_keys: &CacheKeys) -> Result<(Runtime, InUse), Vec<String>> {
     let config = Config::load(file).map_err(|refused| vec![refused.with_causes()])?;
     // This thread may wait for registries.
-    let (config, absent) = Handle::current().block_on(collected(&config));
+    let (config, absent, pulled) = Handle::current().block_on(collected(&config));
     let mut reasons: Vec<String> = absent.into_iter().map(in_words).collect();
     let loaded = if reasons.is_empty() {
-        Runtime::load(&config, cache_keys, Arc::new(SystemRandom)).map_err(Some)
+        loaded(&config, &pulled, cache_keys).map_err(Some)
     } else {
         Err(None)
     };
@@ -113,8 +120,22 @@ fn loaded_again(file: &Path, cache_keys: &CacheKeys) -> Result<Runtime, Vec<Stri
     })
 }
 
-/// What the runtime is to load, and the plugins whose components are not to be had.
-async fn collected(config: &Config) -> (RuntimeConfig, Vec<ComponentRefused>) {
+/// Loads the plugins, and removes from their cache what neither they nor others have used for long.
+fn loaded(
+    config: &RuntimeConfig,
+    pulled: &Cache,
+    cache_keys: &CacheKeys,
+) -> Result<(Runtime, InUse), LoadRefused> {
+    let runtime = Runtime::load(config, cache_keys, Arc::new(SystemRandom))?;
+    let now = SystemTime::now();
+    let in_use = InUse::mark(&(runtime.cached_files() | &pulled.used_files()), now);
+    let sandbox = &config.sandbox;
+    remove_unused(&sandbox.cache_directory, sandbox.cache_unused_max(), now);
+    Ok((runtime, in_use))
+}
+
+/// What the runtime is to load, the plugins whose components are not to be had, and what was pulled.
+async fn collected(config: &Config) -> (RuntimeConfig, Vec<ComponentRefused>, Cache) {
     let components = Components {
         registry: &config.registry,
         cache: Cache::new(&config.plugins.cache_directory),
@@ -123,7 +144,8 @@ async fn collected(config: &Config) -> (RuntimeConfig, Vec<ComponentRefused>) {
         generators: &config.generators,
         resolver: config.resolver.as_ref(),
     };
-    components.collect(config.plugins.clone(), plugins).await
+    let (plugins, refused) = components.collect(config.plugins.clone(), plugins).await;
+    (plugins, refused, components.cache)
 }
 
 fn in_words(refused: impl Error + Send + Sync + 'static) -> String {

@@ -4,11 +4,10 @@ use std::{
     env,
     ffi::OsString,
     fs,
-    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
 
-use keywright_harness::{Commanded, Options, Server, run_program, workspace};
+use keywright_harness::{Commanded, Options, Program, Server, run_program, tell, workspace};
 use serde_json::json;
 use wit_component::DecodedWasm;
 
@@ -43,16 +42,14 @@ impl Workshop {
         )
     }
 
-    /// Begins a project and builds it.
-    fn built(&self, language: &str) -> String {
-        let name = format!("in-{language}");
-        self.plugin(&["new", &name, "--lang", language]).expect(0);
-        let built = self.with_toolchains(&["build", &name]).expect(0);
+    /// Begins a project and builds it. Its name is no other test's: what is compiled is at the same place for all.
+    fn built(&self, name: &str, language: &str) {
+        self.plugin(&["new", name, "--lang", language]).expect(0);
+        let built = self.with_toolchains(&["build", name]).expect(0);
         assert!(
             built.output.starts_with(&format!("{name}/{name}.wasm, ")),
             "{built:#?}"
         );
-        name
     }
 }
 
@@ -64,10 +61,12 @@ async fn what_is_begun_can_be_built_tested_configured_and_used() {
     let mut types = Vec::new();
     for (language, programs) in LANGUAGES {
         if !is_there(programs) {
-            println!("skipped: {language}, for want of {}", programs.join(" or "));
+            let programs = programs.join(" or ");
+            tell(&format!("skipped: {language}, for want of {programs}"));
             continue;
         }
-        let name = workshop.built(language);
+        let name = format!("in-{language}");
+        workshop.built(&name, language);
         let component = workshop.0.path().join(&name).join(format!("{name}.wasm"));
         assert_eq!(imports(&component), ["wasi:random/random"], "{language}");
         let file = component.to_str().unwrap();
@@ -213,7 +212,8 @@ fn what_a_compiler_says_of_a_mistake_is_shown() {
         if !is_there(programs) {
             continue;
         }
-        let name = workshop.built(language);
+        let name = format!("wrong-{language}");
+        workshop.built(&name, language);
         let component = workshop.0.path().join(&name).join(format!("{name}.wasm"));
         let before = fs::read(&component).unwrap();
         let source = workshop.0.path().join(&name).join(file);
@@ -281,9 +281,11 @@ fn imports(component: &Path) -> Vec<String> {
         .collect()
 }
 
+/// Writes a program. It is another process that does: what this one has open for writing, its other threads' children may
+/// have open, too, and as long as that is so the program can't be run (ETXTBSY).
 fn executable(file: &Path, script: &str) {
-    fs::write(file, script).unwrap();
-    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
+    let arguments = ["-m", "755", "/dev/stdin", file.to_str().unwrap()];
+    Program::run("install", &arguments, script).expect_success();
 }
 
 /// Whether one of these programs is there, as it must be in CI.

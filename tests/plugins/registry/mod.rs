@@ -8,9 +8,12 @@
 
 mod login;
 mod misbehaving;
+mod plain_stub;
 mod pulling;
 mod pushing;
 mod signatures;
+mod strangers;
+mod unused;
 
 use std::{
     fs,

@@ -30,7 +30,7 @@ pub(super) struct Load {
 #[derive(Clone)]
 pub(super) struct Generated {
     /// The value, as it must be read from then on.
-    value: Value,
+    pub(super) value: Value,
     /// When the request was begun.
     pub(super) begun: Instant,
     /// When it was answered.
@@ -123,7 +123,10 @@ impl Load {
 
     async fn generate(&self, name: String) {
         let begun = Instant::now();
-        let answer = self.server.generate(&name, "wireguard", json!({})).await;
+        let answer = self
+            .server
+            .generate(&name, CREDENTIAL_TYPE, json!({}))
+            .await;
         if answer.status != 200 {
             return self.failed(&name, &answer);
         }
@@ -152,6 +155,9 @@ impl Load {
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// The type of what is generated.
+pub(super) const CREDENTIAL_TYPE: &str = "plain";
 
 /// The time between two requests: 200 of them are begun in a second.
 pub(super) const PERIOD: Duration = Duration::from_millis(5);

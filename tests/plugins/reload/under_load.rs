@@ -3,19 +3,19 @@
 use std::{
     collections::BTreeSet,
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use keywright_harness::{Server, component};
+use keywright_harness::{Options, Server, component};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use super::{
     assert_loaded,
-    load::{Generated, Load, Outcome, PERIOD},
-    with_wireguard,
+    load::{CREDENTIAL_TYPE, Generated, Load, Outcome, PERIOD},
+    section,
 };
 
 /// The load is paced, not measured: on a machine that can't keep up, fewer requests are answered in a second, and none of
@@ -24,9 +24,8 @@ use super::{
 async fn swaps_under_200_requests_a_second_fail_none_and_every_version_names_the_digest_that_made_it()
  {
     let files = TempDir::new().unwrap();
-    let builds = BUILDS.map(|name| build(&files, name));
-    let quiet = |build: &PathBuf| with_wireguard(build).environment("KEYWRIGHT_LOG", "info");
-    let server = Arc::new(Server::start_with(&quiet(&builds[0])).await);
+    let builds = MARKS.map(|mark| build(&files, mark));
+    let server = Arc::new(Server::start_with(&options(&builds[0])).await);
     let load = Arc::new(Load::on(&server));
     let before = Instant::now();
     let swaps = async {
@@ -34,7 +33,7 @@ async fn swaps_under_200_requests_a_second_fail_none_and_every_version_names_the
         for number in 1..=SWAPS {
             load.generate_more(GENERATED_A_REIGN).await;
             let told_at = Instant::now();
-            let build = quiet(&builds[number % builds.len()]);
+            let build = options(&builds[number % builds.len()]);
             assert_loaded(&server.reload_plugins(&build).await);
             reigns.last_mut().unwrap().ended = Instant::now();
             reigns.push(Reign::begin(told_at, &server).await);
@@ -48,13 +47,19 @@ async fn swaps_under_200_requests_a_second_fail_none_and_every_version_names_the
     tell(&outcome, &reigns);
 
     assert_eq!(outcome.failures, Vec::<String>::new());
-    let digests: BTreeSet<&str> = reigns.iter().map(|reign| reign.digest.as_str()).collect();
-    assert_eq!(digests.len(), BUILDS.len());
     let mut found = 0;
-    for digest in digests {
-        for name in names(&server, digest).await {
+    for (mark, build) in MARKS.iter().zip(&builds) {
+        let digest = keywright_harness::digest(&fs::read(build).unwrap()).replace("sha256:", "");
+        let names = names(&server, &digest).await;
+        assert!(!names.is_empty(), "{mark}");
+        for name in names {
             found += 1;
             let generated = &outcome.generated[&name];
+            let marks = MARKS
+                .iter()
+                .filter(|mark| generated.value.get(mark).is_some());
+            let marks: Vec<_> = marks.collect();
+            assert_eq!(marks, [mark], "{name} is said to be made by {digest}");
             let own = |reign: &&Reign| reign.digest == digest;
             assert!(
                 reigns
@@ -108,22 +113,40 @@ fn tell(outcome: &Outcome, reigns: &[Reign]) {
     );
 }
 
-/// A build of the same plugin that differs in nothing but a custom section, which WebAssembly ignores: in its digest.
-fn build(files: &TempDir, name: &str) -> PathBuf {
-    let mut bytes = fs::read(component("wireguard")).unwrap();
-    let length = u8::try_from(name.len()).unwrap();
-    bytes.extend([0, length + 1, length]);
-    bytes.extend(name.bytes());
-    let path = files.path().join(name);
+/// A build of the same plugin that calls one member of what it makes by its mark, in the value and in its schema. So
+/// each value tells which build has made it.
+fn build(files: &TempDir, mark: &str) -> PathBuf {
+    let mut bytes = fs::read(component(CREDENTIAL_TYPE)).unwrap();
+    let (member, marked) = (MARKED.as_bytes(), format!("\"{mark}\""));
+    let mut places = 0;
+    for place in 0..bytes.len() - member.len() {
+        if bytes[place..].starts_with(member) {
+            bytes[place..place + member.len()].copy_from_slice(marked.as_bytes());
+            places += 1;
+        }
+    }
+    assert_eq!(places, 2);
+    let path = files.path().join(mark);
     fs::write(&path, bytes).unwrap();
     path
 }
 
-/// The digest of what makes credentials of the type `wireguard`, as the server tells it.
+/// A server with such a build. However slow the machine is, no call and no write takes longer than it may.
+fn options(build: &Path) -> Options {
+    let section = format!("{}\nlimits = {{ deadline_ms = 600000 }}", section(build));
+    Options::default()
+        .generator(CREDENTIAL_TYPE, &section)
+        .environment("KEYWRIGHT_LOG", "info")
+        .environment("KEYWRIGHT_STORAGE__WAIT_SECONDS_MAX", "600")
+}
+
+/// The digest of what makes the credentials, as the server tells it.
 async fn digest(server: &Server) -> String {
     let answer = server.get("/api/v1/types").await.expect(200).json();
     let types = answer["types"].as_array().unwrap();
-    let listed = types.iter().find(|listed| listed["name"] == "wireguard");
+    let listed = types
+        .iter()
+        .find(|listed| listed["name"] == CREDENTIAL_TYPE);
     listed.unwrap()["plugin"]["digest"]
         .as_str()
         .unwrap()
@@ -139,8 +162,11 @@ async fn names(server: &Server, digest: &str) -> BTreeSet<String> {
     names.map(str::to_owned).collect()
 }
 
-/// The builds that take each other's place, in turn.
-const BUILDS: [&str; 3] = ["first", "second", "third"];
+/// What marks the builds that take each other's place, in turn.
+const MARKS: [&str; 3] = ["1st", "2nd", "3rd"];
+
+/// The member that they call by their mark, as it stands in the component.
+const MARKED: &str = "\"now\"";
 
 /// How often one is swapped for the next.
 const SWAPS: usize = 6;

@@ -8,11 +8,13 @@
 mod verdicts;
 
 use std::{
+    collections::BTreeSet,
     fs,
     hash::{Hash, Hasher},
     io::{self, Write},
     os::unix::fs::{DirBuilderExt, MetadataExt},
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
 };
 
 use aws_lc_rs::{digest, hmac};
@@ -22,6 +24,11 @@ use crate::refused::{LoadRefused, Refusal};
 
 /// What the key of the cache is derived for.
 const KEY_LABEL: &[u8] = b"keywright compiled components, version 1";
+/// The ends of the names of files: compiled components, reports on the randomness of generators, and what is locked while
+/// such a report is made.
+const COMPILED: &str = "cwasm";
+const REPORT: &str = "entropy";
+const REPORT_LOCK: &str = "entropy-lock";
 /// The length of the HMAC before the code, in bytes.
 const TAG_BYTES: usize = digest::SHA256_OUTPUT_LEN;
 
@@ -61,7 +68,12 @@ pub(crate) struct Cache {
     directory: PathBuf,
     keys: CacheKeys,
     engine_hash: String,
+    /// The files that were asked for.
+    used: Mutex<BTreeSet<PathBuf>>,
 }
+
+/// What the names of files in the cache end with. They begin with the digest of a component.
+pub const CACHE_EXTENSIONS: [&str; 3] = [COMPILED, REPORT, REPORT_LOCK];
 
 impl Cache {
     /// Opens the directory, or makes it.
@@ -100,7 +112,19 @@ impl Cache {
             directory: directory.to_owned(),
             keys: keys.clone(),
             engine_hash: engine_hash(engine),
+            used: Mutex::default(),
         })
+    }
+
+    /// The files of what was asked for so far, as far as they could be kept.
+    pub(crate) fn used_files(&self) -> BTreeSet<PathBuf> {
+        let used = self.used.lock();
+        used.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn use_file(&self, path: &Path) {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.insert(path.to_owned());
     }
 
     /// The component with this digest, from the cache or compiled from its bytes and then kept.
@@ -113,8 +137,9 @@ impl Cache {
         component_digest: &str,
         bytes: &[u8],
     ) -> Result<Component, Refusal> {
-        let name = format!("{component_digest}-{}.cwasm", self.engine_hash);
+        let name = format!("{component_digest}-{}.{COMPILED}", self.engine_hash);
         let path = self.directory.join(&name);
+        self.use_file(&path);
         match self.read(&name, &path) {
             Ok(Some(code)) => match load_code(engine, &code) {
                 Ok(component) => return Ok(component),
@@ -255,6 +280,7 @@ mod tests {
         cache.component(&engine, "d", COMPONENT).unwrap();
         // With a kept file the bytes are not even looked at.
         cache.component(&engine, "d", b"nonsense").unwrap();
+        assert_eq!(cache.used_files(), BTreeSet::from([kept(&path)]));
         let whole = fs::read(kept(&path)).unwrap();
         for place in [0, TAG_BYTES, whole.len() - 1] {
             let mut damaged = whole.clone();

@@ -8,7 +8,7 @@ use std::{
 
 use aws_lc_rs::hmac;
 
-use super::{Cache, warn_of_replacement};
+use super::{Cache, REPORT, REPORT_LOCK, warn_of_replacement};
 use crate::{
     component_file::hexadecimal,
     conformance::{EntropyReport, RULES_VERSION},
@@ -30,10 +30,11 @@ impl Cache {
     ) -> Result<EntropyReport, Refusal> {
         let name_under = |key| {
             let settings = settings_tag(key, settings);
-            format!("{component_digest}-{settings}-{RULES_VERSION}.entropy")
+            format!("{component_digest}-{settings}-{RULES_VERSION}.{REPORT}")
         };
         let name = name_under(&self.keys.writing);
         let path = self.directory.join(&name);
+        self.use_file(&path);
         if let Some(report) = self.kept_report(&name, &path) {
             return Ok(report);
         }
@@ -45,7 +46,7 @@ impl Cache {
             return Ok(report);
         }
         // Where there are no locks, several may do the same work.
-        let lock = locked(&path.with_extension("entropy-lock")).ok();
+        let lock = locked(&path.with_extension(REPORT_LOCK)).ok();
         if let Some(report) = self.kept_report(&name, &path) {
             return Ok(report);
         }

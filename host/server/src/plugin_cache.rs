@@ -1,0 +1,238 @@
+//! The folder of compiled components, and of what was pulled: what no server uses any more is removed from it.
+//!
+//! Several servers may have one folder, also such of different releases, for which different files are compiled. So nothing
+//! is removed because this server does not need it. Each file tells when it was last used, by the time of its last change,
+//! and is locked by those that have loaded it, for as long as they have (`flock`).
+
+use std::{
+    collections::BTreeSet,
+    fs::{self, DirEntry, File},
+    io,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use keywright_registry::{CACHE_EXTENSIONS as PULLED, Cache};
+use keywright_runtime::CACHE_EXTENSIONS as COMPILED;
+
+/// Files that this server has loaded, which nobody removes for as long as this is there.
+pub(crate) struct InUse {
+    /// Each is locked together with all others that use it.
+    files: Vec<File>,
+}
+
+impl InUse {
+    /// Marks these files as used now. One that is gone, or can't be marked, is only compiled or pulled anew some day.
+    pub(crate) fn mark(paths: &BTreeSet<PathBuf>, now: SystemTime) -> Self {
+        let mark = |path: &PathBuf| match used(path, now) {
+            Ok(file) => Some(file),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => None,
+            Err(cause) => {
+                tracing::warn!(path = %path.display(), %cause, "a file of the plugins' cache could not be marked as used");
+                None
+            }
+        };
+        let files = paths.iter().filter_map(mark).collect();
+        Self { files }
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        for file in &self.files {
+            // The lock ends with the file in any case.
+            let _ = file.unlock();
+        }
+    }
+}
+
+fn used(path: &Path, now: SystemTime) -> io::Result<File> {
+    let file = File::open(path)?;
+    file.set_modified(now)?;
+    file.lock_shared()?;
+    Ok(file)
+}
+
+/// Removes what has not been used for longer than that, and is not in use; and what servers have left there that ended in
+/// the middle of writing. That something can't be removed is no reason against going on.
+pub(crate) fn remove_unused(cache_directory: &Path, unused_max: Duration, now: SystemTime) {
+    let (mut files, mut bytes) = (0_u64, 0_u64);
+    for (folder, extensions) in [
+        (cache_directory.to_owned(), &COMPILED[..]),
+        (Cache::folder(cache_directory), &PULLED),
+    ] {
+        // Nothing was ever pulled where there is no such folder.
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            match removed(&entry, extensions, unused_max, now) {
+                Ok(None) => {}
+                Ok(Some(length)) => {
+                    files += 1;
+                    bytes = bytes.saturating_add(length);
+                }
+                Err(cause) => {
+                    tracing::warn!(path = %entry.path().display(), %cause, "an unused file of the plugins' cache could not be removed");
+                }
+            }
+        }
+    }
+    if files > 0 {
+        tracing::info!(
+            files,
+            bytes,
+            "what no server uses was removed from the plugins' cache"
+        );
+    }
+}
+
+/// The length of a file that was removed; nothing where it is to stay.
+fn removed(
+    entry: &DirEntry,
+    extensions: &[&str],
+    unused_max: Duration,
+    now: SystemTime,
+) -> io::Result<Option<u64>> {
+    let name = entry.file_name();
+    let name = name.to_string_lossy();
+    let age_max = if is_of_cache(&name, extensions) {
+        unused_max
+    } else if name.starts_with(TEMPORARY) {
+        TEMPORARY_AGE_MAX
+    } else {
+        return Ok(None);
+    };
+    let is_old = |modified: SystemTime| {
+        now.duration_since(modified)
+            .is_ok_and(|unused| unused > age_max)
+    };
+    if !entry.file_type()?.is_file() || !is_old(entry.metadata()?.modified()?) {
+        return Ok(None);
+    }
+    let path = entry.path();
+    let outcome = File::open(&path).and_then(|file| {
+        // Where there are no locks, nobody can say that it is not in use.
+        if file.try_lock().is_err() {
+            return Ok(None);
+        }
+        // Who has used it since has marked it, or put another in its place.
+        let metadata = fs::symlink_metadata(&path)?;
+        if !is_old(metadata.modified()?) {
+            return Ok(None);
+        }
+        fs::remove_file(&path)?;
+        Ok(Some(metadata.len()))
+    });
+    match outcome {
+        // Another server was faster.
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+        outcome => outcome,
+    }
+}
+
+/// Whether it is the name of a file of the cache: a digest, and one of the extensions at the end.
+fn is_of_cache(name: &str, extensions: &[&str]) -> bool {
+    let Some((digest, rest)) = name.split_once(['-', '.']) else {
+        return false;
+    };
+    let is_digest = digest.len() == DIGEST_DIGITS
+        && digest
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let ends = |extension: &&str| {
+        let before = rest.strip_suffix(*extension);
+        before.is_some_and(|before| before.is_empty() || before.ends_with('.'))
+    };
+    is_digest && extensions.iter().any(ends)
+}
+
+/// A SHA-256 in hexadecimal, in digits.
+const DIGEST_DIGITS: usize = 64;
+/// How the names of files begin that are being written, and then have another name.
+const TEMPORARY: &str = ".tmp";
+/// How old such a file is when whoever wrote it has certainly ended: writing one takes seconds.
+const TEMPORARY_AGE_MAX: Duration = Duration::from_hours(24);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNUSED_MAX: Duration = Duration::from_hours(30 * 24);
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A cache with one file that was last used so long ago.
+    fn with_file(name: &str, unused: Duration, now: SystemTime) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(Cache::folder(folder.path())).unwrap();
+        let path = folder.path().join(name);
+        let file = File::create(&path).unwrap();
+        file.set_modified(now - unused).unwrap();
+        (folder, path)
+    }
+
+    fn is_kept(name: &str, unused: Duration) -> bool {
+        let now = SystemTime::now();
+        let (folder, path) = with_file(name, unused, now);
+        remove_unused(folder.path(), UNUSED_MAX, now);
+        path.exists()
+    }
+
+    #[test]
+    fn what_is_unused_for_longer_than_it_may_be_is_removed_and_nothing_before() {
+        let digest = "0123456789abcdef".repeat(4);
+        for (name, unused_max) in [
+            (format!("{digest}-0123456789abcdef.cwasm"), UNUSED_MAX),
+            (format!("{digest}-0123456789abcdef-1.entropy"), UNUSED_MAX),
+            (
+                format!("{digest}-0123456789abcdef-1.entropy-lock"),
+                UNUSED_MAX,
+            ),
+            (format!("registry/{digest}.wasm"), UNUSED_MAX),
+            (format!("registry/{digest}.manifest.json"), UNUSED_MAX),
+            (format!("registry/{digest}.cosign.json"), UNUSED_MAX),
+            (format!("registry/{digest}.minisig"), UNUSED_MAX),
+            (".tmpAbCdEf".to_owned(), TEMPORARY_AGE_MAX),
+            ("registry/.tmpAbCdEf".to_owned(), TEMPORARY_AGE_MAX),
+        ] {
+            assert!(is_kept(&name, Duration::ZERO), "{name}");
+            assert!(is_kept(&name, unused_max), "{name}");
+            assert!(!is_kept(&name, unused_max + SECOND), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_of_the_cache_stays() {
+        let digest = "0123456789abcdef".repeat(4);
+        for name in [
+            "keywright.db".to_owned(),
+            "plugin.cwasm".to_owned(),
+            format!("{digest}.wasm"),
+            format!("{}.cwasm", digest.to_uppercase()),
+            format!("{digest}0-1.cwasm"),
+            format!("{digest}-1.xcwasm"),
+            format!("registry/{digest}.json"),
+            format!("registry/{digest}-1.cwasm"),
+        ] {
+            assert!(is_kept(&name, UNUSED_MAX * 2), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_a_server_has_loaded_stays_until_it_has_not() {
+        let now = SystemTime::now();
+        let name = format!("{}-1.cwasm", "0123456789abcdef".repeat(4));
+        let (folder, path) = with_file(&name, Duration::ZERO, now);
+        let absent = folder.path().join("absent");
+        let in_use = InUse::mark(
+            &BTreeSet::from([path.clone(), absent]),
+            now - UNUSED_MAX * 2,
+        );
+        assert_eq!(in_use.files.len(), 1);
+        remove_unused(folder.path(), UNUSED_MAX, now);
+        assert!(path.exists());
+        drop(in_use);
+        drop(InUse::mark(&BTreeSet::from([path.clone()]), now));
+        remove_unused(folder.path(), UNUSED_MAX, now + UNUSED_MAX);
+        assert!(path.exists());
+        remove_unused(folder.path(), UNUSED_MAX, now + UNUSED_MAX + SECOND);
+        assert!(!path.exists());
+    }
+}
