@@ -17,10 +17,12 @@ use crate::{
 /// The interface whose one function has next to nothing to do, in any version.
 const DESCRIPTOR: &str = "keywright:generator/descriptor@";
 const DESCRIBE: &str = "describe";
-/// The one import that the engine does not answer by a trap: languages draw from it before anything is called.
+/// The one interface that is not answered by traps: languages draw from it before anything is called.
 const RANDOM: &str = "wasi:random/random@0.2.0";
 /// As large as the memories of a call may be by default.
 const MEMORY_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// The stack of a guest; languages with a runtime of their own need more than the engine gives by default.
+const STACK_BYTES_MAX: usize = 1024 * 1024;
 /// How many calls are made before those that are measured.
 const CALLS_BEFORE: u32 = 10;
 
@@ -56,6 +58,7 @@ impl BareComponent {
             let _ = rand::fill(&mut bytes);
             Ok((bytes,))
         })?;
+        random.func_wrap("get-random-u64", |_, (): ()| Ok((0_u64,)))?;
         linker.define_unknown_imports_as_traps(&component)?;
         Ok(Self {
             instance: linker.instantiate_pre(&component)?,
@@ -111,6 +114,7 @@ fn engine() -> Outcome<Engine> {
         .wasm_component_model(true)
         .wasm_wide_arithmetic(true)
         .epoch_interruption(true)
+        .max_wasm_stack(STACK_BYTES_MAX)
         .allocation_strategy(pool);
     Ok(Engine::new(&config)?)
 }
