@@ -47,7 +47,7 @@ fn is_found_to_be_constant(name: &str) {
     let arguments = ["plugin", "test", file, "--output", "json"];
     let run = run_program(&workspace(), &arguments, &[]).expect(3);
     let tested: Value = serde_json::from_str(&run.output).unwrap();
-    assert_eq!(tested["entropy"]["fault"]["rule"], "constant");
+    assert_eq!(tested["entropy"]["faults"][0]["rule"], "constant");
     let checks = tested["checks"].as_array().unwrap();
     let faults: Vec<&str> = checks
         .iter()

@@ -100,6 +100,16 @@ async fn every_function_counts_under_its_name() {
 }
 
 #[tokio::test]
+async fn which_generators_make_random_values_and_which_derive_them_is_told() {
+    let server = server("none", "none", "deadline_ms = 10000").await;
+    let scrape = server.scrape().await;
+    for (plugin, conforms) in [("hostile", 0.0), ("password", 1.0), ("rsa", 1.0)] {
+        let told = scrape.sum("keywright_plugin_entropy_conforms", &[("plugin", plugin)]);
+        assert_eq!(told, Some(conforms), "{plugin}");
+    }
+}
+
+#[tokio::test]
 async fn a_full_lane_is_seen_from_outside_also_when_its_callers_have_gone() {
     let limits = format!("deadline_ms = {LONG_MS}");
     let server = server("generate", "loop", &limits).await;

@@ -52,7 +52,7 @@ pub(crate) struct Plugin {
     /// Whether its component is to be called at all; all plugins with this component share it.
     pub(crate) breaker: Arc<Breaker>,
     /// The most that its calls have used.
-    pub(crate) usage: Usage,
+    pub(crate) usage: Arc<Usage>,
 }
 
 /// What the host holds for one call.

@@ -60,6 +60,6 @@ pub(crate) fn link(
         random,
         notes: None,
         breaker,
-        usage: Usage::default(),
+        usage: Arc::new(Usage::default()),
     })
 }

@@ -31,7 +31,7 @@ use crate::{
     host::random::RandomSource,
     lane::Lanes,
     link::link,
-    measure::LaneOccupancy,
+    measure::{self, LaneOccupancy},
     refused::{LoadRefused, PluginRefused, Refusal},
     resolver::{RESOLVER, ResolverGuest, WasmResolver},
     role::{Role, roles},
@@ -43,6 +43,8 @@ pub struct Runtime {
     resolver: Option<Arc<dyn Resolver>>,
     lanes: Arc<Lanes>,
     cached_files: BTreeSet<PathBuf>,
+    /// Of each generator, whether its values were found to be random; otherwise it derives them.
+    conformance: Vec<(CredentialType, bool)>,
 }
 
 impl Runtime {
@@ -136,6 +138,13 @@ impl Runtime {
     pub(crate) fn occupancy(&self) -> [LaneOccupancy; 2] {
         self.lanes.occupancy()
     }
+
+    /// Tells the process's recorder which generators make random values.
+    pub(crate) fn record_conformance(&self) {
+        for (credential_type, conforms) in &self.conformance {
+            measure::entropy_conforms(credential_type.as_str(), *conforms);
+        }
+    }
 }
 
 fn check_sandbox(sandbox: &SandboxConfig) -> Result<(), LoadRefused> {
@@ -178,7 +187,8 @@ pub(crate) fn engine_for<'a>(
 
 /// A loaded plugin.
 enum Loaded {
-    Generator(CredentialType, Arc<dyn Generator>),
+    /// With whether its values were found to be random.
+    Generator(CredentialType, Arc<dyn Generator>, bool),
     Resolver(Arc<dyn Resolver>),
 }
 
@@ -215,10 +225,12 @@ impl Loader {
 
     /// Loads all plugins on as many threads as given.
     fn load_all(&self, roles: &[Role<'_>], threads: usize) -> Result<Runtime, LoadRefused> {
-        let (mut generators, mut resolver) = (BTreeMap::new(), None);
+        let (mut generators, mut conformance) = (BTreeMap::new(), Vec::new());
+        let mut resolver = None;
         for outcome in self.load_each(roles, threads)? {
             match outcome? {
-                Loaded::Generator(credential_type, generator) => {
+                Loaded::Generator(credential_type, generator, conforms) => {
+                    conformance.push((credential_type.clone(), conforms));
                     generators.insert(credential_type, generator);
                 }
                 Loaded::Resolver(loaded) => resolver = Some(loaded),
@@ -233,6 +245,7 @@ impl Loader {
                 .as_ref()
                 .map(Cache::used_files)
                 .unwrap_or_default(),
+            conformance,
         })
     }
 
@@ -287,8 +300,9 @@ impl Loader {
         self.check_entropy(role, &guest, &repeatable)?;
         guest.plugin.random = Arc::clone(&self.random);
         log_loaded(&guest.plugin);
-        let generator = WasmGenerator::new(guest, Arc::clone(&self.lanes));
-        Ok(Loaded::Generator(credential_type, Arc::new(generator)))
+        let conforms = guest.description.entropy_bits_min.is_some();
+        let generator = Arc::new(WasmGenerator::new(guest, Arc::clone(&self.lanes)));
+        Ok(Loaded::Generator(credential_type, generator, conforms))
     }
 
     /// Refuses a generator whose values are not random, unless they need not be.
@@ -319,11 +333,11 @@ impl Loader {
             entropy.declared_bits = report.declared_bits,
             entropy.values = report.values,
             entropy.flipped_bits = report.flipped_bits,
-            entropy.conforms = report.fault.is_none(),
+            entropy.conforms = report.fault().is_none(),
             "the randomness of the plugin's values is known"
         );
-        match report.fault {
-            Some(fault) => Err(Refusal::NotRandom(fault)),
+        match report.fault() {
+            Some(fault) => Err(Refusal::NotRandom(fault.clone())),
             None => Ok(()),
         }
     }

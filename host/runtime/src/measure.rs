@@ -13,6 +13,7 @@ pub const CALL_DURATION: &str = "keywright_plugin_call_duration_seconds";
 pub const QUEUE_WAIT: &str = "keywright_plugin_queue_wait_seconds";
 
 const CALLS: &str = "keywright_plugin_calls_total";
+const ENTROPY_CONFORMS: &str = "keywright_plugin_entropy_conforms";
 const LANE_THREADS: &str = "keywright_plugin_lane_threads";
 const LANE_THREADS_BUSY: &str = "keywright_plugin_lane_threads_busy";
 const LANE_QUEUE_LENGTH: &str = "keywright_plugin_lane_queue_length";
@@ -62,6 +63,10 @@ pub fn describe_metrics() {
         QUEUE_WAIT,
         "How long calls of plugins waited for a thread, by lane, in seconds."
     );
+    describe_gauge!(
+        ENTROPY_CONFORMS,
+        "1 for each generator whose values were found to be as random as it declares, 0 for one that derives them."
+    );
     describe_gauge!(LANE_THREADS, "Threads of each lane of plugin calls.");
     describe_gauge!(
         LANE_THREADS_BUSY,
@@ -75,6 +80,12 @@ pub fn describe_metrics() {
         LANE_QUEUE_LENGTH_MAX,
         "Calls of plugins that may wait for a thread before further ones are refused, by lane."
     );
+}
+
+/// Records whether the values of a plugin that is in use were found to be random, or it derives them.
+pub(crate) fn entropy_conforms(plugin: &str, conforms: bool) {
+    let conforms = if conforms { 1.0 } else { 0.0 };
+    gauge!(ENTROPY_CONFORMS, "plugin" => plugin.to_owned()).set(conforms);
 }
 
 /// Makes a call, and measures it under the plugin's name and the function's.

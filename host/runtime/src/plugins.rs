@@ -36,6 +36,11 @@ impl Plugins {
         self.current().occupancy()
     }
 
+    /// Tells the process's recorder which of the plugins in use make random values.
+    pub fn record_conformance(&self) {
+        self.current().record_conformance();
+    }
+
     fn current(&self) -> Arc<Runtime> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }

@@ -9,6 +9,7 @@
 //!
 //! To add a measurement: write its file, and name it in [`MEASUREMENTS`].
 
+mod bare_component;
 mod bare_server;
 mod client;
 mod engine;

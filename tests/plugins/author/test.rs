@@ -50,7 +50,9 @@ fn each_way_of_not_being_random_is_found() {
     ] {
         let settings = json!({"breaks": breaks}).to_string();
         let tested = workshop.json(&["test", "careless.wasm", "--settings", &settings], 3);
-        assert_eq!(tested["entropy"]["fault"]["rule"], rule);
+        let broken = tested["entropy"]["faults"].as_array().unwrap();
+        let broken: Vec<&Value> = broken.iter().map(|fault| &fault["rule"]).collect();
+        assert_eq!(broken, [rule]);
         assert_eq!(faults(&tested).len(), 1, "{tested:#}");
     }
     let settings = r#"{"breaks": "biased"}"#;
@@ -140,6 +142,27 @@ fn expectations_are_held_beside_the_component_or_elsewhere() {
             matches!(found[..], [("expectation 1 is met", why)] if why.contains(reason)),
             "{reason}: {found:#?}"
         );
+    }
+}
+
+#[test]
+fn the_use_of_the_limits_is_that_of_all_calls_also_of_those_for_expectations() {
+    let workshop = Workshop::with(&["hostile"]);
+    let used = |tested: &Value, limit: &str| {
+        let limits = tested["limits"].as_array().unwrap();
+        let limit = limits.iter().find(|used| used["limit"] == limit).unwrap();
+        limit["used"].as_u64().unwrap()
+    };
+    let without = workshop.json(&["test", "hostile.wasm"], 3);
+    let padding = "x".repeat(10_000);
+    let expectation = json!([{"parameters": {"a": padding}, "value": {"secret": "s"}}]);
+    workshop.write("hostile.vectors.json", expectation.to_string());
+    let with = workshop.json(&["test", "hostile.wasm"], 3);
+    assert!(with.to_string().contains("expectation 1 is met"));
+    // The parameters go in, and come out of `normalize`.
+    for limit in ["input_bytes_max", "output_bytes_max"] {
+        assert!(used(&without, limit) < 10_000, "{without:#}");
+        assert!((10_001..11_000).contains(&used(&with, limit)), "{with:#}");
     }
 }
 

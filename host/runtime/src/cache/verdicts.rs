@@ -108,7 +108,7 @@ mod tests {
             drawn_bits: 256,
             values: 2_000,
             flipped_bits: 1_024,
-            fault,
+            faults: fault.into_iter().collect(),
         }
     }
 
@@ -197,6 +197,6 @@ mod tests {
         let forged = serde_json::to_vec(&report(None)).unwrap();
         fs::write(&path, [text.get(..32).unwrap(), &forged].concat()).unwrap();
         let found = cache.entropy_report("d", "{}", bad).unwrap();
-        assert_eq!(found.fault, Some(EntropyFault::Unrepeatable));
+        assert_eq!(found.fault(), Some(&EntropyFault::Unrepeatable));
     }
 }

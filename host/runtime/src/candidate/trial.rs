@@ -17,6 +17,7 @@ use crate::{
     conformance::{Effort, EntropyReport, RepeatableRandom},
     generator::{GeneratorGuest, describe, entropy_report},
     host::random::{RandomSource, SystemRandom},
+    usage::Usage,
 };
 
 /// How many values are made to be held against their schema.
@@ -29,7 +30,7 @@ const UNKNOWN_PARAMETER: &str = "keywright-unknown-parameter";
 pub struct Trial {
     /// What was looked at, in this order.
     pub checks: Vec<Check>,
-    /// The most of each limit that the calls of these checks used.
+    /// The most of each limit that a call of these checks used, whichever it was.
     pub limits: Vec<LimitUsed>,
     /// What is known of the randomness of its values; nothing when they are derived, or none could be made.
     pub entropy: Option<EntropyReport>,
@@ -70,7 +71,8 @@ impl Candidate {
     /// When no server would load it for another reason than its randomness.
     pub fn test(&self, vectors: &[Vector], now_seconds: u64) -> Result<Trial, CandidateFailure> {
         on_calling_thread(|| {
-            let guest = self.guest(Arc::new(SystemRandom))?;
+            let usage = Arc::new(Usage::default());
+            let guest = self.counted_guest(Arc::new(SystemRandom), &usage)?;
             let mut checks = vec![
                 check(
                     "it describes itself in the same way each time",
@@ -91,22 +93,32 @@ impl Candidate {
             ];
             for (number, vector) in (1..).zip(vectors) {
                 let claim = format!("expectation {number} is met");
-                checks.push(check(&claim, self.meets(vector)));
+                checks.push(check(&claim, self.meets(vector, &usage)));
             }
-            let limits = self.limits_used(&guest);
-            let (randomness, entropy) = self.randomness()?;
+            let (randomness, entropy) = self.randomness(&usage)?;
             checks.push(randomness);
             Ok(Trial {
                 checks,
-                limits,
+                limits: self.limits_used(&usage),
                 entropy,
             })
         })?
     }
 
-    fn meets(&self, vector: &Vector) -> Result<(), String> {
+    /// A guest whose calls count towards this usage.
+    fn counted_guest(
+        &self,
+        random: Arc<dyn RandomSource>,
+        usage: &Arc<Usage>,
+    ) -> Result<GeneratorGuest, CandidateFailure> {
+        let mut guest = self.guest(random)?;
+        guest.plugin.usage = Arc::clone(usage);
+        Ok(guest)
+    }
+
+    fn meets(&self, vector: &Vector, usage: &Arc<Usage>) -> Result<(), String> {
         let random = Arc::new(GivenBytes::new(vector.random.clone()));
-        let guest = self.guest(Arc::clone(&random) as Arc<dyn RandomSource>);
+        let guest = self.counted_guest(Arc::clone(&random) as Arc<dyn RandomSource>, usage);
         let made = guest.and_then(|guest| {
             let parameters = issuerless(&guest, &Parameters::new(vector.parameters.clone()))?;
             Ok(guest.generate(parameters.to_json(), vector.now_seconds, None)?)
@@ -132,9 +144,9 @@ impl Candidate {
         }
     }
 
-    fn limits_used(&self, guest: &GeneratorGuest) -> Vec<LimitUsed> {
+    fn limits_used(&self, usage: &Usage) -> Vec<LimitUsed> {
         let bytes = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
-        let (limits, most) = (&self.config.limits, guest.plugin.usage.most());
+        let (limits, most) = (&self.config.limits, usage.most());
         let milliseconds = most.duration.as_nanos().div_ceil(1_000_000);
         [
             (
@@ -162,9 +174,12 @@ impl Candidate {
         .into()
     }
 
-    fn randomness(&self) -> Result<(Check, Option<EntropyReport>), CandidateFailure> {
+    fn randomness(
+        &self,
+        usage: &Arc<Usage>,
+    ) -> Result<(Check, Option<EntropyReport>), CandidateFailure> {
         let random = Arc::new(RepeatableRandom::new());
-        let mut guest = self.guest(Arc::clone(&random) as Arc<dyn RandomSource>)?;
+        let mut guest = self.counted_guest(Arc::clone(&random) as Arc<dyn RandomSource>, usage)?;
         // They would be those of thousands of calls.
         guest.plugin.notes = None;
         let Some(declared_bits) = guest.description.entropy_bits_min else {
@@ -176,7 +191,7 @@ impl Candidate {
         Ok(
             match entropy_report(&guest, &random, declared_bits, Effort::AT_TEST) {
                 Ok(report) => {
-                    let fault = report.fault.as_ref().map(ToString::to_string);
+                    let fault = report.fault().map(ToString::to_string);
                     (check(&claim, fault.map_or(Ok(()), Err)), Some(report))
                 }
                 Err(refusal) => (check(&claim, Err(refusal.to_string())), None),

@@ -1,7 +1,12 @@
 //! Each rule, by generators that are functions. Guests that break them are in `tests/guests/`.
 
+use aws_lc_rs::digest;
+
 use super::*;
-use crate::component_file::hexadecimal;
+use crate::{
+    component_file::hexadecimal,
+    conformance::observed::{FLIPS_MAX, VALUES_MAX},
+};
 
 const SEED: [u8; 32] = [3; 32];
 
@@ -10,6 +15,10 @@ struct Function<F>(F);
 
 impl<F: FnMut(&mut Draw) -> Vec<(&'static str, String)>> Subject for Function<F> {
     type Failure = ();
+
+    fn computed(&self) -> Duration {
+        Duration::ZERO
+    }
 
     fn make(&mut self, stream: Stream) -> Result<Made, ()> {
         let mut draw = Draw { stream, drawn: 0 };
@@ -43,15 +52,26 @@ fn report(
     declared_bits: u32,
     function: impl FnMut(&mut Draw) -> Vec<(&'static str, String)>,
 ) -> EntropyReport {
-    let effort = Effort(Duration::from_hours(1));
-    examine(&mut Function(function), declared_bits, SEED, effort).unwrap()
+    examine(
+        &mut Function(function),
+        declared_bits,
+        SEED,
+        Effort::AT_START,
+    )
+    .unwrap()
 }
 
-fn fault(
+/// All rules that are not kept.
+fn faults(
     declared_bits: u32,
     function: impl FnMut(&mut Draw) -> Vec<(&'static str, String)>,
-) -> Option<EntropyFault> {
-    report(declared_bits, function).fault
+) -> Vec<EntropyFault> {
+    report(declared_bits, function).faults
+}
+
+/// 128 bits that look random and follow from a seed.
+fn stretched(seed: &[u8]) -> String {
+    hexadecimal(&digest::digest(&digest::SHA256, seed).as_ref()[..16])
 }
 
 /// A character of 62, by rejection.
@@ -75,42 +95,43 @@ fn honest_generators_of_many_forms_conform() {
             drawn_bits: 256,
             values: VALUES_MAX,
             flipped_bits: FLIPS_MAX,
-            fault: None,
+            faults: Vec::new(),
         }
     );
     let letters = |draw: &mut Draw| vec![("", (0..30).map(|_| letter(draw)).collect())];
-    assert_eq!(fault(178, letters), None);
+    assert_eq!(faults(178, letters), []);
     let uuid = |draw: &mut Draw| {
         let mut bytes = draw.bytes::<16>();
         bytes[6] = bytes[6] & 0x0f | 0x40;
         bytes[8] = bytes[8] & 0x3f | 0x80;
         vec![("id", hexadecimal(&bytes))]
     };
-    assert_eq!(fault(122, uuid), None);
+    assert_eq!(faults(122, uuid), []);
     let multiplied = |draw: &mut Draw| {
         let digit = |draw: &mut Draw| (u64::from(u32::from_le_bytes(draw.bytes())) * 10) >> 32;
         vec![("", (0..8).map(|_| digit(draw).to_string()).collect())]
     };
-    assert_eq!(fault(26, multiplied), None);
+    assert_eq!(faults(26, multiplied), []);
     let pin = |draw: &mut Draw| {
         let number = u64::from_le_bytes(draw.bytes()) % 10_000;
         vec![("", format!("{number:04}"))]
     };
-    assert_eq!(fault(13, pin), None);
+    assert_eq!(faults(13, pin), []);
 }
 
 #[test]
-fn something_hidden_that_goes_into_values_is_found() {
+fn something_hidden_that_goes_into_values_is_found_by_the_first_rule_alone() {
     let mut calls = 0;
     let hidden = |draw: &mut Draw| {
         calls += 1;
         vec![("", format!("{}{calls}", hexadecimal(&draw.bytes::<16>())))]
     };
-    assert_eq!(fault(128, hidden), Some(EntropyFault::Unrepeatable));
+    assert_eq!(faults(128, hidden), [EntropyFault::Unrepeatable]);
 }
 
 #[test]
-fn a_secret_part_that_is_always_the_same_is_found_beside_one_that_is_not() {
+fn a_secret_part_that_is_always_the_same_is_found_beside_one_that_is_not_by_the_second_rule_alone()
+{
     let pepper = |draw: &mut Draw| {
         vec![
             ("password", hexadecimal(&draw.bytes::<16>())),
@@ -121,12 +142,12 @@ fn a_secret_part_that_is_always_the_same_is_found_beside_one_that_is_not() {
         place: "pepper".to_owned(),
         values: VALUES_MAX,
     };
-    assert_eq!(fault(128, pepper), Some(expected));
+    assert_eq!(faults(128, pepper), [expected]);
 }
 
 #[test]
-fn too_few_bytes_are_found_however_they_are_stretched() {
-    let stretched = |draw: &mut Draw| {
+fn too_few_bytes_are_found_by_the_third_rule_alone_however_they_are_stretched() {
+    let squared = |draw: &mut Draw| {
         let few = u64::from_le_bytes(draw.bytes());
         vec![("", hexadecimal(&u128::from(few).pow(2).to_le_bytes()))]
     };
@@ -134,39 +155,40 @@ fn too_few_bytes_are_found_however_they_are_stretched() {
         drawn_bits: 64,
         declared_bits: 65,
     };
-    assert_eq!(fault(65, stretched), Some(expected));
+    assert_eq!(faults(65, squared), [expected]);
 }
 
 #[test]
-fn bytes_that_are_drawn_and_thrown_away_are_found() {
-    let truncated = |draw: &mut Draw| vec![("", hexadecimal(&draw.bytes::<32>()[..8]))];
+fn bytes_that_are_drawn_and_thrown_away_are_found_by_the_fourth_rule_alone() {
+    let truncated = |draw: &mut Draw| vec![("", stretched(&draw.bytes::<32>()[..5]))];
     assert!(matches!(
-        fault(128, truncated),
-        Some(EntropyFault::Unused {
+        faults(128, truncated)[..],
+        [EntropyFault::Unused {
             flipped_bits: FLIPS_MAX,
             drawn_bits: 256,
             ..
-        })
+        }]
     ));
-    assert_eq!(fault(64, truncated), None);
+    assert_eq!(faults(40, truncated), []);
 }
 
 #[test]
-fn values_that_come_again_are_found_where_chance_does_not_explain_them() {
-    let number = |draw: &mut Draw| {
-        let number = u32::from_le_bytes(draw.bytes());
-        // All 32 bits count, and 16 are left of them.
-        vec![("", (number.wrapping_mul(0x9e37_79b1) >> 16).to_string())]
+fn values_that_come_again_are_found_by_the_fifth_rule_alone_where_chance_does_not_explain_them() {
+    let folded = |draw: &mut Draw| {
+        let all = draw.bytes::<16>();
+        // All 128 bits count, and 16 are left of them.
+        let folded = |parity| (parity..16).step_by(2).fold(0, |sum, at| sum ^ all[at]);
+        vec![("", stretched(&[folded(0), folded(1)]))]
     };
     assert!(matches!(
-        fault(32, number),
-        Some(EntropyFault::Repeated { .. })
+        faults(128, folded)[..],
+        [EntropyFault::Repeated { .. }]
     ));
-    assert_eq!(fault(16, number), None);
+    assert_eq!(faults(16, folded), []);
 }
 
 #[test]
-fn fixed_places_and_biased_ones_are_found() {
+fn fixed_places_and_biased_ones_are_found_by_the_fifth_rule_alone() {
     let fixed = |draw: &mut Draw| {
         let mut digits = hexadecimal(&draw.bytes::<16>());
         let folded = u8::from_str_radix(&digits[..1], 16).unwrap()
@@ -174,38 +196,126 @@ fn fixed_places_and_biased_ones_are_found() {
         digits.replace_range(..2, &format!("0{folded:x}"));
         vec![("", digits)]
     };
-    assert_eq!(
-        fault(128, fixed),
-        Some(EntropyFault::Biased {
-            values: VALUES_MAX,
-            held_bits: 124,
-            declared_bits: 128,
-            fixed_places: 1,
-        })
-    );
+    let expected = EntropyFault::Biased {
+        values: VALUES_MAX,
+        held_bits: 124,
+        declared_bits: 128,
+        fixed_places: 1,
+    };
+    assert_eq!(faults(128, fixed), [expected]);
     let biased = |draw: &mut Draw| {
         let both = u128::from_le_bytes(draw.bytes()) & u128::from_le_bytes(draw.bytes());
         vec![("", format!("{both:032x}"))]
     };
     assert!(matches!(
-        fault(112, biased),
-        Some(EntropyFault::Biased {
+        faults(112, biased)[..],
+        [EntropyFault::Biased {
             fixed_places: 0,
             ..
-        })
+        }]
     ));
-    assert_eq!(fault(103, biased), None);
+    assert_eq!(faults(103, biased), []);
 }
 
 #[test]
-fn a_slow_generator_is_looked_at_less_and_the_report_says_so() {
-    let effort = Effort::AT_START;
-    for (call_ms, values) in [(1, 500), (70, 8), (60_000, 8)] {
-        let call = Duration::from_millis(call_ms);
-        assert_eq!(effort.calls(call, VALUES_MIN, VALUES_MAX), values);
+fn what_makes_the_same_whatever_it_draws_breaks_all_rules_that_follow_and_is_told_by_the_first() {
+    let constant = |draw: &mut Draw| {
+        draw.bytes::<16>();
+        vec![("", stretched(b"constant"))]
+    };
+    let report = report(128, constant);
+    assert_eq!(report.faults.len(), 4);
+    assert!(matches!(
+        report.fault(),
+        Some(EntropyFault::Constant { .. })
+    ));
+}
+
+/// An honest generator whose calls compute for as long as this function says of each.
+struct Computing<F>(F, u32, Duration);
+
+impl<F: Fn(u32) -> Duration> Subject for Computing<F> {
+    type Failure = ();
+
+    fn make(&mut self, stream: Stream) -> Result<Made, ()> {
+        self.2 += (self.0)(self.1);
+        self.1 += 1;
+        Function(|draw: &mut Draw| vec![("", hexadecimal(&draw.bytes::<16>()))]).make(stream)
     }
+
+    fn computed(&self) -> Duration {
+        self.2
+    }
+}
+
+/// How many values are made and bits flipped of it when a server loads it, and how long that computes.
+fn looked_at(call: impl Fn(u32) -> Duration) -> (u32, u32, Duration) {
+    let mut subject = Computing(call, 0, Duration::from_hours(1));
+    let report = examine(&mut subject, 128, SEED, Effort::AT_START).unwrap();
+    assert_eq!(report.faults, []);
+    let computed = subject.computed() - Duration::from_hours(1);
+    (report.values, report.flipped_bits, computed)
+}
+
+#[test]
+fn every_generator_is_looked_at_to_the_same_extent_but_those_that_compute_for_long() {
+    let few = Effort::AT_START.few;
+    for (call_us, values, flips) in [
+        (0, VALUES_MAX, FLIPS_MAX),
+        (1, VALUES_MAX, FLIPS_MAX),
+        (3_000, VALUES_MAX, FLIPS_MAX),
+        (3_400, few, few),
+        (60_000_000, few, few),
+    ] {
+        let call = Duration::from_micros(call_us);
+        let (seen, flipped, _) = looked_at(|_| call);
+        assert_eq!((seen, flipped), (values, flips), "{call:?}");
+    }
+}
+
+#[test]
+fn a_few_calls_that_compute_for_long_make_no_difference() {
+    let sometimes_slow = |number| Duration::from_millis(if number % 5 == 0 { 9 } else { 1 });
+    let (values, flips, _) = looked_at(sometimes_slow);
+    assert_eq!((values, flips), (VALUES_MAX, FLIPS_MAX));
+}
+
+#[test]
+fn a_generator_that_becomes_slow_is_not_looked_at_for_longer_than_is_said() {
+    let few = Effort::AT_START.few;
+    let slow = Duration::from_millis(100);
+    let (values, flips, computed) = looked_at(|number| {
+        let is_slow = number > 2 * few;
+        if is_slow { slow } else { Duration::ZERO }
+    });
+    assert!((few + 1..VALUES_MAX).contains(&values), "{values}");
+    assert_eq!(flips, few);
     assert_eq!(
-        effort.calls(Duration::ZERO, VALUES_MIN, VALUES_MAX),
-        VALUES_MAX
+        computed,
+        Effort::AT_START.computing_max + slow * flips,
+        "{values}"
     );
+}
+
+#[test]
+fn what_has_no_use_for_any_bit_is_found_with_few_flips() {
+    let seen = |counting_bits| {
+        let observed = Observed {
+            declared_bits: 128,
+            is_repeatable: true,
+            values: vec![made(128); 2],
+            flipped_bits: Effort::AT_START.few,
+            counting_bits,
+        };
+        observed.unused().is_some()
+    };
+    assert!(seen(0) && !seen(Effort::AT_START.few / 2));
+}
+
+fn made(drawn_bits: u64) -> Made {
+    Made {
+        text: String::new(),
+        secrets: BTreeMap::new(),
+        drawn_bits,
+    }
 }

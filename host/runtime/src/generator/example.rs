@@ -1,9 +1,10 @@
 //! Looking at the randomness of a generator, by making values of its example parameters.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use aws_lc_rs::digest;
 use keywright_core::ports::PluginFailure;
+use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 use tracing::subscriber::NoSubscriber;
 
@@ -91,6 +92,11 @@ impl Subject for Example<'_> {
             secrets,
             drawn_bits,
         })
+    }
+
+    /// The processor time of this thread, on which the guest runs.
+    fn computed(&self) -> Duration {
+        Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
     }
 }
 

@@ -2,10 +2,13 @@
 
 use std::{
     fs,
+    future::poll_fn,
     io::Write,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
+    pin::Pin,
     sync::{Arc, LazyLock, Mutex, Once},
+    task::Poll,
 };
 
 use keywright_core::{
@@ -13,8 +16,8 @@ use keywright_core::{
     ports::{Generator, PluginFailure, PluginFault, Resolver},
 };
 use keywright_runtime::{
-    CacheKeys, Grant, Limits, LoadRefused, PluginConfig, Runtime, RuntimeConfig, SandboxConfig,
-    SystemRandom,
+    CacheKeys, Grant, Limits, LoadRefused, PluginConfig, RandomSource, Runtime, RuntimeConfig,
+    SandboxConfig, SystemRandom,
 };
 use serde_json::{Map, Value, json};
 use wit_component::{ComponentEncoder, StringEncoding, dummy_module, embed_component_metadata};
@@ -102,12 +105,16 @@ pub(crate) fn config() -> RuntimeConfig {
 
 /// Loads plugins.
 pub(crate) fn load(config: &RuntimeConfig) -> Result<Runtime, LoadRefused> {
+    load_drawing(config, Arc::new(SystemRandom))
+}
+
+/// Loads plugins that draw from this source.
+pub(crate) fn load_drawing(
+    config: &RuntimeConfig,
+    random: Arc<dyn RandomSource>,
+) -> Result<Runtime, LoadRefused> {
     LazyLock::force(&LOG);
-    Runtime::load(
-        config,
-        &CacheKeys::new(&[7; 32], []),
-        Arc::new(SystemRandom),
-    )
+    Runtime::load(config, &CacheKeys::new(&[7; 32], []), random)
 }
 
 /// The one generator of a runtime that loads this plugin under this name.
@@ -119,6 +126,11 @@ pub(crate) fn generator(name: &str, plugin: PluginConfig) -> Arc<dyn Generator> 
         .generators()
         .generator(&CredentialType::parse(name).unwrap())
         .unwrap()
+}
+
+/// Whether something has not ended yet. It is begun if it was not.
+pub(crate) async fn is_under_way<F: Future>(mut work: Pin<&mut F>) -> bool {
+    poll_fn(|context| Poll::Ready(work.as_mut().poll(context).is_pending())).await
 }
 
 /// A generator that misbehaves as these settings say.

@@ -105,6 +105,7 @@ impl Measurements for MeasurementsPage {
         for lane in self.plugins.occupancy() {
             lane.record();
         }
+        self.plugins.record_conformance();
         let database = self.database.occupancy();
         record_pool("reader", &database.readers);
         record_pool("writer", &database.writer);
