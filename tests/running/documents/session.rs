@@ -7,13 +7,14 @@ use std::{
     process::{Command, Stdio},
 };
 
-use keywright_harness::{ReservedPort, key_file, server_program, workspace};
+use keywright_harness::{key_file, server_program, workspace};
 use tempfile::TempDir;
 
 use super::{
     compare::is_as_shown,
     document::{Session, Step},
 };
+use crate::ports::Ports;
 
 /// Runs all commands of a session, and compares what they write with what is shown.
 pub(super) fn replay(document: &str, session: &Session) {
@@ -218,48 +219,14 @@ fn database_names(url: &str) -> Vec<(String, String)> {
     ]
 }
 
-/// The ports of a session, which nobody else has meanwhile.
-struct Ports {
-    /// That of a server.
-    first: ReservedPort,
-    /// The one that a development server at the first has for its measurements.
-    management: ReservedPort,
-    /// That of a second server.
-    second: ReservedPort,
-    /// The one for the measurements of a development server at the second.
-    _second_management: ReservedPort,
-}
-
-impl Ports {
-    fn reserve() -> Self {
-        let reserved = (0..PORT_ATTEMPTS_MAX).find_map(|_| Self::beside(ReservedPort::any()));
-        reserved.unwrap_or_else(|| panic!("no free ports were found"))
-    }
-
-    fn beside(first: ReservedPort) -> Option<Self> {
-        let after = |distance: u16| ReservedPort::of(first.number().checked_add(distance)?);
-        Some(Self {
-            management: after(MANAGEMENT_PORT_DISTANCE)?,
-            second: after(1)?,
-            _second_management: after(MANAGEMENT_PORT_DISTANCE + 1)?,
-            first,
-        })
-    }
-}
-
 /// What all sessions have.
 const SHARED: &str = include_str!("sessions/shared.sh");
 
 /// The sessions that need a database of PostgreSQL.
 const ON_POSTGRES: [&str; 2] = ["migration", "postgres"];
 
-/// How long a session may take, in seconds, for `timeout`.
-const SECONDS_MAX: &str = "300";
+/// How long a session may take, in seconds, for `timeout`: several waits of `wait_for`.
+const SECONDS_MAX: &str = "1800";
 
 /// How a command that failed is told.
 const ENDED: &str = "ended with the status";
-
-/// How far the port of measurements is from that of a development server.
-const MANAGEMENT_PORT_DISTANCE: u16 = 157;
-
-const PORT_ATTEMPTS_MAX: usize = 50;
