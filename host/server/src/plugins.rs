@@ -12,7 +12,6 @@ use std::{
 use keywright_registry::Cache;
 use keywright_runtime::{CacheKeys, Plugins, Runtime, RuntimeConfig, SystemRandom};
 use tokio::{
-    runtime::Handle,
     signal::unix::{SignalKind, signal},
     task::spawn_blocking,
 };
@@ -61,11 +60,8 @@ fn replace_on_hangup(
     tokio::spawn(async move {
         while hangup.recv().await.is_some() {
             let (plugins, file) = (Arc::clone(&plugins), file.clone());
-            let cache_keys = Arc::clone(&cache_keys);
-            if spawn_blocking(move || replace(&plugins, &file, &cache_keys))
-                .await
-                .is_err()
-            {
+            let replacing = replace(plugins, file, Arc::clone(&cache_keys));
+            if tokio::spawn(replacing).await.is_err() {
                 tracing::error!("loading the plugins again ended early");
             }
         }
@@ -73,8 +69,8 @@ fn replace_on_hangup(
     Ok(())
 }
 
-fn replace(plugins: &Plugins, file: &Path, cache_keys: &CacheKeys) {
-    match loaded_again(file, cache_keys) {
+async fn replace(plugins: Arc<Plugins>, file: PathBuf, cache_keys: Arc<CacheKeys>) {
+    match loaded_again(&file, cache_keys).await {
         Ok(runtime) => {
             plugins.replace(runtime);
             tracing::info!("the plugins were loaded again: new calls use them");
@@ -92,19 +88,30 @@ fn replace(plugins: &Plugins, file: &Path, cache_keys: &CacheKeys) {
 }
 
 /// What the configuration says now, or every reason against it.
-fn loaded_again(file: &Path, cache_keys: &CacheKeys) -> Result<Runtime, Vec<String>> {
+async fn loaded_again(file: &Path, cache_keys: Arc<CacheKeys>) -> Result<Runtime, Vec<String>> {
     let config = Config::load(file).map_err(|refused| vec![refused.with_causes()])?;
-    // This thread may wait for registries.
-    let (config, absent) = Handle::current().block_on(collected(&config));
-    let mut reasons: Vec<String> = absent.into_iter().map(in_words).collect();
+    let (config, absent) = collected(&config).await;
+    let absent: Vec<String> = absent.into_iter().map(in_words).collect();
+    // On a thread where compiling them holds nobody up, and for which nobody waits when the server ends.
+    spawn_blocking(move || loaded(&config, absent, &cache_keys))
+        .await
+        .unwrap_or_else(|ended_early| Err(vec![in_words(ended_early)]))
+}
+
+/// What was collected, loaded; or every reason against it, with those that are known.
+fn loaded(
+    config: &RuntimeConfig,
+    mut reasons: Vec<String>,
+    cache_keys: &CacheKeys,
+) -> Result<Runtime, Vec<String>> {
     let loaded = if reasons.is_empty() {
-        Runtime::load(&config, cache_keys, Arc::new(SystemRandom)).map_err(Some)
+        Runtime::load(config, cache_keys, Arc::new(SystemRandom)).map_err(Some)
     } else {
         Err(None)
     };
     loaded.map_err(|first| {
         // What could be loaded is in the cache by now, so the reasons are soon there.
-        let others = Runtime::check(&config, Some(cache_keys), Arc::new(SystemRandom));
+        let others = Runtime::check(config, Some(cache_keys), Arc::new(SystemRandom));
         reasons.extend(others.into_iter().map(in_words));
         if reasons.is_empty() {
             reasons.extend(first.map(in_words));
