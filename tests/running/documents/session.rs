@@ -7,7 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use keywright_harness::{key_file, server_program, workspace};
+use keywright_harness::{is_available, key_file, server_program, toolchain_program, workspace};
 use tempfile::TempDir;
 
 use super::{
@@ -54,8 +54,11 @@ struct Place {
 }
 
 impl Place {
-    /// None where PostgreSQL is needed and is not installed, which was said.
+    /// None where something is needed that is not installed, which was said.
     fn prepare(root: &Path, kind: &str) -> Option<Self> {
+        if kind == AUTHORS && !has_programs_of_authors() {
+            return None;
+        }
         let database = if ON_POSTGRES.contains(&kind) {
             keywright_test_postgres::shared()?.new_database()
         } else {
@@ -113,9 +116,10 @@ impl Place {
         program
     }
 
-    fn variables(&self) -> [(&'static str, String); 14] {
+    fn variables(&self) -> [(&'static str, String); 15] {
         let text = |path: &Path| path.display().to_string();
         [
+            ("CACHE_FOLDER", text(&of_user("XDG_CACHE_HOME", ".cache"))),
             ("CARGO_FOLDER", text(&of_user("CARGO_HOME", ".cargo"))),
             ("COMPONENTS", text(&workspace().join("target/components"))),
             ("DATABASE_URL", self.database.clone()),
@@ -163,6 +167,15 @@ impl Place {
     }
 }
 
+/// Whether the programs are there that authors of plugins use besides Rust's.
+fn has_programs_of_authors() -> bool {
+    let has_compiler = toolchain_program("zig").is_some();
+    has_compiler
+        && ["docker-registry", "minisign"]
+            .into_iter()
+            .all(is_available)
+}
+
 /// The folder in which a tool keeps what it has for whoever runs the tests: the one that a variable names, or one at home.
 fn of_user(variable: &str, at_home: &str) -> PathBuf {
     let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
@@ -181,6 +194,7 @@ fn names(root: &Path, ports: &Ports) -> Vec<(String, String)> {
         ("127.0.0.1:8844", &ports.first),
         ("127.0.0.1:9001", &ports.management),
         ("127.0.0.1:8845", &ports.second),
+        ("registry.example", &ports.second),
     ];
     let addresses = addresses.map(|(name, port)| {
         let here = format!("127.0.0.1:{}", port.number());
@@ -224,6 +238,9 @@ const SHARED: &str = include_str!("sessions/shared.sh");
 
 /// The sessions that need a database of PostgreSQL.
 const ON_POSTGRES: [&str; 2] = ["migration", "postgres"];
+
+/// The session of authors of plugins.
+const AUTHORS: &str = "authors";
 
 /// How long a session may take, in seconds, for `timeout`: several waits of `wait_for`.
 const SECONDS_MAX: &str = "1800";
