@@ -67,7 +67,7 @@ pub use server::{Server, server_program};
 pub use storage::{is_on_postgres, run_sql, shared_storage};
 pub use stub::{Asked, Reply, Stub};
 pub use terminal::Terminal;
-pub use toolchain::{component_by_toolchain, toolchain_python};
+pub use toolchain::{component_by_toolchain, toolchain_program, toolchain_python};
 
 use std::path::{Path, PathBuf};
 

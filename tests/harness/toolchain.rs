@@ -7,7 +7,7 @@ use std::{
     process::Command,
 };
 
-use crate::workspace;
+use crate::{is_available, workspace};
 
 /// A component that is built by the toolchain of another language than Rust. Where that could not be installed, it is said, and
 /// in CI it must be there.
@@ -21,6 +21,15 @@ pub fn component_by_toolchain(name: &str) -> Option<PathBuf> {
 pub fn toolchain_python() -> Option<Command> {
     let path = workspace().join("target/toolchains/python/bin/python3");
     found(path, "Python's packages are not installed").map(Command::new)
+}
+
+/// A program of those toolchains, which may be on the `PATH` as well; absent in the same way.
+pub fn toolchain_program(name: &str) -> Option<Command> {
+    let installed = workspace().join("target/toolchains/bin").join(name);
+    if installed.is_file() {
+        return Some(Command::new(installed));
+    }
+    is_available(name).then(|| Command::new(name))
 }
 
 fn found(path: PathBuf, absence: &str) -> Option<PathBuf> {

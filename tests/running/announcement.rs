@@ -3,12 +3,13 @@
 use std::{
     fs,
     io::{BufRead, BufReader},
-    net::TcpListener,
     process::{Child, Command, Stdio},
 };
 
 use keywright_harness::{server_program, workspace};
 use tempfile::TempDir;
+
+use crate::ports::Ports;
 
 #[test]
 fn what_a_development_server_says_to_type_does_what_it_says_and_is_in_the_readme() {
@@ -48,32 +49,19 @@ fn what_a_development_server_says_to_type_does_what_it_says_and_is_in_the_readme
 struct Development {
     child: Child,
     said: Vec<String>,
+    _ports: Ports,
 }
 
 impl Development {
-    /// A server on a port that is free, as is the one that it has for its measurements.
     fn start(folder: &TempDir) -> Self {
-        let mut said = Vec::new();
-        for _ in 0..PORT_ATTEMPTS_MAX {
-            match Self::start_on(folder, free_port()) {
-                Ok(server) => return server,
-                Err(instead) => said = instead,
-            }
-        }
-        panic!("no server started: {said:?}");
-    }
-
-    /// What it said before it ended, where somebody else has the port.
-    fn start_on(folder: &TempDir, port: u16) -> Result<Self, Vec<String>> {
-        // What one on another port has left names that port.
-        let _ = fs::remove_dir_all(folder.path().join(".keywright"));
-        let child = Command::new(server_program())
+        let ports = Ports::reserve();
+        let mut child = Command::new(server_program())
             .arg("develop")
             .arg("--directory")
             .arg(folder.path().join(".keywright"))
             .arg("--plugins")
             .arg(workspace().join("target/components"))
-            .args(["--listen", &format!("127.0.0.1:{port}")])
+            .args(["--listen", &format!("127.0.0.1:{}", ports.first.number())])
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap())
             .stdin(Stdio::null())
@@ -81,17 +69,20 @@ impl Development {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let said = Vec::new();
-        let mut server = Self { child, said };
-        let output = server.child.stdout.take().unwrap();
+        let output = child.stdout.take().unwrap();
+        let mut server = Self {
+            child,
+            said: Vec::new(),
+            _ports: ports,
+        };
         for line in BufReader::new(output).lines().map(Result::unwrap) {
             let is_last = line.starts_with("End the server");
             server.said.push(line);
             if is_last {
-                return Ok(server);
+                return server;
             }
         }
-        Err(std::mem::take(&mut server.said))
+        panic!("it ended: {:?}", server.said);
     }
 
     fn address(&self) -> &str {
@@ -99,11 +90,6 @@ impl Development {
         let address = lines.find_map(|line| line.strip_prefix("Keywright listens on "));
         address.unwrap()
     }
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 /// Types the lines into a shell of a newcomer, and returns what they write.
@@ -127,5 +113,3 @@ impl Drop for Development {
         let _ = self.child.wait();
     }
 }
-
-const PORT_ATTEMPTS_MAX: usize = 5;

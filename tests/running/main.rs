@@ -14,6 +14,7 @@ mod config_reference;
 mod documents;
 mod layout;
 mod manager;
+mod ports;
 mod service;
 mod symptoms;
 mod systemd;

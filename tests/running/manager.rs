@@ -94,7 +94,7 @@ impl Drop for Service {
 const SILENCE_MAX: Duration = Duration::from_secs(1);
 
 /// After how many such times the test gives up: the plugins may have to be compiled first.
-const SILENCES_MAX: u32 = 300;
+const SILENCES_MAX: u32 = 600;
 
 const END_POLL: Duration = Duration::from_millis(10);
 const END_POLLS_MAX: u32 = 9_000;

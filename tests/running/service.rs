@@ -1,6 +1,6 @@
 //! The server as a service.
 
-use std::process::Command;
+use std::{fs::File, path::PathBuf, process::Command, sync::mpsc, thread, time::Duration};
 
 use keywright_harness::{key_file, server_program, workspace};
 use reqwest::{Certificate, ClientBuilder};
@@ -10,11 +10,7 @@ use crate::{layout::Layout, manager::Service};
 #[tokio::test(flavor = "multi_thread")]
 async fn the_service_manager_is_told_that_the_server_is_ready_alive_and_ending() {
     let layout = Layout::new();
-    let cache = workspace().join("target/test-plugin-cache");
-    let cache = format!("cache_directory = \"{}\" #", cache.display());
-    let text = on_free_ports(&layout.example()).replacen("cache_directory =", &cache, 1);
-    layout.write_configuration(&text);
-
+    layout.write_configuration(&with_compiled_plugins(&layout));
     let mut service = Service::start(&layout, Command::new(server_program()));
     let address = address_in(&service.told("READY=1"));
     assert_eq!(health(&address).await, "{\"status\":\"UP\"}");
@@ -26,6 +22,51 @@ async fn the_service_manager_is_told_that_the_server_is_ready_alive_and_ending()
     service.signal("TERM");
     service.told("STOPPING=1");
     assert!(service.end().success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_told_to_end_does_not_wait_for_plugins_that_it_is_loading_again() {
+    let layout = Layout::new();
+    let text = with_compiled_plugins(&layout);
+    layout.write_configuration(&text);
+    let mut service = Service::start(&layout, Command::new(server_program()));
+    service.told("READY=1");
+
+    // A component that is being read for as long as somebody could still write it.
+    let unfinished = layout.path("run/unfinished.wasm");
+    let made = Command::new("mkfifo").arg(&unfinished).status().unwrap();
+    assert!(made.success());
+    let generator = format!(
+        "[generators.unfinished]\ncomponent = \"{}\"\n[plugins]",
+        unfinished.display()
+    );
+    layout.write_configuration(&text.replacen("[plugins]", &generator, 1));
+    service.signal("HUP");
+    let written = opened_by_the_server(unfinished);
+    service.signal("TERM");
+    service.told("STOPPING=1");
+    assert!(service.end().success());
+    drop(written);
+
+    let database = layout.path("var/lib/keywright/keywright.db");
+    assert!(database.is_file());
+    // What SQLite keeps beside an open database goes when it is closed.
+    assert!(!database.with_extension("db-wal").exists());
+}
+
+/// The end of a pipe at which somebody writes, once the server has opened the one at which it reads.
+fn opened_by_the_server(pipe: PathBuf) -> File {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || sender.send(File::options().write(true).open(pipe)));
+    let opened = receiver.recv_timeout(OPENED_WITHIN);
+    opened.unwrap().unwrap()
+}
+
+/// The example, for this machine, with what other tests have compiled.
+fn with_compiled_plugins(layout: &Layout) -> String {
+    let cache = workspace().join("target/test-plugin-cache");
+    let cache = format!("cache_directory = \"{}\" #", cache.display());
+    on_free_ports(&layout.example()).replacen("cache_directory =", &cache, 1)
 }
 
 /// A configuration whose addresses are loopback ones, with ports that the system chooses.
@@ -56,3 +97,6 @@ pub(crate) async fn health(address: &str) -> String {
     let request = client.get(format!("https://{address}/health"));
     request.send().await.unwrap().text().await.unwrap()
 }
+
+/// How long the server may take to come to a component.
+const OPENED_WITHIN: Duration = Duration::from_mins(10);

@@ -31,11 +31,7 @@ mod component {
     use keywright::generator::types::Failure;
     use wasi::random::random::get_random_bytes;
 
-    wit_bindgen::generate!({
-        path: ["../../wit/deps/wasi-random", "../../wit/signing", "../../wit/generator"],
-        world: "keywright:generator/generator-plugin",
-        generate_all,
-    });
+    wit_bindgen::generate!({path: "wit", world: "plugin", generate_all});
 
     struct Component;
 

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, error::Error, path::Path};
 use futures_util::future::join_all;
 use keywright_registry::{Cache, Fault, PinnedReference, SignatureKey, pull};
 use keywright_runtime::{self as runtime, ComponentSource, RuntimeConfig, SandboxConfig};
+use tokio::task::spawn_blocking;
 
 use crate::config::{ComponentLocation, PluginConfig, RegistryConfig, SignatureConfig};
 
@@ -100,7 +101,13 @@ impl Components<'_> {
             .map_err(|cause| ("signature", cause.into()))?;
         match (&plugin.component, key) {
             (ComponentLocation::File(path), None) => Ok(ComponentSource::File(path.clone())),
-            (ComponentLocation::File(path), Some(key)) => signed_file(path, &key),
+            (ComponentLocation::File(path), Some(key)) => {
+                let path = path.clone();
+                // It may be large, and requests are not to wait for its digest.
+                spawn_blocking(move || signed_file(&path, &key))
+                    .await
+                    .unwrap_or_else(|ended_early| Err(("component", ended_early.into())))
+            }
             (ComponentLocation::Registry(reference), key) => {
                 self.pulled(reference, key.as_ref()).await
             }

@@ -14,7 +14,6 @@ use std::{
 use keywright_registry::Cache;
 use keywright_runtime::{CacheKeys, LoadRefused, Plugins, Runtime, RuntimeConfig, SystemRandom};
 use tokio::{
-    runtime::Handle,
     signal::unix::{SignalKind, signal},
     task::spawn_blocking,
 };
@@ -65,8 +64,8 @@ fn replace_on_hangup(
     tokio::spawn(async move {
         while hangup.recv().await.is_some() {
             let (plugins, file) = (Arc::clone(&plugins), file.clone());
-            let cache_keys = Arc::clone(&cache_keys);
-            match spawn_blocking(move || replace(&plugins, &file, &cache_keys)).await {
+            let replacing = replace(plugins, file, Arc::clone(&cache_keys));
+            match tokio::spawn(replacing).await {
                 Ok(Some(now_in_use)) => drop(mem::replace(&mut in_use, now_in_use)),
                 Ok(None) => {}
                 Err(_) => tracing::error!("loading the plugins again ended early"),
@@ -78,8 +77,12 @@ fn replace_on_hangup(
 
 /// Replaces the plugins by those that the configuration says now, if they can be used, and tells the files that are in use
 /// from then on.
-fn replace(plugins: &Plugins, file: &Path, cache_keys: &CacheKeys) -> Option<InUse> {
-    match loaded_again(file, cache_keys) {
+async fn replace(
+    plugins: Arc<Plugins>,
+    file: PathBuf,
+    cache_keys: Arc<CacheKeys>,
+) -> Option<InUse> {
+    match loaded_again(&file, cache_keys).await {
         Ok((runtime, in_use)) => {
             plugins.replace(runtime);
             tracing::info!("the plugins were loaded again: new calls use them");
@@ -99,19 +102,34 @@ fn replace(plugins: &Plugins, file: &Path, cache_keys: &CacheKeys) -> Option<InU
 }
 
 /// What the configuration says now, or every reason against it.
-fn loaded_again(file: &Path, cache_keys: &CacheKeys) -> Result<(Runtime, InUse), Vec<String>> {
+async fn loaded_again(
+    file: &Path,
+    cache_keys: Arc<CacheKeys>,
+) -> Result<(Runtime, InUse), Vec<String>> {
     let config = Config::load(file).map_err(|refused| vec![refused.with_causes()])?;
-    // This thread may wait for registries.
-    let (config, absent, pulled) = Handle::current().block_on(collected(&config));
-    let mut reasons: Vec<String> = absent.into_iter().map(in_words).collect();
+    let (config, absent, pulled) = collected(&config).await;
+    let absent: Vec<String> = absent.into_iter().map(in_words).collect();
+    // On a thread where compiling them holds nobody up, and for which nobody waits when the server ends.
+    spawn_blocking(move || loaded_or_reasons(&config, absent, &pulled, &cache_keys))
+        .await
+        .unwrap_or_else(|ended_early| Err(vec![in_words(ended_early)]))
+}
+
+/// What was collected, loaded; or every reason against it, with those that are known.
+fn loaded_or_reasons(
+    config: &RuntimeConfig,
+    mut reasons: Vec<String>,
+    pulled: &Cache,
+    cache_keys: &CacheKeys,
+) -> Result<(Runtime, InUse), Vec<String>> {
     let loaded = if reasons.is_empty() {
-        loaded(&config, &pulled, cache_keys).map_err(Some)
+        loaded(config, pulled, cache_keys).map_err(Some)
     } else {
         Err(None)
     };
     loaded.map_err(|first| {
         // What could be loaded is in the cache by now, so the reasons are soon there.
-        let others = Runtime::check(&config, Some(cache_keys), Arc::new(SystemRandom));
+        let others = Runtime::check(config, Some(cache_keys), Arc::new(SystemRandom));
         reasons.extend(others.into_iter().map(in_words));
         if reasons.is_empty() {
             reasons.extend(first.map(in_words));

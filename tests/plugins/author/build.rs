@@ -22,7 +22,8 @@ const LANGUAGES: [(&str, &[&str]); 5] = [
     ("go", &["go"]),
 ];
 
-/// Compiling its interpreter takes so long that it is done once, for `plugin test`, and not for a server, too.
+/// Compiling its interpreter takes so long that it is done once, for `plugin test`, and not for a server, too: what is built of
+/// Python reaches one in `../examples/`.
 const SLOWEST: &str = "python";
 
 impl Workshop {

@@ -1,4 +1,4 @@
-//! The examples in languages other than Rust: each keeps to its own expectations, and what it makes through HTTPS is judged by
+//! The examples: each keeps to its own expectations, and what those in languages other than Rust make through HTTPS is judged by
 //! a program that knows nothing of Keywright.
 
 #![expect(
@@ -14,7 +14,9 @@ mod uuid;
 
 use std::{fs, path::PathBuf};
 
-use keywright_harness::{Options, Server, component_by_toolchain, run_program, workspace};
+use keywright_harness::{
+    Options, Program, Server, component_by_toolchain, run_program, toolchain_program, workspace,
+};
 use serde_json::{Value, json};
 
 #[test]
@@ -37,6 +39,29 @@ fn the_generator_in_python_passes_its_own_tests() {
     passes_its_own_tests("totp", "totp-generator");
 }
 
+#[test]
+fn the_generator_in_rust_passes_its_own_tests() {
+    passes_its_own_tests("wireguard", "wireguard-generator");
+}
+
+#[test]
+fn each_is_built_to_where_its_part_of_the_configuration_says() {
+    for folder in [
+        "age-generator",
+        "passphrase-generator",
+        "totp-generator",
+        "uuid-generator",
+        "wireguard-generator",
+    ] {
+        let section = fs::read_to_string(own_file(folder, "keywright.toml")).unwrap();
+        assert!(section.contains(&place(folder)), "{section}");
+        let readme = fs::read_to_string(own_file(folder, "README.md")).unwrap();
+        let (build, test) = (format!("examples/{folder}\n"), place(folder));
+        assert!(readme.contains(&format!("keywright plugin build {build}")));
+        assert!(readme.contains(&format!("keywright plugin test {test}")));
+    }
+}
+
 /// One server for all of them, because the larger ones take seconds to compile.
 #[tokio::test]
 async fn what_each_makes_through_https_is_what_it_says() {
@@ -50,9 +75,8 @@ async fn what_each_makes_through_https_is_what_it_says() {
     ] {
         if let Some(component) = component_by_toolchain(credential_type) {
             let section = fs::read_to_string(own_file(folder, "keywright.toml")).unwrap();
-            let place = format!("examples/{folder}/{folder}.wasm");
-            assert!(section.contains(&place), "{section}");
-            options = options.extra(&section.replace(&place, component.to_str().unwrap()));
+            let here = component.to_str().unwrap();
+            options = options.extra(&section.replace(&place(folder), here));
             configured.push(credential_type);
         }
     }
@@ -65,6 +89,20 @@ async fn what_each_makes_through_https_is_what_it_says() {
             _ => uuid::is_a_uuid_or_a_token(&server).await,
         }
     }
+}
+
+/// What the README says tests a part of the example without a component.
+#[test]
+fn the_generator_in_go_writes_keys_as_their_standard_does() {
+    let Some(mut go) = toolchain_program("go") else {
+        return;
+    };
+    let readme = fs::read_to_string(own_file("age-generator", "README.md")).unwrap();
+    let (_, command) = readme.split_once("`go ").unwrap();
+    let (arguments, _) = command.split_once('`').unwrap();
+    go.current_dir(workspace().join("examples/age-generator"));
+    let tested = Program::finish(go.args(arguments.split(' ')), "").expect_success();
+    assert!(tested.starts_with("ok "), "{tested}");
 }
 
 /// Holds a component against what is expected beside its sources, and against all else that `keywright plugin test` looks at.
@@ -89,6 +127,11 @@ fn passes_its_own_tests(credential_type: &str, folder: &str) {
     let last = format!("expectation {} is met", expectations.len());
     assert!(tested["checks"].to_string().contains(&last), "{tested:#}");
     assert_eq!(tested["entropy"]["faults"], Value::Array(Vec::new()));
+}
+
+/// Where `keywright plugin build` puts the component of an example, from the workspace's root.
+fn place(folder: &str) -> String {
+    format!("examples/{folder}/{folder}.wasm")
 }
 
 fn own_file(folder: &str, file: &str) -> PathBuf {

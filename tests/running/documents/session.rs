@@ -7,13 +7,14 @@ use std::{
     process::{Command, Stdio},
 };
 
-use keywright_harness::{ReservedPort, key_file, server_program, workspace};
+use keywright_harness::{is_available, key_file, server_program, toolchain_program, workspace};
 use tempfile::TempDir;
 
 use super::{
     compare::is_as_shown,
     document::{Session, Step},
 };
+use crate::ports::Ports;
 
 /// Runs all commands of a session, and compares what they write with what is shown.
 pub(super) fn replay(document: &str, session: &Session) {
@@ -53,8 +54,11 @@ struct Place {
 }
 
 impl Place {
-    /// None where PostgreSQL is needed and is not installed, which was said.
+    /// None where something is needed that is not installed, which was said.
     fn prepare(root: &Path, kind: &str) -> Option<Self> {
+        if kind == AUTHORS && !has_programs_of_authors() {
+            return None;
+        }
         let database = if ON_POSTGRES.contains(&kind) {
             keywright_test_postgres::shared()?.new_database()
         } else {
@@ -112,9 +116,10 @@ impl Place {
         program
     }
 
-    fn variables(&self) -> [(&'static str, String); 14] {
+    fn variables(&self) -> [(&'static str, String); 15] {
         let text = |path: &Path| path.display().to_string();
         [
+            ("CACHE_FOLDER", text(&of_user("XDG_CACHE_HOME", ".cache"))),
             ("CARGO_FOLDER", text(&of_user("CARGO_HOME", ".cargo"))),
             ("COMPONENTS", text(&workspace().join("target/components"))),
             ("DATABASE_URL", self.database.clone()),
@@ -162,6 +167,15 @@ impl Place {
     }
 }
 
+/// Whether the programs are there that authors of plugins use besides Rust's.
+fn has_programs_of_authors() -> bool {
+    let has_compiler = toolchain_program("zig").is_some();
+    has_compiler
+        && ["docker-registry", "minisign"]
+            .into_iter()
+            .all(is_available)
+}
+
 /// The folder in which a tool keeps what it has for whoever runs the tests: the one that a variable names, or one at home.
 fn of_user(variable: &str, at_home: &str) -> PathBuf {
     let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
@@ -180,6 +194,7 @@ fn names(root: &Path, ports: &Ports) -> Vec<(String, String)> {
         ("127.0.0.1:8844", &ports.first),
         ("127.0.0.1:9001", &ports.management),
         ("127.0.0.1:8845", &ports.second),
+        ("registry.example", &ports.second),
     ];
     let addresses = addresses.map(|(name, port)| {
         let here = format!("127.0.0.1:{}", port.number());
@@ -218,48 +233,17 @@ fn database_names(url: &str) -> Vec<(String, String)> {
     ]
 }
 
-/// The ports of a session, which nobody else has meanwhile.
-struct Ports {
-    /// That of a server.
-    first: ReservedPort,
-    /// The one that a development server at the first has for its measurements.
-    management: ReservedPort,
-    /// That of a second server.
-    second: ReservedPort,
-    /// The one for the measurements of a development server at the second.
-    _second_management: ReservedPort,
-}
-
-impl Ports {
-    fn reserve() -> Self {
-        let reserved = (0..PORT_ATTEMPTS_MAX).find_map(|_| Self::beside(ReservedPort::any()));
-        reserved.unwrap_or_else(|| panic!("no free ports were found"))
-    }
-
-    fn beside(first: ReservedPort) -> Option<Self> {
-        let after = |distance: u16| ReservedPort::of(first.number().checked_add(distance)?);
-        Some(Self {
-            management: after(MANAGEMENT_PORT_DISTANCE)?,
-            second: after(1)?,
-            _second_management: after(MANAGEMENT_PORT_DISTANCE + 1)?,
-            first,
-        })
-    }
-}
-
 /// What all sessions have.
 const SHARED: &str = include_str!("sessions/shared.sh");
 
 /// The sessions that need a database of PostgreSQL.
 const ON_POSTGRES: [&str; 2] = ["migration", "postgres"];
 
-/// How long a session may take, in seconds, for `timeout`.
-const SECONDS_MAX: &str = "300";
+/// The session of authors of plugins.
+const AUTHORS: &str = "authors";
+
+/// How long a session may take, in seconds, for `timeout`: several waits of `wait_for`.
+const SECONDS_MAX: &str = "1800";
 
 /// How a command that failed is told.
 const ENDED: &str = "ended with the status";
-
-/// How far the port of measurements is from that of a development server.
-const MANAGEMENT_PORT_DISTANCE: u16 = 157;
-
-const PORT_ATTEMPTS_MAX: usize = 50;

@@ -70,6 +70,6 @@ async fn after_the_authorities_went() -> String {
     server.reload_tls_files().await
 }
 
-/// How often it is looked whether the log has it: some of it is found by work beside the start.
-const POLLS_MAX: usize = 1_000;
+/// How often it is looked whether the log has it, for several minutes: some of it is found by work beside the start.
+const POLLS_MAX: usize = 30_000;
 const POLL: Duration = Duration::from_millis(10);

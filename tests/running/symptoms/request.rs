@@ -201,7 +201,7 @@ async fn without_database() -> Answer {
         };
     };
     let url = postgres.new_database();
-    let storage = format!("url = \"{url}\"\nwait_seconds_max = 1");
+    let storage = format!("url = \"{url}\"");
     let server = Server::start_with(&Options::default().storage(&storage)).await;
     postgres.stop();
     server.get("/api/v1/data?name=/a").await

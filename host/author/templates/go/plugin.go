@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 
 	wit "go.bytecodealliance.org/pkg/wit/types"
-
 	descriptor "keywright-plugin-sample-token/generated/keywright_generator_descriptor"
 	generator "keywright-plugin-sample-token/generated/keywright_generator_generator"
 	types "keywright-plugin-sample-token/generated/keywright_generator_types"
@@ -26,13 +25,9 @@ func makeValue(parameters parameters) (any, error) {
 }
 
 // What a caller may ask for. Before makeValue is called, the host has checked it, and filled in the defaults.
-const parametersSchema = `{
-	"type": "object",
-	"properties": {
-		"length": {"description": "How many random bytes.", "type": "integer", "minimum": 16, "maximum": 64, "default": 32}
-	},
-	"additionalProperties": false
-}`
+const parametersSchema = `{"type": "object", "additionalProperties": false, "properties": {
+	"length": {"description": "How many random bytes.", "type": "integer", "minimum": 16, "maximum": 64, "default": 32}
+}}`
 
 // What a value looks like. What is secret is `writeOnly`.
 const valueSchema = `{"type": "string", "pattern": "^([0-9a-f]{2}){16,64}$", "writeOnly": true}`
@@ -40,13 +35,9 @@ const valueSchema = `{"type": "string", "pattern": "^([0-9a-f]{2}){16,64}$", "wr
 // Describe says what the plugin makes.
 func Describe() descriptor.Description {
 	return descriptor.Description{
-		CredentialType:   "sample-token",
-		PluginVersion:    "0.1.0",
-		Summary:          "Random tokens",
-		ParametersSchema: parametersSchema,
-		ValueSchema:      valueSchema,
-		IssuerParameter:  wit.None[string](),
-		EntropyBitsMin:   wit.Some[uint32](256), // with the default parameters: 32 bytes
+		CredentialType: "sample-token", PluginVersion: "0.1.0", Summary: "Random tokens",
+		ParametersSchema: parametersSchema, ValueSchema: valueSchema,
+		EntropyBitsMin: wit.Some[uint32](256), // with the default parameters: 32 bytes
 	}
 }
 

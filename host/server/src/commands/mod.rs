@@ -64,14 +64,17 @@ pub(crate) fn execute(arguments: Arguments) -> Result<ExitCode, StartRefused> {
     }
 }
 
-/// Runs a command's work on as many threads as there are processors.
+/// Runs a command's work on as many threads as there are processors. What it has begun beside that, and has not waited for, is
+/// given up when the work ends, wherever it is: plugins that are being compiled can't be told to stop, and could take minutes.
 fn on_threads<T>(work: impl Future<Output = Result<T, StartRefused>>) -> Result<T, StartRefused> {
-    tokio::runtime::Builder::new_multi_thread()
+    let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_name("keywright-work")
         .build()
-        .map_err(|cause| StartRefused::while_doing("starting threads", cause))?
-        .block_on(work)
+        .map_err(|cause| StartRefused::while_doing("starting threads", cause))?;
+    let outcome = runtime.block_on(work);
+    runtime.shutdown_background();
+    outcome
 }
 
 /// The database of a configuration, to be read as it is: it is neither made nor brought up to date.

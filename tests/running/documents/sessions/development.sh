@@ -4,8 +4,10 @@ ln -s "$COMPONENTS" target/components
 ln -s "$PROGRAM" target/debug/keywright
 export PATH=$PWD/target/debug:$PATH
 
+# Keys take longer to make where many tests run at once, in a program that was not optimized.
 start_server() {
-    begin_program server keywright develop --directory .keywright --plugins target/components --listen "127.0.0.1:$PORT"
+    KEYWRIGHT_GENERATORS__CERTIFICATE__LIMITS__DEADLINE_MS=600000 \
+        begin_program server keywright develop --directory .keywright --plugins target/components --listen "127.0.0.1:$PORT"
     wait_for curl --silent --cacert .keywright/tls/ca.pem "https://127.0.0.1:$PORT/health"
 }
 

@@ -6,14 +6,24 @@ ended() {
     [ "$1" = 0 ] || exit 1
 }
 
-# Waits until a command ends well.
+# Waits until a command ends well. Whoever starts a server first compiles its plugins, beside others that do so: that takes
+# minutes on a slow machine. Nothing is waited for when a program that was started has ended.
 wait_for() {
-    for _ in $(seq 600); do
-        "$@" >/dev/null 2>&1 && return
+    local give_up=$((SECONDS + 600))
+    until "$@" >/dev/null 2>&1; do
+        if [ "$SECONDS" -ge "$give_up" ] || ! all_are_running; then
+            echo "gave up waiting for: $*"
+            return 1
+        fi
         sleep 0.1
     done
-    echo "gave up waiting for: $*"
-    return 1
+}
+
+all_are_running() {
+    local file
+    for file in "$SESSION"/*.pid; do
+        [ ! -f "$file" ] || kill -0 "$(cat "$file")" || return 1
+    done
 }
 
 # Starts a program that goes on beside the session, under a name.

@@ -86,7 +86,8 @@ systemctl() {
 }
 
 # Has the example configuration name what is here: folders, addresses, and the server's own identity provider for
-# development in the place of a real one.
+# development in the place of a real one. Keys take longer to make where many tests run at once, in a program that was not
+# optimized.
 put_own_values_in() {
     local file=$ROOT/etc/keywright/keywright.toml
     sed -i -E -e "s#\"/(etc|run|usr|var)/#\"$ROOT/\1/#" -e "s#0\.0\.0\.0:8844#127.0.0.1:$PORT#" \
@@ -96,14 +97,17 @@ put_own_values_in() {
 
 [development_identity_provider]
 signing_key = "$KEYS/token-signing-key.pem"
-access_token_seconds = 600
-refresh_token_seconds = 3600
+access_token_seconds = 3600
+refresh_token_seconds = 7200
 clients = [
     { id = "keywright-admin", secret = "admin-secret" },
     { id = "app", secret = "app-secret" },
     { id = "credhub_cli", secret = "" },
 ]
 users = [{ id = "3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10", name = "ops", password = "ops-password" }]
+
+[generators.certificate.limits]
+deadline_ms = 600000
 END
 }
 
