@@ -125,4 +125,4 @@ impl Drop for Terminal {
 }
 
 /// How long nothing may come before the test ends.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(10);
