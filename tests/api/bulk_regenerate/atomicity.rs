@@ -3,12 +3,12 @@
 use keywright_harness::{Options, Server};
 use serde_json::json;
 
-use super::{authority, begin, endless_leaves, leaf, leaves, names};
+use super::{authority, begin, endless_leaves, leaf, leaves, names, patient};
 use crate::{given, made_elsewhere};
 
 #[tokio::test]
 async fn a_server_that_is_killed_in_the_middle_has_changed_nothing() {
-    let server = Server::start().await;
+    let server = Server::start_with(&patient()).await;
     let root = made_elsewhere::authority("root");
     let value = json!({"certificate": root.certificate, "private_key": root.private_key});
     given::set(&server, "/root", "certificate", value).await;

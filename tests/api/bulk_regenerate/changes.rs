@@ -4,7 +4,7 @@
 use keywright_harness::Server;
 use serde_json::json;
 
-use super::{Held, SLOW_KEY, authority, leaf, leaves};
+use super::{Held, SLOW_KEY, authority, leaf, leaves, patient};
 use crate::{certificates::assert_signed_by, given, made_elsewhere};
 
 /// So many that it is hardly ever missed, and then begun again.
@@ -12,7 +12,7 @@ const LEAVES: usize = 8;
 
 #[tokio::test]
 async fn a_certificate_that_is_set_meanwhile_is_regenerated_from_what_was_set() {
-    let server = Server::start().await;
+    let server = Server::start_with(&patient()).await;
     let beside = server.start_beside().await;
     let root = made_elsewhere::authority("root");
     let value = json!({"certificate": root.certificate, "private_key": root.private_key});
@@ -36,7 +36,7 @@ async fn a_certificate_that_is_set_meanwhile_is_regenerated_from_what_was_set() 
 
 #[tokio::test]
 async fn an_authority_that_is_set_meanwhile_signs_everything() {
-    let server = Server::start().await;
+    let server = Server::start_with(&patient()).await;
     let beside = server.start_beside().await;
     authority(&server, "/root", None).await;
     authority(&server, "/middle", Some("/root")).await;
@@ -62,7 +62,7 @@ async fn an_authority_that_is_set_meanwhile_signs_everything() {
 
 #[tokio::test]
 async fn one_that_is_deleted_meanwhile_is_left_out() {
-    let server = Server::start().await;
+    let server = Server::start_with(&patient()).await;
     let beside = server.start_beside().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/deleted", "/root").await;
@@ -82,7 +82,7 @@ async fn one_that_is_deleted_meanwhile_is_left_out() {
 
 #[tokio::test]
 async fn one_that_an_authority_signs_while_it_is_regenerated_is_regenerated_too() {
-    let server = Server::start().await;
+    let server = Server::start_with(&patient()).await;
     let beside = server.start_beside().await;
     authority(&server, "/root", None).await;
     authority(&server, "/middle", Some("/root")).await;

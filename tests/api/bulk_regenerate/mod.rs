@@ -15,7 +15,7 @@ mod requests;
 mod selection;
 mod signers;
 
-use keywright_harness::{Answer, Server, signal};
+use keywright_harness::{Answer, Options, Server, signal};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -23,6 +23,14 @@ use tokio::task::JoinHandle;
 use crate::{given, made_elsewhere::MadeElsewhere};
 
 const BULK_REGENERATE: &str = "/api/v1/bulk-regenerate";
+
+/// A server with time for slow keys: none of them takes so long that it is given up, however busy the machine is.
+fn patient() -> Options {
+    Options::default().environment(
+        "KEYWRIGHT_GENERATORS__CERTIFICATE__LIMITS__DEADLINE_MS",
+        "600000",
+    )
+}
 
 /// Generates an authority, signed by another one or by itself.
 async fn authority(server: &Server, name: &str, ca: Option<&str>) -> Value {

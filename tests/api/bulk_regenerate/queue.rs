@@ -3,7 +3,7 @@
 use keywright_harness::{Options, Server};
 use serde_json::json;
 
-use super::{authority, begin, endless_leaves, leaf, names};
+use super::{authority, begin, endless_leaves, leaf, names, patient};
 use crate::{given, made_elsewhere};
 
 #[tokio::test]
@@ -22,7 +22,7 @@ async fn more_certificates_than_may_wait_are_regenerated() {
 
 #[tokio::test]
 async fn others_are_served_meanwhile() {
-    let options = Options::default()
+    let options = patient()
         .environment("KEYWRIGHT_PLUGINS__QUEUE_LENGTH", "2")
         .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", "2");
     let server = Server::start_with(&options).await;
