@@ -13,8 +13,27 @@ async fn every_example_of_every_verb_can_be_typed() {
     for verb in commands::examples() {
         for example in verb.examples {
             prepare(&server).await;
-            type_example(&server, &application, example);
+            let shell = shell(&server, &application, example);
+            let line = line(&server, example.line);
+            let run = shell.bash(&line);
+            assert_eq!(run.status, Some(0), "{line}: {run:#?}");
         }
+    }
+}
+
+#[tokio::test]
+async fn every_verb_does_on_a_terminal_what_its_first_example_says_and_shows_no_json() {
+    let application = Application::new();
+    let server = Server::start_with(&application.options()).await;
+    for verb in commands::examples() {
+        let example = &verb.examples[0];
+        prepare(&server).await;
+        let shell = shell(&server, &application, example).variable("NO_COLOR", "1");
+        let line = line(&server, example.line);
+        let arguments = ["-euo", "pipefail", "-c", &line];
+        let (status, screen) = shell.program_on_terminal("bash", &arguments).end();
+        assert_eq!(status, Some(0), "{line}: {screen}");
+        assert!(!screen.contains(['{', '[']), "{line}: {screen}");
     }
 }
 
@@ -43,15 +62,19 @@ async fn prepare(server: &Server) {
     }
 }
 
-/// Types an example in a fresh folder, in which there are `ca.pem`, `app.pem` and `app-key.pem`.
-fn type_example(server: &Server, application: &Application, example: &Example) {
+/// A shell in a fresh folder, in which there are `ca.pem`, `app.pem`, `app-key.pem`, and what an example needs.
+fn shell(server: &Server, application: &Application, example: &Example) -> Shell {
     let shell = Shell::of(server);
     application.equip(&shell);
-    for line in example.before.iter().chain([&example.line]) {
-        let line = line.replace(SERVER, server.base_url());
-        let run = shell.bash(&line);
-        assert_eq!(run.status, Some(0), "{line}: {run:#?}");
+    for before in example.before {
+        shell.bash(&line(server, before)).expect(0);
     }
+    shell
+}
+
+/// A line of an example, for this server.
+fn line(server: &Server, line: &str) -> String {
+    line.replace(SERVER, server.base_url())
 }
 
 /// The server that examples name.

@@ -1,6 +1,6 @@
 //! What is sent again: requests for which the server is not available now, a bounded number of times.
 
-use keywright_harness::key_file;
+use keywright_harness::{ReservedPort, Shell, key_file};
 
 use crate::stub::{Reply, Stub, VERSION, versions};
 
@@ -109,6 +109,29 @@ fn what_could_not_be_sent_is_sent_again_whatever_it_is() {
     let stub = Stub::after_dropping(2, |_, _, _| Reply::new(200, VERSION));
     let shell = stub.shell().variable("KEYWRIGHT_CLIENT_RETRIES", "1");
     shell.run(set).expect(6);
+}
+
+#[test]
+fn where_a_login_comes_first_it_is_waited_for_as_often_as_for_the_request() {
+    // Nobody else gets it, and so nobody answers.
+    let port = ReservedPort::any();
+    let url = format!("https://127.0.0.1:{}", port.number());
+    let caller = |variables: &[(&str, &str)]| {
+        let shell = Shell::new()
+            .variable("KEYWRIGHT_CLIENT_SERVER", &url)
+            .variable("KEYWRIGHT_CLIENT_RETRIES", "2");
+        variables
+            .iter()
+            .fold(shell, |shell, (name, value)| shell.variable(name, value))
+    };
+    let client = [
+        ("KEYWRIGHT_CLIENT_ID", "app"),
+        ("KEYWRIGHT_CLIENT_SECRET", "secret"),
+    ];
+    for who in [&[("KEYWRIGHT_CLIENT_TOKEN", "token")][..], &client] {
+        let run = caller(who).run(&["get", "/a"]).expect(6);
+        assert_eq!(run.errors.matches("trying again in ").count(), 2, "{run:?}");
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::{
 pub(crate) use keywright_harness::{Asked, Reply, Stub};
 use serde_json::json;
 
-/// Has a server keep one request waiting for its answer until the test is done with it.
+/// Has a server keep requests waiting for their answers until the test is done with them.
 pub(crate) fn hold() -> (Held, Holder) {
     let (asked, is_asked) = channel();
     let (done, is_done) = channel();
@@ -28,7 +28,7 @@ pub(crate) fn hold() -> (Held, Holder) {
     )
 }
 
-/// The test's end: the request is answered when it is dropped.
+/// The test's end: the requests are answered when it is dropped.
 pub(crate) struct Held {
     is_asked: Receiver<()>,
     _done: Sender<()>,
@@ -41,14 +41,14 @@ pub(crate) struct Holder {
 }
 
 impl Held {
-    /// Waits until the request has come.
+    /// Waits until a request has come, each time for another one.
     pub(crate) fn wait(&self) {
         self.is_asked.recv_timeout(PATIENCE).unwrap();
     }
 }
 
 impl Holder {
-    /// Tells that the request has come, and waits until the test is done with it.
+    /// Tells that a request has come, and waits until the test is done with it.
     pub(crate) fn hold(&self) {
         let _ = self.asked.lock().unwrap().send(());
         let _ = self.is_done.lock().unwrap().recv();
@@ -80,7 +80,7 @@ pub(crate) fn name_in(asked: &Asked) -> String {
 }
 
 /// How long a request may take to come.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// A credential as a server answers with it.
 pub(crate) const VERSION: &str = r#"{"type":"value","version_created_at":"2026-01-01T00:00:00Z","id":"8563075f-ca25-4adf-9acb-a4be6a9077fd","name":"/a","metadata":null,"value":"v"}"#;

@@ -1,17 +1,19 @@
-//! Others who write while a bulk regeneration is under way.
+//! Others who write while a bulk regeneration is under way: through another server of the same database, while its own stands
+//! still.
 
 use keywright_harness::Server;
 use serde_json::json;
 
-use super::{SLOW_KEY, authority, begin, leaf, leaves};
+use super::{Held, SLOW_KEY, authority, leaf, leaves, patient};
 use crate::{certificates::assert_signed_by, given, made_elsewhere};
 
-/// So many that their regeneration goes on while others write.
-const LEAVES: usize = 24;
+/// So many that it is hardly ever missed, and then begun again.
+const LEAVES: usize = 8;
 
 #[tokio::test]
 async fn a_certificate_that_is_set_meanwhile_is_regenerated_from_what_was_set() {
-    let server = Server::start().await;
+    let server = Server::start_with(&patient()).await;
+    let beside = server.start_beside().await;
     let root = made_elsewhere::authority("root");
     let value = json!({"certificate": root.certificate, "private_key": root.private_key});
     given::set(&server, "/root", "certificate", value).await;
@@ -19,34 +21,39 @@ async fn a_certificate_that_is_set_meanwhile_is_regenerated_from_what_was_set() 
     let others = leaves(&server, "/root", SLOW_KEY, LEAVES).await;
     let replacement = root.sign_leaf("replacement");
     let value = json!({"certificate": replacement.certificate, "ca_name": "/root"});
-    let bulk = begin(&server, "/root", 2).await;
-    let set = given::set(&server, "/changed", "certificate", value).await;
-    assert_eq!(bulk.await.unwrap().unwrap().status(), 200);
+    let held = Held::begin(&server, "/root", 1 + LEAVES).await;
+    let before = given::versions(&beside, "/changed").await.len();
+    let set = given::set(&beside, "/changed", "certificate", value).await;
+    assert_eq!(held.release().await.status(), 200);
     let versions = given::versions(&server, "/changed").await;
-    assert_eq!(versions.len(), 3);
+    assert_eq!(versions.len(), before + 2);
     assert_eq!(versions[1]["id"], set["id"]);
     for name in &others {
-        assert_eq!(given::versions(&server, name).await.len(), 2, "{name}");
+        let versions = given::versions(&server, name).await.len();
+        assert_eq!(versions, before + 1, "{name}");
     }
 }
 
 #[tokio::test]
 async fn an_authority_that_is_set_meanwhile_signs_everything() {
-    let server = Server::start().await;
+    let server = Server::start_with(&patient()).await;
+    let beside = server.start_beside().await;
     authority(&server, "/root", None).await;
     authority(&server, "/middle", Some("/root")).await;
     leaves(&server, "/middle", given::QUICK_KEY, 2).await;
     let others = leaves(&server, "/root", SLOW_KEY, LEAVES).await;
     let root = made_elsewhere::authority("root");
     let value = json!({"certificate": root.certificate, "private_key": root.private_key});
-    let bulk = begin(&server, "/root", 2).await;
-    let renewed = given::set(&server, "/root", "certificate", value).await;
-    assert_eq!(bulk.await.unwrap().unwrap().status(), 200);
+    let held = Held::begin(&server, "/root", 3 + LEAVES).await;
+    let before = given::versions(&beside, "/middle").await.len();
+    let renewed = given::set(&beside, "/root", "certificate", value).await;
+    assert_eq!(held.release().await.status(), 200);
     let middle = given::newest(&server, "/middle").await;
     assert_signed_by(&middle, &renewed);
     for name in &others {
-        assert_eq!(given::versions(&server, name).await.len(), 2, "{name}");
-        assert_signed_by(&given::newest(&server, name).await, &renewed);
+        let versions = given::versions(&server, name).await;
+        assert_eq!(versions.len(), before + 1, "{name}");
+        assert_signed_by(&versions[0], &renewed);
     }
     for name in ["/middle/leaf/0", "/middle/leaf/1"] {
         assert_signed_by(&given::newest(&server, name).await, &middle);
@@ -55,16 +62,17 @@ async fn an_authority_that_is_set_meanwhile_signs_everything() {
 
 #[tokio::test]
 async fn one_that_is_deleted_meanwhile_is_left_out() {
-    let server = Server::start().await;
+    let server = Server::start_with(&patient()).await;
+    let beside = server.start_beside().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/deleted", "/root").await;
     let others = leaves(&server, "/root", SLOW_KEY, LEAVES).await;
-    let bulk = begin(&server, "/root", 2).await;
-    server
+    let held = Held::begin(&server, "/root", 1 + LEAVES).await;
+    beside
         .delete("/api/v1/data?name=/deleted")
         .await
         .expect(204);
-    let answer = bulk.await.unwrap().unwrap();
+    let answer = held.release().await;
     assert_eq!(answer.status(), 200);
     let text = answer.text().await.unwrap();
     assert!(!text.contains("/deleted"), "{text}");
@@ -74,15 +82,16 @@ async fn one_that_is_deleted_meanwhile_is_left_out() {
 
 #[tokio::test]
 async fn one_that_an_authority_signs_while_it_is_regenerated_is_regenerated_too() {
-    let server = Server::start().await;
+    let server = Server::start_with(&patient()).await;
+    let beside = server.start_beside().await;
     authority(&server, "/root", None).await;
     authority(&server, "/middle", Some("/root")).await;
     leaves(&server, "/root", SLOW_KEY, LEAVES).await;
-    let bulk = begin(&server, "/root", 2).await;
+    let held = Held::begin(&server, "/root", 1 + LEAVES).await;
     for number in 0..2 {
-        leaf(&server, &format!("/late/{number}"), "/middle").await;
+        leaf(&beside, &format!("/late/{number}"), "/middle").await;
     }
-    assert_eq!(bulk.await.unwrap().unwrap().status(), 200);
+    assert_eq!(held.release().await.status(), 200);
     let middle = given::newest(&server, "/middle").await;
     for number in 0..2 {
         let late = given::newest(&server, &format!("/late/{number}")).await;

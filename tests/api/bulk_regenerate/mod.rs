@@ -15,14 +15,22 @@ mod requests;
 mod selection;
 mod signers;
 
-use keywright_harness::{Answer, Server};
+use keywright_harness::{Answer, Options, Server, signal};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::given;
+use crate::{given, made_elsewhere::MadeElsewhere};
 
 const BULK_REGENERATE: &str = "/api/v1/bulk-regenerate";
+
+/// A server with time for slow keys: none of them takes so long that it is given up, however busy the machine is.
+fn patient() -> Options {
+    Options::default().environment(
+        "KEYWRIGHT_GENERATORS__CERTIFICATE__LIMITS__DEADLINE_MS",
+        "600000",
+    )
+}
 
 /// Generates an authority, signed by another one or by itself.
 async fn authority(server: &Server, name: &str, ca: Option<&str>) -> Value {
@@ -63,18 +71,27 @@ fn names(answer: &Answer) -> Vec<String> {
     names.collect()
 }
 
+/// Sets so many leaves below an authority that was made elsewhere that their regeneration takes minutes, and returns their
+/// names.
+async fn endless_leaves(server: &Server, ca: &str, made: &MadeElsewhere) -> Vec<String> {
+    let leaf = made.sign_leaf("leaf");
+    let value = json!({"certificate": leaf.certificate, "ca_name": ca});
+    let names: Vec<String> = (0..ENDLESS_LEAVES)
+        .map(|number| format!("/endless/{number}"))
+        .collect();
+    for name in &names {
+        given::set(server, name, "certificate", value.clone()).await;
+    }
+    names
+}
+
 /// Begins a bulk regeneration, and goes on when it has generated so many values.
-async fn begin(
-    server: &Server,
-    signed_by: &str,
-    generated: usize,
-) -> JoinHandle<reqwest::Result<reqwest::Response>> {
+async fn begin(server: &Server, signed_by: &str, generated: usize) -> Bulk {
     let before = generated_count(server);
     let request = server.authorized(Method::POST, BULK_REGENERATE);
     let body = json!({"signed_by": signed_by}).to_string();
     let bulk = tokio::spawn(request.body(body).send());
-    while generated_count(server) < before + generated {
-        assert!(!bulk.is_finished(), "it ended before it was interrupted");
+    while generated_count(server) < before + generated && !bulk.is_finished() {
         tokio::task::yield_now().await;
     }
     bulk
@@ -85,5 +102,40 @@ fn generated_count(server: &Server) -> usize {
     server.log().matches(r#""function":"generate""#).count()
 }
 
-/// A type of key that takes so long to make that others can be served meanwhile.
+type Bulk = JoinHandle<reqwest::Result<reqwest::Response>>;
+
+/// A bulk regeneration whose server stands still in the middle of it: something is generated, nothing is written, and what
+/// another server of the same database does comes in between.
+struct Held<'a> {
+    server: &'a Server,
+    bulk: Bulk,
+}
+
+impl<'a> Held<'a> {
+    /// Begins a bulk regeneration of so many certificates, and holds it.
+    async fn begin(server: &'a Server, signed_by: &str, count: usize) -> Self {
+        loop {
+            let before = generated_count(server);
+            let bulk = begin(server, signed_by, 1).await;
+            signal(server.process_id(), "STOP");
+            let held = Self { server, bulk };
+            if generated_count(server) < before + count {
+                return held;
+            }
+            // Whoever looked at it had to wait too long, and it may be writing already: once more.
+            assert_eq!(held.release().await.status(), 200);
+        }
+    }
+
+    /// Has it go on, and returns what it is answered with.
+    async fn release(self) -> reqwest::Response {
+        signal(self.server.process_id(), "CONT");
+        self.bulk.await.unwrap().unwrap()
+    }
+}
+
+/// A type of key that takes long to make.
 const SLOW_KEY: &str = "rsa";
+
+/// Each takes a second or so.
+const ENDLESS_LEAVES: usize = 200;

@@ -84,6 +84,24 @@ async fn each_type_has_options_for_its_parameters() {
     );
 }
 
+#[tokio::test]
+async fn on_a_terminal_it_is_a_table_with_the_value() {
+    let server = Server::start().await;
+    let arguments = ["generate", "/a", "-t", "password", "--length", "20"];
+    let shell = Shell::of(&server).variable("NO_COLOR", "1");
+    let (status, screen) = shell.on_terminal(&arguments).end();
+    assert_eq!(status, Some(0), "{screen}");
+    let value = server.versions("/a").await[0]["value"].clone();
+    let member = |name: &str| {
+        let lines = screen.lines().map(|line| line.split_whitespace().collect());
+        let mut lines = lines.filter(|line: &Vec<_>| line.first() == Some(&name));
+        lines.next().and_then(|line| line.get(1).copied())
+    };
+    assert_eq!(member("name"), Some("/a"), "{screen}");
+    assert_eq!(member("type"), Some("password"), "{screen}");
+    assert_eq!(member("value"), value.as_str(), "{screen}");
+}
+
 /// A server that knows a type of its own.
 fn knowing_pins() -> Stub {
     Stub::start(|asked, _, _| match asked.line.as_str() {

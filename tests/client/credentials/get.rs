@@ -38,7 +38,7 @@ async fn a_certificate_has_all_that_the_api_tells_of_it() {
 }
 
 #[tokio::test]
-async fn a_version_is_had_by_its_id_and_so_many_by_a_count() {
+async fn a_version_is_had_by_its_id_and_so_many_by_a_count_or_all_without_one() {
     let server = Server::start().await;
     let mut ids = Vec::new();
     for value in ["one", "two", "three"] {
@@ -52,6 +52,12 @@ async fn a_version_is_had_by_its_id_and_so_many_by_a_count() {
     let values: Vec<_> = versions.iter().map(|version| &version["value"]).collect();
     assert_eq!(values, ["three", "two"]);
     shell.run(&["get", "/a", "--versions", "0"]).expect(2);
+    for arguments in [["get", "/a", "--versions"], ["get", "--versions=9", "/a"]] {
+        let all = shown(shell.run(&arguments));
+        let all = all["data"].as_array().unwrap().iter().rev();
+        let all: Vec<_> = all.map(|version| version["id"].clone()).collect();
+        assert_eq!(all, ids);
+    }
     shell.run(&["get", "/a", "--id", &ids[0]]).expect(2);
     shell.run(&["get", "--id", "../certificates"]).expect(4);
 }

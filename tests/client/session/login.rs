@@ -144,6 +144,27 @@ async fn a_login_that_is_refused_leaves_what_was_there() {
     }
 }
 
+#[test]
+fn what_never_ends_is_no_secret() {
+    let line = "keywright login --server https://127.0.0.1:1 --client-id app </dev/zero";
+    let run = Shell::new().bash(line).expect(1);
+    let told = "its first line is longer than 65536 bytes";
+    assert!(run.errors.contains(told), "{run:?}");
+}
+
+#[test]
+fn an_address_with_a_password_is_refused_without_repeating_it() {
+    for address in [
+        "https://user:hunter2@keywright.example",
+        "user:hunter2@keywright.example",
+    ] {
+        let login = ["login", "--server", address, "--client-id", "app"];
+        let run = Shell::new().run_with(&login, "hunter2").expect(1);
+        assert!(run.errors.contains("no password"), "{run:?}");
+        assert!(!run.errors.contains("hunter2"), "{run:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_server_without_an_identity_provider_says_that_it_has_none() {
     let application = crate::application::Application::new();

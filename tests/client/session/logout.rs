@@ -1,6 +1,6 @@
 //! `keywright logout`.
 
-use keywright_harness::{Server, Shell, mint::encode};
+use keywright_harness::{ReservedPort, Server, Shell, mint::encode};
 use serde_json::json;
 
 use super::{keep, keep_text, provider, session};
@@ -24,12 +24,30 @@ async fn it_ends_the_login_at_the_identity_provider_too() {
 }
 
 #[tokio::test]
-async fn where_the_provider_is_away_the_login_is_forgotten_all_the_same() {
+async fn on_a_terminal_it_asks_nothing_and_says_where_the_login_was() {
     let server = Server::start().await;
     let shell = Shell::at(&server);
     let login = ["login", "--username", "developer"];
     shell.run_with(&login, "developer-password").expect(0);
-    drop(server);
+    let shell = shell.variable("NO_COLOR", "1");
+    let told = format!("logged out of {}\n", server.base_url());
+    assert_eq!(shell.on_terminal(&["logout"]).end(), (Some(0), told));
+    assert!(session(&shell).is_none());
+    shell.run(&["find"]).expect(5);
+    let none = "there is no login to be ended\n".to_owned();
+    assert_eq!(shell.on_terminal(&["logout"]).end(), (Some(0), none));
+}
+
+#[test]
+fn where_the_provider_is_away_the_login_is_forgotten_all_the_same() {
+    // Nobody else gets it, and so nobody answers.
+    let port = ReservedPort::any();
+    let shell = Shell::new();
+    let kept = json!({
+        "server": format!("https://127.0.0.1:{}", port.number()), "ca_cert": [shell.file("ca.pem")],
+        "access_token": token("old"), "refresh_token": "refresh",
+    });
+    keep(&shell, &kept);
     let run = shell.run(&["logout"]).expect(3);
     assert!(run.errors.contains("can't be reached"), "{run:?}");
     assert!(session(&shell).is_none());

@@ -1,10 +1,17 @@
 //! Identity providers that are not available.
 
-use keywright_harness::Shell;
+use std::fs;
+
+use keywright_client::{Client, Error, Grant, Secret};
+use keywright_harness::{Shell, key_file};
 use serde_json::json;
+use tokio::task::JoinSet;
 
 use super::{EXPIRED, keep, provider, session};
-use crate::stub::{Reply, Stub, versions};
+use crate::{
+    given,
+    stub::{Reply, Stub, VERSION, listing, password_for, versions},
+};
 
 const LOGIN: [&str; 3] = ["login", "--client-id", "app"];
 
@@ -94,6 +101,101 @@ fn a_login_that_can_t_be_renewed_now_has_not_expired() {
 }
 
 #[test]
+fn what_asks_for_many_things_ends_with_status_6_and_asks_no_more() {
+    for (arguments, answered, not_tried) in [
+        (
+            &["import", "file", "--parallel", "1"][..],
+            "PUT",
+            "\"set\": 1,\n  \"unchanged\": 0,\n  \"failed\": 1,\n  \"not_tried\": 2,",
+        ),
+        (
+            &["delete", "--path", "/a", "--yes"],
+            "DELETE",
+            "deleted: 1, failed: 1, not tried: 2",
+        ),
+        (
+            &[
+                "export",
+                "--path",
+                "/a",
+                "--keep-going",
+                "--parallel",
+                "1",
+                "--file",
+                "export",
+            ],
+            "GET",
+            "/a/2 can't be read; nothing is exported",
+        ),
+    ] {
+        // The first token is good for a while; then the provider is away.
+        let stub = Stub::start(|asked, before, url| {
+            if asked.line.starts_with("POST") && before > 0 {
+                return Reply::new(503, "{}").header("retry-after", "0");
+            }
+            provider(asked, before, url).unwrap_or_else(|| match asked.line.as_str() {
+                LISTING => Reply::new(200, &listing(NAMES)),
+                line if !line.contains("%2F1") && !asked.body.contains("/a/1") => {
+                    Reply::new(401, EXPIRED)
+                }
+                line if line.starts_with("PUT") => Reply::new(200, VERSION),
+                line if line.starts_with("DELETE") => Reply::new(204, ""),
+                _ => Reply::new(200, &password_for(asked, "secret")),
+            })
+        });
+        let shell = anonymous(&stub)
+            .variable("KEYWRIGHT_CLIENT_ID", "app")
+            .variable("KEYWRIGHT_CLIENT_SECRET", "secret");
+        let entry = |name: &str| format!("- {{name: {name}, type: value, value: v}}\n");
+        let file = format!("credentials:\n{}", NAMES.map(entry).concat());
+        given::file(&shell, "file", &file);
+        let run = shell.run(arguments).expect(6);
+        let told = [&*run.errors, &*run.output].concat();
+        assert!(told.contains(not_tried), "{run:?}");
+        assert!(!shell.file("export").exists());
+        let lines = stub.lines();
+        let count = |begins: &str| {
+            let lines = lines.iter().filter(|line| line.starts_with(begins));
+            lines.filter(|line| !line.contains("path=")).count()
+        };
+        assert_eq!(count("POST"), 3, "once, and then twice in vain: {lines:?}");
+        assert_eq!(count(&format!("{answered} /api")), 2, "{lines:?}");
+    }
+}
+
+#[tokio::test]
+async fn requests_that_wait_for_the_same_token_are_told_together_that_nobody_gives_it() {
+    let stub = Stub::start(|asked, before, url| {
+        if asked.line.starts_with("POST") {
+            return Reply::new(503, "{}").header("retry-after", "0");
+        }
+        provider(asked, before, url).unwrap_or_else(|| Reply::new(200, &versions()))
+    });
+    let client = Client::builder(&stub.url())
+        .trusting_only(fs::read(key_file("ca.pem")).unwrap())
+        .grant(Grant::ClientCredentials {
+            client_id: "app".to_owned(),
+            client_secret: Secret::new("secret".to_owned()),
+        })
+        .retries_max(1)
+        .build()
+        .unwrap();
+    for asked_before in [0, 2] {
+        let mut requests = JoinSet::new();
+        for _ in 0..8 {
+            let client = client.clone();
+            requests.spawn(async move { client.current_version("/a").await.unwrap_err() });
+        }
+        for error in requests.join_all().await {
+            assert!(matches!(error, Error::ProviderUnavailable(_)), "{error}");
+        }
+        let lines = stub.lines();
+        let asked = lines.iter().filter(|line| line.starts_with("POST"));
+        assert_eq!(asked.count(), asked_before + 2, "{lines:?}");
+    }
+}
+
+#[test]
 fn a_provider_that_refuses_is_asked_once() {
     for status in [400, 401, 403, 404, 429] {
         let stub = Stub::start(move |asked, before, url| {
@@ -109,3 +211,8 @@ fn a_provider_that_refuses_is_asked_once() {
         assert_eq!(asked.count(), 1, "{status}");
     }
 }
+
+/// What there is, as far as tests of many things go.
+const NAMES: [&str; 4] = ["/a/1", "/a/2", "/a/3", "/a/4"];
+
+const LISTING: &str = "GET /api/v1/data?path=%2Fa";

@@ -25,8 +25,34 @@ async fn in_a_pipe_the_types_come_as_the_server_tells_them() {
     assert_eq!(json_of(shell.run(&["types"])), told["types"]);
     let types = told["types"].as_array().unwrap();
     let wireguard = types.iter().find(|one| one["name"] == "wireguard");
-    let shown: Value = json_of(shell.run(&["types", "wireguard"]));
-    assert_eq!(Some(&shown), wireguard);
+    for name in ["wireguard", "WireGuard"] {
+        let shown: Value = json_of(shell.run(&["types", name]));
+        assert_eq!(Some(&shown), wireguard);
+    }
+}
+
+#[tokio::test]
+async fn what_is_shown_of_a_type_of_its_own_is_what_generate_takes() {
+    let server = server().await;
+    let shell = Shell::of(&server);
+    let generate = |name: &'static str, parameter: &'static str| {
+        shell.run(&["generate", name, "-t", "wireguard", "--param", parameter])
+    };
+    let members = |made: Value| made["value"].as_object().unwrap().len();
+    let with = json_of(generate("/with", "preshared_key=true"));
+    let key = with["value"]["preshared_key"].as_str().unwrap().to_owned();
+    assert_eq!(key.len(), 44, "{key}");
+    assert_eq!(server.versions("/with").await[0]["value"], with["value"]);
+    let without = json_of(generate("/without", "preshared_key=false"));
+    assert_eq!(members(without), members(with) - 1);
+    for (parameter, words) in [
+        ("preshared_key=perhaps", "preshared_key: "),
+        ("preshared_keys=true", "preshared_keys"),
+    ] {
+        let run = generate("/wrong", parameter).expect(2);
+        assert!(run.errors.contains(words), "{run:?}");
+        shell.run(&["get", "/wrong"]).expect(4);
+    }
 }
 
 #[tokio::test]

@@ -190,7 +190,7 @@ const SHARED: [Shared; 10] = [
 ];
 
 /// Bodies that were answered: status, name, error, and its description.
-const EXAMPLES: [(u16, &str, &str, Option<&str>); 13] = [
+const EXAMPLES: [(u16, &str, &str, Option<&str>); 16] = [
     (
         400,
         "malformed",
@@ -223,11 +223,23 @@ const EXAMPLES: [(u16, &str, &str, Option<&str>); 13] = [
         "the credential does not exist or the caller may not access it",
         None,
     ),
+    (
+        408,
+        "too-slow",
+        "the request body took too long to arrive",
+        None,
+    ),
     (409, "exists", "the actor has this permission already", None),
     (
         413,
         "too-large",
         "the value of a credential may have at most 65,536 bytes",
+        None,
+    ),
+    (
+        414,
+        "too-long",
+        "the path and the query of a request may have at most 8192 bytes",
         None,
     ),
     (
@@ -237,6 +249,12 @@ const EXAMPLES: [(u16, &str, &str, Option<&str>); 13] = [
         None,
     ),
     (429, "too-many", "the caller makes too many requests", None),
+    (
+        431,
+        "too-many-fields",
+        "a request may have at most 100 header fields",
+        None,
+    ),
     (500, "storage", "the storage failed", None),
     (
         503,

@@ -137,7 +137,6 @@ impl fmt::Debug for ClientBuilder {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("ClientBuilder")
-            .field("server", &self.server)
             .finish_non_exhaustive()
     }
 }

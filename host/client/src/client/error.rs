@@ -47,6 +47,11 @@ pub enum Error {
     /// The address of the server or of its identity provider is none.
     #[error("{0:?} is no address of a server: https, a host and a port are needed")]
     AddressMalformed(String),
+    /// The address holds an `@`: before it stand a user and a password, which are not repeated.
+    #[error(
+        "an address of a server has no user, no password and no `@`: log in to say who you are"
+    )]
+    AddressNamesUser,
     /// The server does not say who its identity provider is.
     #[error("the server names no identity provider; callers need a client certificate")]
     NoIdentityProvider,
@@ -119,6 +124,30 @@ impl Error {
             Self::Refused(refusal) => refusal.status == 503,
             Self::Unreachable { .. } | Self::ProviderUnavailable(_) => true,
             _ => false,
+        }
+    }
+
+    /// The same error once more, where [`Error::is_unavailable`], for all that waited for one request.
+    pub(super) fn outage(&self) -> Option<Self> {
+        match self {
+            Self::Refused(refusal) if refusal.status == 503 => Some(Self::Refused(refusal.clone())),
+            Self::ProviderUnavailable(cause) => {
+                let cause = match &**cause {
+                    Self::Refused(refusal) => Self::Refused(refusal.clone()),
+                    other => other.outage()?,
+                };
+                Some(Self::ProviderUnavailable(Box::new(cause)))
+            }
+            Self::Unreachable {
+                server,
+                cause,
+                loss,
+            } => Some(Self::Unreachable {
+                server: server.clone(),
+                cause: cause.clone(),
+                loss: *loss,
+            }),
+            _ => None,
         }
     }
 }

@@ -1,8 +1,11 @@
 //! Who a client is, as far as tokens say it.
 
-use std::fmt;
+use std::{
+    fmt,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, MutexGuard};
 
 use super::{Error, Grant, Tokens, identity::IdentityProvider};
 use crate::Secret;
@@ -16,7 +19,23 @@ pub(super) struct Login {
     grant: Option<Grant>,
     renewed: Option<Renewed>,
     /// Held while tokens are asked for, so that requests that find theirs expired together ask once.
-    tokens: Mutex<Option<Tokens>>,
+    held: Mutex<Held>,
+    /// How often they were asked for in vain, because nobody was there to give them.
+    outages: AtomicU64,
+}
+
+/// What is held of a login.
+struct Held {
+    tokens: Option<Tokens>,
+    /// Why they could not be asked for the last time that nobody was there to give them.
+    outage: Option<Error>,
+}
+
+/// The turn of one request to look at the tokens and to ask for others.
+struct Turn<'a> {
+    held: MutexGuard<'a, Held>,
+    /// How many outages there were when it began to wait for its turn.
+    outages_before: u64,
 }
 
 impl Login {
@@ -28,21 +47,25 @@ impl Login {
         Self {
             grant,
             renewed,
-            tokens: Mutex::new(tokens),
+            held: Mutex::new(Held {
+                tokens,
+                outage: None,
+            }),
+            outages: AtomicU64::new(0),
         }
     }
 
     /// Asks for tokens by the grant.
     pub(super) async fn log_in(&self, provider: &IdentityProvider<'_>) -> Result<Tokens, Error> {
-        let mut held = self.tokens.lock().await;
+        let mut turn = self.turn().await;
         let grant = self.grant.as_ref().ok_or(Error::NotLoggedIn)?;
-        self.ask(provider, grant, &mut held).await
+        self.ask(provider, grant, &mut turn).await
     }
 
     /// Ends the login. Some providers take no access token for it that has expired: then one that is fresh ends it.
     pub(super) async fn log_out(&self, provider: &IdentityProvider<'_>) -> Result<(), Error> {
-        let mut held = self.tokens.lock().await;
-        let tokens = held.take().ok_or(Error::NotLoggedIn)?;
+        let mut turn = self.turn().await;
+        let tokens = turn.held.tokens.take().ok_or(Error::NotLoggedIn)?;
         let refused = match provider.revoke(&tokens).await {
             Err(Error::LoginRefused(refusal)) if refusal.status == UNAUTHORIZED => refusal,
             told => return told,
@@ -59,11 +82,11 @@ impl Login {
         &self,
         provider: &IdentityProvider<'_>,
     ) -> Result<Option<Secret>, Error> {
-        let mut held = self.tokens.lock().await;
-        match (&*held, &self.grant) {
+        let mut turn = self.turn().await;
+        match (&turn.held.tokens, &self.grant) {
             (Some(tokens), _) => Ok(Some(tokens.access_token.clone())),
             (None, Some(grant)) => {
-                let tokens = self.ask(provider, grant, &mut held).await?;
+                let tokens = self.ask(provider, grant, &mut turn).await?;
                 Ok(Some(tokens.access_token))
             }
             (None, None) => Ok(None),
@@ -77,18 +100,17 @@ impl Login {
         provider: &IdentityProvider<'_>,
         expired: Option<&Secret>,
     ) -> Result<Option<Secret>, Error> {
-        let mut held = self.tokens.lock().await;
-        if let Some(tokens) = &*held
+        let mut turn = self.turn().await;
+        if let Some(tokens) = &turn.held.tokens
             && Some(&tokens.access_token) != expired
         {
             return Ok(Some(tokens.access_token.clone()));
         }
-        let refresh_token = held
-            .as_ref()
-            .and_then(|tokens| tokens.refresh_token.clone());
+        let tokens = turn.held.tokens.as_ref();
+        let refresh_token = tokens.and_then(|tokens| tokens.refresh_token.clone());
         if let Some(refresh_token) = refresh_token {
             let refresh = Grant::RefreshToken(refresh_token);
-            match self.ask(provider, &refresh, &mut held).await {
+            match self.ask(provider, &refresh, &mut turn).await {
                 Ok(tokens) => return Ok(Some(tokens.access_token)),
                 Err(Error::LoginRefused(_)) => {}
                 Err(cause) => return Err(cause),
@@ -97,20 +119,45 @@ impl Login {
         match &self.grant {
             None | Some(Grant::RefreshToken(_)) => Err(Error::LoginExpired),
             Some(grant) => {
-                let tokens = self.ask(provider, grant, &mut held).await?;
+                let tokens = self.ask(provider, grant, &mut turn).await?;
                 Ok(Some(tokens.access_token))
             }
         }
     }
 
-    /// Asks for tokens and keeps them.
+    /// Waits until nobody else asks for tokens.
+    async fn turn(&self) -> Turn<'_> {
+        let outages_before = self.outages.load(Ordering::Relaxed);
+        Turn {
+            held: self.held.lock().await,
+            outages_before,
+        }
+    }
+
+    /// Asks for tokens and keeps them. Where nobody was there to give them to a request for which this one waited, this one is
+    /// told the same: otherwise those that came together would try for as long as the retries take, one after the other.
     async fn ask(
         &self,
         provider: &IdentityProvider<'_>,
         grant: &Grant,
-        held: &mut Option<Tokens>,
+        turn: &mut Turn<'_>,
     ) -> Result<Tokens, Error> {
-        let mut given = provider.tokens(grant).await?;
+        let outage = turn.held.outage.as_ref().and_then(Error::outage);
+        if let Some(outage) = outage
+            && self.outages.load(Ordering::Relaxed) != turn.outages_before
+        {
+            return Err(outage);
+        }
+        let mut given = match provider.tokens(grant).await {
+            Ok(given) => given,
+            Err(error) => {
+                if let Some(outage) = error.outage() {
+                    turn.held.outage = Some(outage);
+                    self.outages.fetch_add(1, Ordering::Relaxed);
+                }
+                return Err(error);
+            }
+        };
         // A provider that gives no other refresh token means that the old one goes on (RFC 6749, section 6).
         if let (None, Grant::RefreshToken(used)) = (&given.refresh_token, grant) {
             given.refresh_token = Some(used.clone());
@@ -118,7 +165,7 @@ impl Login {
         if let Some(renewed) = &self.renewed {
             renewed(&given);
         }
-        *held = Some(given.clone());
+        turn.held.tokens = Some(given.clone());
         Ok(given)
     }
 }

@@ -21,6 +21,7 @@ pub use wait::Wait;
 
 use identity::IdentityProvider;
 use login::Login;
+pub(crate) use transport::address;
 use transport::{Answer, Transport};
 use wait::Waits;
 
@@ -82,7 +83,7 @@ impl Client {
     async fn send(&self, call: &Call) -> Result<Zeroizing<Vec<u8>>, Error> {
         let mut retries = 0;
         loop {
-            let (error, retry_after) = match self.send_once(call).await {
+            let (error, retry_after) = match self.send_once(call).await? {
                 Ok(answer) if answer.is_success() => return Ok(answer.body),
                 Ok(answer) if answer.is_unavailable() => {
                     let retry_after = answer.retry_after;
@@ -100,18 +101,22 @@ impl Client {
     }
 
     /// Sends a request of the API, and once more with another token when it had expired.
-    async fn send_once(&self, call: &Call) -> Result<Answer, Error> {
+    ///
+    /// # Errors
+    /// When there is no token to be had, for which was waited already; the inner one, when there is no answer.
+    async fn send_once(&self, call: &Call) -> Result<Result<Answer, Error>, Error> {
         let Shared {
             transport, login, ..
         } = &*self.shared;
         let provider = self.shared.provider();
         let token = login.access_token(&provider).await?;
-        let answer = transport.send(call, token.as_ref()).await?;
-        if !answer.says_that_the_token_has_expired() {
+        let answer = transport.send(call, token.as_ref()).await;
+        let is_expired = Answer::says_that_the_token_has_expired;
+        if !answer.as_ref().is_ok_and(is_expired) {
             return Ok(answer);
         }
         let renewed = login.renewed(&provider, token.as_ref()).await?;
-        transport.send(call, renewed.as_ref()).await
+        Ok(transport.send(call, renewed.as_ref()).await)
     }
 }
 

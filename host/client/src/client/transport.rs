@@ -109,13 +109,16 @@ impl Answer {
     }
 }
 
-/// An address as it is used: of https, without a slash at its end.
-pub(super) fn address(text: &str) -> Result<String, Error> {
+/// An address as it is used: of https, without a slash at its end, in the one form that addresses of the same server have.
+pub(crate) fn address(text: &str) -> Result<String, Error> {
+    // Also where the rest of it is malformed, so that nothing could tell a password from a host.
+    if text.contains('@') {
+        return Err(Error::AddressNamesUser);
+    }
     let malformed = || Error::AddressMalformed(text.to_owned());
     let url = Url::parse(text.trim()).map_err(|_| malformed())?;
     let is_plain = url.query().is_none() && url.fragment().is_none();
-    let is_anonymous = url.username().is_empty() && url.password().is_none();
-    if url.scheme() != "https" || !url.has_host() || !is_plain || !is_anonymous {
+    if url.scheme() != "https" || !url.has_host() || !is_plain {
         return Err(malformed());
     }
     Ok(url.as_str().trim_end_matches('/').to_owned())
@@ -203,6 +206,7 @@ const ANSWER_BYTES_MAX: usize = 512 * 1024 * 1024;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Client;
 
     #[test]
     fn addresses_are_of_https_and_lose_the_slash_at_their_end() {
@@ -212,11 +216,29 @@ mod tests {
             ("https://a.example/uaa/", Some("https://a.example/uaa")),
             ("http://a.example", None),
             ("a.example:8844", None),
-            ("https://user:secret@a.example", None),
+            ("https://A.Example:443/", Some("https://a.example")),
             ("https://a.example?x=y", None),
             ("", None),
         ] {
             assert_eq!(address(text).ok().as_deref(), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn what_an_address_says_of_a_user_is_not_repeated() {
+        for text in [
+            "https://user:hunter2@a.example",
+            "https://hunter2@a.example",
+            "http://user:hunter2@a.example:8844/x",
+            "user:hunter2@a.example",
+            "https://user:hunter2@a.example:port",
+            "https://user:hunter2#@a.example",
+        ] {
+            let refused = address(text).unwrap_err();
+            assert!(!refused.to_string().contains("hunter2"), "{refused}");
+            assert!(!format!("{refused:?}").contains("hunter2"), "{refused:?}");
+        }
+        let builder = Client::builder("https://user:hunter2@a.example");
+        assert!(!format!("{builder:?}").contains("hunter2"));
     }
 }

@@ -26,7 +26,8 @@ use crate::{
 /// version in use; otherwise the authority's certificate stands in `ca`. The values are not encrypted.
 ///
 /// The credentials are read one after the other: what is changed meanwhile may be in the file as it was before or after. What
-/// is deleted meanwhile is left out, and counted. It ends with 3 when something else is not in the file.
+/// is deleted meanwhile is left out, and counted. A certificate whose only version is transitional is not exported, since `find`
+/// does not list it either, and is not told. It ends with 3 when something else is not in the file.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub struct Export {

@@ -28,9 +28,9 @@ pub struct Get {
     /// Read one version by its id.
     #[arg(long)]
     id: Option<String>,
-    /// Read so many versions, the newest first, instead of the one in use.
-    #[arg(long, value_name = "COUNT", conflicts_with = "id", value_parser = clap::value_parser!(u32).range(1..))]
-    versions: Option<u32>,
+    /// Read so many versions, the newest first, or all where no count follows, instead of the one in use.
+    #[arg(long, value_name = "COUNT", num_args = 0..=1, conflicts_with = "id", value_parser = clap::value_parser!(u32).range(1..))]
+    versions: Option<Option<u32>>,
     /// Write nothing but one member of the value, such as `private_key`.
     #[arg(long, short, value_name = "NAME", conflicts_with = "versions")]
     member: Option<String>,
@@ -47,7 +47,7 @@ impl Verb for Get {
         let client = context.client()?;
         let name = self.name.unwrap_or_default();
         if let Some(count) = self.versions {
-            let versions = client.versions(&name, Some(count)).await?;
+            let versions = client.versions(&name, count).await?;
             context.output.show(&ShownVersions(&versions))?;
             return Ok(Outcome::Done);
         }
@@ -103,6 +103,11 @@ pub(super) const EXAMPLES: &[Example] = &[
     Example {
         does: "Read the two newest versions",
         line: "keywright get /demo/password --versions 2 --output yaml",
+        before: &[],
+    },
+    Example {
+        does: "Read all versions",
+        line: "keywright get /demo/password --versions",
         before: &[],
     },
 ];

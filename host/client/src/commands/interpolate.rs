@@ -16,8 +16,9 @@ use crate::{
 
 /// Fill the references in a document of service bindings with the credentials that they name.
 ///
-/// The document is a JSON object of arrays of bindings. Where the `credentials` of one hold a `credhub-ref`, they become the
-/// value of that credential, which must be of type json. Everything else stays as it is.
+/// The document is a JSON object of arrays of bindings. Where the `credentials` of one hold a `store-ref`, a `credhub-ref` or
+/// a `credhub_ref` (the server's configuration may name others), they become the value of that credential, which must be of
+/// type json. Everything else stays as it is.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub struct Interpolate {

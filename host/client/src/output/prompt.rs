@@ -24,12 +24,9 @@ pub(crate) async fn line(question: &str) -> Result<String, Failure> {
 /// A secret on one line: typed without being seen on a terminal, and else the first line of standard input.
 pub(crate) async fn secret_line(question: &str) -> Result<Secret, Failure> {
     if !io::stdin().is_terminal() {
-        let mut line = Zeroizing::new(String::new());
-        let read = io::stdin()
-            .lock()
-            .read_line(&mut line)
+        let line = first_line(io::stdin().lock())
             .map_err(|cause| Failure::Other(format!("reading standard input: {cause}")))?;
-        if read == 0 {
+        if line.is_empty() {
             return Err(Failure::Other(format!(
                 "{question}: standard input is empty"
             )));
@@ -83,9 +80,7 @@ async fn ask(question: &str, echo: Echo) -> Result<Secret, Failure> {
     let (sender, receiver) = oneshot::channel();
     // A thread of its own: it can't be interrupted, and nothing waits for it when the program ends.
     thread::spawn(move || {
-        let mut line = Zeroizing::new(String::new());
-        let read = io::stdin().lock().read_line(&mut line);
-        let _ = sender.send(read.map(|_| line));
+        let _ = sender.send(first_line(io::stdin().lock()));
     });
     let answer = receiver.await;
     drop(hidden);
@@ -137,7 +132,45 @@ impl Drop for Hidden {
     }
 }
 
+/// A line with its end, or what there is where none ends.
+fn first_line(source: impl BufRead) -> io::Result<Zeroizing<String>> {
+    let mut line = Zeroizing::new(String::new());
+    source.take(LINE_BYTES_MAX + 1).read_line(&mut line)?;
+    if line.len() as u64 > LINE_BYTES_MAX {
+        return Err(io::Error::other(format!(
+            "its first line is longer than {LINE_BYTES_MAX} bytes"
+        )));
+    }
+    Ok(line)
+}
+
 /// What was typed or read, without the line end after it.
 fn secret(text: &str) -> Secret {
     Secret::new(without_line_end(text).to_owned())
+}
+
+/// The longest line that is read, with its end: more than the longest token that fits into the head of a request.
+const LINE_BYTES_MAX: u64 = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_may_have_64_kibibytes_and_no_more() {
+        for (text, length) in [
+            ("x".repeat(64 * 1024), Some(64 * 1024)),
+            (format!("{}\n", "x".repeat(64 * 1024 - 1)), Some(64 * 1024)),
+            (format!("{}\n", "x".repeat(64 * 1024)), None),
+            ("x".repeat(64 * 1024 + 1), None),
+            (format!("x\n{}", "y".repeat(64 * 1024)), Some(2)),
+            (String::new(), Some(0)),
+        ] {
+            let line = first_line(text.as_bytes());
+            assert_eq!(line.ok().map(|line| line.len()), length);
+        }
+        let refused = first_line("x".repeat(64 * 1024 + 1).as_bytes()).unwrap_err();
+        let expected = "its first line is longer than 65536 bytes";
+        assert_eq!(refused.to_string(), expected);
+    }
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use zeroize::Zeroizing;
 
 use super::{Directory, FileFailure, StoredSession, environment::Environment};
-use crate::{Client, ClientBuilder, Error, Grant, Tokens};
+use crate::{Client, ClientBuilder, Error, Grant, Tokens, client::address};
 
 /// How what was asked for is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
@@ -150,7 +150,8 @@ impl Settings {
             Err(refused) => return Err(refused),
         };
         let named = arguments.server.or(environment.server);
-        let named = named.map(|server| server.trim().trim_end_matches('/').to_owned());
+        // In the form that the session has it. What is no address is told when it is to be used.
+        let named = named.map(|server| address(&server).unwrap_or(server));
         // A session is good for its own server and for no other.
         let session =
             stored.filter(|stored| named.as_ref().is_none_or(|named| *named == stored.server));

@@ -48,7 +48,11 @@ impl Endings {
                 self.answered();
                 matches!(refusal.status, 401 | 503)
             }
-            Error::LoginRefused(_) | Error::NotLoggedIn | Error::LoginExpired => true,
+            // It was asked as often as the client's retries say, and each request needs what it did not give.
+            Error::ProviderUnavailable(_)
+            | Error::LoginRefused(_)
+            | Error::NotLoggedIn
+            | Error::LoginExpired => true,
             _ => false,
         }
     }
@@ -104,6 +108,8 @@ mod tests {
             (refused(503), true),
             (Error::LoginExpired, true),
             (Error::NotLoggedIn, true),
+            (Error::ProviderUnavailable(Box::new(lost())), true),
+            (Error::ProviderUnavailable(Box::new(refused(500))), true),
             (Error::AnswerEmpty, false),
         ] {
             assert_eq!(

@@ -30,7 +30,8 @@ pub(super) async fn known_type(
 /// Checks parameters.
 ///
 /// # Errors
-/// The rules that are broken, and which parameters there are.
+/// The rules that are broken, and which parameters there are. What was given is not repeated: with `--parameters-file` it may be
+/// meant for nobody's eyes.
 pub(super) fn check(known: &KnownType, parameters: &Map<String, Value>) -> Result<(), Failure> {
     let Ok(validator) = validator(&known.parameters) else {
         // A schema that this program can't read: the server checks by it.
@@ -42,10 +43,11 @@ pub(super) fn check(known: &KnownType, parameters: &Map<String, Value>) -> Resul
         .map(|broken| {
             let place = broken.instance_path().to_string();
             let place = place.trim_start_matches('/');
+            let rule = broken.masked_with(MASK);
             if place.is_empty() {
-                broken.to_string()
+                rule.to_string()
             } else {
-                format!("{place}: {broken}")
+                format!("{place}: {rule}")
             }
         })
         .collect();
@@ -78,6 +80,9 @@ fn validator(schema: &Value) -> Result<Validator, Failure> {
         .map_err(|cause| Failure::Other(cause.to_string()))
 }
 
+/// What stands in the place of what was given.
+const MASK: &str = "what is given";
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -91,9 +96,14 @@ mod tests {
             "plugin": null,
             "parameters": {
                 "type": "object",
-                "properties": {"digits": {"type": "integer", "maximum": 12}},
+                "properties": {
+                    "digits": {"type": "integer", "maximum": 12},
+                    "seed": {"type": "string", "maxLength": 4, "pattern": "^[a-z]*$"},
+                },
                 "required": ["digits"],
                 "additionalProperties": false,
+                "anyOf": [{"required": ["digits"]}, {"required": ["seed"]}],
+                "not": {"properties": {"seed": {"const": "none"}}, "required": ["seed"]},
             },
         }))
         .unwrap();
@@ -104,7 +114,10 @@ mod tests {
     fn what_breaks_a_rule_is_named_with_what_there_is() {
         pin(&json!({"digits": 12})).unwrap();
         for (parameters, words) in [
-            (json!({"digits": 13}), "digits: 13"),
+            (
+                json!({"digits": 13}),
+                "digits: what is given is greater than the maximum of 12",
+            ),
             (json!({"digits": "x"}), "integer"),
             (json!({"digits": 4, "length": 1}), "length"),
             (json!({}), "digits"),
@@ -112,9 +125,25 @@ mod tests {
             let refused = pin(&parameters).unwrap_err().to_string();
             assert!(refused.contains(words), "{refused}");
             assert!(
-                refused.ends_with("parameters of type pin: digits"),
+                refused.ends_with("parameters of type pin: digits, seed"),
                 "{refused}"
             );
+        }
+    }
+
+    #[test]
+    fn what_was_given_is_not_repeated() {
+        for parameters in [
+            json!({"digits": "hunter2"}),
+            json!({"digits": 4, "seed": "hunter2"}),
+            json!({"digits": 4, "seed": ["hunter2"]}),
+            json!({"digits": 4, "length": "hunter2"}),
+            json!({"digits": {"hunter2": "hunter2"}, "seed": "none"}),
+            // None of the alternatives.
+            json!({"length": "hunter2"}),
+        ] {
+            let refused = pin(&parameters).unwrap_err().to_string();
+            assert!(!refused.contains("hunter2"), "{refused}");
         }
     }
 }

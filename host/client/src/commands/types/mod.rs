@@ -36,7 +36,8 @@ impl Verb for Types {
             context.output.show(&ShownTypes(&types))?;
             return Ok(Outcome::Done);
         };
-        let named = types.iter().find(|known| known.name == *name);
+        let is_named = |known: &&KnownType| known.name.eq_ignore_ascii_case(name);
+        let named = types.iter().find(is_named);
         let named = named
             .ok_or_else(|| Failure::NotFound(format!("the server knows no type of name {name}")))?;
         context.output.show(&ShownType(named))?;

@@ -41,6 +41,25 @@ fn named(server: &str) -> Arguments {
 }
 
 #[test]
+fn a_session_is_found_by_each_way_to_write_its_servers_address() {
+    let folder = folder("", Some("https://session"));
+    for (server, is_found) in [
+        ("https://session", true),
+        (" https://session/ ", true),
+        ("https://Session:443", true),
+        ("HTTPS://session", true),
+        ("https://session:8844", false),
+        ("https://session/path", false),
+        ("https://other", false),
+        ("session", false),
+    ] {
+        let settings = of(&folder, named(server), Environment::default()).unwrap();
+        assert_eq!(settings.session.is_some(), is_found, "{server}");
+        assert_eq!(settings.tokens.is_some(), is_found, "{server}");
+    }
+}
+
+#[test]
 fn arguments_go_before_variables_before_the_session_before_the_file() {
     let settings = "server = \"https://file\"\nca_cert = \"file.pem\"\noutput = \"yaml\"";
     let variables = || Environment {
