@@ -3,17 +3,19 @@
 use std::{path::Path, process::Command};
 
 use crate::{
+    examples,
     guests::{self, Which},
     step::{self, StepFailed},
 };
 
 /// Builds the plugins, the server and the measuring program, and runs it.
 pub(crate) fn bench(arguments: &[String]) -> Result<(), StepFailed> {
-    guests::build(if measures_plugins(arguments) {
-        Which::All
+    if measures_plugins(arguments) {
+        guests::build(Which::All)?;
+        examples::build_all()?;
     } else {
-        Which::Shipped
-    })?;
+        guests::build(Which::Shipped)?;
+    }
     step::run(step::cargo().args(["build", "--locked", "--workspace", "--bins", "--release"]))?;
     let root = step::workspace();
     // Started directly: cargo would build it once more, with the features that it alone needs.
