@@ -6,17 +6,19 @@
     reason = "a test ends when what it needs is not there"
 )]
 
+use std::ops::Range;
+
 use keywright_harness::{Options, Scrape, Server};
 use reqwest::Method;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-/// Sends generates of one type at once, each of a name of its own; each gives its status, `Retry-After` and body.
+/// Sends generates of one type at once, each of a name with its number; each gives its status, `Retry-After` and body.
 fn storm(
     server: &Server,
     credential_type: &str,
     key_length: u32,
-    count: usize,
+    numbers: Range<usize>,
 ) -> Vec<JoinHandle<(u16, Option<String>, String)>> {
     let send = |number: usize| {
         let body = json!({
@@ -38,7 +40,7 @@ fn storm(
             )
         })
     };
-    (0..count).map(send).collect()
+    numbers.map(send).collect()
 }
 
 #[tokio::test]
@@ -49,15 +51,15 @@ async fn a_full_queue_is_503_with_retry_after() {
         let name = format!("keywright_plugin_lane_{what}");
         scrape.sum(&name, &[("lane", "generate")])
     };
-    let running = storm(&server, "hostile", 0, 1);
+    let running = storm(&server, "hostile", 0, 0..1);
     server
         .scrape_until(|scrape| lane(scrape, "threads_busy") == Some(1.0))
         .await;
-    let waiting = storm(&server, "hostile", 0, 1);
+    let waiting = storm(&server, "hostile", 0, 1..2);
     server
         .scrape_until(|scrape| lane(scrape, "queue_length") == Some(1.0))
         .await;
-    for request in storm(&server, "hostile", 0, 6) {
+    for request in storm(&server, "hostile", 0, 2..8) {
         let (status, retry_after, body) = request.await.unwrap();
         assert_eq!(status, 503, "{body}");
         assert!(body.starts_with("{\"error\":"), "{body}");
@@ -86,7 +88,7 @@ async fn a_queue_that_was_full_takes_calls_again() {
     let server = Server::start_with(&options).await;
     for _ in 0..STORMS_MAX {
         let mut was_full = false;
-        for request in storm(&server, "hostile", 0, 8) {
+        for request in storm(&server, "hostile", 0, 0..8) {
             match request.await.unwrap() {
                 (500, _, body) => {
                     assert!(body.contains("did not end within its deadline"), "{body}");
@@ -117,7 +119,7 @@ async fn what_needs_no_generating_is_answered_during_a_storm_of_key_generations(
         .set("/json", "json", json!({"a": 1}))
         .await
         .expect(200);
-    let storm = storm(&server, "rsa", 4_096, 32);
+    let storm = storm(&server, "rsa", 4_096, 0..32);
     for round in 0..20 {
         server.get("/api/v1/data?name=/text").await.expect(200);
         server.get("/api/v1/data?path=/").await.expect(200);
