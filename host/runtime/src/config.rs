@@ -55,17 +55,17 @@ pub struct SandboxConfig {
 }
 
 /// The longest time for which compiled components may be kept unused, in days.
-pub(crate) const CACHE_UNUSED_DAYS_MAX_MAX: u64 = 3_650;
+const CACHE_UNUSED_DAYS_MAX_MAX: u64 = 3_650;
 /// The most threads that a lane may have.
 pub(crate) const THREADS_PER_LANE_MAX: usize = 256;
 /// The most calls that may wait in a lane.
-pub(crate) const QUEUE_LENGTH_MAX: usize = 65_536;
+const QUEUE_LENGTH_MAX: usize = 65_536;
 /// The longest time after which a caller is told to try again, in seconds.
-pub(crate) const RETRY_AFTER_SECONDS_MAX: u64 = 3_600;
+const RETRY_AFTER_SECONDS_MAX: u64 = 3_600;
 /// The most calls of one component that may be cut short in a row.
-pub(crate) const FAULTS_MAX_MAX: u64 = 1_000_000;
+const FAULTS_MAX_MAX: u64 = 1_000_000;
 /// The longest time for which the calls of a component are refused, in seconds.
-pub(crate) const REST_SECONDS_MAX: u64 = 3_600;
+const REST_SECONDS_MAX: u64 = 3_600;
 
 impl SandboxConfig {
     /// The defaults, with this cache directory.
@@ -80,6 +80,39 @@ impl SandboxConfig {
             faults_max: default_faults_max(),
             rest_seconds: default_rest_seconds(),
         }
+    }
+
+    /// The first setting that is outside its bounds: its name, and the most that it may be. The least is 1 for all.
+    pub(crate) fn out_of_bounds(&self) -> Option<(&'static str, u64)> {
+        let number = |value: usize| u64::try_from(value).unwrap_or(u64::MAX);
+        let threads = self.threads_per_lane.map_or(1, usize::from);
+        [
+            (
+                "cache_unused_days_max",
+                self.cache_unused_days_max,
+                CACHE_UNUSED_DAYS_MAX_MAX,
+            ),
+            (
+                "threads_per_lane",
+                number(threads),
+                number(THREADS_PER_LANE_MAX),
+            ),
+            (
+                "queue_length",
+                number(self.queue_length),
+                number(QUEUE_LENGTH_MAX),
+            ),
+            (
+                "retry_after_seconds",
+                self.retry_after_seconds,
+                RETRY_AFTER_SECONDS_MAX,
+            ),
+            ("faults_max", self.faults_max.into(), FAULTS_MAX_MAX),
+            ("rest_seconds", self.rest_seconds, REST_SECONDS_MAX),
+        ]
+        .into_iter()
+        .find(|(_, value, max)| !(1..=*max).contains(value))
+        .map(|(setting, _, max)| (setting, max))
     }
 
     /// How long what is in the cache's folder is kept after it was last used.

@@ -24,10 +24,7 @@ use crate::{
     cache::{self, Cache, CacheKeys},
     call::Plugin,
     component_file::checked_digest,
-    config::{
-        CACHE_UNUSED_DAYS_MAX_MAX, FAULTS_MAX_MAX, Limits, QUEUE_LENGTH_MAX, REST_SECONDS_MAX,
-        RETRY_AFTER_SECONDS_MAX, RuntimeConfig, SandboxConfig, THREADS_PER_LANE_MAX,
-    },
+    config::{Limits, RuntimeConfig, SandboxConfig, THREADS_PER_LANE_MAX},
     conformance::{Effort, RepeatableRandom},
     engine::{CALLING_THREAD_STACK_BYTES, new_engine, start_ticking},
     generator::{DESCRIPTOR, GeneratorGuest, GeneratorSet, WasmGenerator, entropy_report},
@@ -142,37 +139,8 @@ impl Runtime {
 }
 
 fn check_sandbox(sandbox: &SandboxConfig) -> Result<(), LoadRefused> {
-    let number = |value: usize| u64::try_from(value).unwrap_or(u64::MAX);
-    let threads = sandbox.threads_per_lane.map_or(1, usize::from);
-    let settings = [
-        (
-            "cache_unused_days_max",
-            sandbox.cache_unused_days_max,
-            CACHE_UNUSED_DAYS_MAX_MAX,
-        ),
-        (
-            "threads_per_lane",
-            number(threads),
-            number(THREADS_PER_LANE_MAX),
-        ),
-        (
-            "queue_length",
-            number(sandbox.queue_length),
-            number(QUEUE_LENGTH_MAX),
-        ),
-        (
-            "retry_after_seconds",
-            sandbox.retry_after_seconds,
-            RETRY_AFTER_SECONDS_MAX,
-        ),
-        ("faults_max", sandbox.faults_max.into(), FAULTS_MAX_MAX),
-        ("rest_seconds", sandbox.rest_seconds, REST_SECONDS_MAX),
-    ];
-    match settings
-        .into_iter()
-        .find(|(_, value, max)| !(1..=*max).contains(value))
-    {
-        Some((setting, _, max)) => Err(LoadRefused::SettingOutOfBounds {
+    match sandbox.out_of_bounds() {
+        Some((setting, max)) => Err(LoadRefused::SettingOutOfBounds {
             setting,
             min: 1,
             max,
