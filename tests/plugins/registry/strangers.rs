@@ -118,10 +118,11 @@ fn what_is_said_with_a_registry_on_this_machine_goes_through_no_proxy() {
         }
     });
     let url = proxy.url();
+    let url = url.as_str();
     let variables = [
-        ("HTTP_PROXY", &*url),
-        ("HTTPS_PROXY", &url),
-        ("ALL_PROXY", &url),
+        ("HTTP_PROXY", url),
+        ("HTTPS_PROXY", url),
+        ("ALL_PROXY", url),
         ("NO_PROXY", ""),
     ];
     push(&Workshop::new(), &registry.host(), &[], &variables).expect(0);
