@@ -52,8 +52,13 @@ async fn a_version_is_had_by_its_id_and_so_many_by_a_count_or_all_without_one() 
     let values: Vec<_> = versions.iter().map(|version| &version["value"]).collect();
     assert_eq!(values, ["three", "two"]);
     shell.run(&["get", "/a", "--versions", "0"]).expect(2);
-    for arguments in [["get", "/a", "--versions"], ["get", "--versions=9", "/a"]] {
-        let all = shown(shell.run(&arguments));
+    shell.run(&["get", "/a", "--versions", "many"]).expect(2);
+    for arguments in [
+        &["get", "/a", "--versions"][..],
+        &["get", "--versions", "all", "/a"],
+        &["get", "--versions", "9", "/a"],
+    ] {
+        let all = shown(shell.run(arguments));
         let all = all["data"].as_array().unwrap().iter().rev();
         let all: Vec<_> = all.map(|version| version["id"].clone()).collect();
         assert_eq!(all, ids);

@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, IsTerminal},
+    num::NonZeroU32,
     path::PathBuf,
 };
 
@@ -28,9 +29,9 @@ pub struct Get {
     /// Read one version by its id.
     #[arg(long)]
     id: Option<String>,
-    /// Read so many versions, the newest first, or all where no count follows, instead of the one in use.
-    #[arg(long, value_name = "COUNT", num_args = 0..=1, conflicts_with = "id", value_parser = clap::value_parser!(u32).range(1..))]
-    versions: Option<Option<u32>>,
+    /// Read so many versions, the newest first, instead of the one in use; all of them with `all`, or where no count follows.
+    #[arg(long, value_name = "COUNT", num_args = 0..=1, default_missing_value = ALL, conflicts_with = "id", value_parser = count)]
+    versions: Option<Count>,
     /// Write nothing but one member of the value, such as `private_key`.
     #[arg(long, short, value_name = "NAME", conflicts_with = "versions")]
     member: Option<String>,
@@ -47,7 +48,7 @@ impl Verb for Get {
         let client = context.client()?;
         let name = self.name.unwrap_or_default();
         if let Some(count) = self.versions {
-            let versions = client.versions(&name, count).await?;
+            let versions = client.versions(&name, count.0.map(NonZeroU32::get)).await?;
             context.output.show(&ShownVersions(&versions))?;
             return Ok(Outcome::Done);
         }
@@ -73,6 +74,22 @@ impl Verb for Get {
         Ok(Outcome::Done)
     }
 }
+
+/// How many versions are read; all of them where there is no number.
+#[derive(Clone, Copy, Debug)]
+struct Count(Option<NonZeroU32>);
+
+fn count(text: &str) -> Result<Count, String> {
+    if text == ALL {
+        return Ok(Count(None));
+    }
+    let number = text.parse::<NonZeroU32>();
+    let number = number.map_err(|_| format!("a count, or {ALL}"))?;
+    Ok(Count(Some(number)))
+}
+
+/// How it is said that all versions are to be read.
+const ALL: &str = "all";
 
 /// What is written to standard output: on a terminal with a line end, so that what follows begins on a line.
 fn for_output(value: &SecretJson) -> Zeroizing<String> {
