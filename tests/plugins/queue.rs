@@ -1,7 +1,6 @@
 //! Calls of guests wait in a bounded queue, and what needs no long computation never waits behind them.
 
 #![expect(
-    clippy::panic,
     clippy::unwrap_used,
     reason = "a test ends when what it needs is not there"
 )]

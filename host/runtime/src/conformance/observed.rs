@@ -34,7 +34,7 @@ impl Effort {
     };
     /// When an author tests.
     pub(crate) const AT_TEST: Self = Self {
-        computing_max: Duration::from_secs(60),
+        computing_max: Duration::from_mins(1),
         few: 256,
     };
 

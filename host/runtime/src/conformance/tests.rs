@@ -253,7 +253,7 @@ fn looked_at(call: impl Fn(u32) -> Duration) -> (u32, u32, Duration) {
     let mut subject = Computing(call, 0, Duration::from_hours(1));
     let report = examine(&mut subject, 128, SEED, Effort::AT_START).unwrap();
     assert_eq!(report.faults, []);
-    let computed = subject.computed() - Duration::from_hours(1);
+    let computed = subject.computed().saturating_sub(Duration::from_hours(1));
     (report.values, report.flipped_bits, computed)
 }
 

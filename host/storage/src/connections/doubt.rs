@@ -126,7 +126,7 @@ mod tests {
     fn what_is_found_too_soon_after_the_last_time_outdates_when_the_time_has_come() {
         let mut known = Known::default();
         let first = Instant::now();
-        let again = first + OUTDATED_INTERVAL_MIN - INSTANT;
+        let again = first + OUTDATED_INTERVAL_MIN.saturating_sub(INSTANT);
         known.outdate(first);
         known.outdate(again);
         // A connection that was opened between them.

@@ -59,6 +59,10 @@ pub(super) struct Turns {
 /// What ends the taking in of further transactions by a group, so that the first does not wait for ever for those that come
 /// after it.
 #[derive(Clone, Copy)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "each is a limit, and says so where it is used"
+)]
 pub(super) struct GroupLimits {
     /// How many transactions are written by one commit at most.
     pub(super) length_max: usize,
