@@ -5,7 +5,7 @@ use std::{path::Path, time::Instant};
 
 use aws_lc_rs::rand;
 use wasmtime::{
-    Config, Engine, PoolingAllocationConfig, Store,
+    Config, Enabled, Engine, PoolingAllocationConfig, Store,
     component::{Component, ComponentExportIndex, InstancePre, Linker, Val},
 };
 
@@ -108,7 +108,8 @@ fn engine() -> Outcome<Engine> {
         .table_elements(200_000)
         .max_memory_size(MEMORY_BYTES_MAX)
         .linear_memory_keep_resident(256 * 1024)
-        .table_keep_resident(16 * 1024);
+        .table_keep_resident(16 * 1024)
+        .pagemap_scan(Enabled::Auto);
     let mut config = Config::new();
     config
         .wasm_component_model(true)
