@@ -52,14 +52,9 @@ async fn assert_no_rule_is_broken(storage: &str, duration: Duration) {
     let found = findings(&history);
     let broken = found.violations;
     assert!(broken.is_empty(), "{}", broken.join("\n\n"));
-    // That so many orders of the calls of one name are possible says nothing against the servers; of most it must be known.
+    // So many orders are possible that nothing is known says nothing against the servers, but shows nothing either.
     let undecided = found.undecided;
-    let _ = writeln!(std::io::stderr(), "{} undecided", undecided.len());
-    assert!(
-        undecided.len() * 2 < found.names,
-        "{}",
-        undecided.join("\n\n")
-    );
+    assert!(undecided.is_empty(), "{}", undecided.join("\n\n"));
 }
 
 /// Three servers on one database, of which the first logs everybody in.

@@ -247,7 +247,7 @@ const LANGUAGES: [Language; 5] = [
 
 /// What the overhead that the program tells may be of that with the engine alone. A server also holds the types of all functions
 /// against their interfaces, and counts memory.
-const AGREEMENT: Aim = Aim::Within(0.7, 1.4);
+const AGREEMENT: Aim = Aim::Within(0.8, 1.25);
 
 const ROUNDS: usize = 5;
 const CALLS: u32 = 500;

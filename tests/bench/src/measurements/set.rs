@@ -240,9 +240,9 @@ fn commit_to_sqlite(connection: &SqliteConnection) -> Outcome<Vec<f64>> {
     Ok(times)
 }
 
-/// How many times as many as one client many clients are to write. Where a flush of the disk takes long, it is far more; where
-/// it takes no longer than the processor works on a write, there is little more to be had.
-const CONCURRENT_RATIO_MIN: f64 = 2.5;
+/// How many times as many as one client many clients are to write. Where a flush of the disk takes no longer than the processor
+/// works on a write, that is missed: there is little more to be had.
+const CONCURRENT_RATIO_MIN: f64 = 4.0;
 
 const CLIENTS: usize = 64;
 const ROUNDS: usize = 7;

@@ -112,8 +112,6 @@ pub(super) struct Findings {
     pub(super) violations: Vec<Violation>,
     /// The names of whose calls it is not known whether they break one: so many orders of them are possible.
     pub(super) undecided: Vec<String>,
-    /// How many names there are.
-    pub(super) names: usize,
 }
 
 /// Looks for rules that a history breaks.
@@ -124,7 +122,6 @@ pub(super) fn findings(history: &[Call]) -> Findings {
     for call in history {
         by_name.entry(&call.name).or_default().push(call);
     }
-    let names = by_name.len();
     for (name, calls) in by_name {
         match explain(&calls) {
             Ok(()) => {}
@@ -135,7 +132,6 @@ pub(super) fn findings(history: &[Call]) -> Findings {
     Findings {
         violations,
         undecided,
-        names,
     }
 }
 
