@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 
 use keywright_core::ports::RepositoryFailure;
 use sqlx::{
-    SqlSafeStr,
+    ColumnIndex, Decode, FromRow, SqlSafeStr, Type,
     migrate::{Migration, MigrationType, Migrator},
 };
 
@@ -57,20 +57,25 @@ pub(crate) struct AppliedMigration {
     checksum: Vec<u8>,
 }
 
-impl AppliedMigration {
-    /// One of what [`statements::APPLIED`] selects.
-    pub(crate) fn of((version, description, is_complete, checksum): AppliedRow) -> Self {
-        Self {
-            version,
-            description,
-            is_complete,
-            checksum,
-        }
+/// One of what [`statements::APPLIED`] selects, in any database.
+impl<'r, R> FromRow<'r, R> for AppliedMigration
+where
+    R: sqlx::Row,
+    usize: ColumnIndex<R>,
+    i64: Decode<'r, R::Database> + Type<R::Database>,
+    String: Decode<'r, R::Database> + Type<R::Database>,
+    bool: Decode<'r, R::Database> + Type<R::Database>,
+    Vec<u8>: Decode<'r, R::Database> + Type<R::Database>,
+{
+    fn from_row(row: &'r R) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            version: row.try_get(0)?,
+            description: row.try_get(1)?,
+            is_complete: row.try_get(2)?,
+            checksum: row.try_get(3)?,
+        })
     }
 }
-
-/// What [`statements::APPLIED`] selects, in its order.
-type AppliedRow = (i64, String, bool, Vec<u8>);
 
 /// The files of an engine's migrations, compiled in, each with its name. A test finds the one that was forgotten here.
 ///
@@ -85,7 +90,8 @@ macro_rules! files {
             "0004_leases",
             "0005_wrapped_key",
             "0006_issuer_version_index",
-            "0007_certificate_list_order"
+            "0007_certificate_list_order",
+            "0008_listing"
         )
     };
     ($engine:literal, $($name:literal),+) => {

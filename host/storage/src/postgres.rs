@@ -199,12 +199,9 @@ async fn migrate_in_turn(connection: &mut PgConnection) -> Result<(), BoxDynErro
         Err(error) => return Err(error.into()),
     }
     migrations.run(&mut *transaction).await?;
-    let applied = sqlx::query_as(statements::APPLIED).fetch_all(&mut *transaction);
-    let applied: Vec<AppliedMigration> = applied
-        .await?
-        .into_iter()
-        .map(AppliedMigration::of)
-        .collect();
+    let applied: Vec<AppliedMigration> = sqlx::query_as(statements::APPLIED)
+        .fetch_all(&mut *transaction)
+        .await?;
     judge(&migrations, &applied)?;
     Ok(transaction.commit().await?)
 }

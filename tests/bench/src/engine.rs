@@ -6,7 +6,7 @@ use keywright_harness::Options;
 use keywright_test_postgres::PostgresServer;
 use rusqlite::Connection;
 
-use crate::{Outcome, server};
+use crate::{Outcome, disk::Disk, server};
 
 /// What keeps the credentials of the measured servers.
 pub(crate) enum Engine {
@@ -28,7 +28,20 @@ pub(crate) enum Database<'e> {
 impl Engine {
     /// Those that are installed.
     pub(crate) fn all() -> Vec<Self> {
-        let postgres = PostgresServer::start_durable().map(Self::Postgres);
+        Self::with(PostgresServer::start_durable(POSTGRES_SETTINGS, &[]))
+    }
+
+    /// Those that are installed, with their data on this disk.
+    pub(crate) fn all_on(disk: &Disk) -> Vec<Self> {
+        let environment = disk.environment();
+        Self::with(PostgresServer::start_durable(
+            POSTGRES_SETTINGS,
+            &environment,
+        ))
+    }
+
+    fn with(postgres: Option<PostgresServer>) -> Vec<Self> {
+        let postgres = postgres.map(Self::Postgres);
         [Self::Sqlite].into_iter().chain(postgres).collect()
     }
 
@@ -76,3 +89,6 @@ impl Database<'_> {
 }
 
 const FILE_NAME: &str = "keywright.db";
+
+/// What PostgreSQL's manual has operators set: by itself it has 128 MB, on the largest of machines.
+const POSTGRES_SETTINGS: &str = "shared_buffers = 2GB\n";

@@ -12,6 +12,7 @@
 mod bare_component;
 mod bare_server;
 mod client;
+mod disk;
 mod engine;
 mod measurements;
 mod plugin;
@@ -24,8 +25,8 @@ mod table;
 use std::{error::Error, path::PathBuf, process::ExitCode};
 
 use measurements::{
-    bulk, existence, find, get, guest_overhead, latency, memory, plugins, rotation, rsa, scale,
-    set, start, swap, versions,
+    bulk, existence, find, flush, get, guest_overhead, latency, memory, plugins, rotation, rsa,
+    scale, set, start, swap, versions,
 };
 use table::Table;
 
@@ -58,9 +59,10 @@ struct Asked {
     components: Vec<PathBuf>,
 }
 
-const MEASUREMENTS: [Measurement; 15] = [
+const MEASUREMENTS: [Measurement; 16] = [
     ("get", |_| get::measure()),
     ("set", |_| set::measure()),
+    ("flush", |_| flush::measure()),
     ("scale", |asked| scale::measure(&asked.sizes)),
     ("find", |asked| find::measure(&asked.sizes)),
     ("rotation", |asked| rotation::measure(&asked.sizes)),

@@ -51,17 +51,17 @@ pub fn shared() -> Option<&'static PostgresServer> {
 impl PostgresServer {
     /// Starts a server of its own for a test that stops it. None where PostgreSQL is not installed.
     pub fn start() -> Option<Self> {
-        Self::start_with("")
+        Self::start_with("", &[])
     }
 
-    /// Starts a server that flushes each commit to the disk, as one does that is to survive its machine, for measurements.
-    /// None where PostgreSQL is not installed.
-    pub fn start_durable() -> Option<Self> {
-        Self::start_with("fsync = on\nfull_page_writes = on\n")
+    /// Starts a server that flushes each commit to the disk, as one does that is to survive its machine, for measurements: with
+    /// more lines of its configuration, and more variables of its environment. None where PostgreSQL is not installed.
+    pub fn start_durable(settings: &str, environment: &[(&'static str, String)]) -> Option<Self> {
+        let settings = format!("fsync = on\nfull_page_writes = on\n{settings}");
+        Self::start_with(&settings, environment)
     }
 
-    /// Starts a server with more lines of its configuration.
-    fn start_with(settings: &str) -> Option<Self> {
+    fn start_with(settings: &str, environment: &[(&'static str, String)]) -> Option<Self> {
         let Some((version, programs)) = installed() else {
             assert!(
                 std::env::var_os("CI").is_none(),
@@ -74,7 +74,7 @@ impl PostgresServer {
             );
             return None;
         };
-        let mut keeper = Keeper::start(&programs, version, settings);
+        let mut keeper = Keeper::start(&programs, version, settings, environment);
         let folder = PathBuf::from(keeper.answer());
         keeper.tell("start");
         Some(Self {
@@ -190,7 +190,12 @@ struct Keeper {
 }
 
 impl Keeper {
-    fn start(programs: &Path, version: u32, settings: &str) -> Self {
+    fn start(
+        programs: &Path,
+        version: u32,
+        settings: &str,
+        environment: &[(&'static str, String)],
+    ) -> Self {
         let mut command = if is_root() {
             let mut command = Command::new("setpriv");
             command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups"]);
@@ -210,6 +215,7 @@ impl Keeper {
             .arg(programs)
             .arg(locale)
             .arg(settings)
+            .envs(environment.iter().map(|(name, value)| (name, value)))
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

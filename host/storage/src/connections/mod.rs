@@ -29,7 +29,7 @@ use std::{
 
 use deadpool::{
     Runtime,
-    managed::{Manager, Metrics, Object, Pool, PoolError, RecycleError, RecycleResult},
+    managed::{Manager, Metrics, Object, Pool, PoolError, QueueMode, RecycleError, RecycleResult},
 };
 use keywright_core::ports::RepositoryFailure;
 use tokio::time::timeout;
@@ -87,6 +87,8 @@ impl Connections {
             .wait_timeout(Some(wait_max))
             .create_timeout(Some(wait_max))
             .recycle_timeout(Some(UNSETTLED_WAIT_MAX))
+            // What was used last has the most of what is asked for next in its memory.
+            .queue_mode(QueueMode::Lifo)
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|error| sqlx::Error::Configuration(error.into()))?;

@@ -3,6 +3,7 @@
 pub(crate) mod bulk;
 pub(crate) mod existence;
 pub(crate) mod find;
+pub(crate) mod flush;
 pub(crate) mod get;
 pub(crate) mod guest_overhead;
 pub(crate) mod latency;

@@ -9,45 +9,54 @@ use serde_json::{Value, json};
 use crate::{
     Outcome,
     client::Connection,
+    engine::Engine,
     server,
     statistics::{Sample, micros},
     table::{Aim, Table},
 };
 
 /// Measures requests about a credential with many versions, and the same about one that has one version at the beginning, in
-/// turns.
+/// turns, on each engine.
 pub(crate) fn measure() -> Outcome<Table> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let server = server::start().await?;
-        let mut connection = server::connect(&server).await?;
-        for (name, versions) in [(ONE, 1), (MANY, VERSIONS)] {
-            for _ in 0..versions {
-                let body = server::set_body(name);
-                connection.send(Method::PUT, &body).await?;
-            }
-        }
         let mut table = Table::new(
             format!(
                 "a credential with {VERSIONS} versions beside one with one, {REQUESTS} requests each, in turns, medians in µs"
             ),
             &["", "1", &VERSIONS.to_string(), "ratio", "aim"],
         );
-        for request in requests(&server).await? {
-            let [one, many] = request.times(&mut connection).await?;
-            let [one, many] = [one.median(), many.median()];
-            table.row([
-                request.what.to_owned(),
-                format!("{one:.0}"),
-                format!("{many:.0}"),
-                format!("{:.3}", many / one),
-                Aim::AtMost(1.1).verdict(many / one),
-            ]);
+        for engine in Engine::all() {
+            compare(&mut table, &engine).await?;
         }
         Ok(table)
     })
+}
+
+async fn compare(table: &mut Table, engine: &Engine) -> Outcome<()> {
+    let database = engine.new_database();
+    let server = Server::start_in(server::directory()?, &database.options()).await;
+    let mut connection = server::connect(&server).await?;
+    for (name, versions) in [(ONE, 1), (MANY, VERSIONS)] {
+        for _ in 0..versions {
+            let body = server::set_body(name);
+            connection.send(Method::PUT, &body).await?;
+        }
+    }
+    for request in requests(&server).await? {
+        let [one, many] = request.times(&mut connection).await?;
+        let [one, many] = [one.median(), many.median()];
+        table.row([
+            format!("{engine}: {}", request.what),
+            format!("{one:.0}"),
+            format!("{many:.0}"),
+            format!("{:.3}", many / one),
+            Aim::AtMost(1.1).verdict(many / one),
+        ]);
+    }
+    Ok(())
 }
 
 /// A request about each of the two.

@@ -1,0 +1,2 @@
+-- Nothing: here an index of what changes with each version comes in the way of transactions that look up neighbouring names, and
+-- the memory that PostgreSQL has for its pages holds the rows. What SQLite needs it for stands in its file.

@@ -1,0 +1,95 @@
+//! Disks whose flushes are counted, and take as long as is wished.
+
+use std::{
+    fs::{self, File, Permissions},
+    os::unix::fs::PermissionsExt,
+    path::PathBuf,
+    process::Command,
+    time::Duration,
+};
+
+use tempfile::TempDir;
+
+use crate::{Outcome, server};
+
+/// What the flushes to the disk look like to the processes that are started with [`Self::environment`].
+pub(crate) struct Disk {
+    folder: TempDir,
+    longer: Duration,
+}
+
+impl Disk {
+    /// The disk as it is, with each flush by so much longer. Needs a C compiler.
+    pub(crate) fn with_flushes_longer_by(longer: Duration) -> Outcome<Self> {
+        let disk = Self {
+            folder: server::directory()?,
+            longer,
+        };
+        let source = disk.folder.path().join("flush.c");
+        fs::write(&source, include_str!("flush.c"))?;
+        let compiled = Command::new("cc")
+            .args(["-O2", "-shared", "-fPIC", "-o"])
+            .args([&disk.library(), &source])
+            .arg("-ldl")
+            .status()?;
+        if !compiled.success() {
+            return Err("cc did not compile flush.c".into());
+        }
+        File::create_new(disk.count())?.set_len(COUNT_BYTES)?;
+        // For the user as whom PostgreSQL runs.
+        fs::set_permissions(disk.folder.path(), Permissions::from_mode(0o755))?;
+        fs::set_permissions(disk.count(), Permissions::from_mode(0o666))?;
+        Ok(disk)
+    }
+
+    /// With what a process is started that has this disk.
+    pub(crate) fn environment(&self) -> [(&'static str, String); 3] {
+        [
+            ("LD_PRELOAD", self.library().display().to_string()),
+            ("FLUSH_COUNT_FILE", self.count().display().to_string()),
+            ("FLUSH_LONGER_MICROS", self.longer.as_micros().to_string()),
+        ]
+    }
+
+    /// How many flushes all these processes have seen to their end so far.
+    pub(crate) fn flushes(&self) -> Outcome<u64> {
+        let count = fs::read(self.count())?;
+        let count = <[u8; COUNT_BYTES as usize]>::try_from(count);
+        Ok(u64::from_ne_bytes(
+            count.map_err(|_| "the count has another length")?,
+        ))
+    }
+
+    fn library(&self) -> PathBuf {
+        self.folder.path().join("flush.so")
+    }
+
+    fn count(&self) -> PathBuf {
+        self.folder.path().join("flushes")
+    }
+}
+
+/// The length of the count, an `unsigned long` of C's.
+const COUNT_BYTES: u64 = 8;
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn flushes_are_counted_and_take_longer() {
+        let longer = Duration::from_millis(20);
+        let disk = Disk::with_flushes_longer_by(longer).unwrap();
+        let begun = Instant::now();
+        let synced = Command::new("sync")
+            .arg(disk.folder.path().join("flush.c"))
+            .envs(disk.environment())
+            .status()
+            .unwrap();
+        assert!(synced.success());
+        assert!(begun.elapsed() >= longer);
+        assert_eq!(disk.flushes().unwrap(), 1);
+    }
+}
