@@ -248,14 +248,16 @@ impl Drop for Keeper {
     }
 }
 
-/// The newest version that is installed, and the folder of its programs.
+/// The newest version that is installed, or the one that is asked for, and the folder of its programs.
 fn installed() -> Option<(u32, PathBuf)> {
+    let wanted = std::env::var(VERSION_VARIABLE).ok();
     let versions = fs::read_dir(DEBIAN_FOLDER).ok()?;
     versions
         .filter_map(|entry| {
             let path = entry.ok()?.path();
-            let version = path.file_name()?.to_str()?.parse().ok()?;
-            Some((version, path.join("bin")))
+            let name = path.file_name()?.to_str()?;
+            let is_wanted = wanted.as_ref().is_none_or(|wanted| wanted == name);
+            Some((name.parse().ok()?, path.join("bin"))).filter(|_| is_wanted)
         })
         .filter(|(_, programs)| programs.join("initdb").is_file())
         .max()
@@ -279,6 +281,9 @@ fn is_root() -> bool {
     let own = fs::metadata("/proc/self").expect("there is /proc");
     own.uid() == 0
 }
+
+/// Names the version that is to be used where several are installed, such as `13`.
+const VERSION_VARIABLE: &str = "KEYWRIGHT_TEST_POSTGRES_VERSION";
 
 /// Where Debian's packages put the programs, by version.
 const DEBIAN_FOLDER: &str = "/usr/lib/postgresql";
