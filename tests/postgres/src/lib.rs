@@ -147,7 +147,10 @@ impl PostgresServer {
     /// The certificate and its key are PEM. Returns the URL of a database that is empty.
     pub fn start_with_tls(&self, certificate: &str, key: &str, password: &str) -> String {
         let database = self.new_database();
-        let sql = format!("alter user keywright password '{password}'");
+        // Before version 14 a password is kept in another form by default.
+        let sql = format!(
+            "set password_encryption = 'scram-sha-256'; alter user keywright password '{password}'"
+        );
         self.run_at(&database, &sql);
         let port = self.reserved.get_or_init(reserved).local_addr();
         let port = port.unwrap().port();
