@@ -155,6 +155,9 @@ const STOPPING_EARLY: [&str; 5] = [
 /// The index by which the versions of a credential are walked over.
 const INDEX_OF_VERSIONS: &str = "credential_version_credential";
 
+/// SQLite: the index that has all that a search by path tells.
+const INDEX_OF_LISTING: &str = "USING COVERING INDEX credential_listing";
+
 /// Some names, read by their ids until there are enough of them.
 const SAMPLE_OF_NAMES: &str = "credential_id_key on credential sampled";
 
@@ -194,6 +197,8 @@ async fn no_statement_reads_a_whole_table_of_sqlite() {
         assert!(steps.contains(INDEX_OF_VERSIONS), "{steps}\n{statement}");
         assert!(!steps.contains("TEMP B-TREE"), "{steps}\n{statement}");
     }
+    let steps = plan(&database, credential::FIND_BELOW).await.join("\n");
+    assert!(steps.contains(INDEX_OF_LISTING), "{steps}");
     for statement in ["select * from credential", "select * from credential_name"] {
         let steps = plan(&database, statement).await;
         assert!(steps.iter().any(|step| is_whole_scan(step)), "{steps:?}");
