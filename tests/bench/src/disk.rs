@@ -1,7 +1,7 @@
 //! Disks whose flushes are counted, and take as long as is wished.
 
 use std::{
-    fs::{self, File, Permissions},
+    fs::{self, Permissions},
     os::unix::fs::PermissionsExt,
     path::PathBuf,
     process::Command,
@@ -35,7 +35,7 @@ impl Disk {
         if !compiled.success() {
             return Err("cc did not compile flush.c".into());
         }
-        File::create_new(disk.count())?.set_len(COUNT_BYTES)?;
+        fs::write(disk.count(), 0_u64.to_ne_bytes())?;
         // For the user as whom PostgreSQL runs.
         fs::set_permissions(disk.folder.path(), Permissions::from_mode(0o755))?;
         fs::set_permissions(disk.count(), Permissions::from_mode(0o666))?;
@@ -54,10 +54,9 @@ impl Disk {
     /// How many flushes all these processes have seen to their end so far.
     pub(crate) fn flushes(&self) -> Outcome<u64> {
         let count = fs::read(self.count())?;
-        let count = <[u8; COUNT_BYTES as usize]>::try_from(count);
-        Ok(u64::from_ne_bytes(
-            count.map_err(|_| "the count has another length")?,
-        ))
+        let count = count.try_into();
+        let count = count.map_err(|_| "the count of flushes is no unsigned long")?;
+        Ok(u64::from_ne_bytes(count))
     }
 
     fn library(&self) -> PathBuf {
@@ -68,9 +67,6 @@ impl Disk {
         self.folder.path().join("flushes")
     }
 }
-
-/// The length of the count, an `unsigned long` of C's.
-const COUNT_BYTES: u64 = 8;
 
 #[cfg(test)]
 mod tests {
