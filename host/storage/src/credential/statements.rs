@@ -32,10 +32,24 @@ pub(crate) const NAME_OF_CERTIFICATE: &str =
 
 pub(crate) const STORED_NAME: &str = "select c.name from credential c where c.name_folded = $1";
 
-pub(crate) const VERSIONS_NEWEST_FIRST: &str = select_version!(
-    "from credential c join credential_version v on v.credential_sequence = c.sequence
-     where c.name_folded = $1 order by v.sequence desc limit $2"
-);
+/// The versions of one credential, the newest first. They are asked for as those of a range of credentials, which holds this one
+/// alone, and in the order of credentials and versions, which only the index of versions has. Ordered by versions alone, PostgreSQL
+/// may take that of the whole store for a small limit, and walk back from its newest version to the first of this credential.
+macro_rules! newest_first {
+    ($select:expr, $credential:literal) => {
+        concat!(
+            $select,
+            " from credential_version v join credential c on c.sequence = v.credential_sequence
+             where v.credential_sequence between (select n.sequence from credential n where n.",
+            $credential,
+            " = $1) and (select n.sequence from credential n where n.",
+            $credential,
+            " = $1) order by v.credential_sequence desc, v.sequence desc limit $2"
+        )
+    };
+}
+
+pub(crate) const VERSIONS_NEWEST_FIRST: &str = newest_first!(select_version!(""), "name_folded");
 
 pub(crate) const VERSIONS_CURRENT: &str = select_version!(
     "from credential c join credential_version v on v.sequence in (
@@ -46,9 +60,7 @@ pub(crate) const VERSIONS_CURRENT: &str = select_version!(
 );
 
 /// As [`VERSIONS_NEWEST_FIRST`], the ids alone.
-pub(crate) const VERSION_IDS_NEWEST_FIRST: &str = "select v.id
-    from credential c join credential_version v on v.credential_sequence = c.sequence
-    where c.name_folded = $1 order by v.sequence desc limit $2";
+pub(crate) const VERSION_IDS_NEWEST_FIRST: &str = newest_first!("select v.id", "name_folded");
 
 /// As [`VERSIONS_CURRENT`], the ids alone.
 pub(crate) const VERSION_IDS_CURRENT: &str = "select v.id
@@ -102,10 +114,8 @@ fn signed_by(select: &str, count: usize) -> String {
     )
 }
 
-pub(crate) const VERSIONS_OF_CREDENTIAL_NEWEST_FIRST: &str = select_version!(
-    "from credential c join credential_version v on v.credential_sequence = c.sequence
-     where c.id = $1 order by v.sequence desc limit $2"
-);
+pub(crate) const VERSIONS_OF_CREDENTIAL_NEWEST_FIRST: &str =
+    newest_first!(select_version!(""), "id");
 
 pub(crate) const VERSIONS_OF_CREDENTIAL_CURRENT: &str = select_version!(
     "from credential c join credential_version v on v.sequence in (
@@ -220,9 +230,10 @@ pub(crate) const VERSION_OF_CREDENTIAL: &str = "
     ) as has_others
     from credential_version v where v.id = $1 and v.credential_sequence = $2";
 
+/// The sequence is a range of one, as in `newest_first!`.
 pub(crate) const LATEST_CERTIFICATE_OF_CREDENTIAL: &str = "
-    select sequence from credential_version where credential_sequence = $1 and expires_at is not null
-    order by sequence desc limit 1";
+    select sequence from credential_version where credential_sequence between $1 and $1 and expires_at is not null
+    order by credential_sequence desc, sequence desc limit 1";
 
 pub(crate) const CLEAR_TRANSITIONAL: &str = "
     update credential_version set is_transitional = $2 where credential_sequence = $1 and is_transitional";
@@ -232,16 +243,18 @@ pub(crate) const SET_TRANSITIONAL: &str =
 
 pub(crate) const DELETE_VERSION: &str = "delete from credential_version where sequence = $1";
 
-/// Makes the repeated columns of a credential say again what its versions say.
+/// Makes the repeated columns of a credential say again what its versions say. The sequence is a range of one, as in
+/// `newest_first!`.
 pub(crate) const POINT_AT_VERSIONS: &str = "
     update credential set
         (newest_sequence, newest_created_at, newest_expires_at) = (
             select v.sequence, v.created_at, v.expires_at from credential_version v
-            where v.credential_sequence = $1 order by v.sequence desc limit 1
+            where v.credential_sequence between $1 and $1 order by v.credential_sequence desc, v.sequence desc limit 1
         ),
         (current_sequence, current_created_at) = (
             select v.sequence, v.created_at from credential_version v
-            where v.credential_sequence = $1 and not v.is_transitional order by v.sequence desc limit 1
+            where v.credential_sequence between $1 and $1 and not v.is_transitional
+            order by v.credential_sequence desc, v.sequence desc limit 1
         )
     where sequence = $1";
 
