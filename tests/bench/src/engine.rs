@@ -90,5 +90,6 @@ impl Database<'_> {
 
 const FILE_NAME: &str = "keywright.db";
 
-/// What PostgreSQL's manual has operators set: by itself it has 128 MB, on the largest of machines.
+/// More than the 128 MB that PostgreSQL takes by itself, so that a million credentials are in memory. Its manual recommends up to a
+/// quarter of the machine's.
 const POSTGRES_SETTINGS: &str = "shared_buffers = 2GB\n";
