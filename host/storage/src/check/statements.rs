@@ -1,24 +1,28 @@
 //! The SQL of a check. Each statement reads a stretch of one table by its sequence, and what it is held against beside it, so
 //! that all of it is of one moment. What is beside it is asked for row by row, so that no plan reads another table whole.
 
-/// A credential, with what its versions say. How the index of names is asked is each engine's own.
+/// A credential, with what its versions say. Its sequence is a range of one, as where the versions of one credential are read
+/// (`newest_first!`). How the index of names is asked is each engine's own.
 macro_rules! select_credentials {
     ($is_indexed:expr) => {
         concat!(
             "select c.sequence, c.name, c.name_folded, c.credential_type,
                 c.newest_sequence, c.newest_created_at, c.newest_expires_at, c.current_sequence, c.current_created_at,
-                (select v.sequence from credential_version v where v.credential_sequence = c.sequence
-                    order by v.sequence desc limit 1) as newest_sequence_found,
-                (select v.created_at from credential_version v where v.credential_sequence = c.sequence
-                    order by v.sequence desc limit 1) as newest_created_at_found,
-                (select v.expires_at from credential_version v where v.credential_sequence = c.sequence
-                    order by v.sequence desc limit 1) as newest_expires_at_found,
                 (select v.sequence from credential_version v
-                    where v.credential_sequence = c.sequence and not v.is_transitional
-                    order by v.sequence desc limit 1) as current_sequence_found,
+                    where v.credential_sequence between c.sequence and c.sequence
+                    order by v.credential_sequence desc, v.sequence desc limit 1) as newest_sequence_found,
                 (select v.created_at from credential_version v
-                    where v.credential_sequence = c.sequence and not v.is_transitional
-                    order by v.sequence desc limit 1) as current_created_at_found,
+                    where v.credential_sequence between c.sequence and c.sequence
+                    order by v.credential_sequence desc, v.sequence desc limit 1) as newest_created_at_found,
+                (select v.expires_at from credential_version v
+                    where v.credential_sequence between c.sequence and c.sequence
+                    order by v.credential_sequence desc, v.sequence desc limit 1) as newest_expires_at_found,
+                (select v.sequence from credential_version v
+                    where v.credential_sequence between c.sequence and c.sequence and not v.is_transitional
+                    order by v.credential_sequence desc, v.sequence desc limit 1) as current_sequence_found,
+                (select v.created_at from credential_version v
+                    where v.credential_sequence between c.sequence and c.sequence and not v.is_transitional
+                    order by v.credential_sequence desc, v.sequence desc limit 1) as current_created_at_found,
                 (select count(*) from credential_version v
                     where v.credential_sequence = c.sequence and v.is_transitional) as transitional_count, ",
             $is_indexed,

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::{SqlCredentialRepository, row};
 use crate::{
-    connections::{Ended, Transaction},
+    connections::{Ended, Engine, Transaction},
     row::{Row, column},
     statement::{Statement, statement},
 };
@@ -59,7 +59,11 @@ impl RetentionRepository for SqlCredentialRepository {
         after_sequence: i64,
         count_max: u32,
     ) -> Result<Vec<DeletableVersion>, RepositoryFailure> {
-        let query = statement(statements::DELETABLE_VERSIONS)
+        let sql = match self.pools.reader.engine() {
+            Engine::Postgres => statements::POSTGRES_DELETABLE_VERSIONS,
+            Engine::Sqlite => statements::SQLITE_DELETABLE_VERSIONS,
+        };
+        let query = statement(sql)
             .bind(credential_id)
             .bind(after_sequence)
             .bind(i64::from(count_max));
@@ -77,8 +81,9 @@ impl RetentionRepository for SqlCredentialRepository {
         if version_ids.is_empty() {
             return Ok(Vec::new());
         }
+        let engine = self.pools.reader.engine();
         let deleting = self.pools.writer.transaction(|transaction| {
-            delete_once(transaction, credential_id, threshold, version_ids)
+            delete_once(transaction, engine, credential_id, threshold, version_ids)
         });
         deleting.await
     }
@@ -88,12 +93,13 @@ impl RetentionRepository for SqlCredentialRepository {
 /// transitional, so what the credential's row repeats of its versions stays true.
 async fn delete_once(
     mut transaction: Transaction,
+    engine: Engine,
     credential_id: Uuid,
     threshold: RetentionThreshold,
     version_ids: &[Uuid],
 ) -> Result<Ended<Vec<Uuid>>, RepositoryFailure> {
     // The text holds nothing but the places of the parameters, and there are as many texts as there are counts.
-    let sql = AssertSqlSafe(statements::delete_versions(version_ids.len()));
+    let sql = AssertSqlSafe(statements::delete_versions(engine, version_ids.len()));
     let query = statement(sql)
         .not_persistent()
         .bind(credential_id)
@@ -132,7 +138,10 @@ const EVERY_SEQUENCE: i64 = 0;
 
 pub(crate) mod statements {
     //! The SQL. Where one version alone is asked for, it is not by `exists`, which PostgreSQL may turn into a join that
-    //! reads an index to its end.
+    //! reads an index to its end. A credential's sequence is a range of one, as where the versions of one are read
+    //! (`newest_first!`).
+
+    use crate::connections::Engine;
 
     /// The first `$3` credentials with names from `$1` on and before `$2`, and whether any of their versions is beyond the
     /// threshold: whether there is one after `$4` others (looked at only where `$5` is 1), or the oldest that is not the
@@ -140,15 +149,32 @@ pub(crate) mod statements {
     pub(crate) const PAGE: &str = "
         select c.id, c.name, c.name_folded,
             (
-                select v.sequence from credential_version v where v.credential_sequence = c.sequence
-                order by v.sequence desc limit $5 offset $4
+                select v.sequence from credential_version v
+                where v.credential_sequence between c.sequence and c.sequence
+                order by v.credential_sequence desc, v.sequence desc limit $5 offset $4
             ) is not null or coalesce((
                 select v.created_at from credential_version v
-                where v.credential_sequence = c.sequence and v.sequence < c.newest_sequence
-                order by v.sequence limit 1
+                where v.credential_sequence between c.sequence and c.sequence and v.sequence < c.newest_sequence
+                order by v.credential_sequence, v.sequence limit 1
             ) < $6, false) as exceeds
         from credential c where c.name_folded >= $1 and c.name_folded < $2
         order by c.name_folded limit $3";
+
+    /// PostgreSQL: the versions `n` after `v` of the same credential. For a sequence that is equal, it may walk over those of
+    /// all credentials instead.
+    macro_rules! postgres_newer {
+        () => {
+            "(n.credential_sequence, n.sequence) > (v.credential_sequence, v.sequence)
+             and n.credential_sequence <= v.credential_sequence"
+        };
+    }
+
+    /// SQLite: the versions `n` after `v` of the same credential. For pairs, it would walk over those before as well.
+    macro_rules! sqlite_newer {
+        () => {
+            "n.credential_sequence = v.credential_sequence and n.sequence > v.sequence"
+        };
+    }
 
     /// What holds of a version that may be deleted, of the credential with the id `$1` and with a sequence after `$2`: it is
     /// beyond the threshold, as in [`PAGE`]; it is not transitional, and there is a newer one of which that is true, too; it
@@ -156,56 +182,68 @@ pub(crate) mod statements {
     /// authority has signed, without which an answer would change that is no list of versions. (The coalesce keeps the
     /// index of all that an authority has signed from being asked.)
     macro_rules! deletable {
-        () => {
-            "v.credential_sequence = (select c.sequence from credential c where c.id = $1)
-             and v.sequence > $2
-             and not v.is_transitional
-             and (v.created_at < $6 or v.sequence <= coalesce((
-                 select o.sequence from credential_version o
-                 where o.credential_sequence = (select c.sequence from credential c where c.id = $1)
-                 order by o.sequence desc limit $5 offset $4
-             ), 0))
-             and (
-                 select n.sequence from credential_version n
-                 where n.credential_sequence = v.credential_sequence and n.sequence > v.sequence
-                     and not n.is_transitional
-                 order by n.sequence limit 1
-             ) is not null
-             and (
-                 select s.sequence from credential_version s where s.issuer_version_id = v.id limit 1
-             ) is null
-             and (v.expires_at is null or (
-                 select n.sequence from credential_version n
-                 where n.credential_sequence = v.credential_sequence and n.sequence > v.sequence
-                     and n.expires_at is not null
-                 order by n.sequence limit 1
-             ) is not null)
-             and (v.signed_by_folded is null or (
-                 select n.sequence from credential_version n
-                 where n.credential_sequence = v.credential_sequence and n.sequence > v.sequence
-                     and coalesce(n.signed_by_folded, '') = v.signed_by_folded
-                 order by n.sequence limit 1
-             ) is not null)"
+        ($newer:expr) => {
+            concat!(
+                "v.credential_sequence between (select c.sequence from credential c where c.id = $1)
+                     and (select c.sequence from credential c where c.id = $1)
+                 and v.sequence > $2
+                 and not v.is_transitional
+                 and v.sequence < (select c.current_sequence from credential c where c.id = $1)
+                 and (v.created_at < $6 or v.sequence <= coalesce((
+                     select o.sequence from credential_version o
+                     where o.credential_sequence between (select c.sequence from credential c where c.id = $1)
+                         and (select c.sequence from credential c where c.id = $1)
+                     order by o.credential_sequence desc, o.sequence desc limit $5 offset $4
+                 ), 0))
+                 and (
+                     select s.sequence from credential_version s where s.issuer_version_id = v.id limit 1
+                 ) is null
+                 and (v.expires_at is null or v.sequence < (
+                     select o.sequence from credential_version o
+                     where o.credential_sequence between (select c.sequence from credential c where c.id = $1)
+                         and (select c.sequence from credential c where c.id = $1) and o.expires_at is not null
+                     order by o.credential_sequence desc, o.sequence desc limit 1
+                 ))
+                 and (v.signed_by_folded is null or (
+                     select n.sequence from credential_version n
+                     where ",
+                $newer,
+                " and coalesce(n.signed_by_folded, '') = v.signed_by_folded
+                     order by n.credential_sequence, n.sequence limit 1
+                 ) is not null)"
+            )
+        };
+    }
+
+    macro_rules! select_deletable {
+        ($newer:expr) => {
+            concat!(
+                "select v.id, v.sequence from credential_version v where ",
+                deletable!($newer),
+                " order by v.credential_sequence, v.sequence limit $3"
+            )
         };
     }
 
     /// The first `$3`.
-    pub(crate) const DELETABLE_VERSIONS: &str = concat!(
-        "select v.id, v.sequence from credential_version v where ",
-        deletable!(),
-        " order by v.sequence limit $3"
-    );
+    pub(crate) const POSTGRES_DELETABLE_VERSIONS: &str = select_deletable!(postgres_newer!());
+
+    /// The first `$3`.
+    pub(crate) const SQLITE_DELETABLE_VERSIONS: &str = select_deletable!(sqlite_newer!());
 
     /// Those of `count` versions, which are the last parameters.
-    pub(crate) fn delete_versions(count: usize) -> String {
+    pub(crate) fn delete_versions(engine: Engine, count: usize) -> String {
+        let deletable = match engine {
+            Engine::Postgres => deletable!(postgres_newer!()),
+            Engine::Sqlite => deletable!(sqlite_newer!()),
+        };
         let places: Vec<String> = (7..count + 7)
             .map(|position| format!("${position}"))
             .collect();
         format!(
             "delete from credential_version where sequence in (
-                 select v.sequence from credential_version v where {} and v.id in ({}) limit $3
+                 select v.sequence from credential_version v where {deletable} and v.id in ({}) limit $3
              ) returning id",
-            deletable!(),
             places.join(", ")
         )
     }

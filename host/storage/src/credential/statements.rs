@@ -127,13 +127,14 @@ pub(crate) const VERSIONS_OF_CREDENTIAL_CURRENT: &str = select_version!(
 
 // ---- Listing certificates ---------------------------------------------------------------------------------------------
 
-/// The type is written out, as in the index of certificates, which is found by it.
+/// The type is written out, as in the index of certificates, which is found by it. A credential's sequence is a range of one, as
+/// in `newest_first!`: so its versions are looked up, and those of all credentials are not read to be joined.
 macro_rules! select_certificates {
     ($($rest:literal),*) => {
         concat!(
             "select c.id as credential_id, c.name, v.id, v.is_transitional, v.is_generated, v.expires_at,
                 v.is_certificate_authority, v.is_self_signed, v.key_length_bits, v.signed_by
-             from credential c join credential_version v on v.credential_sequence = c.sequence
+             from credential c join credential_version v on v.credential_sequence between c.sequence and c.sequence
              where c.credential_type = 'certificate' ",
             $($rest,)*
             " order by c.newest_sequence desc, v.sequence desc"
