@@ -241,8 +241,19 @@ async fn no_statement_reads_a_whole_table_of_postgresql() {
     Database::open(&options, Arc::new(NoIdentifiers))
         .await
         .unwrap();
-    server.run_at(&url, MANY_VERSIONS_OF_ONE);
     let plan = |statement: &str| server.run_at(&url, &explain(statement));
+    // Where there are few versions, those of one credential may as well be sorted.
+    let of_few = stopping_early(Engine::Postgres)
+        .filter(|&statement| statement != retention::POSTGRES_DELETABLE_VERSIONS);
+    no_plan_reads_a_whole_table(plan, of_few);
+    server.run_at(&url, MANY_VERSIONS_OF_ONE);
+    no_plan_reads_a_whole_table(plan, stopping_early(Engine::Postgres));
+}
+
+fn no_plan_reads_a_whole_table(
+    plan: impl Fn(&str) -> String,
+    stopping_early: impl Iterator<Item = &'static str>,
+) {
     for statement in indexed_statements(Engine::Postgres) {
         let plan = plan(&statement);
         assert_eq!(
@@ -255,7 +266,7 @@ async fn no_statement_reads_a_whole_table_of_postgresql() {
         let plan = plan(statement);
         assert!(!plan.contains(INDEX_OF_VERSIONS), "{statement}\n{plan}");
     }
-    for statement in stopping_early(Engine::Postgres) {
+    for statement in stopping_early {
         let plan = plan(statement);
         assert!(plan.contains(INDEX_OF_VERSIONS), "{statement}\n{plan}");
         assert!(!plan.contains(INDEX_OF_ALL_VERSIONS), "{statement}\n{plan}");
