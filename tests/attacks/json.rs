@@ -1,0 +1,1 @@
+//! Deep, huge, duplicated and magic-keyed JSON at every boundary.

@@ -1,0 +1,11 @@
+//! Attacks on a running server: one file per class of hostile input. Each test sends the whole corpus of its class and then
+//! requires that the server is still alive, serves other callers, and leaks nothing.
+
+mod certificates;
+mod files;
+mod http;
+mod json;
+mod memory;
+mod mutation;
+mod plugins;
+mod rotation;

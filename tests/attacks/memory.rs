@@ -1,0 +1,1 @@
+//! Readers that make the server hold large responses in memory.

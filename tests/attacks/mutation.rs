@@ -1,0 +1,1 @@
+//! Random mutations with a fixed seed, one per parser.

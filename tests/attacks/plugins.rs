@@ -1,0 +1,1 @@
+//! Hostile guests: schemas, resolvers, traps, and callers that occupy the plugin lanes.

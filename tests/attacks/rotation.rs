@@ -1,0 +1,1 @@
+//! Rotation and upgrade: certificates that other types signed, and parameters that a release adds or removes.
