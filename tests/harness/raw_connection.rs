@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{Read, Write},
-    net::TcpStream,
+    net::{Shutdown, TcpStream},
     sync::Arc,
     time::Duration,
 };
@@ -48,14 +48,42 @@ impl RawConnection {
     }
 }
 
+impl RawConnection {
+    /// Sends bytes, says that no more will come, and returns what the server sends until it closes the connection or is
+    /// silent for this long. A server that closes the connection early is no failure.
+    pub fn exchange(mut self, bytes: &[u8], silence_max: Duration) -> Vec<u8> {
+        self.0.sock.set_read_timeout(Some(silence_max)).unwrap();
+        let sent = self.0.write_all(bytes).and_then(|()| self.0.flush());
+        if sent.is_ok() {
+            self.0.conn.send_close_notify();
+            let _ = self.0.flush();
+            let _ = self.0.sock.shutdown(Shutdown::Write);
+        }
+        let mut received = Vec::new();
+        let _ = self.0.read_to_end(&mut received);
+        received
+    }
+}
+
 impl Server {
     /// Connects, without a client certificate.
     pub fn connect(&self) -> RawConnection {
+        self.connect_with(tls_config())
+    }
+
+    /// Connects, and agrees on this protocol (`http/1.1` or `h2`).
+    pub fn connect_by(&self, protocol: &str) -> RawConnection {
+        let mut config = tls_config();
+        config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+        self.connect_with(config)
+    }
+
+    fn connect_with(&self, config: ClientConfig) -> RawConnection {
         let address = self.base_url().trim_start_matches("https://");
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(READ_TIME_MAX)).unwrap();
         let name = ServerName::try_from("localhost").unwrap();
-        let connection = ClientConnection::new(Arc::new(tls_config()), name).unwrap();
+        let connection = ClientConnection::new(Arc::new(config), name).unwrap();
         RawConnection(StreamOwned::new(connection, stream))
     }
 }

@@ -129,9 +129,12 @@ impl ApiFailure {
     /// A body that is not what its endpoint takes.
     pub(crate) fn body(refused: &BodyRefused, endpoint: Endpoint) -> Self {
         let status = match refused {
-            BodyRefused::Malformed
+            BodyRefused::DuplicateKey
+            | BodyRefused::Malformed
             | BodyRefused::MemberMalformed { .. }
-            | BodyRefused::MemberMissing(_) => StatusCode::BAD_REQUEST,
+            | BodyRefused::MemberMissing(_)
+            | BodyRefused::ReservedKey
+            | BodyRefused::TooDeep => StatusCode::BAD_REQUEST,
             BodyRefused::UnknownField(_) => endpoint.unknown_field_status(),
         };
         Self::new(status, refused.to_string())

@@ -130,7 +130,7 @@ impl ExpiryDate {
 }
 
 fn raw(json: &str) -> Result<&RawValue, Failure> {
-    serde_json::from_str(json).map_err(|_| Failure::StoredValueMalformed)
+    keywright_json::raw(json).map_err(|_| Failure::StoredValueMalformed)
 }
 
 #[cfg(test)]

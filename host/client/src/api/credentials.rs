@@ -264,7 +264,7 @@ impl TryFrom<SecretJson> for CredentialVersion {
     type Error = serde_json::Error;
 
     fn try_from(whole: SecretJson) -> Result<Self, serde_json::Error> {
-        let members: VersionMembers = serde_json::from_str(whole.expose())?;
+        let members: VersionMembers = keywright_json::check_response(whole.expose())?.read()?;
         Ok(Self {
             id: members.id,
             name: members.name,

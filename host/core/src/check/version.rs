@@ -1,6 +1,6 @@
 //! What must hold of a version: it is decrypted, and what it says of itself is compared with what was encrypted.
 
-use serde_json::Value;
+use keywright_json::Checked;
 
 use super::{Fault, issuers::Issuers};
 use crate::{
@@ -161,13 +161,12 @@ impl VersionJudge<'_> {
 
 /// A value of the types that the host itself knows. What other types hold, their plugins know.
 fn judge_value(stored: &StoredVersion, value: &Secret, faults: &mut Vec<Fault>) {
-    let fits: fn(&Value) -> bool = match stored.credential_type.as_str() {
-        CredentialType::VALUE => Value::is_string,
-        CredentialType::JSON => Value::is_object,
-        _ => |_| true,
+    let fits = |value: Checked<'_>| match stored.credential_type.as_str() {
+        CredentialType::VALUE => value.is_string(),
+        CredentialType::JSON => value.is_object(),
+        _ => true,
     };
-    let parsed = serde_json::from_str(value.expose());
-    if !parsed.is_ok_and(|value| fits(&value)) {
+    if !keywright_json::check(value.expose()).is_ok_and(fits) {
         faults.push(Fault::ValueMalformed);
     }
 }

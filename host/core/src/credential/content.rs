@@ -1,9 +1,7 @@
 //! What is sealed of a version: its value, its parameters, its metadata and its trusted authority, as one JSON text.
 
-use std::borrow::Cow;
-
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, value::RawValue};
+use serde::Serialize;
+use serde_json::value::RawValue;
 
 use crate::{
     Failure, Secret,
@@ -35,7 +33,7 @@ impl Content {
                 .as_ref()
                 .map(|metadata| raw(metadata.json().expose()))
                 .transpose()?,
-            trusted_ca: self.trusted_ca.as_deref().map(Cow::Borrowed),
+            trusted_ca: self.trusted_ca.as_deref(),
         };
         serde_json::to_string(&plaintext)
             .map(Secret::new)
@@ -44,46 +42,51 @@ impl Content {
 
     /// Reads what was sealed.
     pub(crate) fn from_plaintext(plaintext: &Secret) -> Result<Self, Failure> {
-        let Plaintext {
-            value,
-            parameters,
-            metadata,
-            trusted_ca,
-        } = serde_json::from_str(plaintext.expose()).map_err(|_| Failure::StoredValueMalformed)?;
-        let parameters = parameters
-            .map(|text| serde_json::from_str::<Map<String, Value>>(text.get()))
+        let malformed = |_| Failure::StoredValueMalformed;
+        let fields = keywright_json::fields(plaintext.expose()).map_err(malformed)?;
+        let field = |name| {
+            let found = fields.iter().find(|(key, _)| key == name);
+            let text = found.map(|(_, text)| text.get());
+            text.filter(|text| *text != "null")
+        };
+        let value = field("value").ok_or(Failure::StoredValueMalformed)?;
+        let parameters = field("parameters")
+            .map(keywright_json::read)
             .transpose()
-            .map_err(|_| Failure::StoredValueMalformed)?;
+            .map_err(malformed)?;
+        let trusted_ca = field("trusted_ca")
+            .map(keywright_json::text)
+            .transpose()
+            .map_err(malformed)?;
         Ok(Self {
-            value: Secret::new(value.get().to_owned()),
+            value: Secret::new(value.to_owned()),
             parameters: parameters.map(Parameters::new),
-            metadata: metadata
-                .map(|text| Metadata::from_stored(Secret::new(text.get().to_owned()))),
-            trusted_ca: trusted_ca.map(Cow::into_owned),
+            metadata: field("metadata")
+                .map(|text| Metadata::from_stored(Secret::new(text.to_owned()))),
+            trusted_ca,
         })
     }
 }
 
 /// The sealed JSON. Its members are raw, so that reading a version does not parse its value.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
 struct Plaintext<'a> {
-    #[serde(borrow)]
     value: &'a RawValue,
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     parameters: Option<&'a RawValue>,
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a RawValue>,
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    trusted_ca: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trusted_ca: Option<&'a str>,
 }
 
 fn raw(text: &str) -> Result<&RawValue, Failure> {
-    serde_json::from_str(text).map_err(|_| Failure::StoredValueMalformed)
+    keywright_json::raw(text).map_err(|_| Failure::StoredValueMalformed)
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

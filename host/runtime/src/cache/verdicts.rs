@@ -64,7 +64,7 @@ impl Cache {
                 return None;
             }
         };
-        serde_json::from_slice(&kept).ok()
+        keywright_json::read_bytes(&kept).ok()
     }
 
     fn keep_report(&self, name: &str, path: &Path, report: &EntropyReport) {

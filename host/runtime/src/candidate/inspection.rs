@@ -97,7 +97,7 @@ impl Candidate {
     fn inspect_generator(&self) -> Result<InspectedGenerator, CandidateFailure> {
         let guest = self.guest(Arc::new(SystemRandom))?;
         let description = guest.description;
-        let schema = |text: &str| serde_json::from_str(text).unwrap_or_default();
+        let schema = |text: &str| keywright_json::read(text).unwrap_or_default();
         Ok(InspectedGenerator {
             credential_type: guest.plugin.identity.name,
             plugin_version: description.plugin_version,

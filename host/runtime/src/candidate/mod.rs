@@ -116,11 +116,11 @@ impl Candidate {
             let value = guest.generate(parameters.to_json(), now_seconds, None)?;
             let took = begun.elapsed();
             // It was held against its schema, so it is JSON.
-            let value: Value = serde_json::from_str(value.expose()).unwrap_or_default();
+            let value: Value = keywright_json::read(value.expose()).unwrap_or_default();
             let mut redacted = value.clone();
             guest.description.value_schema.redact(&mut redacted);
             Ok(Run {
-                parameters: serde_json::from_str(&parameters.to_json()).unwrap_or_default(),
+                parameters: keywright_json::read(&parameters.to_json()).unwrap_or_default(),
                 value,
                 redacted,
                 took,

@@ -49,7 +49,7 @@ impl GeneratorGuest {
 
     /// The canonical form of parameters, by the schema alone.
     pub(super) fn complete(&self, given: &Parameters) -> Result<Parameters, PluginFailure> {
-        let Ok(Value::Object(members)) = serde_json::from_str(&given.to_json()) else {
+        let Ok(Value::Object(members)) = keywright_json::read(&given.to_json()) else {
             let rule = violation(None, "must be an object");
             return Err(PluginFailure::ParametersRefused(rule));
         };
@@ -206,7 +206,7 @@ impl GeneratorGuest {
         function: &'static str,
         text: &Secret,
     ) -> Result<Parameters, PluginFailure> {
-        match serde_json::from_str(text.expose()) {
+        match keywright_json::read(text.expose()) {
             Ok(Value::Object(members)) => Ok(Parameters::new(members)),
             _ => Err(self.plugin.malformed(function)),
         }

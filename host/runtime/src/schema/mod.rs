@@ -9,14 +9,15 @@ pub(crate) use parameters::ParametersSchema;
 pub(crate) use value::ValueSchema;
 
 use jsonschema::{Draft, PatternOptions, Validator};
+use keywright_json::JsonError;
 use serde_json::Value;
 
 /// Why a text is no schema that the host can use. The words complete the sentence "its value schema …".
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaMalformed {
-    /// It is not JSON.
+    /// It is not JSON by the rules of [`keywright_json::check`].
     #[error("is not JSON")]
-    NotJson(#[source] serde_json::Error),
+    NotJson(#[source] JsonError),
     /// It is JSON, but no schema of draft 2020-12 on its own.
     #[error(
         "is not a JSON Schema of draft 2020-12 that refers to no other document, with patterns without look-around: {0}"
@@ -32,7 +33,7 @@ pub enum SchemaMalformed {
 
 /// A schema with what checks values against it.
 fn compile(text: &str) -> Result<(Value, Validator), SchemaMalformed> {
-    let schema: Value = serde_json::from_str(text).map_err(SchemaMalformed::NotJson)?;
+    let schema: Value = keywright_json::read(text).map_err(SchemaMalformed::NotJson)?;
     let validator = jsonschema::options()
         .with_draft(Draft::Draft202012)
         .with_pattern_options(PatternOptions::regex())

@@ -21,6 +21,13 @@ pub(crate) fn named(settings: &str, function: &str) -> Option<String> {
     Some(settings.get(function)?.as_str()?.to_owned())
 }
 
+/// Returns the text under `note`, as if the guest had made it. Without one, it returns what it was given.
+pub(crate) fn echo(given: &str) -> String {
+    let json: Value = serde_json::from_str(given).unwrap_or_default();
+    let note = json.get("note").and_then(Value::as_str);
+    note.unwrap_or(given).to_owned()
+}
+
 /// Behaves as told.
 #[expect(clippy::panic, reason = "panicking is one of the things to be told")]
 pub(crate) fn behave(behaviour: &str) -> Result<String, Failure> {
