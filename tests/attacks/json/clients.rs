@@ -12,6 +12,7 @@ use super::corpus::{Input, inputs, nested};
 /// The inputs to try. Each is a process of its own, so of those that are alike there is one.
 fn chosen() -> Vec<Input> {
     let mut inputs = inputs();
+    inputs.reverse();
     let mut seen = std::collections::HashSet::new();
     inputs.retain(|input| seen.insert(format!("{:?}", input.fault)) || input.text.len() > 300_000);
     inputs

@@ -90,6 +90,19 @@ mod tests {
 
     use super::*;
 
+    /// Versions of earlier releases can hold keys that are refused today.
+    #[test]
+    fn a_reserved_key_in_a_stored_value_is_read_as_text_and_in_parameters_refused() {
+        let smuggled = r#"{"$serde_json::private::RawValue":"1"}"#;
+        let value = format!(r#"{{"value":{smuggled},"metadata":{smuggled}}}"#);
+        let content = Content::from_plaintext(&Secret::new(value)).unwrap();
+        assert_eq!(content.value.expose(), smuggled);
+        assert_eq!(content.metadata.unwrap().json().expose(), smuggled);
+        let parameters = format!(r#"{{"value":"v","parameters":{{"length":{smuggled}}}}}"#);
+        let refused = Content::from_plaintext(&Secret::new(parameters)).err();
+        assert!(matches!(refused, Some(Failure::StoredValueMalformed)));
+    }
+
     #[test]
     fn what_is_sealed_comes_back_as_it_was() {
         let Value::Object(members) = json!({"length": 30}) else {

@@ -195,6 +195,22 @@ mod tests {
     }
 
     #[test]
+    fn a_place_is_found_at_any_depth_that_a_document_has_and_refused_beyond() {
+        let nested = |levels: usize, inner: &str| {
+            format!("{}{inner}{}", "[".repeat(levels), "]".repeat(levels))
+        };
+        let deepest = "/0".repeat(DEPTH_MAX);
+        let document = nested(DEPTH_MAX, "1");
+        let expected = nested(DEPTH_MAX, "2");
+        assert_eq!(spliced(&document, &[(&deepest, "2")]), Ok(expected));
+        for segments in [DEPTH_MAX + 1, 1_000_000] {
+            let pointer = "/0".repeat(segments);
+            let refused = spliced(&document, &[(&pointer, "2")]);
+            assert_eq!(refused, Err(PlaceRefused), "{segments}");
+        }
+    }
+
+    #[test]
     fn places_that_are_not_there_or_meet_are_refused() {
         for places in [
             &[("/b", "1")][..],

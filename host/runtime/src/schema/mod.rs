@@ -31,7 +31,7 @@ pub enum SchemaMalformed {
     WriteOnlyMisplaced,
 }
 
-/// A schema with what checks values against it.
+/// A schema with what checks values against it. The text is JSON by the rules of [`keywright_json::check`].
 fn compile(text: &str) -> Result<(Value, Validator), SchemaMalformed> {
     let schema: Value = keywright_json::read(text).map_err(SchemaMalformed::NotJson)?;
     let validator = jsonschema::options()
@@ -41,4 +41,22 @@ fn compile(text: &str) -> Result<(Value, Validator), SchemaMalformed> {
         .build(&schema)
         .map_err(|cause| SchemaMalformed::NotASchema(crate::text::for_log(&cause.to_string())))?;
     Ok((schema, validator))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_is_json_of_bounded_depth_without_reserved_keys() {
+        let deep = format!(
+            r#"{{"const":{}{}}}"#,
+            "[".repeat(100_000),
+            "]".repeat(100_000)
+        );
+        let magic = r#"{"properties":{"$serde_json::private::RawValue":"{}"}}"#;
+        for text in [&deep, magic, r#"{"type":"object","type":"string"}"#] {
+            assert!(matches!(compile(text), Err(SchemaMalformed::NotJson(_))));
+        }
+    }
 }
