@@ -118,7 +118,7 @@ pub(crate) fn magic_text(key: &str, times: usize, levels: usize) -> String {
 fn magic() -> Vec<Input> {
     let mut texts: Vec<String> = Vec::new();
     for key in [RAW_VALUE_KEY, ESCAPED_RAW_VALUE_KEY] {
-        for (times, levels) in [(1, 0), (2, 0), (21, 125), (54, 125), (60, 50)] {
+        for (times, levels) in [(1, 0), (2, 0), (21, 125), (54, 125), (80, 125)] {
             texts.push(magic_text(key, times, levels));
         }
         texts.push(format!(r#"{{"{key}":"{{\"a\":1}}"}}"#));

@@ -12,7 +12,11 @@ use serde_json::json;
 use super::generator::{ROUNDS_BETWEEN_CHECKS, Random, Rounds};
 use crate::{
     alive::{assert_alive, assert_no_fault, assert_runs},
-    json::{BODIES, attacked, filled, send},
+    json::{
+        BODIES, attacked,
+        corpus::{RAW_VALUE_KEY, magic_text},
+        filled, send,
+    },
 };
 
 /// What stands in JSON.
@@ -60,11 +64,13 @@ const VALUES: [&str; 8] = [
 #[tokio::test]
 async fn mutated_bodies() {
     let (server, certificate_id) = attacked().await;
+    let magic = magic_text(RAW_VALUE_KEY, 120, 125);
+    let values = [&VALUES[..], &[&magic]].concat();
     let mut rounds = Rounds::new(1, 1_500);
     while let Some((round, mut random)) = rounds.next() {
         // One that ends in read-only mode would end the test.
         let (method, path, body, _) = random.pick(&BODIES[..BODIES.len() - 1]);
-        let body = filled(body, random.pick(&VALUES).as_bytes());
+        let body = filled(body, random.pick(&values).as_bytes());
         let body = random.mutated(&body, &JSON_WORDS);
         let path = path.replace("CERTIFICATE", &certificate_id);
         let answer = send(&server, method, &path, body.clone()).await;
