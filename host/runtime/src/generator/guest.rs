@@ -212,7 +212,7 @@ impl GeneratorGuest {
         }
     }
 
-    /// A guest's value, written anew: so that no member stands in it twice, and readers can't differ on what it says.
+    /// Checks a guest's value, and returns it as compact JSON.
     fn checked_value(
         &self,
         function: &'static str,
