@@ -110,7 +110,7 @@ impl<'a> Checked<'a> {
 #[derive(Clone, Copy)]
 struct Checker<'f> {
     levels_left: usize,
-    /// Why the check failed, which an error of serde_json can't carry.
+    /// Why the check failed, which an error of `serde_json` can't carry.
     fault: &'f Cell<Option<JsonError>>,
 }
 

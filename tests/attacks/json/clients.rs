@@ -77,12 +77,13 @@ fn no_file_ends_the_client() {
 #[test]
 fn no_yaml_ends_the_client_or_makes_it_work_without_end() {
     let shell = Shell::new();
-    let block: String = (0..2_000)
+    let block: Vec<String> = (0..2_000)
         .map(|level| format!("{}a:\n", " ".repeat(level)))
         .collect();
-    let bomb: String = (1..40)
+    let bomb: Vec<String> = (1..40)
         .map(|level| format!("a{level}: &a{level} [*a{0}, *a{0}]\n", level - 1))
         .collect();
+    let (block, bomb) = (block.concat(), bomb.concat());
     for (what, text) in [
         ("flow sequences", nested("[", "]", 100_000)),
         ("flow mappings", nested("{a: ", "}", 100_000)),

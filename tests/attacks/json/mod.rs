@@ -1,5 +1,12 @@
 //! Deep, huge, duplicated and magic-keyed JSON at every boundary.
 
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
 mod clients;
 pub(crate) mod corpus;
 mod plugins;

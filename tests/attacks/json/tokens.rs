@@ -84,9 +84,10 @@ async fn no_document_of_an_identity_provider_ends_the_server() {
     let stub = Stub::start(move |asked, _, url| {
         let text = published.lock().unwrap().clone();
         let is_discovery = asked.line.contains("openid-configuration");
-        let sound = match is_discovery {
-            true => json!({"issuer": url, "jwks_uri": format!("{url}/keys")}),
-            false => json!({"keys": []}),
+        let sound = if is_discovery {
+            json!({"issuer": url, "jwks_uri": format!("{url}/keys")})
+        } else {
+            json!({"keys": []})
         };
         let place = if is_discovery { b'd' } else { b'k' };
         match text.split_first() {

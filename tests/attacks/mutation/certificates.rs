@@ -70,7 +70,7 @@ async fn mutated_certificates() {
             );
         }
         assert_runs(&server, &attack);
-        if round % ROUNDS_BETWEEN_CHECKS == 0 {
+        if round.is_multiple_of(ROUNDS_BETWEEN_CHECKS) {
             assert_alive(&server, &attack).await;
         }
     }

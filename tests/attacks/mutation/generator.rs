@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Random numbers (SplitMix64), which need not be unpredictable.
+/// Random numbers (`SplitMix64`), which need not be unpredictable.
 pub(super) struct Random(u64);
 
 impl Random {

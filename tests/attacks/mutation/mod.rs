@@ -7,6 +7,12 @@
 //! KEYWRIGHT_TEST_MUTATION_SECONDS=600 cargo test --release --workspace --test attacks -- mutation --test-threads 8
 //! ```
 
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
 mod certificates;
 mod generator;
 mod http;

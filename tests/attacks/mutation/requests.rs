@@ -214,7 +214,7 @@ fn as_written(byte: u8) -> String {
 
 async fn check(server: &Server, round: usize, attack: &str) {
     assert_runs(server, attack);
-    if round % ROUNDS_BETWEEN_CHECKS == 0 {
+    if round.is_multiple_of(ROUNDS_BETWEEN_CHECKS) {
         assert_alive(server, attack).await;
     }
 }
