@@ -36,12 +36,17 @@ impl RawConnection {
         String::from_utf8(received).unwrap()
     }
 
-    /// Receives everything until the server closes the connection: the status and the body of the last response.
-    pub fn receive_last(mut self) -> (u16, String) {
+    /// Receives everything until the server closes the connection.
+    pub fn receive_to_end(mut self) -> Vec<u8> {
         let mut received = Vec::new();
         // The server may reset a connection that it has no more to say on.
         let _ = self.0.read_to_end(&mut received);
-        let text = String::from_utf8(received).unwrap();
+        received
+    }
+
+    /// Receives everything until the server closes the connection: the status and the body of the last response.
+    pub fn receive_last(self) -> (u16, String) {
+        let text = String::from_utf8(self.receive_to_end()).unwrap();
         let (head, body) = text.rsplit_once("\r\n\r\n").unwrap();
         let status = head.rsplit_once("HTTP/1.1 ").unwrap().1;
         (status[..3].parse().unwrap(), body.to_owned())

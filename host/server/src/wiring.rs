@@ -1,6 +1,12 @@
 //! Where the crates of the host meet.
 
-use std::{fs, net::SocketAddr, path::Path, sync::Arc, time::Duration};
+use std::{
+    fs,
+    net::SocketAddr,
+    path::Path,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use chrono::{DateTime, Utc};
 use keywright_api::{
@@ -17,6 +23,7 @@ use keywright_core::{
     interpolation::Interpolation,
     permission::Permissions,
     ports::{Clock, Identifiers, PermissionRepository, Sealer},
+    response_memory::ResponseMemory,
 };
 use keywright_crypto::X509Certificates;
 use keywright_runtime::Plugins;
@@ -98,6 +105,7 @@ pub(crate) async fn assemble(config: &Config, file: &Path) -> Result<Served, Sta
         information: information(config),
         limits: config.server.body_limits(),
         request_limits: config.server.request_limits(),
+        response_memory: Arc::new(ResponseMemory::new(config.server.response_limits())),
         server_mode,
         development_identity,
     });
@@ -322,12 +330,17 @@ pub(crate) fn clock() -> Arc<dyn Clock> {
     Arc::new(SystemClock)
 }
 
+/// The time of the system. `Utc::now` panics if that is before 1970.
+pub(crate) fn now() -> DateTime<Utc> {
+    SystemTime::now().into()
+}
+
 /// The time of the system.
 pub(crate) struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> DateTime<Utc> {
-        Utc::now()
+        now()
     }
 }
 

@@ -20,12 +20,14 @@ use crate::{
 /// Statements that read with an index, however much is stored.
 fn indexed_statements(engine: Engine) -> Vec<String> {
     let newest_by_names = credential::newest_by_names(3);
+    let newest_sizes_by_names = credential::newest_sizes_by_names(3);
     let newest_signed_by = credential::newest_signed_by(3);
     let newest_ids_signed_by = credential::newest_ids_signed_by(3);
     let names_signed_by = credential::names_signed_by(3);
     let delete_versions = retention::delete_versions(engine, 3);
     let replace_envelopes = key_rotation::statements::replace_envelopes(2);
     let of_actor_on = permission::of_actor_on(4);
+    let of_actor_on_name = permission::of_actor_on_name(4);
     [
         credential::VERSION_BY_ID,
         credential::NAME_OF_VERSION,
@@ -36,6 +38,9 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
         credential::VERSION_IDS_NEWEST_FIRST,
         credential::VERSION_IDS_CURRENT,
         &newest_by_names,
+        &newest_sizes_by_names,
+        credential::SIZE_OF_VERSIONS,
+        credential::SIZE_OF_VERSIONS_OF_CREDENTIAL,
         &newest_signed_by,
         &newest_ids_signed_by,
         &names_signed_by,
@@ -69,6 +74,7 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
         &replace_envelopes,
         permission::OF_ACTOR,
         &of_actor_on,
+        &of_actor_on_name,
         permission::BY_ID,
         permission::ON_PATH,
         permission::GRANT,

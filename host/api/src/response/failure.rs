@@ -126,6 +126,14 @@ impl ApiFailure {
         }
     }
 
+    /// A response whose rendering panicked.
+    pub(crate) fn unrendered() -> Self {
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the response could not be written",
+        )
+    }
+
     /// A body that is not what its endpoint takes.
     pub(crate) fn body(refused: &BodyRefused, endpoint: Endpoint) -> Self {
         let status = match refused {
@@ -285,9 +293,12 @@ fn status(failure: &Failure, endpoint: Endpoint) -> StatusCode {
         Failure::WriteNotPermitted => StatusCode::FORBIDDEN,
         Failure::ReferencesTooLarge { .. }
         | Failure::TooManyGenerated { .. }
+        | Failure::ResponseTooLarge { .. }
         | Failure::TooManySigned { .. }
         | Failure::ValueTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+        Failure::NoResponseMemoryOfActor => StatusCode::TOO_MANY_REQUESTS,
         Failure::Contended
+        | Failure::NoResponseMemory
         | Failure::Repository(RepositoryFailure::Unavailable(_))
         | Failure::Seal(SealFailure::KeyManagementUnavailable(_))
         | Failure::TooManyBulkRegenerations => StatusCode::SERVICE_UNAVAILABLE,
@@ -341,6 +352,9 @@ fn retry_after(failure: &Failure) -> Option<Duration> {
         ) => Some(*retry_after),
         Failure::NotAllRegenerated { reason, .. } => retry_after(reason),
         Failure::Contended => Some(CONTENDED_RETRY_AFTER),
+        Failure::NoResponseMemory | Failure::NoResponseMemoryOfActor => {
+            Some(RESPONSE_MEMORY_RETRY_AFTER)
+        }
         Failure::TooManyBulkRegenerations => Some(BULK_REGENERATION_RETRY_AFTER),
         Failure::Repository(RepositoryFailure::Unavailable(_)) => Some(DATABASE_RETRY_AFTER),
         _ => None,
@@ -348,6 +362,8 @@ fn retry_after(failure: &Failure) -> Option<Duration> {
 }
 
 const CONTENDED_RETRY_AFTER: Duration = Duration::from_secs(1);
+
+const RESPONSE_MEMORY_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 const BULK_REGENERATION_RETRY_AFTER: Duration = Duration::from_secs(10);
 

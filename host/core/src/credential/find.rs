@@ -5,7 +5,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::{
     Failure,
     authorization::{Caller, Rules},
-    credential::{CredentialName, Credentials, PathPrefix, PluginDigest},
+    credential::{CredentialName, Credentials, PathPrefix, PluginDigest, readable::ReadableList},
     permission::Operation,
 };
 
@@ -83,9 +83,10 @@ impl Credentials {
         if !rules.allow_somewhere(Operation::Read) {
             return Ok(Vec::new());
         }
-        let mut found = self.repository.find(&find).await?;
-        found.retain(|credential| rules.allow(Operation::Read, credential.name.as_str()));
-        Ok(found)
+        let mut found = ReadableList::new(caller, &rules);
+        let mut receive = |credential| found.add(credential);
+        self.repository.find(&find, &mut receive).await?;
+        found.finish()
     }
 
     /// Finds the credentials that the caller may read and of which the plugin with this digest made a version that counts, newest
@@ -101,7 +102,9 @@ impl Credentials {
     ) -> Result<Vec<FoundCredential>, Failure> {
         let rules = self.authorization.rules_of(caller).await?;
         let generated = self.readable_generated_by(&rules, digest, names).await?;
-        Ok(generated.into_iter().map(|one| one.found).collect())
+        let mut found = ReadableList::new(caller, &rules);
+        let _ = generated.into_iter().try_for_each(|one| found.add(one.found));
+        found.finish()
     }
 
     /// As [`Credentials::find_generated_by`], with what tells whether they are to be made anew.

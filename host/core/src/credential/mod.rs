@@ -17,6 +17,7 @@ mod name;
 mod parameters;
 mod plugin_digest;
 mod presented;
+mod readable;
 mod regenerate;
 mod service;
 mod set;

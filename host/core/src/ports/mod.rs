@@ -8,6 +8,7 @@ mod key_rotation;
 mod leases;
 mod permissions;
 mod plugins;
+mod reading;
 mod retention;
 mod storage;
 
@@ -33,14 +34,16 @@ pub use plugins::{
     Generator, GeneratorDescription, Generators, PluginFailure, PluginFault, Recovered, Reference,
     Resolver, Resolvers, Violation,
 };
+pub use reading::{
+    CredentialKey, NewestSize, ReadSigned, ReadVersions, Receive, VersionSelection, VersionsSize,
+};
 pub use retention::{
     DeletableVersion, ExceedingCredential, NotDeleted, RetentionDeletion, RetentionPage,
     RetentionRepository, RetentionTrail, TrailUnwritten,
 };
 pub use storage::{
     Additions, AllAppended, AppendCondition, Appended, CredentialRepository, EXPIRY_MOMENTS,
-    NewVersion, ReadSigned, ReadVersions, RepositoryFailure, SignedName, TransitionalMoved,
-    TransitionalVersion, VersionDeleted, VersionSelection,
+    NewVersion, RepositoryFailure, SignedName, TransitionalMoved, TransitionalVersion, VersionDeleted,
 };
 
 /// The time, as a parameter.

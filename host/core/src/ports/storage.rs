@@ -11,7 +11,10 @@ use crate::{
         GeneratedCredential, IssuerVersion, ListedCertificate, LookupName, PluginDigest,
         PluginIdentity, StoredVersion,
     },
-    ports::Envelope,
+    ports::{
+        CredentialKey, Envelope, NewestSize, ReadSigned, ReadVersions, Receive, VersionSelection,
+        VersionsSize,
+    },
 };
 
 /// Credentials and their versions in a database.
@@ -71,6 +74,26 @@ pub trait CredentialRepository: Send + Sync {
         selection: VersionSelection,
     ) -> Result<Vec<StoredVersion>, RepositoryFailure>;
 
+    /// How large the newest versions of one credential are, at most so many of them. No value is read.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn size_of_versions(
+        &self,
+        credential: CredentialKey<'_>,
+        count_max: u32,
+    ) -> Result<VersionsSize, RepositoryFailure>;
+
+    /// How large the newest version of each of these credentials is that exists, in no order, by one query. No value is
+    /// read.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn newest_sizes_by_names(
+        &self,
+        names: &[LookupName],
+    ) -> Result<Vec<NewestSize>, RepositoryFailure>;
+
     /// The newest version of each of these credentials that exists, in no order, by one query.
     ///
     /// # Errors
@@ -101,11 +124,15 @@ pub trait CredentialRepository: Send + Sync {
         count_max: u32,
     ) -> Result<Vec<SignedName>, RepositoryFailure>;
 
-    /// The credentials that a search asks for, newest first.
+    /// Finds the credentials that a search asks for, newest first, until the receiver breaks off.
     ///
     /// # Errors
     /// When the database can't answer.
-    async fn find(&self, find: &Find) -> Result<Vec<FoundCredential>, RepositoryFailure>;
+    async fn find(
+        &self,
+        find: &Find,
+        receive: Receive<'_, FoundCredential>,
+    ) -> Result<(), RepositoryFailure>;
 
     /// The credentials of these names of which this plugin made a version that counts, newest first, by one query.
     ///
@@ -128,11 +155,14 @@ pub trait CredentialRepository: Send + Sync {
         until: DateTime<Utc>,
     ) -> Result<Vec<EffectiveExpiry>, RepositoryFailure>;
 
-    /// All certificates, the one with the newest version first, by one query.
+    /// Finds all certificates, the one with the newest version first, by one query, until the receiver breaks off.
     ///
     /// # Errors
     /// When the database can't answer.
-    async fn certificates(&self) -> Result<Vec<ListedCertificate>, RepositoryFailure>;
+    async fn certificates(
+        &self,
+        receive: Receive<'_, ListedCertificate>,
+    ) -> Result<(), RepositoryFailure>;
 
     /// The certificate of this name, if there is one.
     ///
@@ -224,17 +254,6 @@ pub trait CredentialRepository: Send + Sync {
 /// How many moments [`CredentialRepository::certificates_by_expiry`] takes.
 pub const EXPIRY_MOMENTS: usize = 5;
 
-/// Which versions of a credential to read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VersionSelection {
-    /// All, newest first.
-    All,
-    /// The newest one that is not transitional, then the transitional one; either may be absent.
-    Current,
-    /// At most this many, newest first.
-    Newest(u32),
-}
-
 /// Versions of several credentials that are added together, all of them or none, and what must still hold when they are.
 #[derive(Clone, Debug, Default)]
 pub struct Additions {
@@ -246,26 +265,6 @@ pub struct Additions {
     pub signed: Vec<ReadSigned>,
 }
 
-/// What was read of all that some credentials had signed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadSigned {
-    /// The names of those that signed.
-    pub signers: Vec<LookupName>,
-    /// The ids of the newest versions that there were, in the order of the answer.
-    pub ids: Vec<Uuid>,
-}
-
-impl ReadSigned {
-    /// What was answered, when it was all that there was.
-    #[must_use]
-    pub fn new(signers: Vec<LookupName>, answer: &[StoredVersion]) -> Self {
-        Self {
-            signers,
-            ids: answer.iter().map(|version| version.id).collect(),
-        }
-    }
-}
-
 /// A certificate that an authority has signed, as far as permissions matter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedName {
@@ -273,17 +272,6 @@ pub struct SignedName {
     pub name: CredentialName,
     /// Whether its newest version may sign others.
     pub is_authority: bool,
-}
-
-/// What was read of one credential.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadVersions {
-    /// The credential's name.
-    pub name: LookupName,
-    /// Which versions were read.
-    pub selection: VersionSelection,
-    /// The ids of those that there were, in the order of the selection.
-    pub ids: Vec<Uuid>,
 }
 
 /// A version that is to be added.

@@ -1,7 +1,8 @@
 //! What differs between the engines when a statement is run: the types of sqlx.
 
-use std::{future::Future, io, time::Duration};
+use std::{future::Future, io, ops::ControlFlow, time::Duration};
 
+use futures_util::TryStreamExt;
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection as _, PgConnection, Postgres, Sqlite,
     SqliteConnection, postgres::PgConnectOptions, sqlite::SqliteConnectOptions,
@@ -173,6 +174,41 @@ impl Executor<'_> {
             Self::Sqlite(connection) => {
                 let rows = statement.into_query::<Sqlite>().fetch_all(connection);
                 Ok(rows.await?.into_iter().map(Row::Sqlite).collect())
+            }
+        }
+    }
+
+    /// Passes on rows until there are no more, or until the receiver breaks off.
+    pub(super) async fn fetch_each(
+        self,
+        statement: Statement,
+        receive: &mut (dyn FnMut(Row) -> ControlFlow<()> + Send),
+    ) -> Result<ControlFlow<()>, sqlx::Error> {
+        match self {
+            Self::Postgres {
+                connection,
+                wait_max,
+            } => {
+                let query = statement.for_postgres().into_query::<Postgres>();
+                let mut rows = query.fetch(connection);
+                let receiving = async {
+                    while let Some(row) = rows.try_next().await? {
+                        if receive(Row::Postgres(row)).is_break() {
+                            return Ok(ControlFlow::Break(()));
+                        }
+                    }
+                    Ok(ControlFlow::Continue(()))
+                };
+                within(wait_max, receiving).await
+            }
+            Self::Sqlite(connection) => {
+                let mut rows = statement.into_query::<Sqlite>().fetch(connection);
+                while let Some(row) = rows.try_next().await? {
+                    if receive(Row::Sqlite(row)).is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                }
+                Ok(ControlFlow::Continue(()))
             }
         }
     }

@@ -7,7 +7,7 @@ use keywright_core::{
         CredentialName, CredentialType, FoundCredential, GeneratedCredential, IssuerVersion,
         ListedVersion, PluginIdentity, StoredVersion,
     },
-    ports::{Envelope, RepositoryFailure, SignedName},
+    ports::{Envelope, NewestSize, RepositoryFailure, SignedName, VersionsSize},
 };
 
 use crate::row::{Row, column, small};
@@ -46,6 +46,31 @@ pub(super) fn name(row: &Row) -> Result<CredentialName, RepositoryFailure> {
         "credential",
         "name"
     )?))
+}
+
+/// Decodes what a query for the size of versions selects.
+pub(super) fn versions_size(row: &Row) -> Result<VersionsSize, RepositoryFailure> {
+    Ok(VersionsSize {
+        count: small(
+            column!(row, "credential_version", "versions")?,
+            "credential_version",
+        )?,
+        ciphertext_bytes: ciphertext_bytes(row)?,
+    })
+}
+
+/// Decodes what a query for the sizes of newest versions selects.
+pub(super) fn newest_size(row: &Row) -> Result<NewestSize, RepositoryFailure> {
+    Ok(NewestSize {
+        name: name(row)?,
+        ciphertext_bytes: ciphertext_bytes(row)?,
+    })
+}
+
+fn ciphertext_bytes(row: &Row) -> Result<usize, RepositoryFailure> {
+    let bytes: i64 = column!(row, "credential_version", "ciphertext_bytes")?;
+    usize::try_from(bytes)
+        .map_err(|_| RepositoryFailure::Inconsistent("credential_version.ciphertext"))
 }
 
 /// Decodes what a query for names that were signed selects.

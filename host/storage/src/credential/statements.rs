@@ -70,6 +70,31 @@ pub(crate) const VERSION_IDS_CURRENT: &str = "select v.id
     )
     where c.name_folded = $1 order by v.is_transitional";
 
+/// How many of the versions there are that [`VERSIONS_NEWEST_FIRST`] reads, and how large they are.
+macro_rules! size_of_newest {
+    ($credential:literal) => {
+        concat!(
+            "select count(*) as versions, cast(coalesce(sum(chosen.size), 0) as bigint) as ciphertext_bytes from (",
+            newest_first!("select length(v.ciphertext) as size", $credential),
+            ") chosen"
+        )
+    };
+}
+
+pub(crate) const SIZE_OF_VERSIONS: &str = size_of_newest!("name_folded");
+
+pub(crate) const SIZE_OF_VERSIONS_OF_CREDENTIAL: &str = size_of_newest!("id");
+
+/// The stored name of each of `count` names, which are the parameters, with the size of its newest version.
+pub(crate) fn newest_sizes_by_names(count: usize) -> String {
+    let places: Vec<String> = (1..=count).map(|position| format!("${position}")).collect();
+    format!(
+        "select c.name, cast(length(v.ciphertext) as bigint) as ciphertext_bytes
+         from credential c join credential_version v on v.sequence = c.newest_sequence where c.name_folded in ({})",
+        places.join(", ")
+    )
+}
+
 /// The newest version of each of `count` names, which are the parameters.
 pub(crate) fn newest_by_names(count: usize) -> String {
     let places: Vec<String> = (1..=count).map(|position| format!("${position}")).collect();

@@ -18,7 +18,7 @@ use crate::{
     audit::told,
     description::{Described, Parameter, Tag},
     request::{QueryParameters, QueryRefused},
-    response::{ApiFailure, rendered, timestamp},
+    response::{ApiFailure, LazyList, rendered, timestamp},
 };
 
 /// The certificate that is asked for; none: all.
@@ -39,7 +39,8 @@ impl ListRequest {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Certificates")]
 struct ListResponse<'a> {
-    certificates: Vec<SummaryBody<'a>>,
+    #[schemars(with = "Vec<SummaryBody<'a>>")]
+    certificates: LazyList<'a, SummaryBody<'a>>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -129,6 +130,7 @@ pub(crate) fn describe() -> Described {
         )
         .fails(400, "The name is empty or given twice.")
         .fails(404, "There is no such certificate, or the caller may not read it.")
+        .fails(413, "The response would be too large: ask for one certificate by name.")
 }
 
 /// Lists certificates.
@@ -156,6 +158,6 @@ pub(crate) async fn handler(
             .map_err(failed)?,
     };
     rendered(&ListResponse {
-        certificates: summaries.iter().map(SummaryBody::of).collect(),
+        certificates: LazyList::new(&summaries, SummaryBody::of),
     })
 }

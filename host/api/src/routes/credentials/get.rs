@@ -17,7 +17,7 @@ use crate::{
     Api,
     description::{Described, Parameter, Tag, Version, example},
     request::{QueryParameters, QueryRefused},
-    response::{ApiFailure, Endpoint, VersionBody, rendered},
+    response::{ApiFailure, Endpoint, VersionBody, rendered, rendered_versions},
 };
 use serde_json::json;
 
@@ -127,6 +127,7 @@ pub(crate) fn describe() -> Described {
         )
         .fails(400, "None of `name`, `path`, `name-like` and `generated_by` is given, two parameters exclude each other, one is given twice, or is not what it must be.")
         .fails(404, "There is no such credential, or the caller may not read it.")
+        .fails(413, "The response would be too large: ask for fewer versions, or for a longer path.")
 }
 
 /// Answers a search when the query has `path`, `name-like` or `generated_by`, and with versions by name otherwise.
@@ -152,5 +153,8 @@ pub(crate) async fn handler(
         }
     }
     .map_err(failed)?;
-    rendered(&GetResponse::of(&versions).map_err(failed)?)
+    rendered_versions(versions, move |versions| {
+        rendered(&GetResponse::of(versions).map_err(failed)?)
+    })
+    .await
 }

@@ -46,6 +46,9 @@ impl Credentials {
         match of {
             BulkRegenerate::SignedBy(authority) => {
                 rules.permit(caller, Operation::Read, authority)?;
+                if let Some(stored) = self.repository.stored_name(authority).await? {
+                    rules.permit(caller, Operation::Read, &stored.lookup())?;
+                }
                 let signed = self.names_signed_by(authority).await?;
                 Permits::ask(caller, rules, &signed)?;
                 Ok(signed.into_iter().map(|signed| signed.name).collect())

@@ -8,7 +8,7 @@ use crate::{
     Failure,
     authorization::Caller,
     certificate::CertificateFacts,
-    credential::{CredentialName, Credentials, LookupName},
+    credential::{CredentialName, Credentials, LookupName, readable::ReadableList},
     permission::Operation,
 };
 
@@ -60,8 +60,10 @@ impl Credentials {
         if !rules.allow_somewhere(Operation::Read) {
             return Ok(Vec::new());
         }
-        let mut certificates = self.repository.certificates().await?;
-        certificates.retain(|certificate| rules.allow(Operation::Read, certificate.name.as_str()));
+        let mut certificates = ReadableList::new(caller, &rules);
+        let mut receive = |certificate| certificates.add(certificate);
+        self.repository.certificates(&mut receive).await?;
+        let certificates = certificates.finish()?;
         let mut signs: HashMap<String, Vec<CredentialName>> = HashMap::new();
         for certificate in &certificates {
             let signer = certificate
