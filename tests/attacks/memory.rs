@@ -40,7 +40,10 @@ async fn hostile_readers_leave_memory_for_honest_ones() {
     let actors = readers_of(&server, "/large").await;
     let mut hostile = JoinSet::new();
     for (reader, actor) in (0..readers).zip(actors.iter().cycle()) {
-        let (url, token) = (format!("{}{path}", server.base_url()), actor.token().to_owned());
+        let (url, token) = (
+            format!("{}{path}", server.base_url()),
+            actor.token().to_owned(),
+        );
         hostile.spawn(async move {
             sleep(Duration::from_millis(reader as u64 % 7)).await;
             ask_without_reading(&url, &token).await
@@ -90,7 +93,10 @@ async fn an_actor_holds_no_more_than_its_share() {
             held.push(answer);
         }
         // A small response needs none of it.
-        actor.get("/api/v1/data?name=/large&versions=1").await.expect(200);
+        actor
+            .get("/api/v1/data?name=/large&versions=1")
+            .await
+            .expect(200);
     }
     let first_of_last = ask_without_reading(&url, last.token()).await;
     assert_eq!(first_of_last.status(), 200);
@@ -114,8 +120,14 @@ async fn a_response_past_the_limit_is_413_and_names_the_way_out() {
         let refused = server.get(path).await.expect(413);
         assert!(refused.error().contains("versions="), "{refused:?}");
     }
-    for (query, count) in [("&versions=17", 17), ("&current=true", 1), ("&versions=1", 1)] {
-        let answer = server.get(&format!("/api/v1/data?name=/large{query}")).await;
+    for (query, count) in [
+        ("&versions=17", 17),
+        ("&current=true", 1),
+        ("&versions=1", 1),
+    ] {
+        let answer = server
+            .get(&format!("/api/v1/data?name=/large{query}"))
+            .await;
         assert_eq!(data(&answer.expect(200)).len(), count, "{query}");
     }
     let referring = |count: usize| -> Value {

@@ -50,7 +50,9 @@ pub enum Failure {
     #[error("the response needs more memory than is free at present; try again later")]
     NoResponseMemory,
     /// Other responses to the same actor take too much memory at present.
-    #[error("the responses to this caller take more memory than allowed; finish reading the others first")]
+    #[error(
+        "the responses to this caller take more memory than allowed; finish reading the others first"
+    )]
     NoResponseMemoryOfActor,
     /// There is no resolver configured.
     #[error("this server has no resolver plugin configured and can't interpolate")]

@@ -78,9 +78,9 @@ fn broken_rule_of_host(request: &Request, headers: &HeaderMap) -> Option<&'stati
         return Some("the host field must be a host with an optional port");
     };
     let is_other = request.version() >= Version::HTTP_2
-        && target.authority().is_some_and(|authority| {
-            !authority.as_str().eq_ignore_ascii_case(host.as_str())
-        });
+        && target
+            .authority()
+            .is_some_and(|authority| !authority.as_str().eq_ignore_ascii_case(host.as_str()));
     is_other.then_some("the host field and :authority must be the same")
 }
 

@@ -58,7 +58,9 @@ pub(crate) async fn rendered_versions(
         return render(&versions);
     }
     let rendering = tokio::task::spawn_blocking(move || render(&versions));
-    rendering.await.unwrap_or_else(|_| Err(ApiFailure::unrendered()))
+    rendering
+        .await
+        .unwrap_or_else(|_| Err(ApiFailure::unrendered()))
 }
 
 /// A list that is rendered item by item: the bodies of all items are never in memory together.

@@ -37,7 +37,10 @@ async fn versions_past_the_limit_are_refused_and_fewer_are_not() {
         let set = service.send_json("PUT", "/api/v1/data", &body).await;
         assert_eq!(set.status, StatusCode::OK);
     }
-    for path in ["/api/v1/data?name=/large", "/api/v1/data?name=/large&versions=18"] {
+    for path in [
+        "/api/v1/data?name=/large",
+        "/api/v1/data?name=/large&versions=18",
+    ] {
         let answer = service.get(path).await;
         assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE, "{path}");
         assert!(answer.error().contains("versions="), "{}", answer.error());

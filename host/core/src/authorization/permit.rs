@@ -156,8 +156,8 @@ mod tests {
     fn a_permit_is_about_one_credential_whatever_the_casing_and_an_extended_one_about_another() {
         let caller = caller();
         let name = |text| CredentialName::parse(text).unwrap();
-        let permit = Permit::asked(&caller, Operation::Write, &name("/a").lookup())
-            .by(&Rules::everything());
+        let permit =
+            Permit::asked(&caller, Operation::Write, &name("/a").lookup()).by(&Rules::everything());
         assert!(permit.opens(&name("/A")) && permit.seals(&name("/A")));
         assert!(!permit.opens(&name("/a/b")) && !permit.seals(&name("/a/b")));
         let extended = permit.extended_to(Operation::Read, &name("/b").lookup());
@@ -169,7 +169,12 @@ mod tests {
     fn a_permit_opens_only_casings_that_the_rules_allow() {
         let caller = caller();
         let name = |text| CredentialName::parse(text).unwrap();
-        for (path, opens) in [("/A/*", false), ("/a/*", true), ("/*", true), ("/a/b", true)] {
+        for (path, opens) in [
+            ("/A/*", false),
+            ("/a/*", true),
+            ("/*", true),
+            ("/a/b", true),
+        ] {
             let rules = Rules::of(vec![Permission {
                 id: Uuid::nil(),
                 path: PermissionPath::parse(path).unwrap(),

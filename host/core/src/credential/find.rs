@@ -103,7 +103,9 @@ impl Credentials {
         let rules = self.authorization.rules_of(caller).await?;
         let generated = self.readable_generated_by(&rules, digest, names).await?;
         let mut found = ReadableList::new(caller, &rules);
-        let _ = generated.into_iter().try_for_each(|one| found.add(one.found));
+        let _ = generated
+            .into_iter()
+            .try_for_each(|one| found.add(one.found));
         found.finish()
     }
 

@@ -78,7 +78,9 @@ impl Credentials {
         };
         let stored = self.stored(credential, first).await?;
         if stored.len() <= VERSIONS_READ_FIRST as usize {
-            let sizes = stored.iter().map(|version| version.envelope.ciphertext.len());
+            let sizes = stored
+                .iter()
+                .map(|version| version.envelope.ciphertext.len());
             caller.reserve(rendered_bytes(sizes.sum(), stored.len()))?;
             return Ok(stored);
         }

@@ -87,7 +87,11 @@ impl Listed for EffectiveExpiry {
     }
 
     fn rendered_bytes(&self) -> usize {
-        let link = self.link.name.as_ref().map_or(0, |name| name.as_str().len());
+        let link = self
+            .link
+            .name
+            .as_ref()
+            .map_or(0, |name| name.as_str().len());
         LISTED_FRAME_BYTES
             .saturating_add(self.name.as_str().len())
             .saturating_add(link)
@@ -106,7 +110,10 @@ impl Listed for ListedCertificate {
             LISTED_FRAME_BYTES.saturating_add(signer.map_or(0, |name| name.as_str().len()))
         });
         let name = self.name.as_str().len().saturating_mul(2);
-        signers.fold(LISTED_FRAME_BYTES.saturating_add(name), usize::saturating_add)
+        signers.fold(
+            LISTED_FRAME_BYTES.saturating_add(name),
+            usize::saturating_add,
+        )
     }
 }
 

@@ -75,7 +75,9 @@ impl Interpolation {
             .collect();
         names.sort_unstable_by(|one, other| one.folded().cmp(other.folded()));
         names.dedup();
-        let readable = self.readable_names(caller, &rules, &in_order, names).await?;
+        let readable = self
+            .readable_names(caller, &rules, &in_order, names)
+            .await?;
         let mut by_name = self.newest_by_folded_name(&readable).await?;
         let mut permits = HashMap::new();
         let mut size = ReferencedSize::default();

@@ -43,7 +43,8 @@ pub use retention::{
 };
 pub use storage::{
     Additions, AllAppended, AppendCondition, Appended, CredentialRepository, EXPIRY_MOMENTS,
-    NewVersion, RepositoryFailure, SignedName, TransitionalMoved, TransitionalVersion, VersionDeleted,
+    NewVersion, RepositoryFailure, SignedName, TransitionalMoved, TransitionalVersion,
+    VersionDeleted,
 };
 
 /// The time, as a parameter.

@@ -168,7 +168,10 @@ impl ServerSection {
             (
                 ("response_bytes_max", self.response_bytes_max.count()),
                 // While it is made, it counts twice.
-                ("responses_bytes_max / 2", self.responses_bytes_max.count() / 2),
+                (
+                    "responses_bytes_max / 2",
+                    self.responses_bytes_max.count() / 2,
+                ),
             ),
             (
                 ("response_bytes_max", self.response_bytes_max.count()),

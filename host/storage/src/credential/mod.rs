@@ -61,7 +61,9 @@ impl SqlCredentialRepository {
         // The text holds nothing but the places of the parameters, and there are as many texts as there are counts: none
         // is worth a place in the cache of prepared statements.
         let query = statement(AssertSqlSafe(sql(names.len()))).not_persistent();
-        let query = names.iter().fold(query, |query, name| query.bind(name.folded()));
+        let query = names
+            .iter()
+            .fold(query, |query, name| query.bind(name.folded()));
         self.pools.reader.fetch_all(query).await
     }
 
@@ -174,14 +176,17 @@ impl CredentialRepository for SqlCredentialRepository {
         };
         let query = query.bind(i64::from(count_max));
         let row = self.pools.reader.fetch_optional(query).await?;
-        row.as_ref().map_or_else(|| Ok(VersionsSize::default()), row::versions_size)
+        row.as_ref()
+            .map_or_else(|| Ok(VersionsSize::default()), row::versions_size)
     }
 
     async fn newest_sizes_by_names(
         &self,
         names: &[LookupName],
     ) -> Result<Vec<NewestSize>, RepositoryFailure> {
-        let rows = self.of_names(statements::newest_sizes_by_names, names).await?;
+        let rows = self
+            .of_names(statements::newest_sizes_by_names, names)
+            .await?;
         rows.iter().map(row::newest_size).collect()
     }
 

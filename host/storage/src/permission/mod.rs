@@ -111,7 +111,11 @@ impl PermissionRepository for SqlPermissionRepository {
         let Some(query) = of_actor_on(statements::of_actor_on_name, actor, paths) else {
             return Ok((Vec::new(), None));
         };
-        let rows = self.pools.reader.fetch_all(query.bind(name.folded())).await?;
+        let rows = self
+            .pools
+            .reader
+            .fetch_all(query.bind(name.folded()))
+            .await?;
         let stored: Option<String> = match rows.first() {
             Some(row) => column!(row, "credential", "stored_name")?,
             None => None,

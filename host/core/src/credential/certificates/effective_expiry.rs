@@ -61,7 +61,9 @@ impl Credentials {
         let found = self.repository.effective_expiries(names, until).await?;
         let may_read = |name: &CredentialName| rules.allow(Operation::Read, name.as_str());
         let mut expiries = ReadableList::new(caller, &rules);
-        let _ = found.into_iter().try_for_each(|expiry| expiries.add(expiry));
+        let _ = found
+            .into_iter()
+            .try_for_each(|expiry| expiries.add(expiry));
         let mut expiries = expiries.finish()?;
         for expiry in &mut expiries {
             let link = &mut expiry.link;
