@@ -65,7 +65,6 @@ pub(crate) async fn assemble(config: &Config, file: &Path) -> Result<Served, Sta
     let database = open_database(config, Arc::clone(&identifiers)).await?;
     let (key_ring, activation) = key_ring(config, &database, &identifiers, &clock).await?;
     let plugins = plugins::load(config, file, &key_ring).await?;
-
     let sealer: Arc<dyn Sealer> = key_ring.watched();
     let encryption_keys = EncryptionKeys {
         repository: Arc::new(database.encryption_keys()),

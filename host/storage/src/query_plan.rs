@@ -39,8 +39,6 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
         credential::VERSION_IDS_CURRENT,
         &newest_by_names,
         &newest_sizes_by_names,
-        credential::SIZE_OF_VERSIONS,
-        credential::SIZE_OF_VERSIONS_OF_CREDENTIAL,
         &newest_signed_by,
         &newest_ids_signed_by,
         &names_signed_by,
@@ -166,6 +164,8 @@ fn stopping_early(engine: Engine) -> impl Iterator<Item = &'static str> {
         credential::VERSIONS_NEWEST_FIRST,
         credential::VERSION_IDS_NEWEST_FIRST,
         credential::VERSIONS_OF_CREDENTIAL_NEWEST_FIRST,
+        credential::SIZE_OF_VERSIONS,
+        credential::SIZE_OF_VERSIONS_OF_CREDENTIAL,
         credential::LATEST_CERTIFICATE_OF_CREDENTIAL,
         credential::POINT_AT_VERSIONS,
         retention::PAGE,
@@ -379,6 +379,7 @@ fn is_whole_scan(step: &str) -> bool {
         "SCAN s",
         "SCAN measured",
         "SCAN summed",
+        "SCAN chosen",
     ]
     .contains(&step)
         || step.starts_with("SCAN (subquery-");
