@@ -1,5 +1,11 @@
 //! Malformed HTTP/1.1 and HTTP/2, and callers that overreach.
 
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test ends when the server does not answer"
+)]
+
 use std::{thread, time::Duration};
 
 use keywright_harness::{Options, Server, signal};

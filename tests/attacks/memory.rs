@@ -7,6 +7,13 @@
 //!     cargo test --workspace --test attacks -- memory::hostile_readers
 //! ```
 
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
 use std::{env, fs, time::Duration};
 
 use keywright_harness::{Answer, Caller, Options, Server, key_file};

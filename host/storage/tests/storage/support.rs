@@ -1,6 +1,7 @@
 //! A database of its own for each test, of the engine whose name the test program has.
 
 use std::{
+    ops::ControlFlow,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -11,10 +12,13 @@ use std::{
 use chrono::{DateTime, TimeDelta, Utc};
 use keywright_core::{
     certificate::CertificateFacts,
-    credential::{CredentialName, CredentialType, LookupName, StoredVersion},
+    credential::{
+        CredentialName, CredentialType, Find, FoundCredential, ListedCertificate, LookupName,
+        StoredVersion,
+    },
     ports::{
         AppendCondition, Appended, CredentialRepository, Envelope, Identifiers, NewVersion,
-        VersionSelection,
+        RepositoryFailure, VersionSelection,
     },
 };
 use keywright_storage::{
@@ -95,6 +99,31 @@ impl Identifiers for CountingIdentifiers {
 }
 
 impl Fixture {
+    /// All that a search finds.
+    pub(crate) async fn find(
+        &self,
+        find: &Find,
+    ) -> Result<Vec<FoundCredential>, RepositoryFailure> {
+        let mut all = Vec::new();
+        let mut receive = |found| {
+            all.push(found);
+            ControlFlow::Continue(())
+        };
+        self.credentials.find(find, &mut receive).await?;
+        Ok(all)
+    }
+
+    /// All certificates.
+    pub(crate) async fn certificates(&self) -> Vec<ListedCertificate> {
+        let mut all = Vec::new();
+        let mut receive = |listed| {
+            all.push(listed);
+            ControlFlow::Continue(())
+        };
+        self.credentials.certificates(&mut receive).await.unwrap();
+        all
+    }
+
     pub(crate) async fn new() -> Self {
         let fixture = Self::open(Place::new()).await;
         fixture.add_key(&key(KEY_ID, 1)).await;
