@@ -5,6 +5,7 @@ use std::{fs, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 use chrono::{DateTime, Utc};
 use keywright_api::{
     Api, Information, Management, Router,
+    audit::AuditTrail,
     development_identity::{
         DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser, Grant,
     },
@@ -85,7 +86,7 @@ pub(crate) async fn assemble(config: &Config, file: &Path) -> Result<Served, Sta
     let management = recorder.map(|recorder| {
         let stored = StoredCounts::new(&credentials, encryption_keys.clone());
         let page = recorder.page(plugins, database.clone(), stored, audit.clone());
-        management_router(&credentials, page)
+        management_router(&credentials, audit.clone(), page)
     });
     let announcement = announcement(config, development_identity.is_some());
     let router = keywright_api::router(Api {
@@ -174,9 +175,14 @@ fn information(config: &Config) -> Information {
     }
 }
 
-fn management_router(credentials: &Credentials, page: MeasurementsPage) -> Router {
+fn management_router(
+    credentials: &Credentials,
+    audit: Option<Arc<AuditTrail>>,
+    page: MeasurementsPage,
+) -> Router {
     keywright_api::management_router(Management {
         repository: Arc::clone(&credentials.repository),
+        audit,
         measurements: Arc::new(page),
     })
 }

@@ -87,6 +87,7 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
 /// Those by which servers do their own work, and commands theirs.
 const STATEMENTS_OF_SERVERS: &[&str] = &[
     encryption_key::statements::INSERT_KEY,
+    encryption_key::statements::RESERVE_ENCRYPTIONS,
     encryption_key::statements::KEY_IDS,
     encryption_key::statements::KEYS_IN_USE,
     encryption_key::statements::VERSIONS_BY_KEY,
@@ -100,6 +101,9 @@ const STATEMENTS_OF_SERVERS: &[&str] = &[
     lease::statements::ACQUIRE,
     lease::statements::RENEW,
     lease::statements::RELEASE,
+    write_probe::statements::PROBE,
+    retention_clock::statements::READ,
+    retention_clock::statements::WRITE,
 ];
 
 /// Those that only one engine takes.
@@ -193,6 +197,7 @@ async fn no_statement_reads_a_whole_table_of_sqlite() {
     let folder = tempfile::tempdir().unwrap();
     let options = SqliteOptions {
         path: folder.path().join("plans.sqlite"),
+        may_create: true,
         readers_max: 1,
         wait_max: std::time::Duration::from_mins(10),
     };

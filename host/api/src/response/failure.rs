@@ -289,7 +289,11 @@ fn status(failure: &Failure, endpoint: Endpoint) -> StatusCode {
         | Failure::ValueTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         Failure::Contended
         | Failure::Repository(RepositoryFailure::Unavailable(_))
-        | Failure::Seal(SealFailure::KeyManagementUnavailable(_))
+        | Failure::Seal(
+            SealFailure::KeyExhausted(_)
+            | SealFailure::KeyManagementUnavailable(_)
+            | SealFailure::UsageNotCounted,
+        )
         | Failure::TooManyBulkRegenerations => StatusCode::SERVICE_UNAVAILABLE,
         Failure::GeneratedCertificateRefused(_)
         | Failure::Repository(RepositoryFailure::Inconsistent(_) | RepositoryFailure::Query(_))
@@ -342,7 +346,12 @@ fn retry_after(failure: &Failure) -> Option<Duration> {
         Failure::NotAllRegenerated { reason, .. } => retry_after(reason),
         Failure::Contended => Some(CONTENDED_RETRY_AFTER),
         Failure::TooManyBulkRegenerations => Some(BULK_REGENERATION_RETRY_AFTER),
-        Failure::Repository(RepositoryFailure::Unavailable(_)) => Some(DATABASE_RETRY_AFTER),
+        Failure::Repository(RepositoryFailure::Unavailable(_))
+        | Failure::Seal(
+            SealFailure::KeyExhausted(_)
+            | SealFailure::KeyManagementUnavailable(_)
+            | SealFailure::UsageNotCounted,
+        ) => Some(DATABASE_RETRY_AFTER),
         _ => None,
     }
 }
@@ -452,6 +461,8 @@ mod tests {
                 SealFailure::KeyManagementUnavailable(Uuid::nil()).into(),
                 503,
             ),
+            (SealFailure::KeyExhausted(Uuid::nil()).into(), 503),
+            (SealFailure::UsageNotCounted.into(), 503),
         ] {
             assert_eq!(refused(Endpoint::Other, failure), status);
         }

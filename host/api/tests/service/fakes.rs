@@ -46,7 +46,7 @@ pub(crate) struct OpenSealer;
 
 #[async_trait]
 impl Sealer for OpenSealer {
-    fn seal(&self, _: SealedPlace<'_>, plaintext: &Secret) -> Result<Envelope, SealFailure> {
+    async fn seal(&self, _: SealedPlace<'_>, plaintext: &Secret) -> Result<Envelope, SealFailure> {
         Ok(Envelope {
             key_id: Uuid::nil(),
             nonce: Vec::new(),

@@ -6,7 +6,9 @@ use super::{Fault, issuers::Issuers};
 use crate::{
     Secret,
     certificate::CertificateFacts,
-    credential::{Content, CredentialName, CredentialType, StoredCertificate, StoredVersion},
+    credential::{
+        Content, CredentialName, CredentialType, SealedFor, StoredCertificate, StoredVersion,
+    },
     ports::{
         CertificateMembers, Certificates, CheckRepository, CheckedRow, CheckedVersion,
         RepositoryFailure, SealFailure, SealedPlace, Sealer,
@@ -47,7 +49,7 @@ impl VersionJudge<'_> {
         if folded(stored.signed_by.as_ref()) != version.signed_by_folded {
             faults.push(Fault::SignerDiffers("signed_by_folded"));
         }
-        match self.opened(stored) {
+        match self.opened_for_its_credential(stored, &mut faults) {
             Err(fault) => faults.push(fault),
             Ok(content) if stored.credential_type.is_certificate() => {
                 self.judge_certificate(stored, &content, issuers, &mut faults)
@@ -74,17 +76,43 @@ impl VersionJudge<'_> {
     }
 
     fn opened(&self, stored: &StoredVersion) -> Result<Content, Fault> {
+        content_of(&self.plaintext(stored)?)
+    }
+
+    /// Also compares the credential with the one for which the version was sealed.
+    fn opened_for_its_credential(
+        &self,
+        stored: &StoredVersion,
+        faults: &mut Vec<Fault>,
+    ) -> Result<Content, Fault> {
+        let plaintext = self.plaintext(stored)?;
+        let sealed_for =
+            SealedFor::from_plaintext(&plaintext).map_err(|_| Fault::ContentMalformed)?;
+        let differs =
+            |sealed: Option<String>, found: &str| sealed.is_some_and(|sealed| sealed != found);
+        if differs(sealed_for.name, stored.name.as_str()) {
+            faults.push(Fault::NameDiffers);
+        }
+        if differs(sealed_for.credential_type, stored.credential_type.as_str()) {
+            faults.push(Fault::TypeDiffers);
+        }
+        content_of(&plaintext)
+    }
+
+    fn plaintext(&self, stored: &StoredVersion) -> Result<Secret, Fault> {
         let place = SealedPlace {
             version_id: stored.id,
             name: &stored.name.lookup(),
         };
         let opened = self.sealer.open(place, &stored.envelope);
-        let plaintext = opened.map_err(|failure| match failure {
+        opened.map_err(|failure| match failure {
             SealFailure::KeyUnknown(key_id) => Fault::KeyUnknown(key_id),
             SealFailure::KeyManagementUnavailable(key_id) => Fault::KeyNotCompared(key_id),
-            SealFailure::NotAuthentic | SealFailure::SealingFailed => Fault::NotAuthentic,
-        })?;
-        Content::from_plaintext(&plaintext).map_err(|_| Fault::ContentMalformed)
+            SealFailure::KeyExhausted(_)
+            | SealFailure::NotAuthentic
+            | SealFailure::SealingFailed
+            | SealFailure::UsageNotCounted => Fault::NotAuthentic,
+        })
     }
 
     async fn judge_certificate(
@@ -159,11 +187,19 @@ impl VersionJudge<'_> {
     }
 }
 
-/// A value of the types that the host itself knows. What other types hold, their plugins know.
+fn content_of(plaintext: &Secret) -> Result<Content, Fault> {
+    Content::from_plaintext(plaintext).map_err(|_| Fault::ContentMalformed)
+}
+
+/// A value of the types of the API. What other types hold, their plugins know.
 fn judge_value(stored: &StoredVersion, value: &Secret, faults: &mut Vec<Fault>) {
     let fits: fn(&Value) -> bool = match stored.credential_type.as_str() {
-        CredentialType::VALUE => Value::is_string,
+        CredentialType::VALUE | CredentialType::PASSWORD => Value::is_string,
         CredentialType::JSON => Value::is_object,
+        CredentialType::USER => |value| value.get("password").is_some(),
+        CredentialType::RSA | CredentialType::SSH => {
+            |value| value.get("public_key").is_some() || value.get("private_key").is_some()
+        }
         _ => |_| true,
     };
     let parsed = serde_json::from_str(value.expose());

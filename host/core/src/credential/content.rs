@@ -1,4 +1,5 @@
-//! What is sealed of a version: its value, its parameters, its metadata and its trusted authority, as one JSON text.
+//! What is sealed of a version: its value, its parameters, its metadata and its trusted authority, as one JSON text. Beside them
+//! stand the name and the type of its credential, so that `keywright check` finds either changed.
 
 use std::borrow::Cow;
 
@@ -7,7 +8,7 @@ use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
     Failure, Secret,
-    credential::{Metadata, Parameters},
+    credential::{CredentialName, CredentialType, Metadata, Parameters},
 };
 
 /// Everything of a version that is stored encrypted.
@@ -24,8 +25,12 @@ pub(crate) struct Content {
 }
 
 impl Content {
-    /// The text to seal.
-    pub(crate) fn to_plaintext(&self) -> Result<Secret, Failure> {
+    /// The text to seal for a credential of this name, in its casing, and this type.
+    pub(crate) fn to_plaintext(
+        &self,
+        name: &CredentialName,
+        credential_type: &CredentialType,
+    ) -> Result<Secret, Failure> {
         let parameters = self.parameters.as_ref().map(Parameters::to_json);
         let plaintext = Plaintext {
             value: raw(self.value.expose())?,
@@ -36,6 +41,8 @@ impl Content {
                 .map(|metadata| raw(metadata.json().expose()))
                 .transpose()?,
             trusted_ca: self.trusted_ca.as_deref().map(Cow::Borrowed),
+            credential_name: Some(Cow::Borrowed(name.as_str())),
+            credential_type: Some(Cow::Borrowed(credential_type.as_str())),
         };
         serde_json::to_string(&plaintext)
             .map(Secret::new)
@@ -49,6 +56,7 @@ impl Content {
             parameters,
             metadata,
             trusted_ca,
+            ..
         } = serde_json::from_str(plaintext.expose()).map_err(|_| Failure::StoredValueMalformed)?;
         let parameters = parameters
             .map(|text| serde_json::from_str::<Map<String, Value>>(text.get()))
@@ -64,6 +72,26 @@ impl Content {
     }
 }
 
+/// For which credential a version was sealed. Either is `None` for a version of a release that did not seal it.
+pub(crate) struct SealedFor {
+    /// The name of the credential, in its casing.
+    pub(crate) name: Option<String>,
+    /// Its type.
+    pub(crate) credential_type: Option<String>,
+}
+
+impl SealedFor {
+    /// Reads it of what was sealed.
+    pub(crate) fn from_plaintext(plaintext: &Secret) -> Result<Self, Failure> {
+        let plaintext: Plaintext<'_> =
+            serde_json::from_str(plaintext.expose()).map_err(|_| Failure::StoredValueMalformed)?;
+        Ok(Self {
+            name: plaintext.credential_name.map(Cow::into_owned),
+            credential_type: plaintext.credential_type.map(Cow::into_owned),
+        })
+    }
+}
+
 /// The sealed JSON. Its members are raw, so that reading a version does not parse its value.
 #[derive(Serialize, Deserialize)]
 struct Plaintext<'a> {
@@ -75,6 +103,10 @@ struct Plaintext<'a> {
     metadata: Option<&'a RawValue>,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     trusted_ca: Option<Cow<'a, str>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    credential_name: Option<Cow<'a, str>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    credential_type: Option<Cow<'a, str>>,
 }
 
 fn raw(text: &str) -> Result<&RawValue, Failure> {
@@ -100,7 +132,15 @@ mod tests {
             ),
             trusted_ca: Some("-----BEGIN\nPEM".to_owned()),
         };
-        let back = Content::from_plaintext(&content.to_plaintext().unwrap()).unwrap();
+        let name = CredentialName::parse("/Team/a").unwrap();
+        let credential_type = CredentialType::parse("password").unwrap();
+        let plaintext = content.to_plaintext(&name, &credential_type).unwrap();
+        let back = Content::from_plaintext(&plaintext).unwrap();
+        let sealed_for = SealedFor::from_plaintext(&plaintext).unwrap();
+        assert_eq!(sealed_for.name.as_deref(), Some("/Team/a"));
+        assert_eq!(sealed_for.credential_type.as_deref(), Some("password"));
+        let older = Secret::new(r#"{"value":1}"#.to_owned());
+        assert!(SealedFor::from_plaintext(&older).unwrap().name.is_none());
         assert!(back.value == content.value);
         assert!(back.parameters == content.parameters);
         assert_eq!(back.trusted_ca, content.trusted_ca);

@@ -105,7 +105,7 @@ impl Credentials {
         if let Some(kept) = self.kept(permitted, &existing).await? {
             return Ok(Some(kept_answer(self.presented(permit, kept)?)));
         }
-        let (draft, version) = match made.take() {
+        let (mut draft, version) = match made.take() {
             Some(made) => made,
             None => self.make(permitted).await?,
         };
@@ -131,6 +131,11 @@ impl Credentials {
             Appended::TypeDiffers(existing) => return Err(Failure::TypeDiffers(existing)),
             Appended::TransitionalExists => return Err(Failure::TransitionalExists),
             Appended::Changed => *made = Some((draft, version)),
+            Appended::NamedOtherwise(name) => {
+                draft.name = name;
+                let version = self.seal(permit, &draft).await?;
+                *made = Some((draft, version));
+            }
             // Others have changed the authority meanwhile: what it signed is made anew.
             Appended::Outdated => {}
         }
@@ -150,7 +155,7 @@ impl Credentials {
             )
             .await?;
         draft.content.metadata.clone_from(&generate.metadata);
-        let version = self.seal(&permitted.permit, &draft)?;
+        let version = self.seal(&permitted.permit, &draft).await?;
         Ok((draft, version))
     }
 

@@ -35,7 +35,7 @@ pub use certificates::{
     EffectiveExpiry, ListedCertificate, ListedVersion, NewCertificateVersion,
     RegenerateCertificate,
 };
-pub(crate) use content::Content;
+pub(crate) use content::{Content, SealedFor};
 pub use find::{Find, FindNames, FoundCredential, GeneratedCredential};
 pub use generate::{Generate, WriteMode};
 pub use known_types::KnownType;

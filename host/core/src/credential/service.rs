@@ -145,11 +145,18 @@ impl Credentials {
 
     /// Encrypts a draft for the credential that the permit lets be written, and makes a version of it that is ready to be
     /// added.
-    pub(super) fn seal(&self, permit: &Permit<'_>, draft: &Draft) -> Result<NewVersion, Failure> {
+    pub(super) async fn seal(
+        &self,
+        permit: &Permit<'_>,
+        draft: &Draft,
+    ) -> Result<NewVersion, Failure> {
         if !permit.seals(&draft.name) {
             return Err(Failure::WriteNotPermitted);
         }
         value::check_size(&draft.content.value)?;
+        let plaintext = draft
+            .content
+            .to_plaintext(&draft.name, &draft.credential_type)?;
         let id = self.identifiers.fresh();
         let place = SealedPlace {
             version_id: id,
@@ -166,7 +173,7 @@ impl Credentials {
             signed_by: draft.signed_by.clone(),
             issuer: draft.issuer,
             provenance: draft.provenance.clone(),
-            envelope: self.sealer.seal(place, &draft.content.to_plaintext()?)?,
+            envelope: self.sealer.seal(place, &plaintext).await?,
         })
     }
 
@@ -174,14 +181,14 @@ impl Credentials {
     pub(super) async fn append(
         &self,
         permit: &Permit<'_>,
-        draft: Draft,
+        mut draft: Draft,
         condition: AppendCondition,
     ) -> Result<Option<OpenVersion>, Failure> {
-        let version = self.seal(permit, &draft)?;
-        let appended = self
-            .repository
-            .append(version, condition, &draft.unchanged)
-            .await?;
+        let mut appended = self.append_once(permit, &draft, condition).await?;
+        if let Appended::NamedOtherwise(name) = appended {
+            draft.name = name;
+            appended = self.append_once(permit, &draft, condition).await?;
+        }
         match appended {
             Appended::Written(stored) => Ok(Some(OpenVersion {
                 stored: *stored,
@@ -190,11 +197,24 @@ impl Credentials {
             Appended::Outdated => Ok(None),
             Appended::TransitionalExists => Err(Failure::TransitionalExists),
             Appended::TypeDiffers(existing) => Err(Failure::TypeDiffers(existing)),
+            // Somebody has deleted it meanwhile, and made another one.
+            Appended::NamedOtherwise(_) => Err(Failure::Contended),
             Appended::Changed => match condition {
                 AppendCondition::CredentialIs(_) => Err(Failure::NotFound),
                 AppendCondition::Always | AppendCondition::NewestIs(_) => Err(Failure::Contended),
             },
         }
+    }
+
+    async fn append_once(
+        &self,
+        permit: &Permit<'_>,
+        draft: &Draft,
+        condition: AppendCondition,
+    ) -> Result<Appended, Failure> {
+        let version = self.seal(permit, draft).await?;
+        let appending = self.repository.append(version, condition, &draft.unchanged);
+        Ok(appending.await?)
     }
 
     /// The present moment in whole seconds, as guests get it.

@@ -34,8 +34,8 @@ pub use plugins::{
     Resolver, Resolvers, Violation,
 };
 pub use retention::{
-    DeletableVersion, ExceedingCredential, NotDeleted, RetentionDeletion, RetentionPage,
-    RetentionRepository, RetentionTrail, TrailUnwritten,
+    ClockRecord, DeletableVersion, ExceedingCredential, NotDeleted, RetentionClock,
+    RetentionDeletion, RetentionPage, RetentionRepository, RetentionTrail, TrailUnwritten,
 };
 pub use storage::{
     Additions, AllAppended, AppendCondition, Appended, CredentialRepository, EXPIRY_MOMENTS,

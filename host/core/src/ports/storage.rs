@@ -214,10 +214,10 @@ pub trait CredentialRepository: Send + Sync {
     /// When the database can't answer; then nothing was deleted, unless the answer to the commit was lost.
     async fn delete(&self, name: &LookupName) -> Result<Option<Uuid>, RepositoryFailure>;
 
-    /// Asks the database for a sign of life.
+    /// Asks the database for a sign of life. It writes nothing.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// When the database can't answer, and while it is known that it can't be written.
     async fn ping(&self) -> Result<(), RepositoryFailure>;
 }
 
@@ -329,6 +329,8 @@ pub enum AppendCondition {
 pub enum Appended {
     /// The condition does not hold any more; nothing was written.
     Changed,
+    /// The credential exists with this casing of its name, and the version was sealed for another; nothing was written.
+    NamedOtherwise(CredentialName),
     /// Something that was read is not any more as it was; nothing was written.
     Outdated,
     /// The version is transitional, and so is another one of the credential; nothing was written.

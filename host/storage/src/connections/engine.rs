@@ -4,10 +4,10 @@ use std::{future::Future, io, time::Duration};
 
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection as _, PgConnection, Postgres, Sqlite,
-    SqliteConnection, postgres::PgConnectOptions, sqlite::SqliteConnectOptions,
+    SqliteConnection, postgres::PgConnectOptions,
 };
 
-use super::doubt::Doubt;
+use super::{doubt::Doubt, file::SqliteFile};
 use crate::{row::Row, statement::Statement};
 
 /// Which database it is.
@@ -30,7 +30,7 @@ pub(crate) enum Target {
         /// Shared by all pools of connections to the server.
         doubt: Doubt,
     },
-    Sqlite(Box<SqliteConnectOptions>),
+    Sqlite(Box<SqliteFile>),
 }
 
 pub(super) enum Connection {
@@ -73,6 +73,14 @@ impl Target {
         }
     }
 
+    /// Fails while the file of the database is not in its place.
+    pub(super) fn require_in_place(&self) -> Result<(), sqlx::Error> {
+        match self {
+            Self::Postgres { .. } => Ok(()),
+            Self::Sqlite(file) => file.require_in_place(),
+        }
+    }
+
     /// After a connection was found to lead where nobody may write.
     pub(super) fn outdate(&self) {
         if let Self::Postgres { doubt, .. } = self {
@@ -101,7 +109,7 @@ impl Target {
                 connection: Box::pin(connect(options, *wait_max, *is_read_only)).await?,
                 wait_max: *wait_max,
             },
-            Self::Sqlite(options) => Connection::Sqlite(Box::pin(options.connect()).await?),
+            Self::Sqlite(file) => Connection::Sqlite(Box::pin(file.connect()).await?),
         })
     }
 }

@@ -12,10 +12,12 @@ mod attempts;
 mod condition;
 mod doubt;
 mod engine;
+mod file;
 #[cfg(test)]
 mod tests;
 mod transaction;
 mod turns;
+pub(crate) mod write_probe;
 mod writer;
 
 use std::{
@@ -39,6 +41,7 @@ use condition::Condition;
 pub(crate) use doubt::Doubt;
 use engine::Connection;
 pub(crate) use engine::{Engine, Target};
+pub(crate) use file::{FileWatch, SqliteFile};
 pub(crate) use transaction::{Ended, Transaction};
 pub(crate) use writer::Writer;
 
@@ -186,6 +189,8 @@ impl Connections {
         if self.is_closed.load(Ordering::Acquire) {
             return Err(repository_failure(sqlx::Error::PoolClosed));
         }
+        let target = &self.pool.manager().target;
+        target.require_in_place().map_err(repository_failure)?;
         let wait_ends = Instant::now() + self.wait_max;
         self.in_time(async {
             match self.pool.get().await {

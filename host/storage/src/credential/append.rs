@@ -66,6 +66,9 @@ pub(super) async fn append_within(
             if !holds(condition, Some(&existing)) {
                 return Ok(Err(Appended::Changed));
             }
+            if existing.name.as_str() != version.name.as_str() {
+                return Ok(Err(Appended::NamedOtherwise(existing.name)));
+            }
             existing
         }
         None if !holds(condition, None) => return Ok(Err(Appended::Changed)),

@@ -292,9 +292,18 @@ impl CredentialRepository for SqlCredentialRepository {
 
     async fn ping(&self) -> Result<(), RepositoryFailure> {
         let query = statement(statements::PING).bind(Uuid::nil());
-        self.pools.reader.fetch_all(query).await.map(drop)
+        self.pools.reader.fetch_all(query).await?;
+        if self.pools.writer.is_failing() {
+            return Err(RepositoryFailure::Unavailable(Box::new(WritesFail)));
+        }
+        Ok(())
     }
 }
+
+/// The database answers, and can't be written.
+#[derive(Debug, thiserror::Error)]
+#[error("the database can't be written: its disk is full or does not work")]
+struct WritesFail;
 
 async fn delete(
     mut transaction: Transaction,

@@ -62,6 +62,7 @@ impl Place {
         match self {
             Self::File(folder) => DatabaseOptions::Sqlite(SqliteOptions {
                 path: folder.path().join(FILE_NAME),
+                may_create: true,
                 readers_max: 2,
                 wait_max,
             }),

@@ -214,7 +214,7 @@ impl Credentials {
                 signer.map(|signer| &signer.authority),
             )
             .await?;
-        let version = self.seal(permit, &draft)?;
+        let version = self.seal(permit, &draft).await?;
         let authority = if is_authority(version.certificate.as_ref()) {
             Some(Arc::new(StoredCertificate::parse(&draft.content.value)?))
         } else {

@@ -49,7 +49,7 @@ impl Credentials {
         if !self.brings_children(RotationStep::Add(&draft)) {
             return self.append(permit, draft, condition).await;
         }
-        let version = self.seal(permit, &draft)?;
+        let version = self.seal(permit, &draft).await?;
         for _ in 0..MAKINGS_MAX {
             let mut additions = self
                 .child_versions(permit, certificate_id, RotationStep::Add(&draft))
@@ -239,7 +239,7 @@ impl Credentials {
             provenance: stored.provenance,
             unchanged: Vec::new(),
         };
-        self.seal(&permit, &child)
+        self.seal(&permit, &child).await
     }
 
     /// Of an authority's two certificates, the one that did not sign; none when it has but one.
