@@ -9,10 +9,11 @@ use uuid::Uuid;
 use crate::{
     Database, DatabaseOptions, PostgresOptions, SqliteOptions,
     check::statements as check,
-    connections::Engine,
+    connections::{Engine, write_probe},
     credential::{retention::statements as retention, statements as credential},
     encryption_key, key_rotation, lease,
     permission::statements as permission,
+    retention_clock,
     row::column,
     statement::statement,
 };

@@ -37,6 +37,12 @@ pub(super) async fn provoke(text: &str) -> String {
             fs::write(&file, "this is no database, and never was one").unwrap();
             Server::refusal(&plain.storage(&format!("file = \"{}\"", file.display())))
         }
+        "is missing or empty, though a server has used it before" => {
+            let folder = TempDir::new().unwrap();
+            let file = folder.path().join("moved.db");
+            fs::write(file.with_extension("db.created"), "").unwrap();
+            Server::refusal(&plain.storage(&format!("file = \"{}\"", file.display())))
+        }
         "the development identity provider is refused on …" => {
             Server::refusal(&plain.environment("KEYWRIGHT_SERVER__LISTEN", "0.0.0.0:0"))
         }

@@ -23,8 +23,7 @@ pub trait CredentialRepository: Send + Sync {
     /// When the database can't answer.
     async fn name_of_version(&self, id: Uuid) -> Result<Option<CredentialName>, RepositoryFailure>;
 
-    /// The name of the certificate with this id, that of its credential; none when nothing has it, or what has it is no
-    /// certificate. Nothing else is read.
+    /// Returns the name of the certificate credential with this id, or `None`. Reads only the name.
     ///
     /// # Errors
     /// When the database can't answer.
@@ -49,8 +48,7 @@ pub trait CredentialRepository: Send + Sync {
     /// When the database can't answer.
     async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, RepositoryFailure>;
 
-    /// The chosen versions of one credential, in the order that [`VersionSelection`] says; empty when there is no such
-    /// credential.
+    /// Returns the chosen versions of one credential, in the order of [`VersionSelection`]. Empty if there is no credential.
     ///
     /// # Errors
     /// When the database can't answer.

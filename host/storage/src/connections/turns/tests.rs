@@ -51,11 +51,10 @@ impl Fixture {
             .filename(folder.path().join("test.sqlite"))
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(SqliteSynchronous::Full)
-            .foreign_keys(true);
-        let file = SqliteFile::unwatched(options);
-        let reader = Target::Sqlite(Box::new(file.clone()));
-        let reader = Connections::open(reader, 1, WAIT_MAX).await.unwrap();
+            .synchronous(SqliteSynchronous::Full);
+        let file = SqliteFile::unwatched(options.foreign_keys(true));
+        let target = Target::Sqlite(Box::new(file.clone()));
+        let reader = Connections::open(target, 1, WAIT_MAX).await.unwrap();
         let create = "create table t (
             a integer primary key, other integer references t deferrable initially deferred, b blob
         )";
