@@ -15,7 +15,7 @@ use crate::session::FileFailure;
 /// A file that is being written, beside its place and under another name. It vanishes when it is given up.
 ///
 /// Where a symbolic link has the name, what it leads to is replaced, and the link stays. Where nothing may be replaced, the
-/// link is refused: somebody else may have put it there, to choose where the file goes. What is there and is no file, as a
+/// link is refused: another user may have created it, to choose where the file goes. What is there and is no file, as a
 /// device or a pipe, has no place that another file could take: it is written to as it is.
 pub(crate) struct NewFile {
     content: File,
@@ -180,7 +180,7 @@ fn place_of(target: &Path) -> io::Result<Place> {
     Err(io::Error::other("too many symbolic links"))
 }
 
-/// Whether a path is that of a symbolic link which anybody could have made: those of the system itself lead to what is open.
+/// Whether a path is that of a symbolic link that another user could have created. Links of the system itself lead to open files.
 fn is_link(path: &Path) -> io::Result<bool> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_symlink() => {

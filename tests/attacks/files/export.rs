@@ -1,4 +1,4 @@
-//! An export to a name that somebody else has given to a symbolic link.
+//! An export to a path at which another user has created a symbolic link.
 
 use std::{fs, os::unix::fs::symlink};
 

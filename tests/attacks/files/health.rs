@@ -13,7 +13,7 @@ use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use super::{assert_stored, become_healthy, get, health, health_check, options, set};
 
 #[tokio::test]
-async fn a_full_disk_is_told_until_there_is_room_again() {
+async fn health_is_down_until_a_full_disk_has_room_again() {
     if is_on_postgres() {
         return;
     }
@@ -41,7 +41,7 @@ async fn a_full_disk_is_told_until_there_is_room_again() {
     assert_eq!(health_check(&server, "database_writes").await, 0.0);
     assert_eq!(get(&server, &stored[0]).await, 200);
     limit_files(&server, before);
-    // Nobody writes: the server finds out by itself.
+    // Without a request that writes.
     become_healthy(&server, 200).await;
     assert_eq!(set(&server, "/after", "/after").await, 200);
     assert_stored(&server, &stored).await;
@@ -50,7 +50,7 @@ async fn a_full_disk_is_told_until_there_is_room_again() {
 }
 
 #[tokio::test]
-async fn an_audit_trail_that_can_t_be_written_is_told_until_it_can() {
+async fn health_is_down_until_the_audit_trail_can_be_written() {
     let server = Server::start_with(&options()).await;
     assert_eq!(set(&server, "/a", "v").await, 200);
     let trail = server.directory().join("audit.log");
@@ -62,7 +62,7 @@ async fn an_audit_trail_that_can_t_be_written_is_told_until_it_can() {
     assert_eq!(health(&server).await, [503; 2]);
     assert_eq!(health_check(&server, "audit_trail").await, 0.0);
     fs::remove_dir(&trail).unwrap();
-    // Nobody asks for anything but health.
+    // Without any other request.
     become_healthy(&server, 200).await;
     assert!(server.audit_trail().contains("\"/b\""));
     assert_eq!(get(&server, "/c").await, 404);

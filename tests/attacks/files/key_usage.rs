@@ -50,7 +50,7 @@ async fn a_key_that_is_worn_warns_and_one_that_is_used_up_encrypts_nothing() {
     let measured = scrape.sum("keywright_encryption_key_encryptions", &[]);
     assert_eq!(measured, u32::try_from(half).ok().map(f64::from));
 
-    // What a server that was killed had reserved counts as used, and others count beside it.
+    // The reserve of a killed server counts as used, and servers add up.
     let server = Server::start_in(server.kill(), &options()).await;
     let other = server.start_beside().await;
     for server in [&server, &other] {

@@ -1,5 +1,5 @@
-//! What is sealed of a version: its value, its parameters, its metadata and its trusted authority, as one JSON text. Beside them
-//! stand the name and the type of its credential, so that `keywright check` finds either changed.
+//! What is sealed of a version: its value, its parameters, its metadata and its trusted authority, as one JSON text. It
+//! also holds the name and the type of the credential, so that `keywright check` finds a change of either.
 
 use std::borrow::Cow;
 

@@ -197,7 +197,7 @@ impl Credentials {
             Appended::Outdated => Ok(None),
             Appended::TransitionalExists => Err(Failure::TransitionalExists),
             Appended::TypeDiffers(existing) => Err(Failure::TypeDiffers(existing)),
-            // Somebody has deleted it meanwhile, and made another one.
+            // Another caller has deleted the credential meanwhile, and created it again.
             Appended::NamedOtherwise(_) => Err(Failure::Contended),
             Appended::Changed => match condition {
                 AppendCondition::CredentialIs(_) => Err(Failure::NotFound),

@@ -75,7 +75,7 @@ pub trait RetentionClock: Send + Sync {
 pub struct ClockRecord {
     /// What the clock said.
     pub seen_at: DateTime<Utc>,
-    /// From when on it is trusted with deleting what is old.
+    /// From when on versions may be deleted by their age.
     pub trusted_from: DateTime<Utc>,
 }
 

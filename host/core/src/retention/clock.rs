@@ -1,9 +1,9 @@
-//! Whether the clock can be trusted with deleting what is old.
+//! Whether versions may be deleted by their age: whether the clock can be trusted.
 //!
-//! A clock that jumps forward makes everything old at once, and what is deleted can't be brought back. So each look at the clock
+//! A clock that jumps forward makes everything old at once, and a deleted version can't be restored. So each look at the clock
 //! is compared with two others: with the time that this process has measured since its last look, and with the moment that was
 //! written down at the last look of any server. After a difference, versions are deleted by age again when the clock has run
-//! evenly for [`CLOCK_SETTLING`]: long enough for somebody to see the warning.
+//! evenly for [`CLOCK_SETTLING`]: long enough for an operator to see the warning.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -17,8 +17,8 @@ pub struct ClockWatch {
 }
 
 impl ClockWatch {
-    /// Looks at the clock: `now` is what it says, `uptime` for how long the process has run, and `last` what was written down at
-    /// the last look of any server. Returns what is to be written down.
+    /// Looks at the clock: `now` is what it says, `uptime` for how long the process has run, and `last` the record of
+    /// the last look of any server. Returns the next record.
     pub fn look(
         &mut self,
         now: DateTime<Utc>,

@@ -283,7 +283,7 @@ fn a_clock_that_jumps_is_not_trusted_before_it_has_run_evenly_for_a_day() {
         (jumping(YEAR, &[(30, 30 + YEAR)]), false),
         (jumping(YEAR, &evenly(21, YEAR)[..144]), false),
         (jumping(YEAR, &evenly(20, YEAR)), true),
-        // Back where it was: somebody has put it right, or not.
+        // Back at the right time, or not.
         (jumping(YEAR, &[(30, 30)]), false),
         // Small jumps add up.
         (vec![(0, 0), (10, 18), (20, 31)], false),

@@ -150,8 +150,8 @@ impl fmt::Debug for KeyRing {
     }
 }
 
-/// How many values one key may encrypt. NIST SP 800-38D (8.3) allows 2³² for random nonces of 96 bits; what is less leaves room
-/// for canaries.
+/// How many values one key may encrypt. NIST SP 800-38D (8.3) allows 2³² for random nonces of 96 bits. The
+/// difference leaves room for canaries.
 pub const ENCRYPTIONS_PER_KEY_MAX: u64 = (1 << 32) - (1 << 16);
 
 /// How many values a key has encrypted when it is time for another key: half of what it may.

@@ -40,7 +40,7 @@ struct ClockLook {
     record: Arc<dyn RetentionClock>,
     watch: ClockWatch,
     began_at: Instant,
-    /// Before that nobody looks, unless a run begins.
+    /// When the next look is due. A run looks at its beginning as well.
     due_at: Instant,
     was_trusted: bool,
 }

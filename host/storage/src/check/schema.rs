@@ -20,7 +20,7 @@ use crate::{
 /// A table, an index or a trigger of SQLite: its type and its name.
 type SqliteObject = (String, String);
 
-/// What is missing or other than the migrations make it in a file of SQLite.
+/// Returns the objects of a SQLite file that are missing, or differ from those that the migrations make.
 pub(super) async fn sqlite_differences(
     reader: &Connections,
 ) -> Result<Vec<String>, RepositoryFailure> {

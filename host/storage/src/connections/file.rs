@@ -39,7 +39,7 @@ struct WatchedFile {
     identity: FileIdentity,
 }
 
-/// What tells one file from all others of a machine, whatever its name.
+/// Identifies a file on a machine, whatever its name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct FileIdentity {
     device: u64,

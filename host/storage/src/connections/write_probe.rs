@@ -1,7 +1,7 @@
 //! Whether the disk takes what is written.
 //!
-//! A write that fails because the disk is full or broken says so here, and is retried as a small write of our own until it
-//! succeeds: without that, nothing would be known of a server that is not asked to write any more.
+//! After a write has failed because the disk is full or broken, this module writes a little from time to time until that
+//! succeeds. So a server finds out that there is room again also without requests that write.
 
 use std::{
     sync::{
@@ -19,7 +19,7 @@ use crate::{
     statement::{Statement, statement},
 };
 
-/// What the last writes have shown.
+/// The state of the disk, as the last writes have shown it.
 #[derive(Default)]
 pub(super) struct WriteState {
     is_failing: AtomicBool,
@@ -72,7 +72,7 @@ async fn probe(writer: Writer) {
     }
 }
 
-/// Changes a row that nobody reads, so that something goes to the disk.
+/// Changes a row that no other statement reads, so that something goes to the disk.
 fn probing_write() -> Statement {
     statement(statements::PROBE).bind(uuid::Uuid::nil())
 }

@@ -55,7 +55,7 @@ pub(super) fn require_creatable(options: &SqliteOptions) -> Result<(), DatabaseU
             }
             false
         }
-        // What is in the way of looking is in the way of opening, too.
+        // Opening the file fails for the same reason, and says so.
         Err(_) => true,
     };
     if has_content {
@@ -109,7 +109,7 @@ fn exists(path: &Path) -> bool {
 
 const MODE_PRIVATE: u32 = 0o600;
 
-/// What is added to the name of a database for its marker.
+/// The end of a marker's name, after the name of the database.
 pub(crate) const MARKER_END: &str = ".created";
 
 const MARKER: &str = "\

@@ -52,7 +52,7 @@ async fn all_are_added_in_their_order() {
     let root = fixture.append("/root", "certificate", 1).await;
     let leaf = fixture.append("/leaf", "certificate", 1).await;
     let versions = vec![
-        following(&fixture, "/Leaf", leaf),
+        following(&fixture, "/leaf", leaf),
         following(&fixture, "/root", root),
         first(&fixture, "/new"),
     ];

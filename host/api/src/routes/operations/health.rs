@@ -57,7 +57,7 @@ pub(crate) async fn handler(State(api): State<Arc<Api>>) -> Response {
     answer(repository, api.audit.as_deref()).await
 }
 
-/// The response for a server with this repository and audit trail. Only the log and the measurements say what is wrong.
+/// The response for a server with this repository and audit trail. The log and the measurements have the reason, the response does not.
 pub(crate) async fn answer(
     repository: &dyn CredentialRepository,
     audit: Option<&AuditTrail>,

@@ -46,7 +46,7 @@ pub(super) async fn status(config: &Config, as_json: bool) -> Result<ExitCode, S
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is stored of all keys.
+/// The records of all keys, and how much each encrypts.
 struct Stored {
     records: Vec<EncryptionKeyRow>,
     versions: HashMap<Uuid, u64>,
@@ -119,7 +119,7 @@ fn is_worn(keys: &[KeyStatus]) -> bool {
 
 const ACTIVE: &str = "active";
 
-/// What is added to the table where that is so.
+/// The line below the table where that is so.
 const WORN_KEY: &str = "The active key has encrypted more than half of the values that it may: make a new key the active one.\n";
 
 /// What is added to the table where the active key is none of those in it.
