@@ -59,8 +59,8 @@ mod transfer;
 
 pub use api::{
     certificates::{
-        BulkRegenerate, CertificateSummary, ListedVersion, RegenerateCertificate,
-        TransitionalVersion,
+        BulkRegenerate, CertificateSummary, IssuedCredential, IssuedRecord, ListedVersion,
+        RegenerateCertificate, TransitionalVersion,
     },
     credentials::{CredentialVersion, ExpiringLink, Find, FoundCredential, SetCredential},
     generation::{GenerateCredential, GenerateMode},

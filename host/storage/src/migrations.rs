@@ -91,7 +91,8 @@ macro_rules! files {
             "0005_wrapped_key",
             "0006_issuer_version_index",
             "0007_certificate_list_order",
-            "0008_listing"
+            "0008_listing",
+            "0009_serial_number"
         )
     };
     ($engine:literal, $($name:literal),+) => {

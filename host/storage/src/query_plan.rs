@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use keywright_core::ports::Identifiers;
+use keywright_core::ports::{Identifiers, SignedTypes};
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
@@ -20,9 +20,13 @@ use crate::{
 /// Statements that read with an index, however much is stored.
 fn indexed_statements(engine: Engine) -> Vec<String> {
     let newest_by_names = credential::newest_by_names(3);
-    let newest_signed_by = credential::newest_signed_by(3);
-    let newest_ids_signed_by = credential::newest_ids_signed_by(3);
-    let names_signed_by = credential::names_signed_by(3);
+    let signed_by = [SignedTypes::All, SignedTypes::Certificates].map(|types| {
+        [
+            credential::newest_signed_by(types, 3),
+            credential::newest_ids_signed_by(types, 3),
+            credential::names_signed_by(types, 3),
+        ]
+    });
     let delete_versions = retention::delete_versions(engine, 3);
     let replace_envelopes = key_rotation::statements::replace_envelopes(2);
     let of_actor_on = permission::of_actor_on(4);
@@ -36,14 +40,12 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
         credential::VERSION_IDS_NEWEST_FIRST,
         credential::VERSION_IDS_CURRENT,
         &newest_by_names,
-        &newest_signed_by,
-        &newest_ids_signed_by,
-        &names_signed_by,
         credential::VERSIONS_OF_CREDENTIAL_NEWEST_FIRST,
         credential::VERSIONS_OF_CREDENTIAL_CURRENT,
         credential::CERTIFICATES,
         credential::CERTIFICATE_BY_NAME,
         credential::CERTIFICATES_SIGNED_BY,
+        credential::ISSUED_BY,
         credential::CERTIFICATES_BY_EXPIRY,
         credential::FIND_BELOW,
         credential::FIND_EXPIRING,
@@ -81,6 +83,7 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
     .chain(STATEMENTS_OF_SERVERS)
     .chain(statements_of(engine))
     .map(|&statement| statement.to_owned())
+    .chain(signed_by.into_iter().flatten())
     .collect()
 }
 

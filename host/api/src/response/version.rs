@@ -165,6 +165,7 @@ mod tests {
                     is_certificate_authority: true,
                     is_self_signed: false,
                     key_length_bits: 2048,
+                    serial_number: None,
                 }),
             }),
             ..version("certificate", r#"{"ca":null}"#)

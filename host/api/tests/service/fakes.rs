@@ -139,6 +139,10 @@ impl Generator for EchoGenerator {
         &[]
     }
 
+    fn known_parameters(&self, parameters: &Parameters) -> Parameters {
+        parameters.clone()
+    }
+
     async fn normalize(&self, parameters: &Parameters) -> Result<Parameters, PluginFailure> {
         let faulted = |fault| PluginFailure::Faulted {
             plugin: "echo".to_owned(),
@@ -279,6 +283,10 @@ impl CertificateIssuer for IdleIssuer {
     fn sign_certificate(&self, _: &[u8]) -> Result<Vec<u8>, SigningRefused> {
         Err(SigningRefused("nothing is signed here"))
     }
+
+    fn signed(&self) -> Option<CertificateFacts> {
+        None
+    }
 }
 
 pub(crate) fn facts() -> CertificateFacts {
@@ -287,6 +295,7 @@ pub(crate) fn facts() -> CertificateFacts {
         is_certificate_authority: true,
         is_self_signed: true,
         key_length_bits: 2048,
+        serial_number: None,
     }
 }
 

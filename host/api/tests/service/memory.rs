@@ -14,12 +14,12 @@ use chrono::{DateTime, Utc};
 use keywright_core::{
     credential::{
         ChainLink, CredentialName, EffectiveExpiry, Find, FindNames, FoundCredential,
-        GeneratedCredential, ListedCertificate, ListedVersion, LookupName, PluginDigest,
-        StoredVersion,
+        GeneratedCredential, IssuedCredential, ListedCertificate, ListedVersion, LookupName,
+        PluginDigest, StoredVersion,
     },
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialRepository, EXPIRY_MOMENTS,
-        NewVersion, ReadVersions, RepositoryFailure, SignedName, TransitionalMoved,
+        NewVersion, ReadVersions, RepositoryFailure, SignedName, SignedTypes, TransitionalMoved,
         TransitionalVersion, VersionDeleted, VersionSelection,
     },
 };
@@ -111,6 +111,7 @@ impl CredentialRepository for Memory {
     async fn newest_signed_by(
         &self,
         signers: &[LookupName],
+        _: SignedTypes,
         count_max: u32,
     ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
         Ok(signed_by(self.newest_first()?, signers, count_max))
@@ -119,6 +120,7 @@ impl CredentialRepository for Memory {
     async fn names_signed_by(
         &self,
         signers: &[LookupName],
+        _: SignedTypes,
         count_max: u32,
     ) -> Result<Vec<SignedName>, RepositoryFailure> {
         let newest = signed_by(self.answering()?, signers, count_max);
@@ -320,6 +322,10 @@ impl CredentialRepository for Memory {
         &self,
         _: &LookupName,
     ) -> Result<Vec<CredentialName>, RepositoryFailure> {
+        Ok(Vec::new())
+    }
+
+    async fn issued_by(&self, _: &LookupName) -> Result<Vec<IssuedCredential>, RepositoryFailure> {
         Ok(Vec::new())
     }
 

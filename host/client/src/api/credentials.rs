@@ -100,7 +100,7 @@ impl Find {
         }
     }
 
-    /// Of these, certificates that expire within so many days, and those that have.
+    /// Of these, credentials with a certificate, whatever their type, that expires within so many days, or has.
     #[must_use]
     pub fn expires_within_days(mut self, days: u32) -> Self {
         self.expires_within_days = Some(days);

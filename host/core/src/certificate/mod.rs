@@ -1,11 +1,13 @@
 //! What the host itself knows of certificates. It reads it from the certificate, never from what a guest says.
 
 mod client;
+mod serial_number;
 mod settings;
 
 use chrono::{DateTime, Utc};
 
 pub use client::{ClientAuthorityFacts, ClientCertificateFacts};
+pub use serial_number::SerialNumber;
 pub use settings::CertificateSettings;
 pub(crate) use settings::EffectiveParameters;
 
@@ -20,6 +22,8 @@ pub struct CertificateFacts {
     pub is_self_signed: bool,
     /// The length of its public key, in bits.
     pub key_length_bits: u32,
+    /// Its serial number; unknown for versions that an older release stored.
+    pub serial_number: Option<SerialNumber>,
 }
 
 /// What the caller of a generate asked for, and the issuer therefore allows in a certificate body.

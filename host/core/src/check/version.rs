@@ -2,11 +2,16 @@
 
 use serde_json::Value;
 
-use super::{Fault, issuers::Issuers};
+use super::{
+    Fault,
+    issuers::{Issuer, Issuers},
+};
 use crate::{
     Secret,
     certificate::CertificateFacts,
-    credential::{Content, CredentialName, CredentialType, StoredCertificate, StoredVersion},
+    credential::{
+        Content, CredentialName, CredentialType, IssuerVersion, StoredCertificate, StoredVersion,
+    },
     ports::{
         CertificateMembers, Certificates, CheckRepository, CheckedRow, CheckedVersion,
         RepositoryFailure, SealFailure, SealedPlace, Sealer,
@@ -55,7 +60,7 @@ impl VersionJudge<'_> {
             }
             Ok(content) => {
                 judge_value(stored, &content.value, &mut faults);
-                judge_columns(stored, None, &mut faults);
+                self.judge_record(stored, issuers, &mut faults).await?;
             }
         }
         Ok(faults)
@@ -115,6 +120,28 @@ impl VersionJudge<'_> {
         self.judge_issuer(stored, &value, issuers, faults).await
     }
 
+    /// What is recorded of another type than certificate: only an issuer leaves a record, and the record names it. Where its
+    /// certificate stands in the value, the plugin knows.
+    async fn judge_record(
+        &self,
+        stored: &StoredVersion,
+        issuers: &mut Issuers,
+        faults: &mut Vec<Fault>,
+    ) -> Result<(), RepositoryFailure> {
+        let Some(said) = stored.issuer else {
+            if stored.certificate.is_some() {
+                faults.push(Fault::CertificateColumnDiffers("expires_at"));
+            }
+            return Ok(());
+        };
+        if let Some(issuer_id) = said.version_id
+            && let Some(issuer) = issuers.issuer(self, issuer_id).await?
+        {
+            judge_signer(stored, said, &issuer, faults);
+        }
+        Ok(())
+    }
+
     /// Whether the version of an authority that is said to have signed did, where it is still there.
     async fn judge_issuer(
         &self,
@@ -138,12 +165,7 @@ impl VersionJudge<'_> {
         let Some(issuer) = issuers.issuer(self, issuer_id).await? else {
             return Ok(());
         };
-        if issuer.expires_at != said.expires_at {
-            faults.push(Fault::CertificateColumnDiffers("issuer_expires_at"));
-        }
-        if folded(stored.signed_by.as_ref()) != Some(issuer.name.lookup().folded().to_owned()) {
-            faults.push(Fault::SignerDiffers("signed_by"));
-        }
+        judge_signer(stored, said, &issuer, faults);
         let members = CertificateMembers {
             ca: Some(&issuer.certificate),
             certificate: value.certificate.as_deref(),
@@ -156,6 +178,21 @@ impl VersionJudge<'_> {
             });
         }
         Ok(())
+    }
+}
+
+/// Compares what is recorded of the signer with the version that signed.
+fn judge_signer(
+    stored: &StoredVersion,
+    said: IssuerVersion,
+    issuer: &Issuer,
+    faults: &mut Vec<Fault>,
+) {
+    if issuer.expires_at != said.expires_at {
+        faults.push(Fault::CertificateColumnDiffers("issuer_expires_at"));
+    }
+    if folded(stored.signed_by.as_ref()) != Some(issuer.name.lookup().folded().to_owned()) {
+        faults.push(Fault::SignerDiffers("signed_by"));
     }
 }
 
@@ -204,6 +241,10 @@ fn judge_columns(
         (
             "key_length_bits",
             columns.key_length_bits == found.key_length_bits,
+        ),
+        (
+            "serial_number",
+            columns.serial_number.is_none() || columns.serial_number == found.serial_number,
         ),
     ];
     let differing = columns.into_iter().filter(|(_, is_told)| !is_told);

@@ -14,7 +14,8 @@ use crate::{
 pub struct Find {
     /// What their names have in common.
     pub names: FindNames,
-    /// When given: only certificates whose newest version, of any kind, expires at this time or before.
+    /// When given: only credentials with a certificate, whatever their type, whose newest version, of any kind, expires at
+    /// this time or before.
     pub expires_until: Option<DateTime<Utc>>,
 }
 
@@ -63,8 +64,9 @@ impl FindNames {
 }
 
 impl Credentials {
-    /// Finds the credentials that the caller may read, newest first; with `expires_within_days`, certificates that expire
-    /// within so many times 24 hours, or already have. Where it may read nothing, nothing is searched.
+    /// Finds the credentials that the caller may read, newest first; with `expires_within_days`, those with a
+    /// certificate, whatever their type, that expire within so many times 24 hours, or already have. Where it may read
+    /// nothing, nothing is searched.
     ///
     /// # Errors
     /// When the database can't answer.

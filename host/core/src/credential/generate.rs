@@ -13,7 +13,7 @@ use crate::{
         Metadata, Parameters, StoredVersion, Written, asked,
         make::named_issuer,
         service::{Draft, OpenVersion},
-        stored_certificate::StoredCertificate,
+        stored_parameters::{comparable_parameters, is_made_by},
     },
     permission::Operation,
     ports::{
@@ -209,34 +209,6 @@ impl Credentials {
         };
         Ok(keep.then_some(in_use))
     }
-
-    /// Whether the authority that signed a certificate has another certificate in use by now.
-    async fn has_new_issuer(
-        &self,
-        permit: &Permit<'_>,
-        version: &OpenVersion,
-    ) -> Result<bool, Failure> {
-        let Some(signer) = &version.stored.signed_by else {
-            return Ok(false);
-        };
-        if signer.lookup() == version.stored.name.lookup() {
-            return Ok(false);
-        }
-        let signer = signer.lookup();
-        let Some(issuer) = self.current_versions(&signer).await?.in_use else {
-            return Ok(false);
-        };
-        // That the authority has changed is all that the caller learns.
-        let permit = permit.extended_to(Operation::Read, &signer);
-        let issuer = self.certificate_of(&permit, issuer).await?;
-        let ca = StoredCertificate::parse(&version.content.value)?.ca;
-        Ok(match (ca, issuer.certificate) {
-            (Some(ca), Some(certificate)) => {
-                !self.certificates.is_same_certificate(&ca, &certificate)
-            }
-            _ => false,
-        })
-    }
 }
 
 /// How often the mode decides until something can be written, when other writers of the same name, or of its authority,
@@ -306,13 +278,30 @@ async fn is_made_from(
 ) -> Result<bool, Failure> {
     let issuer_parameter = generator.issuer_parameter();
     let read_only = generator.read_only_parameters();
-    let stored = version.content.parameters.as_ref();
-    if let Some(stored) = stored
-        && read_only.iter().all(|name| stored.member(name).is_none())
+    let is_told = |stored: &Parameters| read_only.iter().all(|name| stored.member(name).is_none());
+    if let Some(stored) = version.content.parameters.as_ref()
+        && is_told(stored)
     {
-        return Ok(stored.satisfies(parameters, issuer_parameter));
+        if stored.satisfies(parameters, issuer_parameter) {
+            return Ok(true);
+        }
+        if is_made_by(version, generator) {
+            return Ok(false);
+        }
     }
-    match generator.recover(stored, &version.content.value).await {
+    let stored = comparable_parameters(version, generator).await?;
+    match &stored {
+        // The plugin refuses them now: they are no form of any request.
+        None if version.content.parameters.is_some() => return Ok(false),
+        Some(stored) if is_told(stored) => {
+            return Ok(stored.satisfies(parameters, issuer_parameter));
+        }
+        _ => {}
+    }
+    match generator
+        .recover(stored.as_ref(), &version.content.value)
+        .await
+    {
         Ok(Some(recovered)) => Ok(recovered.is_complete
             && recovered
                 .parameters

@@ -76,7 +76,7 @@ impl Credentials {
         let certificate = if is_certificate {
             Some(self.check_generated(&value, issuer.as_deref())?)
         } else {
-            None
+            issuer.as_deref().and_then(CertificateIssuer::signed)
         };
         let signed_by = authority
             .map(|authority| authority.name.clone())

@@ -18,7 +18,9 @@ impl Credentials {
         permit: &Permit<'_>,
         mut open: OpenVersion,
     ) -> Result<CredentialVersion, Failure> {
+        // Only of certificates the host knows that `ca` is the authority's certificate.
         if self.certificate_settings.concatenates_authorities
+            && open.stored.credential_type.is_certificate()
             && let Some(trusted) = &open.content.trusted_ca
         {
             open.content.value = with_trusted(&open.content.value, trusted)?;

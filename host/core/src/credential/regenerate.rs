@@ -5,15 +5,17 @@ use crate::{
     authorization::{Caller, Permit},
     certificate::{DURATION_DAYS_MAX, EffectiveParameters},
     credential::{
-        CredentialName, Credentials, LookupName, Metadata, Parameters, StoredVersion, Written,
+        CredentialName, Credentials, LookupName, Metadata, Parameters, PluginIdentity,
+        StoredVersion, Written,
         asked::{self, SetCertificate},
         generate::written_answer,
         make::named_issuer,
         service::{MAKINGS_MAX, OpenVersion},
         stored_certificate::StoredCertificate,
+        stored_parameters::current_parameters,
     },
     permission::Operation,
-    ports::{AppendCondition, Generator, PluginFailure, VersionSelection},
+    ports::{AppendCondition, Generator, PluginFailure, VersionSelection, Violation},
 };
 
 /// A request to regenerate a credential.
@@ -119,7 +121,13 @@ impl Credentials {
         base: &OpenVersion,
         generator: &dyn Generator,
     ) -> Result<Parameters, Failure> {
-        let stored = base.content.parameters.as_ref();
+        let stored = match current_parameters(base, generator).await {
+            Err(PluginFailure::ParametersRefused(violation)) => {
+                return Err(parameters_outdated(generator, &violation));
+            }
+            stored => stored?,
+        };
+        let stored = stored.as_ref();
         let recovered = match generator.recover(stored, &base.content.value).await {
             Ok(Some(recovered)) => recovered.parameters,
             Ok(None) => {
@@ -165,6 +173,15 @@ impl Credentials {
             duration_days,
         })
     }
+}
+
+/// The configured plugin does not accept what another release of it stored.
+fn parameters_outdated(generator: &dyn Generator, violation: &Violation) -> Failure {
+    let PluginIdentity { name, version, .. } = generator.identity();
+    Failure::NotRegeneratable(format!(
+        "the plugin {name} {version} does not accept its stored parameters: {violation}; generate it again in mode \
+         overwrite, with parameters that this version accepts"
+    ))
 }
 
 /// The name of the credential that signed a version; none for a version that signed itself.

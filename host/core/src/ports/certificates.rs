@@ -110,6 +110,10 @@ pub trait CertificateIssuer: Send + Sync {
     /// # Errors
     /// [`SigningRefused`] with the rule that the body breaks.
     fn sign_certificate(&self, tbs_certificate: &[u8]) -> Result<Vec<u8>, SigningRefused>;
+
+    /// Returns the facts of the certificate that it has signed, or `None` if it has signed none. An issuer signs at most
+    /// one certificate.
+    fn signed(&self) -> Option<CertificateFacts>;
 }
 
 /// A certificate body that an issuer does not sign.

@@ -9,6 +9,7 @@ mod leases;
 mod permissions;
 mod plugins;
 mod retention;
+mod signed;
 mod storage;
 
 use chrono::{DateTime, Utc};
@@ -37,10 +38,11 @@ pub use retention::{
     DeletableVersion, ExceedingCredential, NotDeleted, RetentionDeletion, RetentionPage,
     RetentionRepository, RetentionTrail, TrailUnwritten,
 };
+pub use signed::{ReadSigned, SignedName, SignedTypes};
 pub use storage::{
     Additions, AllAppended, AppendCondition, Appended, CredentialRepository, EXPIRY_MOMENTS,
-    NewVersion, ReadSigned, ReadVersions, RepositoryFailure, SignedName, TransitionalMoved,
-    TransitionalVersion, VersionDeleted, VersionSelection,
+    NewVersion, ReadVersions, RepositoryFailure, TransitionalMoved, TransitionalVersion,
+    VersionDeleted, VersionSelection,
 };
 
 /// The time, as a parameter.

@@ -46,7 +46,12 @@ pub trait Generator: Send + Sync {
     /// with any of them is held against what a caller asks for by what [`Self::recover`] says of it.
     fn read_only_parameters(&self) -> &[String];
 
-    /// The canonical form of what a caller sent, or of parameters that were canonical before one of them was changed.
+    /// Returns the parameters without those that the properties of its schema do not list; unchanged if the schema lists
+    /// no properties.
+    fn known_parameters(&self, parameters: &Parameters) -> Parameters;
+
+    /// The canonical form of what a caller sent, of parameters that were canonical before one of them was changed, or of
+    /// parameters that another release of the plugin made canonical.
     ///
     /// # Errors
     /// When the parameters break a rule, or the guest fails.

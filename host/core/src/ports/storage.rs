@@ -8,10 +8,10 @@ use crate::{
     certificate::CertificateFacts,
     credential::{
         CredentialName, CredentialType, EffectiveExpiry, Find, FindNames, FoundCredential,
-        GeneratedCredential, IssuerVersion, ListedCertificate, LookupName, PluginDigest,
-        PluginIdentity, StoredVersion,
+        GeneratedCredential, IssuedCredential, IssuerVersion, ListedCertificate, LookupName,
+        PluginDigest, PluginIdentity, StoredVersion,
     },
-    ports::Envelope,
+    ports::{Envelope, ReadSigned, SignedName, SignedTypes},
 };
 
 /// Credentials and their versions in a database.
@@ -80,14 +80,15 @@ pub trait CredentialRepository: Send + Sync {
         names: &[LookupName],
     ) -> Result<Vec<StoredVersion>, RepositoryFailure>;
 
-    /// The newest version of each certificate that has any version signed by one of these credentials, at most so many,
-    /// in the order in which the certificates were made, by one query.
+    /// The newest version of each credential that one of these credentials signed, at most so many, in the order in which
+    /// the credentials were made, by one query.
     ///
     /// # Errors
     /// When the database can't answer.
     async fn newest_signed_by(
         &self,
         signers: &[LookupName],
+        types: SignedTypes,
         count_max: u32,
     ) -> Result<Vec<StoredVersion>, RepositoryFailure>;
 
@@ -98,6 +99,7 @@ pub trait CredentialRepository: Send + Sync {
     async fn names_signed_by(
         &self,
         signers: &[LookupName],
+        types: SignedTypes,
         count_max: u32,
     ) -> Result<Vec<SignedName>, RepositoryFailure>;
 
@@ -162,6 +164,15 @@ pub trait CredentialRepository: Send + Sync {
         &self,
         signer: &LookupName,
     ) -> Result<Vec<CredentialName>, RepositoryFailure>;
+
+    /// Returns the credentials of other types than certificate whose newest version was made with this issuer, by name.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn issued_by(
+        &self,
+        signer: &LookupName,
+    ) -> Result<Vec<IssuedCredential>, RepositoryFailure>;
 
     /// Adds a version, and the credential when it is its first, in one transaction that looks at the state once more, and
     /// first at what must still be read as it was.
@@ -246,35 +257,6 @@ pub struct Additions {
     pub signed: Vec<ReadSigned>,
 }
 
-/// What was read of all that some credentials had signed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadSigned {
-    /// The names of those that signed.
-    pub signers: Vec<LookupName>,
-    /// The ids of the newest versions that there were, in the order of the answer.
-    pub ids: Vec<Uuid>,
-}
-
-impl ReadSigned {
-    /// What was answered, when it was all that there was.
-    #[must_use]
-    pub fn new(signers: Vec<LookupName>, answer: &[StoredVersion]) -> Self {
-        Self {
-            signers,
-            ids: answer.iter().map(|version| version.id).collect(),
-        }
-    }
-}
-
-/// A certificate that an authority has signed, as far as permissions matter.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SignedName {
-    /// Its name, in the casing of its first writer.
-    pub name: CredentialName,
-    /// Whether its newest version may sign others.
-    pub is_authority: bool,
-}
-
 /// What was read of one credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadVersions {
@@ -301,7 +283,7 @@ pub struct NewVersion {
     pub is_transitional: bool,
     /// Whether the service made it.
     pub is_generated: Option<bool>,
-    /// What the certificate says of itself, when it has one.
+    /// The facts of the certificate in its value; for another type, of the certificate that its issuer signed for it.
     pub certificate: Option<CertificateFacts>,
     /// The name of the credential whose certificate signed it.
     pub signed_by: Option<CredentialName>,

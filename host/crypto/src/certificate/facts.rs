@@ -5,7 +5,7 @@ use aws_lc_rs::signature::{
     ECDSA_P521_SHA512_ASN1, EcdsaVerificationAlgorithm, UnparsedPublicKey,
 };
 use chrono::DateTime;
-use keywright_core::certificate::CertificateFacts;
+use keywright_core::certificate::{CertificateFacts, SerialNumber};
 use x509_parser::{
     asn1_rs::{Oid, oid},
     certificate::X509Certificate,
@@ -39,6 +39,7 @@ pub(super) fn facts(certificate: &X509Certificate<'_>) -> Option<CertificateFact
         is_certificate_authority: certificate.is_ca(),
         is_self_signed: is_self_signed(certificate),
         key_length_bits: key_length_bits(certificate.public_key()),
+        serial_number: Some(SerialNumber::new(certificate.raw_serial().to_vec())),
     })
 }
 

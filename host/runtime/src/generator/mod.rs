@@ -118,6 +118,11 @@ impl Generator for WasmGenerator {
         self.guest.description.parameters_schema.read_only()
     }
 
+    fn known_parameters(&self, parameters: &Parameters) -> Parameters {
+        let schema = &self.guest.description.parameters_schema;
+        schema.known(parameters.clone())
+    }
+
     async fn normalize(&self, parameters: &Parameters) -> Result<Parameters, PluginFailure> {
         if self.guest.exports.has_normalizer() {
             let given = parameters.clone();

@@ -1,5 +1,7 @@
 //! Checking and completing parameters for plugins that leave it to the host.
 
+use std::collections::HashSet;
+
 use jsonschema::Validator;
 use keywright_core::{credential::Parameters, ports::Violation};
 use serde_json::{Map, Value};
@@ -12,6 +14,8 @@ const READ_ONLY: &str = "readOnly";
 /// The schema of a plugin's parameters.
 pub(crate) struct ParametersSchema {
     validator: Validator,
+    /// The names of its properties, if it lists any.
+    properties: Option<HashSet<String>>,
     defaults: Map<String, Value>,
     read_only: Vec<String>,
     example: Map<String, Value>,
@@ -43,8 +47,10 @@ impl ParametersSchema {
             .collect();
         let examples = schema.get("examples").and_then(Value::as_array);
         let example = examples.and_then(|examples| examples.first()?.as_object());
+        let names = properties.map(|properties| properties.keys().cloned().collect());
         Ok(Self {
             validator,
+            properties: names,
             defaults,
             read_only,
             example: example.cloned().unwrap_or_default(),
@@ -54,6 +60,14 @@ impl ParametersSchema {
     /// Parameters with which a value can be made: the first of the schema's `examples`, or none at all.
     pub(crate) fn example(&self) -> Parameters {
         Parameters::new(self.example.clone())
+    }
+
+    /// Returns the parameters that its properties list; all if it lists no properties.
+    pub(crate) fn known(&self, parameters: Parameters) -> Parameters {
+        match &self.properties {
+            Some(properties) => parameters.retain(|name| properties.contains(name)),
+            None => parameters,
+        }
     }
 
     /// The parameters that the plugin sets itself.

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use keywright_core::{
-    credential::{CredentialName, ListedCertificate, LookupName},
+    credential::{CredentialName, IssuedCredential, ListedCertificate, LookupName},
     ports::{EXPIRY_MOMENTS, RepositoryFailure},
 };
 
@@ -43,6 +43,15 @@ pub(super) async fn signed_by(
             )?))
         })
         .collect()
+}
+
+pub(super) async fn issued_by(
+    reader: &Connections,
+    signer: &LookupName,
+) -> Result<Vec<IssuedCredential>, RepositoryFailure> {
+    let query = statement(statements::ISSUED_BY).bind(signer.folded());
+    let rows = reader.fetch_all(query).await?;
+    rows.iter().map(row::issued_credential).collect()
 }
 
 pub(super) async fn by_expiry(

@@ -18,12 +18,13 @@ use chrono::{DateTime, Utc};
 use keywright_core::{
     credential::{
         CredentialName, CredentialType, EffectiveExpiry, Find, FindNames, FoundCredential,
-        GeneratedCredential, ListedCertificate, LookupName, PluginDigest, StoredVersion,
+        GeneratedCredential, IssuedCredential, ListedCertificate, LookupName, PluginDigest,
+        StoredVersion,
     },
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialRepository, EXPIRY_MOMENTS,
-        Identifiers, NewVersion, ReadVersions, RepositoryFailure, SignedName, TransitionalMoved,
-        TransitionalVersion, VersionDeleted, VersionSelection,
+        Identifiers, NewVersion, ReadVersions, RepositoryFailure, SignedName, SignedTypes,
+        TransitionalMoved, TransitionalVersion, VersionDeleted, VersionSelection,
     },
 };
 use sqlx::AssertSqlSafe;
@@ -165,24 +166,26 @@ impl CredentialRepository for SqlCredentialRepository {
     async fn newest_signed_by(
         &self,
         signers: &[LookupName],
+        types: SignedTypes,
         count_max: u32,
     ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
         if signers.is_empty() {
             return Ok(Vec::new());
         }
-        let sql = statements::newest_signed_by(signers.len());
+        let sql = statements::newest_signed_by(types, signers.len());
         versions(&self.signed_by(sql, signers, count_max).await?)
     }
 
     async fn names_signed_by(
         &self,
         signers: &[LookupName],
+        types: SignedTypes,
         count_max: u32,
     ) -> Result<Vec<SignedName>, RepositoryFailure> {
         if signers.is_empty() {
             return Ok(Vec::new());
         }
-        let sql = statements::names_signed_by(signers.len());
+        let sql = statements::names_signed_by(types, signers.len());
         let rows = self.signed_by(sql, signers, count_max).await?;
         rows.iter().map(row::signed_name).collect()
     }
@@ -230,6 +233,13 @@ impl CredentialRepository for SqlCredentialRepository {
         signer: &LookupName,
     ) -> Result<Vec<CredentialName>, RepositoryFailure> {
         certificates::signed_by(&self.pools.reader, signer).await
+    }
+
+    async fn issued_by(
+        &self,
+        signer: &LookupName,
+    ) -> Result<Vec<IssuedCredential>, RepositoryFailure> {
+        certificates::issued_by(&self.pools.reader, signer).await
     }
 
     async fn append(

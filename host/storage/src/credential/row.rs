@@ -2,10 +2,10 @@
 
 use chrono::{DateTime, Utc};
 use keywright_core::{
-    certificate::CertificateFacts,
+    certificate::{CertificateFacts, SerialNumber},
     credential::{
-        CredentialName, CredentialType, FoundCredential, GeneratedCredential, IssuerVersion,
-        ListedVersion, PluginIdentity, StoredVersion,
+        CredentialName, CredentialType, FoundCredential, GeneratedCredential, IssuedCredential,
+        IssuedRecord, IssuerVersion, ListedVersion, PluginIdentity, StoredVersion,
     },
     ports::{Envelope, RepositoryFailure, SignedName},
 };
@@ -54,7 +54,24 @@ pub(super) fn signed_name(row: &Row) -> Result<SignedName, RepositoryFailure> {
         column!(row, "credential_version", "is_certificate_authority")?;
     Ok(SignedName {
         name: name(row)?,
-        is_authority: is_authority.unwrap_or_default(),
+        is_authority: credential_type(row)?.is_certificate() && is_authority.unwrap_or_default(),
+    })
+}
+
+/// Decodes what [`super::statements::ISSUED_BY`] selects.
+pub(super) fn issued_credential(row: &Row) -> Result<IssuedCredential, RepositoryFailure> {
+    let expires_at: Option<i64> = column!(row, "credential_version", "expires_at")?;
+    Ok(IssuedCredential {
+        name: name(row)?,
+        record: Some(IssuedRecord {
+            credential_type: credential_type(row)?,
+            version_id: column!(row, "credential_version", "id")?,
+            issuer_version_id: column!(row, "credential_version", "issuer_version_id")?,
+            serial_number: serial_number(row)?,
+            expires_at: expires_at
+                .map(|milliseconds| time(milliseconds, "credential_version.expires_at"))
+                .transpose()?,
+        }),
     })
 }
 
@@ -114,7 +131,13 @@ fn certificate(row: &Row) -> Result<Option<CertificateFacts>, RepositoryFailure>
             column!(row, "credential_version", "key_length_bits")?,
             "credential_version.key_length_bits",
         )?,
+        serial_number: serial_number(row)?,
     }))
+}
+
+fn serial_number(row: &Row) -> Result<Option<SerialNumber>, RepositoryFailure> {
+    let octets: Option<Vec<u8>> = column!(row, "credential_version", "serial_number")?;
+    Ok(octets.map(SerialNumber::new))
 }
 
 fn issuer(row: &Row) -> Result<Option<IssuerVersion>, RepositoryFailure> {

@@ -10,7 +10,7 @@ use std::{
 
 use chrono::{DateTime, TimeDelta, Utc};
 use keywright_core::{
-    certificate::CertificateFacts,
+    certificate::{CertificateFacts, SerialNumber},
     credential::{CredentialName, CredentialType, LookupName, StoredVersion},
     ports::{
         AppendCondition, Appended, CredentialRepository, Envelope, Identifiers, NewVersion,
@@ -276,6 +276,7 @@ pub(crate) fn facts(expires_at_milliseconds: i64) -> CertificateFacts {
         is_certificate_authority: true,
         is_self_signed: false,
         key_length_bits: 2_048,
+        serial_number: Some(SerialNumber::new(vec![0x8f, 0x01])),
     }
 }
 

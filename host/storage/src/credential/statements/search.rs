@@ -136,18 +136,30 @@ pub(crate) const SQLITE_FIND_EXPIRING_CONTAINING_SHORT: &str = select_found_expi
 
 // ---- Expiry with the chain --------------------------------------------------------------------------------------------
 
+/// The first links of chains: the versions in use.
+macro_rules! select_chain_ends {
+    () => {
+        "select c.sequence, c.name, c.current_created_at as version_created_at, cast(0 as bigint) as depth,
+            c.name as link_name, v.id as link_id, v.expires_at,
+            v.signed_by, v.issuer_version_id, v.issuer_expires_at
+         from credential c join credential_version v on v.sequence = c.current_sequence "
+    };
+}
+
 /// The links of the chains of versions in use that expire until `$1`, the first to expire first. A chain is walked from
 /// each version to the one that signed it; that one is older, so no chain comes back to itself. The farthest link has the
 /// depth `$2`.
 macro_rules! select_effective_expiries {
     ($($names:expr),*) => {
         concat!(
-            "with recursive chain_link as (
-                select c.sequence, c.name, c.current_created_at as version_created_at, cast(0 as bigint) as depth,
-                    c.name as link_name, v.id as link_id, v.expires_at,
-                    v.signed_by, v.issuer_version_id, v.issuer_expires_at
-                from credential c join credential_version v on v.sequence = c.current_sequence
-                where c.credential_type = 'certificate' and v.expires_at is not null ",
+            "with recursive chain_link as (",
+            select_chain_ends!(),
+            "where c.credential_type = 'certificate' and v.expires_at is not null ",
+            $($names,)*
+            " union all ",
+            select_chain_ends!(),
+            // That of another type an issuer has signed, after 1970. It has no transitional version.
+            "where c.credential_type <> 'certificate' and c.newest_expires_at > 0 and v.expires_at is not null ",
             $($names,)*
             "
                 union all
