@@ -240,6 +240,13 @@ async fn an_svid_is_regenerated_in_bulk_and_converges_on_its_authority() {
         listed.expect(200).json()["certificates"][0].get("issued"),
         None
     );
+
+    // Without the plugin nothing can be made: the answer names the credential that is in the way.
+    let told = server.reload_plugins(&Options::default()).await;
+    assert!(told.contains("the plugins were loaded again"), "{told}");
+    let refused = server.bulk_regenerate("/ca/root").await.expect(400);
+    assert!(refused.error().contains("/svid/"), "{}", refused.error());
+    assert_eq!(server.versions("/ca/nested").await.len(), 2);
 }
 
 #[tokio::test]

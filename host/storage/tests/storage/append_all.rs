@@ -5,8 +5,8 @@ use keywright_core::{
     credential::{CredentialName, LookupName},
     ports::{
         Additions, AllAppended, AppendCondition, CredentialRepository, NewVersion, ReadSigned,
-        ReadVersions, RepositoryFailure, TransitionalMoved, TransitionalVersion, VersionDeleted,
-        VersionSelection,
+        ReadVersions, RepositoryFailure, SignedTypes, TransitionalMoved, TransitionalVersion,
+        VersionDeleted, VersionSelection,
     },
 };
 use uuid::Uuid;
@@ -139,6 +139,7 @@ async fn none_is_added_when_an_authority_has_signed_something_else_meanwhile() {
             versions: vec![first(&fixture, "/new")],
             unchanged: Vec::new(),
             signed: vec![ReadSigned {
+                types: SignedTypes::All,
                 signers: signers.iter().copied().map(LookupName::new).collect(),
                 ids: ids.to_vec(),
             }],

@@ -18,7 +18,9 @@ pub(crate) fn tbs_certificate(body: &Body<'_>) -> Vec<u8> {
     let validity = [utc_time(body.not_before), utc_time(not_after)].concat();
     // Positive, and in one form: no octet of the sign is needed.
     let mut serial = body.serial.to_vec();
-    serial[0] = serial[0] & 0x3f | 0x40;
+    if let Some(first) = serial.first_mut() {
+        *first = *first & 0x3f | 0x40;
+    }
     let parts = [
         element(0xa0, &element(INTEGER, &[2])),
         element(INTEGER, &serial),
@@ -77,7 +79,7 @@ fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     if content.len() < 0x80 {
         element.push(significant.first().copied().unwrap_or_default());
     } else {
-        element.push(0x80 | significant.len() as u8);
+        element.push(0x80 | u8::try_from(significant.len()).unwrap_or(u8::MAX));
         element.extend(significant);
     }
     element.extend(content);
