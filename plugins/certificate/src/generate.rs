@@ -18,7 +18,7 @@ use crate::{
 ///
 /// # Errors
 ///
-/// [`Failure::InvalidParameters`] when the certificate would be too large; [`Failure::Other`] when the parameters are
+/// [`Failure::InvalidParameters`] when the certificate would be too large or have the issuer's subject; [`Failure::Other`] when the parameters are
 /// not canonical or do not agree with the issuer that is there, and when the issuer does not sign;
 /// [`Failure::Misconfigured`] for any setting.
 pub fn generate(
@@ -77,6 +77,12 @@ fn certificate(
         )));
     }
     if let Some(issuer) = issuer {
+        let (issuer_name, subject) = tbs::names(&tbs_certificate).map_err(tbs::not_written)?;
+        if !parameters.is_ca && issuer_name == subject {
+            return Err(Failure::InvalidParameters(Violation::of_whole(
+                "must name another subject than that of the certificate authority that signs",
+            )));
+        }
         return issuer
             .sign_certificate(&tbs_certificate)
             .map_err(|reason| Failure::Other(format!("the issuer did not sign: {reason}")));

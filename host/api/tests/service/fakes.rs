@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use keywright_core::{
     Secret,
-    certificate::{CertificateFacts, IssuanceRules},
+    certificate::{CertificateFacts, IssuanceFacts, IssuanceRules, SigningUsages},
     credential::{CredentialType, Parameters, PluginIdentity},
     ports::{
         CertificateIssuer, CertificateMembers, CertificateRefused, Certificates, Clock, Envelope,
@@ -216,8 +216,11 @@ impl Certificates for CredulousCertificates {
         Ok(facts())
     }
 
-    fn duration_days(&self, _: &str) -> Result<u32, CertificateRefused> {
-        Ok(SET_DURATION_DAYS)
+    fn issuance_facts(&self, _: &str) -> Result<IssuanceFacts, CertificateRefused> {
+        Ok(IssuanceFacts {
+            duration_days: SET_DURATION_DAYS,
+            signing_usages: SigningUsages::default(),
+        })
     }
 
     fn check_members(

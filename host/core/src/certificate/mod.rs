@@ -27,10 +27,43 @@ pub struct CertificateFacts {
 pub struct IssuanceRules {
     /// Whether the certificate may be an authority.
     pub may_be_authority: bool,
+    /// What the certificate's key may sign for the issuer. One that may be an authority may also sign certificates and
+    /// revocation lists.
+    pub signing_usages: SigningUsages,
     /// The longest validity, in days.
     pub duration_days_max: u32,
     /// The time of the call.
     pub now: DateTime<Utc>,
+}
+
+/// What a certificate says that whoever issues another one like it must allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IssuanceFacts {
+    /// The whole days between the beginning and the end of its validity, at least one.
+    pub duration_days: u32,
+    /// What its key may sign for its issuer.
+    pub signing_usages: SigningUsages,
+}
+
+/// The usages of a key by which it signs in the name of an issuer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SigningUsages {
+    /// Certificates (`keyCertSign`).
+    pub certificates: bool,
+    /// Revocation lists (`cRLSign`).
+    pub revocation_lists: bool,
+    /// Responses of OCSP (`OCSPSigning`).
+    pub ocsp_responses: bool,
+}
+
+impl SigningUsages {
+    /// Returns whether the other usages include all of these.
+    #[must_use]
+    pub fn is_within(self, other: Self) -> bool {
+        (other.certificates || !self.certificates)
+            && (other.revocation_lists || !self.revocation_lists)
+            && (other.ocsp_responses || !self.ocsp_responses)
+    }
 }
 
 /// The longest validity of a generated certificate, in days.

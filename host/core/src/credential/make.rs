@@ -10,7 +10,7 @@ use crate::{
     certificate::{CertificateFacts, DURATION_DAYS_MAX, IssuanceRules},
     credential::{
         CredentialName, CredentialType, Credentials, LookupName, Parameters,
-        asked::{DURATION, IS_CA},
+        asked::{self, DURATION, IS_CA},
         authority::{Authority, TransitionalParent},
         content::Content,
         service::Draft,
@@ -125,6 +125,7 @@ impl Credentials {
             .and_then(|days| u32::try_from(days).ok());
         IssuanceRules {
             may_be_authority: parameters.is_true(IS_CA),
+            signing_usages: asked::signing_usages(parameters),
             duration_days_max: duration_days.unwrap_or(DURATION_DAYS_MAX),
             now: self.now_in_seconds(),
         }

@@ -3,7 +3,7 @@
 use crate::{
     Failure,
     authorization::{Caller, Permit},
-    certificate::{DURATION_DAYS_MAX, EffectiveParameters},
+    certificate::{DURATION_DAYS_MAX, EffectiveParameters, IssuanceFacts, SigningUsages},
     credential::{
         CredentialName, Credentials, LookupName, Metadata, Parameters, StoredVersion, Written,
         asked::{self, SetCertificate},
@@ -149,20 +149,23 @@ impl Credentials {
     /// What the host itself reads in a certificate that was set; of another type it knows nothing.
     fn set_certificate_of<'a>(&self, base: &'a OpenVersion) -> Result<SetCertificate<'a>, Failure> {
         let facts = base.stored.certificate.as_ref();
-        let duration_days = match facts {
+        let issuance = match facts {
             Some(_) => {
                 let value = StoredCertificate::parse(&base.content.value)?;
                 let certificate = value.certificate.ok_or(Failure::StoredValueMalformed)?;
                 self.certificates
-                    .duration_days(&certificate)
+                    .issuance_facts(&certificate)
                     .map_err(|_| Failure::StoredValueMalformed)?
             }
-            None => DURATION_DAYS_MAX,
+            None => IssuanceFacts {
+                duration_days: DURATION_DAYS_MAX,
+                signing_usages: SigningUsages::default(),
+            },
         };
         Ok(SetCertificate {
             signer: signer_of(&base.stored),
             is_authority: facts.is_some_and(|facts| facts.is_certificate_authority),
-            duration_days,
+            issuance,
         })
     }
 }

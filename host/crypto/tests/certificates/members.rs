@@ -2,7 +2,7 @@
 
 use chrono::Utc;
 use keywright_core::{
-    certificate::{CERTIFICATE_BYTES_MAX, CertificateFacts, IssuanceRules},
+    certificate::{CERTIFICATE_BYTES_MAX, CertificateFacts, IssuanceRules, SigningUsages},
     ports::{CertificateMembers, CertificateRefused, Certificates},
 };
 use keywright_crypto::X509Certificates;
@@ -259,6 +259,7 @@ fn what_a_guest_made_must_be_whole_and_signed_by_the_issuer_that_was_lent() {
     let leaf = openssl.leaf_of(&authority);
     let rules = IssuanceRules {
         may_be_authority: false,
+        signing_usages: SigningUsages::default(),
         duration_days_max: 365,
         now: Utc::now(),
     };

@@ -142,6 +142,14 @@ fn texts<'a>(parameters: &'a Value, name: &str) -> impl Iterator<Item = &'a str>
     items.into_iter().flatten().filter_map(Value::as_str)
 }
 
+/// Bytes as hexadecimal digits.
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+    let nibbles = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    nibbles
+        .filter_map(|nibble| char::from_digit(u32::from(nibble), 16))
+        .collect()
+}
+
 fn from_hexadecimal(digits: &str) -> Vec<u8> {
     let pairs = digits.as_bytes().chunks(2);
     let pairs = pairs.filter_map(|pair| core::str::from_utf8(pair).ok());
