@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, KeyUsage, anchor_from_trusted_cert};
 
 use super::{
-    bodies::{self, Attack, SUBJECT, VALIDITY, put_extension, set_extension, unit},
+    bodies::{self, Attack, SUBJECT, VALIDITY},
+    overreaching::{self, put_extension, set_extension, unit},
     tree::{Node, SET, certificate},
 };
 
@@ -22,7 +23,7 @@ async fn no_malformed_or_overreaching_body_is_signed() {
     let server = server().await;
     let (leaf, root) = (leaf(&server).await, body(&root(&server).await));
     let mut attacks = bodies::malformed(&leaf);
-    attacks.extend(bodies::overreaching(&root));
+    attacks.extend(overreaching::all(&root));
     assert!(attacks.len() >= BODIES_MIN, "{}", attacks.len());
     let mut signed = Vec::new();
     for (name, change) in &attacks {

@@ -10,6 +10,7 @@
 mod bodies;
 mod issued;
 mod mutants;
+mod overreaching;
 mod set;
 mod stored;
 mod tree;

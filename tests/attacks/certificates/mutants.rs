@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng, rngs::ChaCha12Rng};
 use rustls::pki_types::{PrivatePkcs8KeyDer, pem::PemObject};
 
 use super::{
-    bodies,
+    bodies, overreaching,
     tree::{BIT_STRING, Node, SEQUENCE},
 };
 
@@ -33,7 +33,7 @@ pub(crate) fn malformed(certificate: &[u8], key: &str) -> Vec<Mutant> {
     let certificate = Node::parse(certificate);
     let body = certificate.clone().at(&[0]).clone();
     let mut attacks = bodies::malformed(&body);
-    attacks.extend(bodies::structures());
+    attacks.extend(overreaching::structures());
     let mutants = attacks.into_iter().map(|(name, change)| {
         let mut body = body.clone();
         change(&mut body);

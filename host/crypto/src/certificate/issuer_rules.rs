@@ -58,7 +58,7 @@ struct Rule {
     is_kept: fn(&Request<'_>) -> bool,
 }
 
-const RULES: [Rule; 20] = [
+const RULES: [Rule; 19] = [
     Rule {
         words: "the version must be 3",
         is_kept: is_version_3,
@@ -98,10 +98,6 @@ const RULES: [Rule; 20] = [
     Rule {
         words: "there must be no unique identifiers",
         is_kept: has_no_unique_identifiers,
-    },
-    Rule {
-        words: "no extension may occur twice",
-        is_kept: has_each_extension_once,
     },
     Rule {
         words: "every extension must be well formed",
@@ -198,10 +194,6 @@ fn has_public_key_of_its_own(request: &Request<'_>) -> bool {
 
 fn has_no_unique_identifiers(request: &Request<'_>) -> bool {
     request.tbs.issuer_uid.is_none() && request.tbs.subject_uid.is_none()
-}
-
-fn has_each_extension_once(request: &Request<'_>) -> bool {
-    request.tbs.extensions_map().is_ok()
 }
 
 fn has_well_formed_extensions(request: &Request<'_>) -> bool {

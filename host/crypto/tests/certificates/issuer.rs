@@ -265,7 +265,7 @@ fn the_issuers_own_key_and_bytes_around_a_body_are_refused() {
         for (body, words) in [
             (own.to_der(), "the public key must not be the issuer's own"),
             (trailing, "a malformed encoding"),
-            (whole, "a malformed version"),
+            (whole, "a malformed serial number"),
             (Vec::new(), "a malformed encoding"),
             (b"any message at all".to_vec(), "a malformed encoding"),
         ] {

@@ -40,7 +40,7 @@ pub(super) fn check(list: &[u8], strictness: Strictness) -> Result<(), Part> {
         let identifier = fields.next().map(content).unwrap_or_default();
         let value = fields.last().map(content).unwrap_or_default();
         if !found.insert(identifier) {
-            return Err(LIST);
+            return Err(TWICE);
         }
         match KNOWN.iter().find(|known| known.identifier == identifier) {
             Some(known) if !known.shape.is_of(value, strictness) => return Err(known.part),
@@ -243,4 +243,8 @@ static ACCESS: Shape = sequence(&[
 ]);
 
 pub(super) const LIST: Part = part!("list of extensions");
+const TWICE: Part = Part {
+    of_certificate: "has the same extension twice",
+    of_body: "no extension may occur twice",
+};
 const UNKNOWN: Part = part!("extension of an unknown kind");
