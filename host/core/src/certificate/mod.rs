@@ -23,8 +23,10 @@ pub struct CertificateFacts {
 }
 
 /// What the caller of a generate asked for, and the issuer therefore allows in a certificate body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IssuanceRules {
+    /// The common name of the subject. A certificate of no authority has the issuer's subject only if this is its name.
+    pub common_name: Option<String>,
     /// Whether the certificate may be an authority.
     pub may_be_authority: bool,
     /// What the certificate's key may sign for the issuer. One that may be an authority may also sign certificates and

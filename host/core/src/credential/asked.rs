@@ -17,6 +17,9 @@ pub(super) const IS_CA: &str = "is_ca";
 /// How long the certificate is to last, in days.
 pub(super) const DURATION: &str = "duration";
 
+/// The common name of the subject.
+pub(super) const COMMON_NAME: &str = "common_name";
+
 /// For what the key may be used, and for which purposes.
 const KEY_USAGE: &str = "key_usage";
 const EXTENDED_KEY_USAGE: &str = "extended_key_usage";
@@ -62,6 +65,7 @@ pub(super) fn as_stored(
 ) -> Parameters {
     for name in [
         issuer_parameter,
+        COMMON_NAME,
         IS_CA,
         DURATION,
         KEY_USAGE,

@@ -10,7 +10,7 @@ use crate::{
     certificate::{CertificateFacts, DURATION_DAYS_MAX, IssuanceRules},
     credential::{
         CredentialName, CredentialType, Credentials, LookupName, Parameters,
-        asked::{self, DURATION, IS_CA},
+        asked::{self, COMMON_NAME, DURATION, IS_CA},
         authority::{Authority, TransitionalParent},
         content::Content,
         service::Draft,
@@ -124,6 +124,7 @@ impl Credentials {
             .and_then(Value::as_u64)
             .and_then(|days| u32::try_from(days).ok());
         IssuanceRules {
+            common_name: parameters.text(COMMON_NAME).map(str::to_owned),
             may_be_authority: parameters.is_true(IS_CA),
             signing_usages: asked::signing_usages(parameters),
             duration_days_max: duration_days.unwrap_or(DURATION_DAYS_MAX),

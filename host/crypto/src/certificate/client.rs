@@ -66,7 +66,7 @@ fn organization_units(certificate: &X509Certificate<'_>) -> Vec<String> {
 }
 
 /// The text of an attribute, in whichever type of string it is; `None` if it is no string, or malformed.
-fn text(attribute: &AttributeTypeAndValue<'_>) -> Option<String> {
+pub(super) fn text(attribute: &AttributeTypeAndValue<'_>) -> Option<String> {
     let value = attribute.attr_value();
     if value.class() != Class::Universal {
         return None;

@@ -16,6 +16,7 @@ use x509_parser::{
 };
 
 use super::{
+    client,
     der::{NEGATIVE, OCTET_STRING, SEQUENCE, Strictness, element},
     facts, grammar,
     issuer::Issuer,
@@ -125,7 +126,7 @@ const RULES: [Rule; 19] = [
         is_kept: has_key_identifier_of_its_own,
     },
     Rule {
-        words: "the subject must not be the issuer's, unless an authority was asked for",
+        words: "the subject must not be the issuer's, unless an authority or this common name was asked for",
         is_kept: has_subject_of_its_own,
     },
     Rule {
@@ -256,9 +257,16 @@ fn has_key_identifier_of_its_own(request: &Request<'_>) -> bool {
     }
 }
 
-/// An authority may be issued by one of the same name, as its successor is when it replaces its key.
+/// An authority may be issued by one of the same name, as its successor is when it replaces its key; and a caller may give a
+/// leaf the name of its authority, which other readers tell apart by the key identifiers.
 fn has_subject_of_its_own(request: &Request<'_>) -> bool {
-    request.issuer.rules.may_be_authority || request.tbs.subject.as_raw() != request.issuer.subject
+    let rules = &request.issuer.rules;
+    let subject = &request.tbs.subject;
+    let has_name_asked_for = || {
+        let name = subject.iter_common_name().next().and_then(client::text);
+        name.is_some() && name == rules.common_name
+    };
+    rules.may_be_authority || subject.as_raw() != request.issuer.subject || has_name_asked_for()
 }
 
 fn has_signing_usages_asked_for(request: &Request<'_>) -> bool {

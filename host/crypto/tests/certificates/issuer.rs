@@ -314,6 +314,7 @@ pub(crate) fn lend(authority: &Identity, may_be_authority: bool) -> Arc<dyn Cert
 
 fn rules(may_be_authority: bool) -> IssuanceRules {
     IssuanceRules {
+        common_name: None,
         may_be_authority,
         signing_usages: SigningUsages::default(),
         duration_days_max: DAYS,
