@@ -52,13 +52,9 @@ use part;
 /// The first part that is malformed.
 pub(super) fn check_certificate(certificate: &[u8]) -> Result<(), Part> {
     let strictness = Strictness::AsFound;
-    let (content, rest) = match split_element(certificate) {
-        Some((SEQUENCE, content, rest)) => (content, rest),
-        _ => return Err(ENCODING),
-    };
-    if !rest.is_empty() {
+    let Some((SEQUENCE, content, [])) = split_element(certificate) else {
         return Err(ENCODING);
-    }
+    };
     if let Some(place) = broken_field(&CERTIFICATE, content, strictness) {
         return Err(*CERTIFICATE_PARTS.get(place).unwrap_or(&ENCODING));
     }
@@ -77,13 +73,9 @@ pub(super) fn check_certificate(certificate: &[u8]) -> Result<(), Part> {
 /// # Errors
 /// The first part that is malformed.
 pub(super) fn check_body(body: &[u8], strictness: Strictness) -> Result<(), Part> {
-    let (content, rest) = match split_element(body) {
-        Some((SEQUENCE, content, rest)) => (content, rest),
-        _ => return Err(ENCODING),
-    };
-    if !rest.is_empty() {
+    let Some((SEQUENCE, content, [])) = split_element(body) else {
         return Err(ENCODING);
-    }
+    };
     if let Some(place) = broken_field(&BODY, content, strictness) {
         return Err(*BODY_PARTS.get(place).unwrap_or(&ENCODING));
     }
