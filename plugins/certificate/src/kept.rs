@@ -84,8 +84,14 @@ impl Kept {
             .all(|usage| parameters.key_type.may_assert(*usage));
         Ok(Self {
             subject: if parameters.subject.is_empty() || subject != written_subject {
-                let subject = reencoded::<Name>(subject).map_err(|_| not_der("subject"))?;
-                Some(checked("subject", &subject)?)
+                let sorted = reencoded::<Name>(subject).map_err(|_| not_der("subject"))?;
+                // Those that such a certificate signed name it byte for byte.
+                let kept = if parameters.self_sign {
+                    subject
+                } else {
+                    &sorted
+                };
+                Some(checked("subject", kept)?)
             } else {
                 None
             },

@@ -27,10 +27,10 @@ pub(crate) fn structures() -> Vec<Attack> {
         attack("version 4", |body| body.at(&[VERSION, 0]).bytes()[0] = 3),
         attack("absent version", |body| drop(body.nodes().remove(VERSION))),
         attack("serial number of zero", |body| {
-            *body.at(&[SERIAL]) = Node::new(INTEGER, &[0])
+            *body.at(&[SERIAL]) = Node::new(INTEGER, &[0]);
         }),
         attack("negative serial number", |body| {
-            *body.at(&[SERIAL]) = Node::new(INTEGER, &[0x80])
+            *body.at(&[SERIAL]) = Node::new(INTEGER, &[0x80]);
         }),
         attack("serial number of 21 octets", |body| {
             *body.at(&[SERIAL]) = Node::new(INTEGER, &[1; 21]);
@@ -67,7 +67,7 @@ pub(crate) fn structures() -> Vec<Attack> {
             *body.at(&[SUBJECT, 0, 0, 1]) = Node::new(0x1c, &[0, 0x11, 0, 0]);
         }),
         attack("key of no bits", |body| {
-            *body.at(&[PUBLIC_KEY, 1]) = Node::new(BIT_STRING, &[0])
+            *body.at(&[PUBLIC_KEY, 1]) = Node::new(BIT_STRING, &[0]);
         }),
         attack("point that is not on its curve", |body| {
             let identifiers = [&[0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1][..], P256];
@@ -88,11 +88,11 @@ pub(crate) fn structures() -> Vec<Attack> {
             body.nodes().insert(EXTENSIONS, Node::new(0x81, &[0, 1]));
         }),
         attack("unknown field", |body| {
-            body.nodes().push(Node::new(0x84, &[0, 1]))
+            body.nodes().push(Node::new(0x84, &[0, 1]));
         }),
         attack("no extensions", |body| drop(body.nodes().pop())),
         attack("empty list of extensions", |body| {
-            body.at(&[EXTENSIONS, 0]).nodes().clear()
+            body.at(&[EXTENSIONS, 0]).nodes().clear();
         }),
     ]
 }
@@ -117,10 +117,10 @@ fn rights(root: &Node) -> Vec<Attack> {
             set_extension(body, &[19], true, &[0x30, 3, 1, 1, 0xff]);
         }),
         attack("keyCertSign", |body| {
-            set_extension(body, &[15], true, &[3, 2, 2, 4])
+            set_extension(body, &[15], true, &[3, 2, 2, 4]);
         }),
         attack("cRLSign", |body| {
-            set_extension(body, &[15], true, &[3, 2, 1, 2])
+            set_extension(body, &[15], true, &[3, 2, 1, 2]);
         }),
         attack("OCSPSigning", |body| {
             set_extension(
@@ -131,19 +131,19 @@ fn rights(root: &Node) -> Vec<Attack> {
             );
         }),
         attack("Netscape authority for TLS", |body| {
-            netscape(body, &[3, 2, 2, 4])
+            netscape(body, &[3, 2, 2, 4]);
         }),
         attack("Netscape authority for e-mail", |body| {
-            netscape(body, &[3, 2, 1, 2])
+            netscape(body, &[3, 2, 1, 2]);
         }),
         attack("Netscape authority for code", |body| {
-            netscape(body, &[3, 2, 0, 1])
+            netscape(body, &[3, 2, 0, 1]);
         }),
         attack("subject of the issuer", move |body| {
-            *body.at(&[SUBJECT]) = subject.clone()
+            *body.at(&[SUBJECT]) = subject.clone();
         }),
         attack("key of the issuer", move |body| {
-            *body.at(&[PUBLIC_KEY]) = key.clone()
+            *body.at(&[PUBLIC_KEY]) = key.clone();
         }),
         attack("key identifier of the issuer", move |body| {
             *find_extension(body, KEY_IDENTIFIER).unwrap() = key_identifier.clone();
@@ -210,7 +210,7 @@ fn extensions() -> Vec<Attack> {
         .into_iter()
         .map(|(name, arcs, is_critical, value)| {
             attack(name, move |body| {
-                set_extension(body, arcs, is_critical, value)
+                set_extension(body, arcs, is_critical, value);
             })
         })
         .collect();

@@ -74,7 +74,7 @@ impl Node {
             Content::Bytes(bytes) => content.extend(bytes),
             Content::Nodes(before, nodes) => {
                 content.extend(before);
-                nodes.iter().for_each(|node| content.extend(node.to_der()));
+                content.extend(nodes.iter().flat_map(Self::to_der));
             }
         }
         let mut digits: Vec<u8> = content.len().to_be_bytes().to_vec();
