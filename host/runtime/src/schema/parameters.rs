@@ -1,17 +1,16 @@
 //! Checking and completing parameters for plugins that leave it to the host.
 
-use jsonschema::Validator;
 use keywright_core::{credential::Parameters, ports::Violation};
 use serde_json::{Map, Value};
 
-use super::{SchemaMalformed, compile, rule};
+use super::{Checker, SchemaMalformed, compile};
 
 /// The annotation of a parameter that no caller sends: the plugin sets it itself when it recovers parameters.
 const READ_ONLY: &str = "readOnly";
 
 /// The schema of a plugin's parameters.
 pub(crate) struct ParametersSchema {
-    validator: Validator,
+    checker: Checker,
     defaults: Map<String, Value>,
     read_only: Vec<String>,
     example: Map<String, Value>,
@@ -23,7 +22,7 @@ impl ParametersSchema {
     /// # Errors
     /// Why it can't be used.
     pub(crate) fn parse(text: &str) -> Result<Self, SchemaMalformed> {
-        let (schema, validator) = compile(text)?;
+        let (schema, checker) = compile(text)?;
         if schema.get("type").and_then(Value::as_str) != Some("object") {
             return Err(SchemaMalformed::NotOfObjects);
         }
@@ -44,7 +43,7 @@ impl ParametersSchema {
         let examples = schema.get("examples").and_then(Value::as_array);
         let example = examples.and_then(|examples| examples.first()?.as_object());
         Ok(Self {
-            validator,
+            checker,
             defaults,
             read_only,
             example: example.cloned().unwrap_or_default(),
@@ -82,8 +81,8 @@ impl ParametersSchema {
             }
         }
         let mut parameters = Value::Object(members);
-        if let Some(broken) = self.validator.iter_errors(&parameters).next() {
-            return Err(rule::broken_rule(&broken, &parameters));
+        if let Some(violation) = self.checker.violation(&parameters) {
+            return Err(violation);
         }
         Ok(Parameters::new(
             parameters
@@ -241,7 +240,7 @@ mod tests {
             ),
             (
                 r#"{"type":"object","$ref":"https://example.org/s.json"}"#,
-                "is not a JSON Schema",
+                "refers to a schema otherwise",
             ),
             (
                 r#"{"type":"object","properties":{"a":{"pattern":"(?=a)"}}}"#,
