@@ -33,12 +33,13 @@ mod tests {
     ];
 
     /// Heavy dependencies, each with the one crate of the host that may have it.
-    const OWNED_DEPENDENCIES: [(&str, &str); 8] = [
+    const OWNED_DEPENDENCIES: [(&str, &str); 9] = [
         ("axum", "api"),
         ("metrics-exporter-prometheus", "server"),
         ("minisign-verify", "registry"),
         ("sqlx", "storage"),
         ("tonic", "kms"),
+        ("wasmparser", "runtime"),
         ("wasmtime", "runtime"),
         ("x509-parser", "crypto"),
         ("wit-component", "author"),

@@ -315,6 +315,7 @@ fn plugin_status(failure: &PluginFailure, endpoint: Endpoint) -> StatusCode {
         }
         | PluginFailure::QueueFull { .. }
         | PluginFailure::Resting { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        PluginFailure::ActorQueueFull { .. } => StatusCode::TOO_MANY_REQUESTS,
         PluginFailure::Faulted { .. } => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
@@ -337,7 +338,9 @@ fn retry_after(failure: &Failure) -> Option<Duration> {
             ..
         }) => Some(INSTANCE_RETRY_AFTER),
         Failure::Plugin(
-            PluginFailure::QueueFull { retry_after } | PluginFailure::Resting { retry_after, .. },
+            PluginFailure::ActorQueueFull { retry_after }
+            | PluginFailure::QueueFull { retry_after }
+            | PluginFailure::Resting { retry_after, .. },
         ) => Some(*retry_after),
         Failure::NotAllRegenerated { reason, .. } => retry_after(reason),
         Failure::Contended => Some(CONTENDED_RETRY_AFTER),

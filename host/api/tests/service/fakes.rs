@@ -14,6 +14,7 @@ use keywright_core::{
     Secret,
     certificate::{CertificateFacts, IssuanceRules},
     credential::{CredentialType, Parameters, PluginIdentity},
+    permission::Actor,
     ports::{
         CertificateIssuer, CertificateMembers, CertificateRefused, Certificates, Clock, Envelope,
         Generator, GeneratorDescription, Generators, Identifiers, KeyStanding, PluginFailure,
@@ -129,6 +130,10 @@ impl Generator for EchoGenerator {
 
     fn generations_at_once(&self) -> usize {
         4
+    }
+
+    fn for_actor(&self, _: &Actor) -> Arc<dyn Generator> {
+        self.in_turn()
     }
 
     fn in_turn(&self) -> Arc<dyn Generator> {
@@ -306,7 +311,11 @@ pub(crate) struct FixedResolver;
 
 #[async_trait]
 impl Resolver for FixedResolver {
-    async fn find_references(&self, document: &str) -> Result<Vec<Reference>, PluginFailure> {
+    async fn find_references(
+        &self,
+        _: &Actor,
+        document: &str,
+    ) -> Result<Vec<Reference>, PluginFailure> {
         let document: Value = serde_json::from_str(document).unwrap_or(json!({}));
         let name = document.pointer("/a/0/credentials/ref").cloned();
         Ok(name

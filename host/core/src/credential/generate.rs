@@ -60,7 +60,7 @@ impl Credentials {
         if generate.credential_type.is_set_only() {
             return Err(Failure::TypeNotGeneratable(generate.credential_type));
         }
-        let generator = self.generator(&generate.credential_type)?;
+        let generator = self.generator(caller, &generate.credential_type)?;
         let parameters = requested_parameters(&generate, generator.as_ref())?;
         let normalized = asked::normalize(generator.as_ref(), &parameters).await?;
         let effective = self

@@ -70,7 +70,7 @@ impl Credentials {
             );
             return Err(Failure::NotRegeneratable(reason));
         }
-        let generator = self.generator(&newest.credential_type)?;
+        let generator = self.generator(caller, &newest.credential_type)?;
         let base = self.open(permit, newest).await?;
         let effective = self
             .effective_parameters_of(&base, generator.as_ref())

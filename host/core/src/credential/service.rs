@@ -6,7 +6,7 @@ use chrono::{DateTime, Timelike, Utc};
 
 use crate::{
     Failure,
-    authorization::{Authorization, Permit},
+    authorization::{Authorization, Caller, Permit},
     certificate::{CertificateFacts, CertificateSettings},
     credential::{
         BulkRegenerations, CertificateMarks, CredentialName, CredentialType, CredentialVersion,
@@ -107,13 +107,15 @@ impl Credentials {
             .collect()
     }
 
-    /// The generator of a type.
+    /// The generator of a type, for calls on behalf of a caller.
     pub(super) fn generator(
         &self,
+        caller: &Caller,
         credential_type: &CredentialType,
     ) -> Result<Arc<dyn Generator>, Failure> {
-        self.generators
-            .generator(credential_type)
+        let generator = self.generators.generator(credential_type);
+        generator
+            .map(|generator| generator.for_actor(caller.actor()))
             .ok_or_else(|| Failure::TypeUnknown {
                 known: self.known_types(),
             })

@@ -39,7 +39,7 @@ impl Credentials {
             CredentialType::VALUE => accept_text(set.value)?,
             CredentialType::JSON => accept_object(set.value)?,
             _ => {
-                let generator = self.generator(&set.credential_type)?;
+                let generator = self.generator(caller, &set.credential_type)?;
                 // Looked at here, so that no guest works on what is too large, and again when what it made is sealed.
                 value::check_size(&set.value)?;
                 generator.accept(&set.value).await?

@@ -32,7 +32,7 @@ impl Credentials {
         caller: &Caller,
         set: Set,
     ) -> Result<CredentialVersion, Failure> {
-        self.generator(&set.credential_type)?;
+        self.generator(caller, &set.credential_type)?;
         let members = Members::parse(&set.value)?;
         self.check_alone(&members)?;
         let permit = self

@@ -39,7 +39,7 @@ impl Interpolation {
     /// [`Failure::ReferencesTooLarge`] beyond [`REFERENCED_BYTES_MAX`]; or when the resolver refuses or fails.
     pub async fn interpolate(&self, caller: &Caller, document: &str) -> Result<String, Failure> {
         let resolver = self.resolvers.resolver().ok_or(Failure::NoResolver)?;
-        let references = resolver.find_references(document).await?;
+        let references = resolver.find_references(caller.actor(), document).await?;
         if references.is_empty() {
             return Ok(document.to_owned());
         }

@@ -8,6 +8,8 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
+use crate::ports::POINTER_SEGMENTS_MAX;
+
 /// A place of a document is not there, or is filled twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PlaceRefused;
@@ -31,6 +33,10 @@ impl<'a> Fillings<'a> {
     /// # Errors
     /// When it is no pointer, or the place, one around it, or one inside it is filled already.
     pub(super) fn put(&mut self, pointer: &str, text: &'a str) -> Result<(), PlaceRefused> {
+        // Places are built, filled and dropped by recursion.
+        if pointer.matches('/').nth(POINTER_SEGMENTS_MAX).is_some() {
+            return Err(PlaceRefused);
+        }
         let mut place = &mut self.root;
         let mut tokens = pointer.split('/');
         if tokens.next() != Some("") {
@@ -188,6 +194,18 @@ mod tests {
                 Ok(expected),
                 "{document}"
             );
+        }
+    }
+
+    #[test]
+    fn a_pointer_of_more_segments_than_a_document_can_have_is_refused() {
+        for (segments, expected) in [
+            (POINTER_SEGMENTS_MAX, Ok(())),
+            (POINTER_SEGMENTS_MAX + 1, Err(PlaceRefused)),
+            (1_000_000, Err(PlaceRefused)),
+        ] {
+            let put = Fillings::default().put(&"/0".repeat(segments), "1");
+            assert_eq!(put, expected, "{segments}");
         }
     }
 

@@ -30,8 +30,8 @@ pub use key_rotation::{KeyRotationRepository, ResealedVersion, SealedVersion};
 pub use leases::{Lease, Leases};
 pub use permissions::PermissionRepository;
 pub use plugins::{
-    Generator, GeneratorDescription, Generators, PluginFailure, PluginFault, Recovered, Reference,
-    Resolver, Resolvers, Violation,
+    Generator, GeneratorDescription, Generators, POINTER_SEGMENTS_MAX, PluginFailure, PluginFault,
+    Recovered, Reference, Resolver, Resolvers, Violation,
 };
 pub use retention::{
     DeletableVersion, ExceedingCredential, NotDeleted, RetentionDeletion, RetentionPage,

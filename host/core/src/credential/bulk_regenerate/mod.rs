@@ -70,7 +70,7 @@ impl Credentials {
             let permits = Permits::ask(caller, &rules, &bases)?;
             let mut signers = Signers::new(self, &permits);
             let mut remade = Vec::new();
-            for of_type in self.by_type(bases, of.refused_plugin())? {
+            for of_type in self.by_type(caller, bases, of.refused_plugin())? {
                 remade.extend(
                     self.remake_all(of_type, &mut made_before, &permits, &mut signers)
                         .await?,
@@ -115,6 +115,7 @@ impl Credentials {
     /// What is to be made anew, type by type.
     fn by_type(
         &self,
+        caller: &Caller,
         bases: Vec<StoredVersion>,
         refused: Option<&PluginDigest>,
     ) -> Result<Vec<OfOneType>, Failure> {
@@ -124,7 +125,7 @@ impl Credentials {
             of_type.push(base);
         }
         let types = by_type.into_iter().map(|(credential_type, bases)| {
-            let generator = self.generator(&credential_type)?;
+            let generator = self.generator(caller, &credential_type)?;
             if refused.is_some_and(|refused| refused.as_str() == generator.identity().digest) {
                 return Err(Failure::PluginInUse(credential_type));
             }
