@@ -45,6 +45,9 @@ pub(crate) mod bindings {
 
 struct Component;
 
+/// Has a document or parameters name the behaviour, in their member `behave`; without one, there is none.
+const AS_TOLD: &str = "as-told";
+
 impl descriptor::Guest for Component {
     fn describe() -> descriptor::Description {
         descriptor::Description {
@@ -73,7 +76,11 @@ impl issued_generator::Guest for Component {
         generation: issued_generator::Generation,
         issuer: Option<&Issuer>,
     ) -> Result<String, Failure> {
-        match (named(&generation.settings, "generate").as_deref(), issuer) {
+        let mut behaviour = named(&generation.settings, "generate");
+        if behaviour.as_deref() == Some(AS_TOLD) {
+            behaviour = named(&generation.parameters, "behave");
+        }
+        match (behaviour.as_deref(), issuer) {
             (None, _) => Ok(r#"{"secret":"s"}"#.to_owned()),
             (Some("dump"), Some(issuer)) => {
                 let learned = [
@@ -165,8 +172,20 @@ impl resolver::Guest for Component {
                 .map(|number| reference(&format!("/{number}"), ""))
                 .collect()
         };
-        match named(&settings, "find-references").as_deref() {
+        let mut behaviour = named(&settings, "find-references");
+        if behaviour.as_deref() == Some(AS_TOLD) {
+            behaviour = Some(named(&document, "behave").unwrap_or_default());
+        }
+        match behaviour.as_deref() {
             None => Ok(vec![reference("/a", &document)]),
+            Some("") => Ok(Vec::new()),
+            Some("deep-pointer") => Ok(vec![reference(&"/0".repeat(20_000), "x")]),
+            Some("deep-pointers") => Ok((0..500)
+                .map(|number| reference(&format!("/{number}{}", "/0".repeat(128)), ""))
+                .collect()),
+            Some("overlapping-pointers") => Ok((1..=128)
+                .map(|segments| reference(&"/0".repeat(segments), "x"))
+                .collect()),
             Some("most-references") => Ok(numbered(1_000)),
             Some("many-references") => Ok(numbered(1_001)),
             Some("amplify") => Ok((0..500_000).map(|_| reference("", "")).collect()),
