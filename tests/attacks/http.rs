@@ -1,1 +1,334 @@
 //! Malformed HTTP/1.1 and HTTP/2, and callers that overreach.
+
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test ends when the server does not answer"
+)]
+
+use std::{thread, time::Duration};
+
+use keywright_harness::{Options, Server, signal};
+use reqwest::{Method, header::HOST};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+use serde_json::json;
+
+#[tokio::test]
+async fn heads_that_leave_host_or_length_open_are_400() {
+    let server = Server::start().await;
+    for (head, status) in [
+        ("GET /health HTTP/1.1\r\nHost: localhost\r\n", 200),
+        ("GET /health HTTP/1.1\r\nhost: localhost:8844\r\n", 200),
+        ("GET /health HTTP/1.1\r\nHost: [::1]:8844\r\n", 200),
+        (
+            "GET https://localhost/health HTTP/1.1\r\nHost: localhost\r\n",
+            200,
+        ),
+        (
+            "GET https://localhost/health HTTP/1.1\r\nHost: other\r\n",
+            200,
+        ),
+        ("GET /health HTTP/1.0\r\n", 200),
+        ("GET /health HTTP/1.0\r\nHost: localhost\r\n", 200),
+        ("GET /health HTTP/1.1\nHost: localhost\n", 200),
+        ("GET /health HTTP/1.1\r\n", 400),
+        ("GET /health HTTP/1.1\r\nHost:\r\n", 400),
+        ("GET /health HTTP/1.1\r\nHost: \t \r\n", 400),
+        ("GET /health HTTP/1.1\r\nHost: a b\r\n", 400),
+        ("GET /health HTTP/1.1\r\nHost: user@localhost\r\n", 400),
+        ("GET /health HTTP/1.1\r\nHost: a/b\r\n", 400),
+        ("GET /health HTTP/1.1\r\nHost: \u{e4}\r\n", 400),
+        ("GET /health HTTP/1.1\r\nHost: a\r\nHost: a\r\n", 400),
+        (
+            "GET /health HTTP/1.1\r\nHost: a\r\nX: y\r\nhost: b\r\n",
+            400,
+        ),
+        ("GET /health HTTP/1.0\r\nHost: a\r\nHost: a\r\n", 400),
+        ("GET https://localhost/health HTTP/1.1\r\n", 400),
+        ("GET /unknown%2fpath HTTP/1.1\r\n", 400),
+        ("GET /health HTTP/1.1\r\nHost: a\r\n folded\r\n", 400),
+        ("GET /health HTTP/1.1\r\nHost : a\r\n", 400),
+        ("GET /health HTTP/1.1\r\n Host: a\r\n", 400),
+        ("GET /health HTTP/1.1\r\nHost: a\rX: b\r\n", 400),
+        ("GET /health HTTP/1.1\r\nHost: a\0\r\n", 400),
+        ("GET /health HTTP/1.2\r\nHost: a\r\n", 400),
+        ("GET /health HTTP/3\r\nHost: a\r\n", 400),
+        ("GET  /health HTTP/1.1\r\nHost: a\r\n", 400),
+        ("GET /he alth HTTP/1.1\r\nHost: a\r\n", 400),
+    ] {
+        assert_eq!(answered(&server, head, ""), status, "{head:?}");
+    }
+    for (fields, body, status) in [
+        ("Transfer-Encoding: chunked\r\n", "0\r\n\r\n", 200),
+        ("transfer-encoding: Chunked\r\n", "0\r\n\r\n", 200),
+        ("Content-Length: 2\r\n", "{}", 200),
+        ("Transfer-Encoding: gzip, chunked\r\n", "0\r\n\r\n", 400),
+        ("Transfer-Encoding: chunked, chunked\r\n", "0\r\n\r\n", 400),
+        (
+            "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n",
+            "0\r\n\r\n",
+            400,
+        ),
+        (
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+            "0\r\n\r\n",
+            400,
+        ),
+        ("Transfer-Encoding: identity\r\n", "", 400),
+        ("Transfer-Encoding: chunked, gzip\r\n", "0\r\n\r\n", 400),
+        ("Transfer-Encoding: xchunked\r\n", "0\r\n\r\n", 400),
+        ("Transfer-Encoding:\r\n", "", 400),
+        ("Transfer-Encoding: chunked;q=1\r\n", "0\r\n\r\n", 400),
+        ("Content-Length: 1\r\nContent-Length: 2\r\n", "{}", 400),
+        ("Content-Length: +2\r\n", "{}", 400),
+        ("Content-Length: -1\r\n", "{}", 400),
+        ("Content-Length: 0x2\r\n", "{}", 400),
+        ("Content-Length: 99999999999999999999\r\n", "{}", 400),
+    ] {
+        let head = format!("GET /health HTTP/1.1\r\nHost: localhost\r\n{fields}");
+        assert_eq!(answered(&server, &head, body), status, "{fields:?}");
+    }
+    server.get("/health").await.expect(200);
+}
+
+#[tokio::test]
+async fn over_http2_a_request_is_for_one_host() {
+    let server = Server::start().await;
+    let authority = server.base_url().trim_start_matches("https://");
+    for (hosts, status) in [
+        (vec![authority], 200),
+        (vec!["other"], 400),
+        (vec![""], 400),
+        (vec![authority, authority], 400),
+    ] {
+        let mut request = server.request(Method::GET, "/health");
+        for host in &hosts {
+            request = request.header(HOST, *host);
+        }
+        let answer = request.send().await.unwrap();
+        assert_eq!(answer.version(), reqwest::Version::HTTP_2);
+        assert_eq!(answer.status(), status, "{hosts:?}");
+    }
+    server.get("/health").await.expect(200);
+}
+
+#[tokio::test]
+async fn one_byte_past_the_header_limit_is_431_however_it_arrives() {
+    const MAX: usize = 10_000;
+    let lines = format!("header_bytes_max = {MAX}");
+    let server = Server::start_with(&Options::default().server_settings(&lines)).await;
+    let frame = "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
+    let one_field = |bytes: usize| {
+        let rest = bytes - frame.len() - "X: \r\n\r\n".len();
+        format!("{frame}X: {}\r\n\r\n", "a".repeat(rest))
+    };
+    let many_fields = |bytes: usize| {
+        let field = format!("X: {}\r\n", "a".repeat(195));
+        let rest = bytes - frame.len() - 2;
+        let filler = rest % field.len() + field.len();
+        let fields = field.repeat((rest - filler) / field.len());
+        format!(
+            "{frame}{fields}X: {}\r\n\r\n",
+            "a".repeat(filler - "X: \r\n".len())
+        )
+    };
+    let blanks = |bytes: usize| {
+        let rest = bytes - frame.len() - "X:a\r\n\r\n".len();
+        format!("{frame}X:{}a\r\n\r\n", " ".repeat(rest))
+    };
+    for (bytes, status) in [
+        (MAX, 200),
+        (MAX + 1, 431),
+        (MAX + 4_000, 431),
+        (2 * MAX, 431),
+    ] {
+        for head in [one_field(bytes), many_fields(bytes), blanks(bytes)] {
+            assert_eq!(head.len(), bytes);
+            for first in [bytes, MAX - 1, 100] {
+                let answer = answer_in_parts(&server, &head, first);
+                assert_eq!(answer, status, "{bytes} bytes, {first} first");
+            }
+        }
+    }
+    server.get("/health").await.expect(200);
+}
+
+#[tokio::test]
+async fn a_wildcard_in_other_casing_does_not_reach_a_stored_name() {
+    let server = Server::start().await;
+    for (name, parameters) in [
+        ("/secret/ca", json!({"common_name": "ca", "is_ca": true})),
+        (
+            "/secret/leaf",
+            json!({"common_name": "leaf", "ca": "/secret/ca"}),
+        ),
+    ] {
+        let body = json!({"name": name, "type": "certificate", "parameters": parameters});
+        server.post("/api/v1/data", body).await.expect(200);
+    }
+    let stored = json!({"name": "/secret/json", "type": "json", "value": {"key": "hidden"}});
+    server.put("/api/v1/data", stored).await.expect(200);
+    let caller = server.as_client("caller").await;
+    let all = ["read", "write", "delete", "read_acl", "write_acl"];
+    for path in ["/SECRET/*", "/Secret/*", "/free/*"] {
+        server.grant(path, caller.actor(), &all).await;
+    }
+    for folder in ["SECRET", "Secret"] {
+        let of = |name: &str| format!("/{folder}/{name}");
+        for path in [
+            format!("/api/v1/data?name={}", of("json")),
+            format!("/api/v1/data?name={}&current=true", of("json")),
+            format!("/api/v1/data?name={}&versions=1", of("JSON")),
+            format!("/api/v1/certificates?name={}", of("ca")),
+            format!("/api/v1/permissions?credential_name={}", of("json")),
+        ] {
+            caller.get(&path).await.expect(404);
+        }
+        let delete = format!("/api/v1/data?name={}", of("json"));
+        caller.delete(&delete).await.expect(404);
+        let leaf = json!({"common_name": "own", "ca": of("ca")});
+        let set = json!({"certificate": "x", "ca_name": of("ca")});
+        let document = json!({"a": [{"credentials": {"credhub-ref": of("json")}}]});
+        for (path, body, status) in [
+            ("data", json!({"name": of("json"), "type": "password"}), 403),
+            (
+                "data",
+                json!({"name": of("json"), "type": "password", "mode": "no-overwrite"}),
+                403,
+            ),
+            (
+                "data",
+                json!({"name": "/free/leaf", "type": "certificate", "parameters": leaf}),
+                404,
+            ),
+            ("regenerate", json!({"name": of("leaf")}), 403),
+            ("bulk-regenerate", json!({"signed_by": of("ca")}), 404),
+            ("interpolate", document, 404),
+        ] {
+            let answer = caller.post(&format!("/api/v1/{path}"), body.clone()).await;
+            assert_eq!(answer.status, status, "{path} {body}: {answer:?}");
+            assert!(!answer.body.contains("hidden"), "{answer:?}");
+        }
+        for (name, credential_type, value) in [
+            (of("json"), "json", json!({"key": "other"})),
+            (of("leaf"), "certificate", set),
+        ] {
+            let body = json!({"name": name, "type": credential_type, "value": value});
+            let answer = caller.put("/api/v1/data", body.clone()).await;
+            assert_ne!(answer.status, 200, "{body}: {answer:?}");
+        }
+    }
+    let kept = server
+        .get("/api/v1/data?name=/secret/json")
+        .await
+        .expect(200);
+    assert_eq!(kept.json()["data"].as_array().unwrap().len(), 1);
+    // What is stored in the casing of the permission is the caller's.
+    let own = json!({"name": "/SECRET/own", "type": "value", "value": "v"});
+    caller.put("/api/v1/data", own).await.expect(200);
+    caller
+        .get("/api/v1/data?name=/SECRET/own")
+        .await
+        .expect(200);
+    caller
+        .get("/api/v1/data?name=/Secret/own")
+        .await
+        .expect(200);
+}
+
+#[tokio::test]
+async fn without_configured_actors_no_caller_switches_the_mode() {
+    for named in ["[]", r#"["uaa-client:operator"]"#] {
+        let options = Options::default().environment("KEYWRIGHT_MANAGEMENT__ACTORS", named);
+        let server = Server::start_with(&options).await;
+        let stranger = server.as_client("stranger").await;
+        for body in [
+            json!({"read_only_mode": true}),
+            json!({"read_only_mode": "true"}),
+            json!({}),
+        ] {
+            stranger.post("/management", body.clone()).await.expect(403);
+            server.post("/management/", body.clone()).await.expect(403);
+            server.post("//%6danagement", body).await.expect(403);
+        }
+        for caller in ["stranger", "operator"] {
+            let mode = server.as_client(caller).await.get("/management").await;
+            assert_eq!(mode.expect(200).json(), json!({"read_only_mode": false}));
+        }
+        let operator = server.as_client("operator").await;
+        let on = json!({"read_only_mode": true});
+        let status = if named == "[]" { 403 } else { 200 };
+        operator.post("/management", on).await.expect(status);
+    }
+}
+
+#[tokio::test]
+async fn signals_of_failing_writes_do_not_end_the_server() {
+    let server = Server::start().await;
+    for name in ["XFSZ", "PIPE"] {
+        for _ in 0..3 {
+            signal(server.process_id(), name);
+            thread::sleep(Duration::from_millis(20));
+            server.get("/health").await.expect(200);
+        }
+    }
+    let body = |value: &str| json!({"name": "/a", "type": "value", "value": value});
+    server.put("/api/v1/data", body("before")).await.expect(200);
+    let process = Pid::from_raw(i32::try_from(server.process_id()).unwrap());
+    let limit = |bytes: Option<u64>| {
+        let maximum = getrlimit(Resource::Fsize).maximum;
+        prlimit(
+            process,
+            Resource::Fsize,
+            Rlimit {
+                current: bytes,
+                maximum,
+            },
+        )
+        .unwrap();
+    };
+    limit(Some(1));
+    for number in 0..5 {
+        let answer = server.put("/api/v1/data", body(&number.to_string())).await;
+        assert!(answer.status >= 500, "{answer:?}");
+        server.get("/info").await.expect(200);
+    }
+    limit(None);
+    let mut answer = server.put("/api/v1/data", body("after")).await;
+    for _ in 0..600 {
+        if answer.status == 200 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        answer = server.put("/api/v1/data", body("after")).await;
+    }
+    let answer = server
+        .get("/api/v1/data?name=/a&current=true")
+        .await
+        .expect(200);
+    assert_eq!(answer.json()["data"][0]["value"], "after");
+}
+
+/// The status of what is answered to a request with this head, which has no end yet, and this body.
+fn answered(server: &Server, head: &str, body: &str) -> u16 {
+    let head = format!("{head}Connection: close\r\n\r\n{body}");
+    answer_in_parts(server, &head, head.len())
+}
+
+/// The status of what is answered to these bytes, of which so many are sent first, and the others a while later.
+fn answer_in_parts(server: &Server, bytes: &str, first: usize) -> u16 {
+    let mut connection = server.connect();
+    let (first, rest) = bytes.split_at(first.min(bytes.len()));
+    connection.send(first.as_bytes());
+    if !rest.is_empty() {
+        thread::sleep(Duration::from_millis(30));
+        connection.send(rest.as_bytes());
+    }
+    let received = connection.receive_to_end();
+    let text = String::from_utf8_lossy(&received);
+    let status = text.strip_prefix("HTTP/1.").and_then(|text| text.get(2..5));
+    status
+        .unwrap_or_else(|| panic!("no answer: {text}"))
+        .parse()
+        .unwrap()
+}

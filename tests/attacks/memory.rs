@@ -1,1 +1,213 @@
 //! Readers that make the server hold large responses in memory.
+//!
+//! The numbers can be larger, for a server with a memory limit of its own:
+//!
+//! ```text
+//! KEYWRIGHT_TEST_VERSIONS=1500 KEYWRIGHT_TEST_READERS=256 KEYWRIGHT_TEST_RESPONSES_MIB=256 \
+//!     cargo test --workspace --test attacks -- memory::hostile_readers
+//! ```
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
+use std::{env, fs, time::Duration};
+
+use keywright_harness::{Answer, Caller, Options, Server, key_file};
+use reqwest::{Certificate, Client, Method, Response};
+use serde_json::{Value, json};
+use tokio::{task::JoinSet, time::sleep};
+
+const MIB: usize = 1024 * 1024;
+
+/// The bytes of each large value.
+const VALUE_BYTES: usize = 60_000;
+
+#[tokio::test]
+async fn hostile_readers_leave_memory_for_honest_ones() {
+    let versions = variable("KEYWRIGHT_TEST_VERSIONS", 80);
+    let readers = variable("KEYWRIGHT_TEST_READERS", 48);
+    let total_mib = variable("KEYWRIGHT_TEST_RESPONSES_MIB", 32);
+    let response_bytes_max = total_mib / 8 * MIB;
+    let server = Server::start_with(&Options::default().server_settings(&format!(
+        "responses_bytes_max = {}\nresponse_bytes_max = {response_bytes_max}\nwrite_seconds_max = 3600",
+        total_mib * MIB
+    )))
+    .await;
+    set_versions(&server, "/large", versions).await;
+    set_versions(&server, "/small", 1).await;
+    // As many as one response may have.
+    let largest = versions.min(response_bytes_max / (VALUE_BYTES + 1_000));
+    let path = format!("/api/v1/data?name=/large&versions={largest}");
+
+    let idle_bytes = memory_bytes(&server, "VmHWM:");
+    let actors = readers_of(&server, "/large").await;
+    let mut hostile = JoinSet::new();
+    for (reader, actor) in (0..readers).zip(actors.iter().cycle()) {
+        let (url, token) = (
+            format!("{}{path}", server.base_url()),
+            actor.token().to_owned(),
+        );
+        hostile.spawn(async move {
+            sleep(Duration::from_millis(reader as u64 % 7)).await;
+            ask_without_reading(&url, &token).await
+        });
+    }
+    let mut held = hostile.join_all().await;
+    for answer in &held {
+        let is_refused = [429, 503].contains(&answer.status().as_u16());
+        assert!(is_refused || answer.status() == 200, "{answer:?}");
+        assert_eq!(is_refused, answer.headers().contains_key("retry-after"));
+    }
+    held.retain(|answer| answer.status() == 200);
+    assert!(!held.is_empty());
+
+    for _ in 0..20 {
+        server.get("/api/v1/data?name=/small").await.expect(200);
+        server.get("/health").await.expect(200);
+    }
+    let peak_bytes = memory_bytes(&server, "VmHWM:");
+    let allowed_bytes = idle_bytes + total_mib * MIB * 3 / 2 + 48 * MIB;
+    assert!(
+        peak_bytes <= allowed_bytes,
+        "{} MiB at the peak, {} MiB before, {} readers held {largest} versions",
+        peak_bytes / MIB,
+        idle_bytes / MIB,
+        held.len()
+    );
+    drop(held);
+    until_read(&actors[0], &path, largest).await;
+}
+
+#[tokio::test]
+async fn an_actor_holds_no_more_than_its_share() {
+    let lines =
+        "response_bytes_max = 1048576\nresponses_bytes_max = 8388608\nwrite_seconds_max = 3600";
+    let server = Server::start_with(&Options::default().server_settings(lines)).await;
+    set_versions(&server, "/large", 17).await;
+    let path = "/api/v1/data?name=/large";
+    let url = format!("{}{path}", server.base_url());
+    let actors = readers_of(&server, "/large").await;
+    let (last, others) = actors.split_last().unwrap();
+    let mut held = Vec::new();
+    for actor in &others[..3] {
+        for status in [200, 200, 429] {
+            let answer = ask_without_reading(&url, actor.token()).await;
+            assert_eq!(answer.status(), status, "{answer:?}");
+            assert_eq!(answer.headers().contains_key("retry-after"), status == 429);
+            held.push(answer);
+        }
+        // A small response needs none of it.
+        actor
+            .get("/api/v1/data?name=/large&versions=1")
+            .await
+            .expect(200);
+    }
+    let first_of_last = ask_without_reading(&url, last.token()).await;
+    assert_eq!(first_of_last.status(), 200);
+    let refused = last.get(path).await.expect(503);
+    assert_eq!(refused.header("retry-after"), Some("1"), "{refused:?}");
+    last.get(&format!("{path}&versions=1")).await.expect(200);
+    drop((held, first_of_last));
+    until_read(last, path, 17).await;
+}
+
+#[tokio::test]
+async fn a_response_past_the_limit_is_413_and_names_the_way_out() {
+    let lines = "response_bytes_max = 1048576";
+    let server = Server::start_with(&Options::default().server_settings(lines)).await;
+    set_versions(&server, "/large", 20).await;
+    for path in [
+        "/api/v1/data?name=/large",
+        "/api/v1/data?name=/LARGE&versions=18",
+        "/api/v1/data?name=/large&versions=4294967295",
+    ] {
+        let refused = server.get(path).await;
+        assert_eq!(refused.status, 413, "{path}");
+        assert!(refused.error().contains("versions="), "{refused:?}");
+    }
+    for (query, count) in [
+        ("&versions=17", 17),
+        ("&current=true", 1),
+        ("&versions=1", 1),
+    ] {
+        let answer = server
+            .get(&format!("/api/v1/data?name=/large{query}"))
+            .await;
+        assert_eq!(data(&answer.expect(200)).len(), count, "{query}");
+    }
+    let referring = |count: usize| -> Value {
+        let reference = json!({"credentials": {"credhub-ref": "((/large))"}});
+        json!({"services": vec![reference; count]})
+    };
+    let interpolate = "/api/v1/interpolate";
+    server.post(interpolate, referring(17)).await.expect(200);
+    server.post(interpolate, referring(18)).await.expect(413);
+    server.get("/health").await.expect(200);
+}
+
+/// Stores so many versions of one credential, each with a large value.
+async fn set_versions(server: &Server, name: &str, count: usize) {
+    for number in 0..count {
+        let value = json!({"number": number, "text": "x".repeat(VALUE_BYTES)});
+        let body = json!({"name": name, "type": "json", "value": value});
+        server.put("/api/v1/data", body).await.expect(200);
+    }
+}
+
+/// Actors that may read a credential.
+async fn readers_of(server: &Server, name: &str) -> Vec<Caller> {
+    let mut actors = Vec::new();
+    for number in 0..8 {
+        let actor = server.as_client(&format!("reader-{number}")).await;
+        server.grant(name, actor.actor(), &["read"]).await;
+        actors.push(actor);
+    }
+    actors
+}
+
+/// Asks over a connection of its own, on which the server may send the head of a response and one byte of its body.
+async fn ask_without_reading(url: &str, token: &str) -> Response {
+    let authority = fs::read(key_file("ca.pem")).unwrap();
+    let client = Client::builder()
+        .tls_certs_only([Certificate::from_pem(&authority).unwrap()])
+        .no_proxy()
+        .http2_initial_stream_window_size(1)
+        .build()
+        .unwrap();
+    let request = client.request(Method::GET, url).bearer_auth(token);
+    request.send().await.unwrap()
+}
+
+/// Asks again until the memory is free that others held.
+async fn until_read(caller: &Caller, path: &str, versions: usize) {
+    for _ in 0..12_000 {
+        let answer = caller.get(path).await;
+        if answer.status == 200 {
+            assert_eq!(data(&answer).len(), versions);
+            return;
+        }
+        assert!([429, 503].contains(&answer.status), "{answer:?}");
+        sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the memory is not released");
+}
+
+fn data(answer: &Answer) -> Vec<Value> {
+    answer.json()["data"].as_array().unwrap().clone()
+}
+
+/// A number in the status of the server's process that is given in KiB, in bytes.
+fn memory_bytes(server: &Server, name: &str) -> usize {
+    let status = fs::read_to_string(format!("/proc/{}/status", server.process_id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    let kibibytes = line.unwrap().split_whitespace().next().unwrap();
+    kibibytes.parse::<usize>().unwrap() * 1024
+}
+
+fn variable(name: &str, default: usize) -> usize {
+    env::var(name).map_or(default, |number| number.parse().unwrap())
+}

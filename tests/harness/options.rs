@@ -160,8 +160,10 @@ impl Options {
         self.identity_provider.is_none() && !self.without_tokens
     }
 
-    pub(crate) fn variables(&self) -> impl Iterator<Item = &(String, String)> {
-        self.environment.iter()
+    /// The variables of the server's environment. The test's own come last.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
+        let own = self.environment.iter();
+        std::iter::once(MANAGERS).chain(own.map(|(name, value)| (name.as_str(), value.as_str())))
     }
 
     /// The configuration for a server in this folder, on this port of the loopback address.
@@ -298,6 +300,12 @@ password = "developer-password"
         all
     }
 }
+
+/// Who may manage a server unless a test says otherwise.
+const MANAGERS: (&str, &str) = (
+    "KEYWRIGHT_MANAGEMENT__ACTORS",
+    r#"["uaa-client:developer"]"#,
+);
 
 /// The types beyond the specification that shipped plugins make.
 const BEYOND_THE_SPECIFICATION: [&str; 3] = ["ecdsa", "ed25519", "passphrase"];

@@ -323,7 +323,7 @@ fn spawn(directory: &Path, options: &Options, port: &ReservedPort) -> Child {
     program()
         .args(["serve", "--config"])
         .arg(configuration)
-        .envs(options.variables().map(|(name, value)| (name, value)))
+        .envs(options.variables())
         .stdin(Stdio::null())
         .stdout(log.try_clone().unwrap())
         .stderr(log)

@@ -175,20 +175,9 @@ async fn nothing_of_one_call_is_left_for_the_next() {
 }
 
 #[tokio::test]
-async fn a_member_that_a_guest_writes_twice_is_stored_once() {
+async fn a_duplicate_key_in_a_guests_value_is_refused() {
     let server = server("generate", "member-twice").await;
-    let answer = server
-        .generate("/a", "hostile", json!({}))
-        .await
-        .expect(200);
-    assert_eq!(
-        answer.body.matches("\"secret\"").count(),
-        1,
-        "{}",
-        answer.body
-    );
-    assert_eq!(
-        server.versions("/a").await[0]["value"],
-        answer.json()["value"]
-    );
+    let answer = server.generate("/a", "hostile", json!({})).await;
+    assert_faulted(&server, &answer, MALFORMED, "member-twice");
+    assert!(server.versions("/a").await.is_empty());
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use keywright_core::{
     credential::Credentials, encryption_key::EncryptionKeys, interpolation::Interpolation,
-    permission::Permissions,
+    permission::Permissions, response_memory::ResponseMemory,
 };
 
 use crate::{
@@ -32,6 +32,8 @@ pub struct Api {
     pub limits: Limits,
     /// Which requests are taken.
     pub request_limits: RequestLimits,
+    /// The memory that responses share.
+    pub response_memory: Arc<ResponseMemory>,
     /// The server's mode, and who may switch it.
     pub server_mode: ServerMode,
     /// The built-in identity provider, which only a development configuration has.

@@ -14,6 +14,7 @@ use keywright_core::ports::CredentialRepository;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::{
+    audit::AuditTrail,
     routes::operations::{self, no_such_method, no_such_path},
     telemetry::panicked,
 };
@@ -23,6 +24,8 @@ use crate::{
 pub struct Management {
     /// What must answer for the server to be well.
     pub repository: Arc<dyn CredentialRepository>,
+    /// What must be written, where the configuration has requests stop without it.
+    pub audit: Option<Arc<AuditTrail>>,
     /// What the server has measured.
     pub measurements: Arc<dyn Measurements>,
 }
@@ -47,7 +50,7 @@ pub fn management_router(management: Management) -> Router {
 }
 
 async fn health(State(management): State<Management>) -> Response {
-    operations::health::answer(management.repository.as_ref()).await
+    operations::health::answer(management.repository.as_ref(), management.audit.as_deref()).await
 }
 
 async fn metrics(State(management): State<Management>) -> Response {

@@ -27,7 +27,7 @@ pub struct ServerMode {
 }
 
 impl ServerMode {
-    /// A server that takes writes, until one of these actors, or who is on the server's own machine, says otherwise.
+    /// A server that takes writes, until one of these actors says otherwise. Without any, no caller can switch the mode.
     pub fn new(actors: impl IntoIterator<Item = String>) -> Self {
         Self {
             actors: actors.into_iter().collect(),
@@ -41,13 +41,25 @@ impl ServerMode {
         &self.read_only
     }
 
-    /// Whether the request comes from one of the actors, or from the address that it came to.
-    fn admits(&self, request: &Request) -> bool {
+    /// Why a request must not use `/management`. One of the actors may. A caller on the server's own machine may read the
+    /// mode.
+    fn refusal(&self, request: &Request) -> Option<&'static str> {
         let extensions = request.extensions();
         let is_named = extensions
             .get::<Arc<Caller>>()
             .is_some_and(|caller| self.actors.contains(caller.actor().as_str()));
-        is_named || extensions.get::<Connection>().is_some_and(is_own)
+        if is_named {
+            return None;
+        }
+        if !request.method().is_safe() {
+            return Some(
+                "the caller may not switch the mode: only the actors in management.actors of the server's configuration may",
+            );
+        }
+        let is_own = extensions.get::<Connection>().is_some_and(is_own);
+        (!is_own).then_some(
+            "only the actors that the server's configuration names may manage it from another machine",
+        )
     }
 }
 
@@ -77,12 +89,10 @@ pub(crate) async fn admit(
     request: Request,
     next: Next,
 ) -> Response {
-    if route.as_str() == MANAGEMENT && !api.server_mode.admits(&request) {
-        return ApiFailure::new(
-            StatusCode::FORBIDDEN,
-            "only the actors that the server's configuration names may manage it from another machine",
-        )
-        .into_response();
+    if route.as_str() == MANAGEMENT
+        && let Some(refusal) = api.server_mode.refusal(&request)
+    {
+        return ApiFailure::new(StatusCode::FORBIDDEN, refusal).into_response();
     }
     if api.server_mode.read_only.is_on() && !goes_on(request.method(), route.as_str()) {
         return ApiFailure::read_only().into_response();

@@ -59,8 +59,8 @@ mod transfer;
 
 pub use api::{
     certificates::{
-        BulkRegenerate, CertificateSummary, ListedVersion, RegenerateCertificate,
-        TransitionalVersion,
+        BulkRegenerate, CertificateSummary, IssuedCredential, IssuedRecord, ListedVersion,
+        RegenerateCertificate, TransitionalVersion,
     },
     credentials::{CredentialVersion, ExpiringLink, Find, FoundCredential, SetCredential},
     generation::{GenerateCredential, GenerateMode},
@@ -69,5 +69,6 @@ pub use api::{
     rotation::{Rotation, RotationFailed, Stage, Step},
     types::{KnownType, Plugin},
 };
-pub use client::{Client, ClientBuilder, Error, Grant, Loss, Malformed, Refusal, Tokens, Wait};
+pub use client::{Client, ClientBuilder, Error, Grant, Loss, Refusal, Tokens, Wait};
+pub use keywright_json::JsonError;
 pub use secret::{Secret, SecretJson};

@@ -14,7 +14,8 @@ use crate::session::FileFailure;
 
 /// A file that is being written, beside its place and under another name. It vanishes when it is given up.
 ///
-/// Where a symbolic link has the name, what it leads to is replaced, and the link stays. What is there and is no file, as a
+/// Where a symbolic link has the name, what it leads to is replaced, and the link stays. Where nothing may be replaced, the
+/// link is refused: another user may have created it, to choose where the file goes. What is there and is no file, as a
 /// device or a pipe, has no place that another file could take: it is written to as it is.
 pub(crate) struct NewFile {
     content: File,
@@ -39,6 +40,9 @@ pub(crate) enum NotWritten {
     /// There is a file of that name.
     #[error("{} is there: it is replaced with --force", .0.display())]
     Exists(PathBuf),
+    /// A symbolic link has that name.
+    #[error("{} is a symbolic link; use --force to write to the file that it leads to", .0.display())]
+    IsLink(PathBuf),
     /// It can't be written.
     #[error(transparent)]
     Failed(#[from] FileFailure),
@@ -71,7 +75,11 @@ impl NewFile {
     /// # Errors
     /// When it is there and may not be replaced, or its folder can't be written to.
     pub(crate) fn begin(target: &Path, may_replace: bool) -> Result<Self, NotWritten> {
-        Self::begun(target, may_replace, Readers::Owner).map_err(|cause| not_written(target, cause))
+        let refused = |cause| not_written(target, cause);
+        if !may_replace && is_link(target).map_err(refused)? {
+            return Err(NotWritten::IsLink(target.to_owned()));
+        }
+        Self::begun(target, may_replace, Readers::Owner).map_err(refused)
     }
 
     /// What is to be in it, for writing.
@@ -102,6 +110,10 @@ impl NewFile {
     fn begun(target: &Path, may_replace: bool, readers: Readers) -> io::Result<Self> {
         let place = match place_of(target)? {
             Place::Taken(_) if !may_replace => return Err(ErrorKind::AlreadyExists.into()),
+            // The link came after it was looked for.
+            Place::Free(path) if !may_replace && path != target => {
+                return Err(ErrorKind::AlreadyExists.into());
+            }
             Place::Taken(path) | Place::Free(path) => path,
             Place::Stream => {
                 // Never from its beginning: a stream that others write to as well would lose what they wrote.
@@ -168,6 +180,19 @@ fn place_of(target: &Path) -> io::Result<Place> {
     Err(io::Error::other("too many symbolic links"))
 }
 
+/// Whether a path is that of a symbolic link that another user could have created. Links of the system itself lead to open files.
+fn is_link(path: &Path) -> io::Result<bool> {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_symlink() => {
+            let folder = fs::canonicalize(folder_of(path))?;
+            Ok(folder != Path::new(DEVICES) && !folder.starts_with(KERNEL_FILES))
+        }
+        Ok(_) => Ok(false),
+        Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(false),
+        Err(cause) => Err(cause),
+    }
+}
+
 fn beside(target: &Path, readers: Readers) -> io::Result<NamedTempFile> {
     let mode = match readers {
         Readers::Owner => 0o600,
@@ -199,6 +224,9 @@ const LINKS_MAX: usize = 40;
 
 /// Where Linux has links that are none of a file system.
 const KERNEL_FILES: &str = "/proc";
+
+/// Where the system has links to those: `/dev/stdout`.
+const DEVICES: &str = "/dev";
 
 #[cfg(test)]
 mod tests {
@@ -277,8 +305,11 @@ mod tests {
         }
         assert_eq!(names(&file("far")), ["second", "target"]);
         assert!(fs::symlink_metadata(file("first")).unwrap().is_symlink());
-        let refused = NewFile::begin(&file("first"), false);
-        assert!(matches!(refused.err(), Some(NotWritten::Exists(_))));
+        symlink("absent", file("dangling")).unwrap();
+        for link in ["first", "dangling"] {
+            let refused = NewFile::begin(&file(link), false);
+            assert!(matches!(refused.err(), Some(NotWritten::IsLink(_))));
+        }
         symlink("circle", file("circle")).unwrap();
         let refused = write_whole(&file("circle"), b"", Readers::Owner).unwrap_err();
         assert!(refused.to_string().contains("links"), "{refused}");

@@ -62,7 +62,7 @@ impl SecretJson {
     /// The text, where the value is one.
     #[must_use]
     pub fn text(&self) -> Option<Secret> {
-        serde_json::from_str(&self.0).ok()
+        keywright_json::text(&self.0).ok().map(Secret::new)
     }
 
     /// What is written where the value stands alone: a text as it is, anything else as JSON.
@@ -84,9 +84,9 @@ impl SecretJson {
     /// The members of the value in their order, where it is an object.
     #[must_use]
     pub fn members(&self) -> Option<Vec<(String, Self)>> {
-        serde_json::from_str::<Members>(&self.0)
-            .ok()
-            .map(|members| members.0)
+        let fields = keywright_json::fields(&self.0).ok()?.into_iter();
+        let own = |value: &RawValue| Self(Zeroizing::new(value.get().to_owned()));
+        Some(fields.map(|(key, value)| (key, own(value))).collect())
     }
 
     /// The value with what serialization makes of it visible: for a request, or for the eyes of its owner.
@@ -114,36 +114,8 @@ pub(crate) struct Exposed<'a>(&'a SecretJson);
 
 impl Serialize for Exposed<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let raw: &RawValue = serde_json::from_str(&self.0.0).map_err(S::Error::custom)?;
+        let raw = keywright_json::raw(&self.0.0).map_err(S::Error::custom)?;
         raw.serialize(serializer)
-    }
-}
-
-/// The members of an object in their order.
-struct Members(Vec<(String, SecretJson)>);
-
-impl<'de> Deserialize<'de> for Members {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> serde::de::Visitor<'de> for Visitor {
-            type Value = Members;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("an object")
-            }
-
-            fn visit_map<A: serde::de::MapAccess<'de>>(
-                self,
-                mut map: A,
-            ) -> Result<Members, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
-                }
-                Ok(Members(members))
-            }
-        }
-        deserializer.deserialize_map(Visitor)
     }
 }
 

@@ -6,6 +6,7 @@ use crate::{
     ports::{
         CertificateRefused, PluginFailure, RecognitionFailure, RepositoryFailure, SealFailure,
     },
+    response_memory::NoResponseMemory,
 };
 
 /// Why a use case did not do what it was asked. `Display` is fit for the caller: it never holds a value, and never an
@@ -45,6 +46,14 @@ pub enum Failure {
         #[source]
         reason: Box<Failure>,
     },
+    /// Other responses take too much memory at present.
+    #[error("the response needs more memory than is free at present; try again later")]
+    NoResponseMemory,
+    /// Other responses to the same actor take too much memory at present.
+    #[error(
+        "the responses to this caller take more memory than allowed; finish reading the others first"
+    )]
+    NoResponseMemoryOfActor,
     /// There is no resolver configured.
     #[error("this server has no resolver plugin configured and can't interpolate")]
     NoResolver,
@@ -101,6 +110,14 @@ pub enum Failure {
     ReferencesTooLarge {
         /// The limit, with its unit.
         limit: &'static str,
+    },
+    /// The response would be too large.
+    #[error(
+        "the response is too large: it may have at most {bytes_max} bytes; ask for fewer versions with versions=, or search below a longer path"
+    )]
+    ResponseTooLarge {
+        /// The most bytes of one response.
+        bytes_max: usize,
     },
     /// The database did not answer.
     #[error("the storage failed")]
@@ -167,6 +184,16 @@ pub enum Failure {
     /// The caller may not write the credential, whether it exists or not.
     #[error("the caller may not write this credential")]
     WriteNotPermitted,
+}
+
+impl From<NoResponseMemory> for Failure {
+    fn from(refused: NoResponseMemory) -> Self {
+        match refused {
+            NoResponseMemory::TooLarge(bytes_max) => Self::ResponseTooLarge { bytes_max },
+            NoResponseMemory::ActorsTaken => Self::NoResponseMemoryOfActor,
+            NoResponseMemory::AllTaken => Self::NoResponseMemory,
+        }
+    }
 }
 
 impl From<RecognitionFailure> for Failure {

@@ -18,6 +18,7 @@ pub mod failure;
 pub mod interpolation;
 pub mod permission;
 pub mod ports;
+pub mod response_memory;
 pub mod retention;
 pub mod secret;
 

@@ -70,7 +70,7 @@ impl TokenAnswer {
     /// # Errors
     /// When there is no token in the answer.
     pub(crate) fn bearer(body: &[u8]) -> Result<Secret, Fault> {
-        let answer: Option<Self> = serde_json::from_slice(body).ok();
+        let answer: Option<Self> = keywright_json::read_bytes(body).ok();
         let token = answer.and_then(|answer| answer.token.or(answer.access_token));
         let is_token = |token: &String| token.bytes().all(|byte| byte.is_ascii_graphic());
         let token = token.filter(is_token).ok_or(Fault::ChallengeUnknown(

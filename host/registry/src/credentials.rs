@@ -81,7 +81,7 @@ impl DockerConfig {
     /// When it is none.
     pub fn read(text: &Secret) -> Result<Self, CredentialsRefused> {
         let file: File =
-            serde_json::from_str(text.expose()).map_err(|_| CredentialsRefused::FileMalformed)?;
+            keywright_json::read(text.expose()).map_err(|_| CredentialsRefused::FileMalformed)?;
         let auths = file.auths.into_iter();
         let auths = auths.map(|(host, entry)| (host, entry.auth.map(Secret::new)));
         Ok(Self {

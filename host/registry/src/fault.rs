@@ -31,6 +31,18 @@ pub enum Fault {
         /// The one that it has.
         found: Digest,
     },
+    /// The size in a descriptor is not that of what it describes.
+    #[error(
+        "{what} has {found} bytes and its descriptor says {expected}; push the component again by a tool that writes true sizes"
+    )]
+    SizeDiffers {
+        /// What came.
+        what: &'static str,
+        /// The size in the descriptor, in bytes.
+        expected: u64,
+        /// How many bytes came.
+        found: usize,
+    },
     /// It took too long.
     #[error("it took longer than {seconds} s")]
     TooSlow {

@@ -37,7 +37,7 @@ impl Manifest {
     /// # Errors
     /// When it is none.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, Fault> {
-        let manifest: Self = serde_json::from_slice(bytes).map_err(|_| {
+        let manifest: Self = keywright_json::read_bytes(bytes).map_err(|_| {
             Fault::ManifestMalformed("is none of an image: an index of several is not taken")
         })?;
         let media_type = manifest.media_type.as_deref();
@@ -101,6 +101,11 @@ impl Descriptor {
             size: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
             annotations: BTreeMap::new(),
         }
+    }
+
+    /// Whether the descriptor states the size of these bytes.
+    pub(crate) fn is_of_size(&self, bytes: &[u8]) -> bool {
+        u64::try_from(bytes.len()).is_ok_and(|size| size == self.size)
     }
 
     /// The digest.

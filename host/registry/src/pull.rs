@@ -64,6 +64,7 @@ async fn pull_without_hurry(
     let layer = read.component()?;
     let layer_digest = layer.digest()?;
     let kept = cache.read_verified(Kept::Component, &layer_digest, component_bytes_max);
+    let kept = kept.filter(|component| layer.is_of_size(component));
     was_kept &= kept.is_some();
     let component = match kept {
         Some(component) => component,
@@ -106,7 +107,15 @@ pub(crate) async fn blob(
     let digest = descriptor.digest()?;
     let url = registry.url(repository, &format!("blobs/{digest}"));
     let bytes = registry.get(url, what, None, bytes_max).await?;
-    verified(bytes, what, &digest)
+    let bytes = verified(bytes, what, &digest)?;
+    if descriptor.is_of_size(&bytes) {
+        return Ok(bytes);
+    }
+    Err(Fault::SizeDiffers {
+        what,
+        expected: descriptor.size,
+        found: bytes.len(),
+    })
 }
 
 fn verified(bytes: Vec<u8>, what: &'static str, digest: &Digest) -> Result<Vec<u8>, Fault> {

@@ -24,7 +24,7 @@ struct Error {
 impl Told {
     /// What a body says; nothing where it is of another form.
     pub(crate) fn read(body: &[u8]) -> Self {
-        let answer: Option<Answer> = serde_json::from_slice(body).ok();
+        let answer: Option<Answer> = keywright_json::read_bytes(body).ok();
         let first = answer.and_then(|answer| answer.errors.into_iter().next());
         let text = first.map(|error| format!("{} {}", error.code, error.message));
         Self(harmless(text.unwrap_or_default().trim()))

@@ -12,7 +12,6 @@ use wasmtime::{
 };
 
 use crate::{
-    breaker::Breaker,
     config::Limits,
     engine::{MEMORIES_MAX, TABLE_ELEMENTS_MAX, TABLES_MAX, deadline_ticks},
     host::{
@@ -49,8 +48,6 @@ pub(crate) struct Plugin {
     pub(crate) random: Arc<dyn RandomSource>,
     /// Who reads its notes; nobody in a server.
     pub(crate) notes: Option<NoteReader>,
-    /// Whether its component is to be called at all; all plugins with this component share it.
-    pub(crate) breaker: Arc<Breaker>,
     /// The most that its calls have used.
     pub(crate) usage: Arc<Usage>,
 }
@@ -82,13 +79,7 @@ impl Plugin {
     ) -> Result<T, PluginFault> {
         let input_bytes =
             inputs.iter().map(|input| input.len()).sum::<usize>() + self.settings.len();
-        if input_bytes > self.limits.input_bytes_max {
-            return Err(self.fault(
-                function,
-                PluginFault::InputTooLarge,
-                "its input is too large",
-            ));
-        }
+        self.check_input(function, input_bytes)?;
         let begun = Instant::now();
         let mut store = self.store(function, issuer);
         let outcome = self
@@ -113,33 +104,10 @@ impl Plugin {
             },
             "plugin called"
         );
-        match outcome {
-            Ok(given) => {
-                self.breaker.returned(function);
-                Ok(given)
-            }
-            Err(cause) => {
-                let fault = fault_of(&cause, store.data().limiter.is_exceeded);
-                Err(self.fault(function, fault, &cause.root_cause().to_string()))
-            }
-        }
-    }
-
-    /// Whether it may be called now. A call that may not is counted here.
-    ///
-    /// # Errors
-    /// [`PluginFailure::Resting`] after too many calls in a row that were cut short.
-    pub(crate) fn check_rested(&self, function: &'static str) -> Result<(), PluginFailure> {
-        match self.breaker.rest_left(Instant::now()) {
-            Some(retry_after) => {
-                measure::resting(&self.identity.name, function);
-                Err(PluginFailure::Resting {
-                    plugin: self.identity.name.clone(),
-                    retry_after,
-                })
-            }
-            None => Ok(()),
-        }
+        outcome.map_err(|cause| {
+            let fault = fault_of(&cause, store.data().limiter.is_exceeded);
+            self.fault(function, fault, &cause.root_cause().to_string())
+        })
     }
 
     /// Makes an instance and ends it, without any call.
@@ -165,15 +133,26 @@ impl Plugin {
             "the plugin {} {fault}",
             self.identity.name
         );
-        if let Some(rest) = self.breaker.faulted(function, fault, Instant::now()) {
-            tracing::error!(
-                plugin.name = self.identity.name,
-                plugin.digest = self.identity.digest,
-                rest_seconds = rest.as_secs(),
-                "the plugin's component failed too often in a row: its calls are refused for a while"
-            );
-        }
         fault
+    }
+
+    /// A fault unless what the guest is given is within its limit.
+    ///
+    /// # Errors
+    /// [`PluginFault::InputTooLarge`].
+    pub(crate) fn check_input(
+        &self,
+        function: &'static str,
+        input_bytes: usize,
+    ) -> Result<(), PluginFault> {
+        if input_bytes > self.limits.input_bytes_max {
+            return Err(self.fault(
+                function,
+                PluginFault::InputTooLarge,
+                "its input is too large",
+            ));
+        }
+        Ok(())
     }
 
     /// A fault unless what the guest returned is within its limit.
@@ -224,6 +203,7 @@ impl Plugin {
     pub(crate) fn not_run(&self, function: &'static str, not_run: NotRun) -> PluginFailure {
         measure::not_run(&self.identity.name, function, not_run);
         match not_run {
+            NotRun::ActorQueueFull { retry_after } => PluginFailure::ActorQueueFull { retry_after },
             NotRun::Panicked => self.faulted(PluginFault::Trapped),
             NotRun::QueueFull { retry_after } => PluginFailure::QueueFull { retry_after },
         }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::component_file::ComponentSource;
+use crate::{component_file::ComponentSource, lane::QueueLimits};
 
 /// Everything that [`Runtime::load`](crate::Runtime::load) needs to know.
 #[derive(Clone, Debug)]
@@ -39,12 +39,19 @@ pub struct SandboxConfig {
     #[schemars(range(min = 1, max = QUEUE_LENGTH_MAX))]
     #[serde(default = "default_queue_length")]
     pub queue_length: usize,
+    /// How many of these calls may be one actor's; one more is refused with 429, while others still find room. Half of
+    /// `queue_length` if absent.
+    #[serde(default)]
+    #[schemars(range(max = QUEUE_LENGTH_MAX))]
+    pub queue_length_per_actor_max: Option<NonZeroUsize>,
     /// After how many seconds a caller who was refused for a full queue is told to try again.
     #[schemars(range(min = 1, max = RETRY_AFTER_SECONDS_MAX))]
     #[serde(default = "default_retry_after_seconds")]
     pub retry_after_seconds: u64,
     /// How many calls of one component may be cut short in a row, because they trap, take too long or want too much memory:
-    /// with this many, its calls are refused with 503 for `rest_seconds`, then with each further one.
+    /// with this many for one actor, this actor's calls are refused with 503 for `rest_seconds`, then with each further one.
+    /// With this many for at least three actors, and none that returns in between, so are the calls of all actors of whom no
+    /// call has returned before.
     #[schemars(range(min = 1, max = FAULTS_MAX_MAX))]
     #[serde(default = "default_faults_max")]
     pub faults_max: u32,
@@ -76,6 +83,7 @@ impl SandboxConfig {
             cache_unused_days_max: default_cache_unused_days_max(),
             threads_per_lane: None,
             queue_length: default_queue_length(),
+            queue_length_per_actor_max: None,
             retry_after_seconds: default_retry_after_seconds(),
             faults_max: default_faults_max(),
             rest_seconds: default_rest_seconds(),
@@ -103,6 +111,11 @@ impl SandboxConfig {
                 number(QUEUE_LENGTH_MAX),
             ),
             (
+                "queue_length_per_actor_max",
+                number(self.queue_length_per_actor_max.map_or(1, usize::from)),
+                number(QUEUE_LENGTH_MAX),
+            ),
+            (
                 "retry_after_seconds",
                 self.retry_after_seconds,
                 RETRY_AFTER_SECONDS_MAX,
@@ -121,8 +134,13 @@ impl SandboxConfig {
         Duration::from_secs(self.cache_unused_days_max.saturating_mul(24 * 60 * 60))
     }
 
-    pub(crate) fn retry_after(&self) -> Duration {
-        Duration::from_secs(self.retry_after_seconds)
+    pub(crate) fn queue_limits(&self) -> QueueLimits {
+        let half = self.queue_length.div_ceil(2);
+        QueueLimits {
+            length_max: self.queue_length,
+            length_per_actor_max: self.queue_length_per_actor_max.map_or(half, usize::from),
+            retry_after: Duration::from_secs(self.retry_after_seconds),
+        }
     }
 
     pub(crate) fn rest(&self) -> Duration {

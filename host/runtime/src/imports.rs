@@ -2,10 +2,7 @@
 
 use wasmtime::{
     Engine,
-    component::{
-        Component, HasSelf, Linker,
-        types::{ComponentInstance, ComponentItem},
-    },
+    component::{HasSelf, Linker},
 };
 
 use crate::{
@@ -13,6 +10,7 @@ use crate::{
     call::CallState,
     config::Grant,
     host::{notes, signing},
+    outline::Outline,
     refused::Refusal,
     versions::{InterfaceName, SUPPORTED, versioned},
 };
@@ -50,15 +48,8 @@ const NOTES: &str = "keywright:generator/notes";
 ///
 /// # Errors
 /// The first import that is not allowed.
-pub(crate) fn check_imports(
-    engine: &Engine,
-    component: &Component,
-    grants: &[Grant],
-) -> Result<(), Refusal> {
-    for (import, item) in component.component_type().imports(engine) {
-        if is_types_alone(engine, &item.ty) {
-            continue;
-        }
+pub(crate) fn check_imports(component: &Outline, grants: &[Grant]) -> Result<(), Refusal> {
+    for import in component.imported() {
         let name = InterfaceName::parse(import);
         let offered = OFFERED
             .iter()
@@ -82,41 +73,16 @@ pub(crate) fn check_imports(
     Ok(())
 }
 
-/// What a component imports that is more than types, by name.
-pub(crate) fn imported(engine: &Engine, component: &Component) -> Vec<String> {
-    let component_type = component.component_type();
-    let imports = component_type.imports(engine);
-    let with_functions = imports.filter(|(_, item)| !is_types_alone(engine, &item.ty));
-    with_functions.map(|(name, _)| name.to_owned()).collect()
-}
-
-/// What a component exports, by name.
-pub(crate) fn exported(engine: &Engine, component: &Component) -> Vec<String> {
-    let component_type = component.component_type();
-    let exports = component_type.exports(engine);
-    exports.map(|(name, _)| name.to_owned()).collect()
-}
-
 /// The grants that open what a component imports, as far as there are any.
-pub(crate) fn grants_needed(engine: &Engine, component: &Component) -> Vec<Grant> {
-    let imported = imported(engine, component);
+pub(crate) fn grants_needed(component: &Outline) -> Vec<Grant> {
     let is_imported = |interface| {
-        imported
-            .iter()
-            .any(|import| InterfaceName::parse(import).interface == interface)
+        let mut imported = component.imported();
+        imported.any(|import| InterfaceName::parse(import).interface == interface)
     };
     let needed = OFFERED
         .iter()
         .filter(|offered| is_imported(offered.interface));
     needed.filter_map(|offered| offered.grant).collect()
-}
-
-/// The names of all interfaces that a component imports, be it for their types alone, or exports.
-pub(crate) fn interface_names(engine: &Engine, component: &Component) -> Vec<String> {
-    let component_type = component.component_type();
-    let imports = component_type.imports(engine).map(|(name, _)| name);
-    let exports = component_type.exports(engine).map(|(name, _)| name);
-    imports.chain(exports).map(str::to_owned).collect()
 }
 
 /// A linker that defines what is granted, and nothing else.
@@ -144,18 +110,9 @@ pub(crate) fn linker(engine: &Engine, grants: &[Grant]) -> wasmtime::Result<Link
 }
 
 /// Whether a component exports an interface, in any version.
-pub(crate) fn exports_any(engine: &Engine, component: &Component, interface: &str) -> bool {
-    let exports = exported(engine, component);
-    exports
+pub(crate) fn exports_any(component: &Outline, interface: &str) -> bool {
+    component
+        .exports
         .iter()
         .any(|export| InterfaceName::parse(export).interface == interface)
-}
-
-fn is_types_alone(engine: &Engine, item: &ComponentItem) -> bool {
-    let only_types = |instance: &ComponentInstance| {
-        instance
-            .exports(engine)
-            .all(|(_, export)| matches!(export.ty, ComponentItem::Type(_)))
-    };
-    matches!(item, ComponentItem::ComponentInstance(instance) if only_types(instance))
 }

@@ -1,9 +1,9 @@
 //! JSON that may hold secrets.
 
+use keywright_core::Secret;
+use keywright_json::JsonError;
 use serde_json::Value;
 use zeroize::Zeroize;
-
-use keywright_core::Secret;
 
 /// A JSON value whose texts are zeroed when it is dropped.
 pub(crate) struct SensitiveJson(Value);
@@ -12,9 +12,9 @@ impl SensitiveJson {
     /// Parses JSON text.
     ///
     /// # Errors
-    /// When it is not JSON.
-    pub(crate) fn parse(text: &Secret) -> Result<Self, serde_json::Error> {
-        serde_json::from_str(text.expose()).map(Self)
+    /// If it breaks the rules of [`keywright_json::check`].
+    pub(crate) fn parse(text: &Secret) -> Result<Self, JsonError> {
+        keywright_json::read(text.expose()).map(Self)
     }
 
     pub(crate) fn value(&self) -> &Value {

@@ -38,6 +38,7 @@ mod lane;
 mod link;
 mod load;
 mod measure;
+mod outline;
 mod plugins;
 mod refused;
 mod resolver;

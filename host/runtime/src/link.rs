@@ -7,41 +7,70 @@ use serde_json::Value;
 use wasmtime::{Engine, component::Component};
 
 use crate::{
-    breaker::Breaker,
     call::Plugin,
     host::random::RandomSource,
     image, imports,
+    outline::Outline,
     refused::Refusal,
     role::Role,
     usage::Usage,
     versions::{BuiltFor, versioned},
 };
 
-/// Links a component that must export an interface with what its configuration grants, and nothing else.
+/// A component that fits its role, to be compiled and linked.
+pub(crate) struct Fitting<'a> {
+    role: Role<'a>,
+    settings: String,
+    built_for: BuiltFor,
+}
+
+impl<'a> Fitting<'a> {
+    /// Checks a component that must export an interface, before it is compiled.
+    ///
+    /// # Errors
+    /// When it is built for no version that there is, lacks the interface, imports more than it is granted, or its settings
+    /// are too large.
+    pub(crate) fn check(
+        outline: &Outline,
+        role: Role<'a>,
+        interface: &'static str,
+    ) -> Result<Self, Refusal> {
+        let config = role.config;
+        let settings = Value::Object(config.settings.clone()).to_string();
+        if settings.len() > config.limits.input_bytes_max {
+            return Err(Refusal::SettingsTooLarge);
+        }
+        let built_for = BuiltFor::of(outline)?;
+        if !imports::exports_any(outline, interface) {
+            let missing = versioned(interface, built_for.supported);
+            return Err(Refusal::ExportMissing(missing));
+        }
+        imports::check_imports(outline, &config.grants)?;
+        Ok(Self {
+            role,
+            settings,
+            built_for,
+        })
+    }
+}
+
+/// Links a component with what its configuration grants, and nothing else.
 ///
 /// # Errors
-/// When it is built for no version that there is, lacks the interface, imports more than it is granted, its settings are too
-/// large, or the system denies what its instances begin with.
+/// When it uses what it imports otherwise than that is defined, or the system denies what its instances begin with.
 pub(crate) fn link(
     engine: &Engine,
     component: &Component,
     digest: String,
-    role: Role<'_>,
-    interface: &'static str,
+    fitting: Fitting<'_>,
     random: Arc<dyn RandomSource>,
-    breaker: Arc<Breaker>,
 ) -> Result<Plugin, Refusal> {
+    let Fitting {
+        role,
+        settings,
+        built_for,
+    } = fitting;
     let config = role.config;
-    let settings = Value::Object(config.settings.clone()).to_string();
-    if settings.len() > config.limits.input_bytes_max {
-        return Err(Refusal::SettingsTooLarge);
-    }
-    let built_for = BuiltFor::of(engine, component)?;
-    if !imports::exports_any(engine, component, interface) {
-        let missing = versioned(interface, built_for.supported);
-        return Err(Refusal::ExportMissing(missing));
-    }
-    imports::check_imports(engine, component, &config.grants)?;
     image::make(component).map_err(Refusal::ImageNotMade)?;
     let component = imports::linker(engine, &config.grants)
         .and_then(|linker| linker.instantiate_pre(component))
@@ -59,7 +88,6 @@ pub(crate) fn link(
         limits: config.limits,
         random,
         notes: None,
-        breaker,
         usage: Arc::new(Usage::default()),
     })
 }

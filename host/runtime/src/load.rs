@@ -10,7 +10,6 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     thread,
-    time::Duration,
 };
 
 use keywright_core::{
@@ -30,8 +29,9 @@ use crate::{
     generator::{DESCRIPTOR, GeneratorGuest, GeneratorSet, WasmGenerator, entropy_report},
     host::random::RandomSource,
     lane::Lanes,
-    link::link,
+    link::{Fitting, link},
     measure::{self, LaneOccupancy},
+    outline::Outline,
     refused::{LoadRefused, PluginRefused, Refusal},
     resolver::{RESOLVER, ResolverGuest, WasmResolver},
     role::{Role, roles},
@@ -66,12 +66,8 @@ impl Runtime {
             .threads_per_lane
             .map_or(cores.min(THREADS_PER_LANE_MAX), usize::from);
         let engine = engine_for(roles(config), threads_per_lane * 2)?;
-        let lanes = Lanes::start(
-            threads_per_lane,
-            config.sandbox.queue_length,
-            config.sandbox.retry_after(),
-        )
-        .map_err(LoadRefused::Threads)?;
+        let lanes = Lanes::start(threads_per_lane, config.sandbox.queue_limits())
+            .map_err(LoadRefused::Threads)?;
         let cache = Cache::open(&config.sandbox.cache_directory, cache_keys, &engine)?;
         let loader = Loader {
             cache: Some(cache),
@@ -211,7 +207,7 @@ impl Loader {
         sandbox: &SandboxConfig,
         cache_keys: Option<&CacheKeys>,
     ) -> Result<Self, LoadRefused> {
-        let lanes = Lanes::start(1, 1, Duration::ZERO).map_err(LoadRefused::Threads)?;
+        let lanes = Lanes::start(1, sandbox.queue_limits()).map_err(LoadRefused::Threads)?;
         let engine = engine_for(roles.iter().copied(), calls)?;
         let cache = cache_keys.map(|keys| Cache::open(&sandbox.cache_directory, keys, &engine));
         Ok(Self {
@@ -301,7 +297,8 @@ impl Loader {
         guest.plugin.random = Arc::clone(&self.random);
         log_loaded(&guest.plugin);
         let conforms = guest.description.entropy_bits_min.is_some();
-        let generator = Arc::new(WasmGenerator::new(guest, Arc::clone(&self.lanes)));
+        let breaker = self.breakers.of(&guest.plugin.identity.digest);
+        let generator = Arc::new(WasmGenerator::new(guest, Arc::clone(&self.lanes), breaker));
         Ok(Loaded::Generator(credential_type, generator, conforms))
     }
 
@@ -345,11 +342,11 @@ impl Loader {
     fn load_resolver(&self, role: Role<'_>) -> Result<Loaded, Refusal> {
         let plugin = self.link(role, RESOLVER)?;
         log_loaded(&plugin);
+        let breaker = self.breakers.of(&plugin.identity.digest);
         let guest = ResolverGuest::new(plugin)?;
-        Ok(Loaded::Resolver(Arc::new(WasmResolver::new(
-            guest,
-            Arc::clone(&self.lanes),
-        ))))
+        let lanes = Arc::clone(&self.lanes);
+        let resolver = WasmResolver::new(guest, lanes, breaker);
+        Ok(Loaded::Resolver(Arc::new(resolver)))
     }
 
     /// Reads, checks, compiles and links a component that must export an interface.
@@ -357,21 +354,13 @@ impl Loader {
         let config = role.config;
         let bytes = config.component.read()?;
         let digest = checked_digest(&bytes, config.sha256.as_deref())?;
+        let fitting = Fitting::check(&Outline::read(&bytes)?, role, interface)?;
         let component = match &self.cache {
             Some(cache) => cache.component(&self.engine, &digest, &bytes)?,
             None => cache::compile(&self.engine, &bytes)?.1,
         };
-        let breaker = self.breakers.of(&digest);
         let random = Arc::clone(&self.random);
-        link(
-            &self.engine,
-            &component,
-            digest,
-            role,
-            interface,
-            random,
-            breaker,
-        )
+        link(&self.engine, &component, digest, fitting, random)
     }
 }
 

@@ -109,6 +109,7 @@ pub(crate) fn measured<T>(
 /// Counts a call that came to nothing on the host's side.
 pub(crate) fn not_run(plugin: &str, function: &'static str, not_run: NotRun) {
     let word = match not_run {
+        NotRun::ActorQueueFull { .. } => ACTOR_QUEUE_FULL,
         NotRun::Panicked => "host_panicked",
         NotRun::QueueFull { .. } => "queue_full",
     };
@@ -125,6 +126,8 @@ pub(crate) fn waited(lane: &'static str, duration: Duration) {
     histogram!(QUEUE_WAIT, "lane" => lane).record(duration);
 }
 
+/// How a call ends that is refused because too many of its actor wait.
+const ACTOR_QUEUE_FULL: &str = "actor_queue_full";
 /// How a call ends that is refused because the plugin rests.
 const RESTING: &str = "resting";
 
@@ -139,6 +142,7 @@ fn word_of(failure: &PluginFailure) -> &'static str {
         | PluginFailure::ParametersRefused(_)
         | PluginFailure::ValueMemberUnknown(_)
         | PluginFailure::ValueRefused(_) => "refused",
+        PluginFailure::ActorQueueFull { .. } => ACTOR_QUEUE_FULL,
         PluginFailure::QueueFull { .. } => "queue_full",
         PluginFailure::Resting { .. } => RESTING,
         PluginFailure::Faulted { fault, .. } => match fault {

@@ -244,6 +244,16 @@ pub enum Refusal {
     /// Its settings leave no room for anything else.
     #[error("its settings are larger than its input_bytes_max")]
     SettingsTooLarge,
+    /// It has more of something than any component may have.
+    #[error(
+        "it has more than {max} {what}, which would take too much time and memory to compile; use a smaller component"
+    )]
+    TooComplex {
+        /// What it has too much of.
+        what: &'static str,
+        /// The most of it that a component may have.
+        max: u64,
+    },
     /// It needs more than the sandbox has for any component.
     #[error(
         "it needs more instances, tables or memory than the sandbox gives; raise memory_bytes_max or use another component"

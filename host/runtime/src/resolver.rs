@@ -1,16 +1,19 @@
 //! A resolver behind the domain's port.
 
-use std::{collections::HashSet, sync::Arc};
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use keywright_core::ports::{PluginFailure, PluginFault, Reference, Resolver};
+use keywright_core::{
+    permission::Actor,
+    ports::{POINTER_SEGMENTS_MAX, PluginFailure, PluginFault, Reference, Resolver},
+};
 
 use crate::{
     bindings::exports::keywright::interpolation::resolver::{self, Failure},
+    breaker::{Attempt, Breaker},
     call::Plugin,
     exported::{Exported, Function},
-    lane::Lanes,
-    measure::measured,
+    lane::{Flow, Lanes},
     refused::Refusal,
     text::for_caller,
 };
@@ -21,12 +24,16 @@ pub(crate) const RESOLVER: &str = "keywright:interpolation/resolver";
 /// The most references that one document may have.
 const REFERENCES_MAX: usize = 1_000;
 
+/// The longest pointer of a reference, in bytes.
+const POINTER_BYTES_MAX: usize = 8 * 1_024;
+
 const FUNCTION: &str = "find-references";
 
 /// The resolver.
 pub(crate) struct WasmResolver {
     guest: Arc<ResolverGuest>,
     lanes: Arc<Lanes>,
+    breaker: Arc<Breaker>,
 }
 
 /// A resolver's guest.
@@ -36,33 +43,30 @@ pub(crate) struct ResolverGuest {
 }
 
 impl WasmResolver {
-    pub(crate) fn new(guest: ResolverGuest, lanes: Arc<Lanes>) -> Self {
+    pub(crate) fn new(guest: ResolverGuest, lanes: Arc<Lanes>, breaker: Arc<Breaker>) -> Self {
         Self {
             guest: Arc::new(guest),
             lanes,
+            breaker,
         }
     }
 }
 
 #[async_trait]
 impl Resolver for WasmResolver {
-    async fn find_references(&self, document: &str) -> Result<Vec<Reference>, PluginFailure> {
-        self.guest.plugin.check_rested(FUNCTION)?;
+    async fn find_references(
+        &self,
+        actor: &Actor,
+        document: &str,
+    ) -> Result<Vec<Reference>, PluginFailure> {
+        let plugin = &self.guest.plugin;
+        let inputs = [document];
+        let attempt = Attempt::begin(plugin, &self.breaker, Some(actor), FUNCTION, &inputs)?;
         let guest = Arc::clone(&self.guest);
         let document = document.to_owned();
-        match self
-            .lanes
-            .brief
-            .run(move || {
-                measured(&guest.plugin.identity.name, FUNCTION, || {
-                    guest.find_references(&document)
-                })
-            })
-            .await
-        {
-            Ok(outcome) => outcome,
-            Err(not_run) => Err(self.guest.plugin.not_run(FUNCTION, not_run)),
-        }
+        let work = move || attempt.make(&guest.plugin, || guest.find_references(&document));
+        let outcome = self.lanes.brief.run(Flow::Actor(actor.clone()), work).await;
+        outcome.unwrap_or_else(|not_run| Err(plugin.not_run(FUNCTION, not_run)))
     }
 }
 
@@ -98,7 +102,8 @@ impl ResolverGuest {
         }
     }
 
-    /// The references, when they are within the limits and no place is named twice or lies within another.
+    /// The references, when they are within the limits and no place is named twice or lies within another. This is work of
+    /// the lane, like the call itself.
     fn checked(&self, found: Vec<resolver::Reference>) -> Result<Vec<Reference>, PluginFailure> {
         let bytes = found
             .iter()
@@ -136,19 +141,29 @@ impl Function for FindReferences {
     const NAME: &'static str = FUNCTION;
 }
 
-/// Whether all are JSON Pointers, none of them names the same place as another, and none a place within another's.
+/// Whether all are JSON Pointers (RFC 6901) within the limits, and no place is another's or within it.
 fn are_apart(pointers: &[&str]) -> bool {
-    let mut places = HashSet::new();
-    pointers
-        .iter()
-        .all(|pointer| pointer.is_empty() || pointer.starts_with('/'))
-        && pointers.iter().all(|pointer| places.insert(*pointer))
-        && pointers.iter().all(|pointer| {
-            pointer
-                .match_indices('/')
-                .filter_map(|(end, _)| pointer.get(..end))
-                .all(|outer| !places.contains(outer))
-        })
+    let are_pointers = pointers.iter().all(|pointer| is_pointer(pointer));
+    if !are_pointers {
+        return false;
+    }
+    let mut sorted = pointers.to_vec();
+    // In this order a place stands directly before the first one within it.
+    sorted.sort_unstable_by(|one, other| one.split('/').cmp(other.split('/')));
+    sorted.iter().zip(sorted.iter().skip(1)).all(|(one, next)| {
+        let rest = next.strip_prefix(one);
+        !rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    })
+}
+
+/// Whether a text is a JSON Pointer of no more than [`POINTER_BYTES_MAX`] and [`POINTER_SEGMENTS_MAX`].
+fn is_pointer(text: &str) -> bool {
+    let starts_well = text.is_empty() || text.starts_with('/');
+    let escapes = || text.match_indices('~');
+    starts_well
+        && text.len() <= POINTER_BYTES_MAX
+        && text.matches('/').nth(POINTER_SEGMENTS_MAX).is_none()
+        && escapes().all(|(at, _)| matches!(text.as_bytes().get(at + 1), Some(b'0' | b'1')))
 }
 
 #[cfg(test)]
@@ -164,10 +179,26 @@ mod tests {
             (vec![], true),
             (vec!["/a", "/a"], false),
             (vec!["/a/b/c", "/a"], false),
+            (vec!["/a/b", "/a-b", "/a"], false),
             (vec!["", "/a"], false),
             (vec!["a"], false),
+            (vec!["/~"], false),
+            (vec!["/~2"], false),
+            (vec!["/~0~1"], true),
         ] {
             assert_eq!(are_apart(&pointers), expected, "{pointers:?}");
+        }
+    }
+
+    #[test]
+    fn a_pointer_has_at_most_128_segments_and_8_kib() {
+        for (pointer, expected) in [
+            ("/0".repeat(POINTER_SEGMENTS_MAX), true),
+            ("/0".repeat(POINTER_SEGMENTS_MAX + 1), false),
+            (format!("/{}", "a".repeat(POINTER_BYTES_MAX - 1)), true),
+            (format!("/{}", "a".repeat(POINTER_BYTES_MAX)), false),
+        ] {
+            assert_eq!(are_apart(&[&pointer]), expected, "{} bytes", pointer.len());
         }
     }
 }

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use wasmtime::{Engine, component::Component};
-
-use crate::{imports::interface_names, refused::Refusal};
+use crate::{outline::Outline, refused::Refusal};
 
 /// The versions of our packages, oldest first, the current one last: a component is built for one of them, or for a later
 /// patch of one.
@@ -31,10 +29,9 @@ impl BuiltFor {
     ///
     /// # Errors
     /// When it is built for a version that the host does not have, or for several.
-    pub(crate) fn of(engine: &Engine, component: &Component) -> Result<Self, Refusal> {
-        let names = interface_names(engine, component);
+    pub(crate) fn of(component: &Outline) -> Result<Self, Refusal> {
         let mut built_for: Option<Self> = None;
-        for name in names.iter().map(|name| InterfaceName::parse(name)) {
+        for name in component.interface_names().map(InterfaceName::parse) {
             if !name.is_ours() {
                 continue;
             }
@@ -45,7 +42,7 @@ impl BuiltFor {
                 .is_some_and(|built| built.supported != supported)
             {
                 return Err(Refusal::InterfaceVersionsMixed {
-                    versions: named_versions(engine, component).join(" and "),
+                    versions: named_versions(component).join(" and "),
                     offered: &SUPPORTED,
                 });
             }
@@ -62,10 +59,9 @@ impl BuiltFor {
 }
 
 /// The versions in which a component names our interfaces, in alphabetical order: one, in a component that is well built.
-pub(crate) fn named_versions(engine: &Engine, component: &Component) -> Vec<String> {
-    let names = interface_names(engine, component);
-    let ours = names.iter().map(|name| InterfaceName::parse(name));
-    let versions = ours
+pub(crate) fn named_versions(component: &Outline) -> Vec<String> {
+    let names = component.interface_names().map(InterfaceName::parse);
+    let versions = names
         .filter(InterfaceName::is_ours)
         .map(|name| name.wanted());
     let versions: BTreeSet<String> = versions.collect();

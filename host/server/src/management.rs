@@ -1,9 +1,24 @@
 //! The second listener, for those who watch the server: plain HTTP, a request for each connection, and limits of its own, so
 //! that it answers also when the other listener has no place left.
+//!
+//! Where there are [`CONNECTIONS_MAX`] connections already, a new one closes the oldest that has not sent its request for
+//! [`IDLE_DURATION_MIN`], or has not taken its response for [`ANSWER_DURATION_MAX`]. So idle connections do not keep others
+//! out.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{
+    collections::VecDeque,
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
-use hyper::server::conn::http1;
+use hyper::{
+    server::conn::http1,
+    service::{Service, service_fn},
+};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
@@ -11,9 +26,8 @@ use hyper_util::{
 use keywright_api::Router;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
-    task::JoinSet,
-    time::timeout,
+    task::{AbortHandle, JoinSet},
+    time::{Instant, timeout},
 };
 
 use crate::{config::ManagementConfig, started::StartRefused};
@@ -22,8 +36,16 @@ use crate::{config::ManagementConfig, started::StartRefused};
 pub(crate) struct ManagementListener {
     listener: TcpListener,
     router: Router,
-    places: Arc<Semaphore>,
     connections: JoinSet<()>,
+    /// Those of `connections` that may still be open, oldest first.
+    open: VecDeque<OpenConnection>,
+}
+
+/// A connection that can be closed for another one.
+struct OpenConnection {
+    task: AbortHandle,
+    opened: Instant,
+    has_asked: Arc<AtomicBool>,
 }
 
 impl ManagementListener {
@@ -53,24 +75,17 @@ impl ManagementListener {
         Ok(Some(Self {
             listener,
             router,
-            places: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
             connections: JoinSet::new(),
+            open: VecDeque::new(),
         }))
     }
 
     /// Answers requests for ever.
     pub(crate) async fn serve(mut self) -> Infallible {
         loop {
-            while self.connections.try_join_next().is_some() {}
-            // The semaphore is never closed.
-            let Ok(place) = Arc::clone(&self.places).acquire_owned().await else {
-                std::future::pending().await
-            };
+            self.make_room().await;
             match self.listener.accept().await {
-                Ok((stream, _)) => {
-                    self.connections
-                        .spawn(answer(stream, self.router.clone(), place));
-                }
+                Ok((stream, _)) => self.take(stream),
                 Err(cause) => {
                     tracing::warn!(error = %cause, "a connection to the management address could not be accepted");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -78,16 +93,62 @@ impl ManagementListener {
             }
         }
     }
+
+    /// Waits until there is room for a connection that is about to come, and closes another one for it where none ends.
+    async fn make_room(&mut self) {
+        loop {
+            while self.connections.try_join_next().is_some() {}
+            self.open
+                .retain(|connection| !connection.task.is_finished());
+            if self.open.len() < CONNECTIONS_MAX {
+                return;
+            }
+            let closable = self.open.iter().position(OpenConnection::may_be_closed);
+            if let Some(closed) = closable.and_then(|place| self.open.remove(place)) {
+                closed.task.abort();
+                tracing::debug!("closed a connection to the management address for a new one");
+                return;
+            }
+            // Whether one has ended meanwhile is seen above.
+            let _ = timeout(IDLE_DURATION_MIN, self.connections.join_next()).await;
+        }
+    }
+
+    fn take(&mut self, stream: TcpStream) {
+        let has_asked = Arc::<AtomicBool>::default();
+        let answering = answer(stream, self.router.clone(), Arc::clone(&has_asked));
+        self.open.push_back(OpenConnection {
+            task: self.connections.spawn(answering),
+            opened: Instant::now(),
+            has_asked,
+        });
+    }
+}
+
+impl OpenConnection {
+    fn may_be_closed(&self) -> bool {
+        let kept = if self.has_asked.load(Ordering::Acquire) {
+            ANSWER_DURATION_MAX
+        } else {
+            IDLE_DURATION_MIN
+        };
+        self.opened.elapsed() >= kept
+    }
 }
 
 /// Answers the one request of a connection.
-async fn answer(stream: TcpStream, router: Router, _place: OwnedSemaphorePermit) {
+async fn answer(stream: TcpStream, router: Router, has_asked: Arc<AtomicBool>) {
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |request| {
+        has_asked.store(true, Ordering::Release);
+        router.call(request)
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_DURATION_MAX)
         .max_buf_size(HEADER_BYTES_MAX)
         .keep_alive(false)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        .serve_connection(TokioIo::new(stream), service);
     match timeout(CONNECTION_DURATION_MAX, connection).await {
         Ok(Ok(())) => {}
         Ok(Err(cause)) => {
@@ -97,8 +158,14 @@ async fn answer(stream: TcpStream, router: Router, _place: OwnedSemaphorePermit)
     }
 }
 
-/// The most connections that are open at once; further ones wait to be accepted.
-const CONNECTIONS_MAX: usize = 16;
+/// The most connections that are open at once. Before a further one is accepted, another one ends or is closed.
+const CONNECTIONS_MAX: usize = 64;
+
+/// How long a connection without a request stays open although others need its place.
+const IDLE_DURATION_MIN: Duration = Duration::from_millis(100);
+
+/// The same for one with a request, from its opening on: a health check waits for the database for five seconds.
+const ANSWER_DURATION_MAX: Duration = Duration::from_secs(6);
 
 /// How long the head of a request may take to arrive.
 const HEADER_DURATION_MAX: Duration = Duration::from_secs(5);

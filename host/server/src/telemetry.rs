@@ -34,6 +34,7 @@ fn start_up_to(level_max: LevelFilter, config: &LogConfig) -> Result<(), StartRe
         LogFormat::Human => false,
         LogFormat::Json => true,
     };
+    // A log that can't be written must not end what logs: reporting that on the same stream would panic.
     let registry = tracing_subscriber::registry()
         .with(filter)
         .with(level_max)
@@ -44,12 +45,17 @@ fn start_up_to(level_max: LevelFilter, config: &LogConfig) -> Result<(), StartRe
                 fmt::layer()
                     .json()
                     .flatten_event(true)
+                    .log_internal_errors(false)
                     .with_writer(std::io::stderr),
             )
             .try_init()
     } else {
         registry
-            .with(fmt::layer().with_writer(std::io::stderr))
+            .with(
+                fmt::layer()
+                    .log_internal_errors(false)
+                    .with_writer(std::io::stderr),
+            )
             .try_init()
     };
     outcome.map_err(|cause| StartRefused::while_doing("starting the log", cause))

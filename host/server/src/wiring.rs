@@ -1,10 +1,17 @@
 //! Where the crates of the host meet.
 
-use std::{fs, net::SocketAddr, path::Path, sync::Arc, time::Duration};
+use std::{
+    fs,
+    net::SocketAddr,
+    path::Path,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use chrono::{DateTime, Utc};
 use keywright_api::{
     Api, Information, Management, Router,
+    audit::AuditTrail,
     development_identity::{
         DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser, Grant,
     },
@@ -17,6 +24,7 @@ use keywright_core::{
     interpolation::Interpolation,
     permission::Permissions,
     ports::{Clock, Identifiers, PermissionRepository, Sealer},
+    response_memory::ResponseMemory,
 };
 use keywright_crypto::X509Certificates;
 use keywright_runtime::Plugins;
@@ -58,7 +66,6 @@ pub(crate) async fn assemble(config: &Config, file: &Path) -> Result<Served, Sta
     let database = open_database(config, Arc::clone(&identifiers)).await?;
     let (key_ring, activation) = key_ring(config, &database, &identifiers, &clock).await?;
     let plugins = plugins::load(config, file, &key_ring).await?;
-
     let sealer: Arc<dyn Sealer> = key_ring.watched();
     let encryption_keys = EncryptionKeys {
         repository: Arc::new(database.encryption_keys()),
@@ -85,7 +92,7 @@ pub(crate) async fn assemble(config: &Config, file: &Path) -> Result<Served, Sta
     let management = recorder.map(|recorder| {
         let stored = StoredCounts::new(&credentials, encryption_keys.clone());
         let page = recorder.page(plugins, database.clone(), stored, audit.clone());
-        management_router(&credentials, page)
+        management_router(&credentials, audit.clone(), page)
     });
     let announcement = announcement(config, development_identity.is_some());
     let router = keywright_api::router(Api {
@@ -98,6 +105,7 @@ pub(crate) async fn assemble(config: &Config, file: &Path) -> Result<Served, Sta
         information: information(config),
         limits: config.server.body_limits(),
         request_limits: config.server.request_limits(),
+        response_memory: Arc::new(ResponseMemory::new(config.server.response_limits())),
         server_mode,
         development_identity,
     });
@@ -174,9 +182,14 @@ fn information(config: &Config) -> Information {
     }
 }
 
-fn management_router(credentials: &Credentials, page: MeasurementsPage) -> Router {
+fn management_router(
+    credentials: &Credentials,
+    audit: Option<Arc<AuditTrail>>,
+    page: MeasurementsPage,
+) -> Router {
     keywright_api::management_router(Management {
         repository: Arc::clone(&credentials.repository),
+        audit,
         measurements: Arc::new(page),
     })
 }
@@ -322,12 +335,17 @@ pub(crate) fn clock() -> Arc<dyn Clock> {
     Arc::new(SystemClock)
 }
 
+/// The time of the system. `Utc::now` panics if that is before 1970.
+pub(crate) fn now() -> DateTime<Utc> {
+    SystemTime::now().into()
+}
+
 /// The time of the system.
 pub(crate) struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> DateTime<Utc> {
-        Utc::now()
+        now()
     }
 }
 

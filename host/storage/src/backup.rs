@@ -21,7 +21,7 @@ use crate::{
     connections::Connections,
     migrations::{self, AppliedMigration},
     row::{column, count},
-    sqlite,
+    sqlite::{self, creation::MARKER_END},
     statement::statement,
 };
 
@@ -301,8 +301,8 @@ async fn verify_open(
     counts.map_err(BackupFailed::CopyNotRead)
 }
 
-/// What SQLite adds to the name of a database for its other files.
-const FILE_ENDS: [&str; 4] = ["", "-wal", "-shm", "-journal"];
+/// What SQLite and this crate add to the name of a database for its other files.
+const FILE_ENDS: [&str; 5] = ["", "-wal", "-shm", "-journal", MARKER_END];
 
 const MODE_FILE: u32 = 0o600;
 const MODE_FOLDER: u32 = 0o700;

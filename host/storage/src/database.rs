@@ -6,8 +6,8 @@ use keywright_core::ports::Identifiers;
 
 use crate::{
     SqlCheckRepository, SqlCredentialRepository, SqlEncryptionKeyRepository,
-    SqlKeyRotationRepository, SqlLeases, SqlPermissionRepository,
-    connections::{Connections, PoolOccupancy, Writer},
+    SqlKeyRotationRepository, SqlLeases, SqlPermissionRepository, SqlRetentionClock,
+    connections::{Connections, FileWatch, PoolOccupancy, Writer},
     postgres::{self, PostgresOptions},
     sqlite::{self, SqliteOptions},
 };
@@ -54,6 +54,41 @@ pub enum DatabaseUnusable {
         /// The cause.
         #[source]
         source: io::Error,
+    },
+    /// The file is absent, and the options say not to create it.
+    #[error(
+        "there is no database at {}, and storage.file_creation_enabled is false: put the database in place, or enable the \
+         creation for the first start",
+        .path.display()
+    )]
+    FileNotToBeCreated {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is absent or empty, though it was created before.
+    #[error(
+        "the database {} is missing or empty, though a server has used it before: put the database in place; to begin with a \
+         new, empty one, delete {}",
+        .path.display(),
+        .marker.display()
+    )]
+    FileVanished {
+        /// The file.
+        path: PathBuf,
+        /// The file that says so.
+        marker: PathBuf,
+    },
+    /// The file is absent, and its write-ahead log is not.
+    #[error(
+        "the database {} is missing, though its write-ahead log {} is there: put the database in place, or delete the log as well",
+        .path.display(),
+        .log.display()
+    )]
+    LogWithoutFile {
+        /// The file.
+        path: PathBuf,
+        /// Its log.
+        log: PathBuf,
     },
     /// The file can't be opened as a database.
     #[error("the database file {} can't be opened", .path.display())]
@@ -206,6 +241,7 @@ impl Database {
         let pools = Pools {
             writer: Writer::on_connections(reader.clone(), options.wait_max()),
             reader,
+            watch: None,
         };
         Ok(Self { pools, identifiers })
     }
@@ -246,6 +282,12 @@ impl Database {
         SqlPermissionRepository::new(self.pools.clone(), Arc::clone(&self.identifiers))
     }
 
+    /// What retention has written down about the clock.
+    #[must_use]
+    pub fn retention_clock(&self) -> SqlRetentionClock {
+        SqlRetentionClock::new(self.pools.clone())
+    }
+
     /// How many connections there are at this moment: those that read, and those that write.
     #[must_use]
     pub fn occupancy(&self) -> DatabaseOccupancy {
@@ -253,6 +295,19 @@ impl Database {
             readers: self.pools.reader.occupancy(),
             writer: self.pools.writer.occupancy(),
         }
+    }
+
+    /// Whether the last write that a disk refused was followed by one that it took. `true` where none was refused.
+    #[must_use]
+    pub fn is_writable(&self) -> bool {
+        !self.pools.writer.is_failing()
+    }
+
+    /// Whether the paths of the database's files still name those that were opened. Always so for PostgreSQL.
+    #[must_use]
+    pub fn is_in_place(&self) -> bool {
+        let watch = self.pools.watch.as_ref();
+        watch.is_none_or(|watch| watch.is_in_place())
     }
 
     /// How many transactions of this server were done again so far because others stood in their way, each as often as it
@@ -280,4 +335,6 @@ impl Database {
 pub(crate) struct Pools {
     pub(crate) writer: Writer,
     pub(crate) reader: Connections,
+    /// What looks whether the database's file is in its place. PostgreSQL has none.
+    pub(crate) watch: Option<Arc<FileWatch>>,
 }

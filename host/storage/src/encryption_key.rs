@@ -76,6 +76,30 @@ impl SqlEncryptionKeyRepository {
         adding.await
     }
 
+    /// Counts encryptions of a key that may follow, unless there would be more than `count_max`. Returns how many are counted
+    /// then, on all servers, and `None` where there would be more.
+    ///
+    /// # Errors
+    /// When the database can't answer. They may have been counted all the same.
+    pub async fn reserve_encryptions(
+        &self,
+        key_id: Uuid,
+        count: u64,
+        count_max: u64,
+    ) -> Result<Option<u64>, RepositoryFailure> {
+        let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        let reserve = statement(statements::RESERVE_ENCRYPTIONS)
+            .bind(key_id)
+            .bind(number(count))
+            .bind(number(count_max));
+        let rows = self.pools.writer.fetch_all(reserve).await?;
+        let encryptions = rows
+            .first()
+            .map(|row| column!(row, "encryption_key_usage", "encryptions"))
+            .transpose()?;
+        Ok(encryptions.map(self::count))
+    }
+
     /// The ids of those keys under which at least one version is encrypted.
     ///
     /// # Errors
@@ -133,6 +157,17 @@ impl EncryptionKeyRepository for SqlEncryptionKeyRepository {
             })
             .collect()
     }
+
+    async fn encryptions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryFailure> {
+        let reader = &self.pools.reader;
+        let rows = reader.fetch_all(statement(statements::ENCRYPTIONS_BY_KEY));
+        let usage = |row: &Row| {
+            let id = column!(row, "encryption_key_usage", "encryption_key_id")?;
+            let encryptions = column!(row, "encryption_key_usage", "encryptions")?;
+            Ok((id, count(encryptions)))
+        };
+        rows.await?.iter().map(usage).collect()
+    }
 }
 
 fn key_of(row: &Row) -> Result<EncryptionKeyRow, RepositoryFailure> {
@@ -165,6 +200,16 @@ pub(crate) mod statements {
         insert into encryption_key
             (id, provider, salt, iterations, canary_nonce, canary_ciphertext, created_at, wrapped_key)
         values ($1, $2, $3, $4, $5, $6, $7, $8)";
+
+    pub(crate) const ENCRYPTIONS_BY_KEY: &str =
+        "select u.encryption_key_id, u.encryptions from encryption_key_usage u";
+
+    /// No row comes back where there would be too many.
+    pub(crate) const RESERVE_ENCRYPTIONS: &str = "
+        insert into encryption_key_usage (encryption_key_id, encryptions) values ($1, $2)
+        on conflict (encryption_key_id) do update set encryptions = encryption_key_usage.encryptions + excluded.encryptions
+        where encryption_key_usage.encryptions + excluded.encryptions <= $3
+        returning encryptions";
 
     pub(crate) const KEY_IDS: &str = "select k.id from encryption_key k";
 

@@ -1,5 +1,7 @@
 //! What the database's errors mean to the domain.
 
+use std::error::Error;
+
 use keywright_core::ports::RepositoryFailure;
 use sqlx::{error::DatabaseError, postgres::PgDatabaseError};
 
@@ -51,6 +53,27 @@ fn is_unavailable_code(code: &str) -> bool {
 pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
     let error = error.as_database_error();
     error.and_then(sqlite_code) == Some(SQLITE_BUSY)
+}
+
+/// Whether a disk did not take what was to be written: it is full, read-only or broken.
+pub(crate) fn is_storage_medium_failure(failure: &RepositoryFailure) -> bool {
+    let (RepositoryFailure::Query(cause) | RepositoryFailure::Unavailable(cause)) = failure else {
+        return false;
+    };
+    let mut cause: Option<&(dyn Error + 'static)> = Some(cause.as_ref());
+    while let Some(error) = cause {
+        let database = error.downcast_ref::<sqlx::Error>();
+        if let Some(error) = database.and_then(sqlx::Error::as_database_error) {
+            return match postgres_code(error) {
+                Some(code) => POSTGRES_MEDIUM
+                    .iter()
+                    .any(|medium| code.starts_with(medium)),
+                None => sqlite_code(error).is_some_and(|code| SQLITE_MEDIUM.contains(&code)),
+            };
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// Whether a server does not let anybody write, or not over this connection.
@@ -129,6 +152,12 @@ const POSTGRES_CONFLICTS: [&str; 2] = ["40001", "40P01"];
 const SQLITE_UNAVAILABLE: [i32; 8] = [SQLITE_BUSY, 6, 7, 8, 10, 13, 14, 15];
 
 const SQLITE_BUSY: i32 = 5;
+
+/// The result codes of SQLite for a disk that does not take a write: read-only, I/O error, disk full, can't open.
+const SQLITE_MEDIUM: [i32; 4] = [8, 10, 13, 14];
+
+/// The same of PostgreSQL: disk full, and the class of system errors.
+const POSTGRES_MEDIUM: [&str; 2] = ["53100", "58"];
 
 /// An extended result code of SQLite has the primary one in its lowest byte.
 const SQLITE_PRIMARY_CODE_MASK: i32 = 0xff;

@@ -29,6 +29,7 @@ mod permission;
 mod postgres;
 #[cfg(test)]
 mod query_plan;
+mod retention_clock;
 mod row;
 mod sqlite;
 mod statement;
@@ -43,4 +44,5 @@ pub use key_rotation::{BATCH_BYTES_MAX, SqlKeyRotationRepository};
 pub use lease::SqlLeases;
 pub use permission::SqlPermissionRepository;
 pub use postgres::PostgresOptions;
+pub use retention_clock::SqlRetentionClock;
 pub use sqlite::SqliteOptions;

@@ -65,6 +65,7 @@ pub(crate) async fn open(options: &PostgresOptions) -> Result<Pools, DatabaseUnu
     Ok(Pools {
         writer: Writer::on_connections(pool(options.writers_max).await?, options.wait_max),
         reader: pool(options.readers_max).await?,
+        watch: None,
     })
 }
 

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use keywright_core::ports::Identifiers;
+use keywright_core::ports::{Identifiers, SignedTypes};
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use crate::{
     Database, DatabaseOptions, PostgresOptions, SqliteOptions,
     check::statements as check,
-    connections::Engine,
+    connections::{Engine, write_probe},
     credential::{retention::statements as retention, statements as credential},
     encryption_key, key_rotation, lease,
     permission::statements as permission,
+    retention_clock,
     row::column,
     statement::statement,
 };
@@ -20,12 +21,18 @@ use crate::{
 /// Statements that read with an index, however much is stored.
 fn indexed_statements(engine: Engine) -> Vec<String> {
     let newest_by_names = credential::newest_by_names(3);
-    let newest_signed_by = credential::newest_signed_by(3);
-    let newest_ids_signed_by = credential::newest_ids_signed_by(3);
-    let names_signed_by = credential::names_signed_by(3);
+    let newest_sizes_by_names = credential::newest_sizes_by_names(3);
+    let signed_by = [SignedTypes::All, SignedTypes::Certificates].map(|types| {
+        [
+            credential::newest_signed_by(types, 3),
+            credential::newest_ids_signed_by(types, 3),
+            credential::names_signed_by(types, 3),
+        ]
+    });
     let delete_versions = retention::delete_versions(engine, 3);
     let replace_envelopes = key_rotation::statements::replace_envelopes(2);
     let of_actor_on = permission::of_actor_on(4);
+    let of_actor_on_name = permission::of_actor_on_name(4);
     [
         credential::VERSION_BY_ID,
         credential::NAME_OF_VERSION,
@@ -36,14 +43,15 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
         credential::VERSION_IDS_NEWEST_FIRST,
         credential::VERSION_IDS_CURRENT,
         &newest_by_names,
-        &newest_signed_by,
-        &newest_ids_signed_by,
-        &names_signed_by,
+        &newest_sizes_by_names,
+        credential::SIZE_OF_VERSIONS,
+        credential::SIZE_OF_VERSIONS_OF_CREDENTIAL,
         credential::VERSIONS_OF_CREDENTIAL_NEWEST_FIRST,
         credential::VERSIONS_OF_CREDENTIAL_CURRENT,
         credential::CERTIFICATES,
         credential::CERTIFICATE_BY_NAME,
         credential::CERTIFICATES_SIGNED_BY,
+        credential::ISSUED_BY,
         credential::CERTIFICATES_BY_EXPIRY,
         credential::FIND_BELOW,
         credential::FIND_EXPIRING,
@@ -69,6 +77,7 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
         &replace_envelopes,
         permission::OF_ACTOR,
         &of_actor_on,
+        &of_actor_on_name,
         permission::BY_ID,
         permission::ON_PATH,
         permission::GRANT,
@@ -81,12 +90,14 @@ fn indexed_statements(engine: Engine) -> Vec<String> {
     .chain(STATEMENTS_OF_SERVERS)
     .chain(statements_of(engine))
     .map(|&statement| statement.to_owned())
+    .chain(signed_by.into_iter().flatten())
     .collect()
 }
 
 /// Those by which servers do their own work, and commands theirs.
 const STATEMENTS_OF_SERVERS: &[&str] = &[
     encryption_key::statements::INSERT_KEY,
+    encryption_key::statements::RESERVE_ENCRYPTIONS,
     encryption_key::statements::KEY_IDS,
     encryption_key::statements::KEYS_IN_USE,
     encryption_key::statements::VERSIONS_BY_KEY,
@@ -100,6 +111,9 @@ const STATEMENTS_OF_SERVERS: &[&str] = &[
     lease::statements::ACQUIRE,
     lease::statements::RENEW,
     lease::statements::RELEASE,
+    write_probe::statements::PROBE,
+    retention_clock::statements::READ,
+    retention_clock::statements::WRITE,
 ];
 
 /// Those that only one engine takes.
@@ -160,6 +174,8 @@ fn stopping_early(engine: Engine) -> impl Iterator<Item = &'static str> {
         credential::VERSIONS_NEWEST_FIRST,
         credential::VERSION_IDS_NEWEST_FIRST,
         credential::VERSIONS_OF_CREDENTIAL_NEWEST_FIRST,
+        credential::SIZE_OF_VERSIONS,
+        credential::SIZE_OF_VERSIONS_OF_CREDENTIAL,
         credential::LATEST_CERTIFICATE_OF_CREDENTIAL,
         credential::POINT_AT_VERSIONS,
         retention::PAGE,
@@ -193,6 +209,7 @@ async fn no_statement_reads_a_whole_table_of_sqlite() {
     let folder = tempfile::tempdir().unwrap();
     let options = SqliteOptions {
         path: folder.path().join("plans.sqlite"),
+        may_create: true,
         readers_max: 1,
         wait_max: std::time::Duration::from_mins(10),
     };
@@ -373,6 +390,7 @@ fn is_whole_scan(step: &str) -> bool {
         "SCAN s",
         "SCAN measured",
         "SCAN summed",
+        "SCAN chosen",
     ]
     .contains(&step)
         || step.starts_with("SCAN (subquery-");

@@ -1,10 +1,10 @@
 //! Opening a SQLite database.
 
+pub(crate) mod creation;
+
 use std::{
-    fs::OpenOptions,
-    io,
-    os::unix::fs::OpenOptionsExt,
-    path::{Path, PathBuf},
+    path::PathBuf,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -16,7 +16,7 @@ use sqlx::{
 };
 
 use crate::{
-    connections::{Connections, Target, Writer},
+    connections::{Connections, FileWatch, SqliteFile, Target, Writer},
     database::{DatabaseUnusable, Pools},
     failure::is_busy,
     migrations::{AppliedMigration, files, judge, require_current, statements, within_transaction},
@@ -26,8 +26,10 @@ use crate::{
 /// Where a SQLite database is, and how it is used.
 #[derive(Clone, Debug)]
 pub struct SqliteOptions {
-    /// The file. It is created when it is absent; its folder must exist.
+    /// The file. Its folder must exist.
     pub path: PathBuf,
+    /// Whether the file is created when it is absent.
+    pub may_create: bool,
     /// The most connections that read at the same time. Each has a thread, and a cache that grows to 16 MiB.
     pub readers_max: u32,
     /// How long a request waits, both for a free connection and for a lock that another process holds.
@@ -37,10 +39,7 @@ pub struct SqliteOptions {
 /// Opens the database, creates it when it is absent, readable by its owner alone, and brings its schema up to date.
 pub(crate) async fn open(options: &SqliteOptions) -> Result<Pools, DatabaseUnusable> {
     let path = &options.path;
-    create_private(path).map_err(|source| DatabaseUnusable::FileNotCreated {
-        path: path.clone(),
-        source,
-    })?;
+    creation::create_if_new(options)?;
     let not_opened = |source: sqlx::Error| DatabaseUnusable::FileNotOpened {
         path: path.clone(),
         source: Box::new(source),
@@ -51,23 +50,39 @@ pub(crate) async fn open(options: &SqliteOptions) -> Result<Pools, DatabaseUnusa
         .foreign_keys(true)
         .pragma("secure_delete", "on")
         .pragma("journal_size_limit", JOURNAL_BYTES_KEPT_MAX.to_string());
+    let watch = FileWatch::begin(path).map_err(|error| not_opened(error.into()))?;
     migrate(options, &writer).await?;
-    let readers = Target::Sqlite(Box::new(read_only(options)));
-    Ok(Pools {
-        writer: Writer::on_sqlite(writer, options.wait_max)
+    let readers = SqliteFile::watched(read_only(options), &watch);
+    let readers = Target::Sqlite(Box::new(readers));
+    let pools = Pools {
+        writer: Writer::on_sqlite(SqliteFile::watched(writer, &watch), options.wait_max)
             .await
             .map_err(not_opened)?,
         reader: Connections::open(readers, options.readers_max, options.wait_max)
             .await
             .map_err(not_opened)?,
-    })
+        watch: Some(Arc::clone(&watch)),
+    };
+    // With the first read the write-ahead log is there, and stays while the reading connection does.
+    let read = pools.reader.fetch_all(statement(READ)).await;
+    read.map_err(|source| DatabaseUnusable::FileNotOpened {
+        path: path.clone(),
+        source: Box::new(source),
+    })?;
+    watch
+        .watch_side_files()
+        .and_then(|()| creation::mark_as_created(path))
+        .map_err(|error| not_opened(error.into()))?;
+    watch.check().map_err(not_opened)?;
+    Ok(pools)
 }
 
-/// Reads the file's schema once, if there is a file.
+/// Reads the file's schema once, if there is a file. Where there is none, a server must be able to create one.
 pub(crate) async fn reach(options: &SqliteOptions) -> Result<(), DatabaseUnusable> {
+    creation::require_creatable(options)?;
     match open_file(options).await {
         Ok(reader) => {
-            let read = reader.fetch_all(statement("pragma schema_version")).await;
+            let read = reader.fetch_all(statement(READ)).await;
             reader.close().await;
             read.map(drop)
                 .map_err(|source| DatabaseUnusable::FileNotOpened {
@@ -101,7 +116,7 @@ pub(crate) async fn open_file(options: &SqliteOptions) -> Result<Connections, Da
     }
     // Whoever opens it so reads it once, from its beginning to its end.
     let connection = read_only(options).pragma("cache_size", format!("-{PASSING_KIBIBYTES_MAX}"));
-    let target = Target::Sqlite(Box::new(connection));
+    let target = Target::Sqlite(Box::new(SqliteFile::unwatched(connection)));
     let reader = Connections::open(target, options.readers_max, options.wait_max).await;
     reader.map_err(|source| DatabaseUnusable::FileNotOpened {
         path: path.clone(),
@@ -173,29 +188,17 @@ async fn migrate_in_turn(connection: &mut SqliteConnection) -> Result<(), BoxDyn
     Ok(transaction.commit().await?)
 }
 
-/// Creates the file, if it is absent, with access for its owner alone. SQLite gives its journals the same mode.
-fn create_private(path: &Path) -> io::Result<()> {
-    match OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(MODE_PRIVATE)
-        .open(path)
-    {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        created => created.map(drop),
-    }
-}
-
 pub(crate) fn migrations() -> Migrator {
     within_transaction(files!("sqlite"))
 }
+
+/// Reads the least that there is to read.
+const READ: &str = "pragma schema_version";
 
 const BEGIN_MIGRATING: &str = "begin immediate";
 
 /// How long it is until a busy file is tried again.
 const BUSY_PAUSE: Duration = Duration::from_millis(5);
-
-const MODE_PRIVATE: u32 = 0o600;
 
 /// How much of the file each connection keeps in memory: of a store of a million, the upper levels of all indexes.
 const CACHE_KIBIBYTES_MAX: u32 = 16_384;

@@ -12,19 +12,20 @@ mod tests {
     use crate::step;
 
     /// Which crates of the host each crate of the host may depend on.
-    const ARROWS: [(&str, &[&str]); 11] = [
-        ("api", &["core"]),
-        ("author", &[]),
-        ("client", &[]),
-        ("core", &[]),
+    const ARROWS: [(&str, &[&str]); 12] = [
+        ("api", &["core", "json"]),
+        ("author", &["json"]),
+        ("client", &["json"]),
+        ("core", &["json"]),
         ("crypto", &["core"]),
+        ("json", &[]),
         ("kms", &["core"]),
-        ("registry", &["core"]),
-        ("runtime", &["core"]),
+        ("registry", &["core", "json"]),
+        ("runtime", &["core", "json"]),
         (
             "server",
             &[
-                "api", "author", "client", "core", "crypto", "kms", "registry", "runtime",
+                "api", "author", "client", "core", "crypto", "json", "kms", "registry", "runtime",
                 "storage",
             ],
         ),
@@ -33,16 +34,33 @@ mod tests {
     ];
 
     /// Heavy dependencies, each with the one crate of the host that may have it.
-    const OWNED_DEPENDENCIES: [(&str, &str); 8] = [
+    const OWNED_DEPENDENCIES: [(&str, &str); 9] = [
         ("axum", "api"),
         ("metrics-exporter-prometheus", "server"),
         ("minisign-verify", "registry"),
         ("sqlx", "storage"),
         ("tonic", "kms"),
+        ("wasmparser", "runtime"),
         ("wasmtime", "runtime"),
         ("x509-parser", "crypto"),
         ("wit-component", "author"),
     ];
+
+    /// How `serde_json` parses text without the checks of `host/json`.
+    const UNCHECKED_PARSERS: [&str; 6] = [
+        "serde_json::from_str",
+        "serde_json::from_slice",
+        "serde_json::from_reader",
+        "serde_json::Deserializer",
+        "serde_json::StreamDeserializer",
+        ".json::<",
+    ];
+
+    /// Files that parse without those checks, each with its reason.
+    const UNCHECKED_FILES: [(&str, &str); 1] = [(
+        "host/client/src/transfer/read/json.rs",
+        "streams a file of any size: it skips text or keeps it raw, and each entry is checked on its own",
+    )];
 
     /// What may stand at the top of the workspace.
     const TOP_LEVEL: [&str; 19] = [
@@ -154,6 +172,34 @@ mod tests {
             }
         }
         assert!(too_long.is_empty(), "{too_long:#?}");
+    }
+
+    #[test]
+    fn the_host_parses_json_by_its_own_reader_alone() {
+        for path in rust_files() {
+            let is_of_the_host = path.starts_with("host")
+                && !path.starts_with("host/json")
+                && !path.starts_with("host/xtask")
+                && !path.starts_with("host/author/templates")
+                && !path
+                    .iter()
+                    .any(|part| part == "tests" || part == "tests.rs");
+            let is_exempt = UNCHECKED_FILES
+                .iter()
+                .any(|(exempt, _)| path == Path::new(exempt));
+            if !is_of_the_host || is_exempt {
+                continue;
+            }
+            let text = fs::read_to_string(step::workspace().join(&path)).unwrap();
+            let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or(&text);
+            for parser in UNCHECKED_PARSERS {
+                assert!(
+                    !code.contains(parser),
+                    "{} must parse JSON by keywright_json, not by {parser}",
+                    path.display()
+                );
+            }
+        }
     }
 
     #[test]

@@ -3,8 +3,10 @@
 //! What is kept of a certificate of another program is not written anew, and an authority signs only what is DER. What the
 //! host's definition refuses, this one must refuse too, so that the caller is told; the two are held against the same cases.
 
+use der::asn1::{AnyRef, GeneralizedTime, PrintableStringRef, UtcTime};
+
 /// Whether the bytes are DER elements from their beginning to their end: definite and shortest lengths, low tags, and
-/// booleans, integers, bit strings and times in their only form (X.690). What octet strings hold is not looked at.
+/// the contents of each type in their only form (X.690). What octet strings hold is not looked at.
 #[must_use]
 pub fn is_der(bytes: &[u8]) -> bool {
     is_der_at_depth(bytes, 0)
@@ -21,7 +23,8 @@ fn is_der_at_depth(mut bytes: &[u8], depth: usize) -> bool {
         let is_well_formed = if tag & CONSTRUCTED == 0 {
             is_primitive(tag, content)
         } else {
-            is_der_at_depth(content, depth + 1)
+            let is_universal = tag & CLASS == 0;
+            (!is_universal || matches!(tag, SEQUENCE | SET)) && is_der_at_depth(content, depth + 1)
         };
         if !is_well_formed {
             return false;
@@ -61,8 +64,9 @@ fn long_length(digits: &[u8]) -> Option<usize> {
 
 fn is_primitive(tag: u8, content: &[u8]) -> bool {
     match tag {
+        END_OF_CONTENTS | PRIMITIVE_SEQUENCE | PRIMITIVE_SET => false,
         BOOLEAN => matches!(content, [0x00 | 0xff]),
-        INTEGER => match content {
+        INTEGER | ENUMERATED => match content {
             [] | [0x00, 0x00..=0x7f, ..] | [0xff, 0x80..=0xff, ..] => false,
             [_, ..] => true,
         },
@@ -72,25 +76,79 @@ fn is_primitive(tag: u8, content: &[u8]) -> bool {
             _ => false,
         },
         NULL => content.is_empty(),
-        UTC_TIME => is_time(content, UTC_TIME_DIGITS),
-        GENERALIZED_TIME => is_time(content, GENERALIZED_TIME_DIGITS),
+        OBJECT_IDENTIFIER => is_object_identifier(content),
+        UTF8_STRING => core::str::from_utf8(content).is_ok(),
+        NUMERIC_STRING => content
+            .iter()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b' ')),
+        PRINTABLE_STRING => PrintableStringRef::new(content).is_ok(),
+        IA5_STRING => content.is_ascii(),
+        VISIBLE_STRING => content.iter().all(|byte| matches!(byte, b' '..=b'~')),
+        UNIVERSAL_STRING => are_characters::<4>(content),
+        BMP_STRING => are_characters::<2>(content),
+        UTC_TIME => {
+            any(der::Tag::UtcTime, content).is_some_and(|time| time.decode_as::<UtcTime>().is_ok())
+        }
+        GENERALIZED_TIME => any(der::Tag::GeneralizedTime, content)
+            .is_some_and(|time| time.decode_as::<GeneralizedTime>().is_ok()),
         _ => true,
     }
 }
 
-/// So many digits, in universal time.
-fn is_time(content: &[u8], digits: usize) -> bool {
-    content.split_last().is_some_and(|(zone, time)| {
-        *zone == b'Z' && time.len() == digits && time.iter().all(u8::is_ascii_digit)
-    })
+fn any(tag: der::Tag, content: &[u8]) -> Option<AnyRef<'_>> {
+    AnyRef::new(tag, content).ok()
 }
 
+/// Arcs in their shortest form, each of at most 32 bits.
+fn is_object_identifier(content: &[u8]) -> bool {
+    let ends = content.last().is_some_and(|last| *last < MORE_OF_ARC);
+    ends && content
+        .split_inclusive(|byte| *byte < MORE_OF_ARC)
+        .all(|arc| match arc {
+            [MORE_OF_ARC, ..] => false,
+            [first, _, _, _, _] => *first <= MORE_OF_ARC | 0x0f,
+            arc => arc.len() < 5,
+        })
+}
+
+/// Characters of so many bytes each. Halves of surrogate pairs are none.
+fn are_characters<const BYTES: usize>(content: &[u8]) -> bool {
+    let (characters, rest) = content.as_chunks::<BYTES>();
+    rest.is_empty()
+        && characters.iter().all(|bytes| {
+            let number = bytes
+                .iter()
+                .fold(0_u32, |number, byte| (number << 8) | u32::from(*byte));
+            char::from_u32(number).is_some()
+        })
+}
+
+const END_OF_CONTENTS: u8 = 0x00;
 const BOOLEAN: u8 = 0x01;
 const INTEGER: u8 = 0x02;
 const BIT_STRING: u8 = 0x03;
 const NULL: u8 = 0x05;
+const OBJECT_IDENTIFIER: u8 = 0x06;
+const ENUMERATED: u8 = 0x0a;
+const UTF8_STRING: u8 = 0x0c;
+const PRIMITIVE_SEQUENCE: u8 = 0x10;
+const PRIMITIVE_SET: u8 = 0x11;
+const NUMERIC_STRING: u8 = 0x12;
+const PRINTABLE_STRING: u8 = 0x13;
+const IA5_STRING: u8 = 0x16;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
+const VISIBLE_STRING: u8 = 0x1a;
+const UNIVERSAL_STRING: u8 = 0x1c;
+const BMP_STRING: u8 = 0x1e;
+const SEQUENCE: u8 = 0x30;
+const SET: u8 = 0x31;
+
+/// The bits of a tag that tell its class; none is set in a universal one.
+const CLASS: u8 = 0xc0;
+
+/// From here on a byte of an arc says that another one follows.
+const MORE_OF_ARC: u8 = 0x80;
 
 /// The bit of a tag that says that elements are inside.
 const CONSTRUCTED: u8 = 0x20;
@@ -102,8 +160,6 @@ const HIGH_TAG: u8 = 0x1f;
 const LONG_LENGTH: usize = 0x80;
 
 const LENGTH_BYTES_MAX: usize = 4;
-const UTC_TIME_DIGITS: usize = 12;
-const GENERALIZED_TIME_DIGITS: usize = 14;
 
 /// More than any part of a certificate needs, and less than an authority takes of the whole.
 const DEPTH_MAX: usize = 24;

@@ -18,7 +18,7 @@ use crate::{
 ///
 /// # Errors
 ///
-/// [`Failure::InvalidParameters`] when the certificate would be too large; [`Failure::Other`] when the parameters are
+/// [`Failure::InvalidParameters`] when the certificate would be too large or have the subject of an issuer without a common name; [`Failure::Other`] when the parameters are
 /// not canonical or do not agree with the issuer that is there, and when the issuer does not sign;
 /// [`Failure::Misconfigured`] for any setting.
 pub fn generate(
@@ -77,6 +77,13 @@ fn certificate(
         )));
     }
     if let Some(issuer) = issuer {
+        let (issuer_name, subject) = tbs::names(&tbs_certificate).map_err(tbs::not_written)?;
+        let has_name_of_issuer = issuer_name == subject;
+        if has_name_of_issuer && !parameters.is_ca && !parameters.subject.has_common_name() {
+            return Err(Failure::InvalidParameters(Violation::of_whole(
+                "must name another subject than that of the certificate authority that signs, or its common name",
+            )));
+        }
         return issuer
             .sign_certificate(&tbs_certificate)
             .map_err(|reason| Failure::Other(format!("the issuer did not sign: {reason}")));

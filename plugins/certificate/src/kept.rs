@@ -2,17 +2,21 @@
 //!
 //! Parameters name six fields of a subject, in one order and with one type of string each; four types of alternative
 //! names; five purposes; and nothing that limits an authority. A certificate of another program may have more, or have it
-//! otherwise. When it is made anew, what the parameters alone would write differently is written as it was found: of the
-//! subject every byte, of an extension whether it is critical, and every byte of its value.
+//! otherwise. When it is made anew, what the parameters alone would write differently is written as it was found: the
+//! subject, and of an extension whether it is critical, and its value. Where it was not found in DER's one form, it is
+//! written in that, as an authority signs nothing else.
 
 use base64ct::{Base64, Encoding};
-use der::{Decode, Encode, oid::ObjectIdentifier};
+use der::{Decode, Encode, asn1::OctetString, oid::ObjectIdentifier};
 use keywright_plugin_support::{Failure, Violation};
 use rcgen::CustomExtension;
 use serde::{Deserialize, Serialize};
 use x509_cert::{
     certificate::{Raw, TbsCertificateInner},
-    ext::{Extension, pkix::BasicConstraints},
+    ext::{
+        Extension,
+        pkix::{self, BasicConstraints},
+    },
     name::Name,
 };
 
@@ -58,6 +62,11 @@ impl Kept {
     ) -> Result<Self, Failure> {
         let sample = tbs::sample(parameters)?;
         let written = TbsCertificateInner::<Raw>::from_der(&sample).map_err(tbs::not_written)?;
+        if !parameters.self_sign && ExtendedKeyUsage::signs_ocsp_responses(found)? {
+            return Err(refused(
+                "its extended key usage lets it sign OCSP responses, and no authority here signs one like it",
+            ));
+        }
         let differing = |part: &str, identifier, may_be_written: bool| {
             let Some(of_found) = extension(found, identifier) else {
                 return Ok(None);
@@ -75,7 +84,14 @@ impl Kept {
             .all(|usage| parameters.key_type.may_assert(*usage));
         Ok(Self {
             subject: if parameters.subject.is_empty() || subject != written_subject {
-                Some(checked("subject", subject)?)
+                let sorted = reencoded::<Name>(subject).map_err(|_| not_der("subject"))?;
+                // Those that such a certificate signed name it byte for byte.
+                let kept = if parameters.self_sign {
+                    subject
+                } else {
+                    &sorted
+                };
+                Some(checked("subject", kept)?)
             } else {
                 None
             },
@@ -233,16 +249,42 @@ fn limits(
 
 /// An extension to be kept; its value is DER within octets.
 fn kept_extension(part: &str, extension: &Extension) -> Result<Encoded, Failure> {
-    checked(part, extension.extn_value.as_bytes())?;
+    let value = canonical(extension).map_err(|_| not_der(part))?;
+    checked(part, &value)?;
+    let extension = Extension {
+        extn_value: OctetString::new(value).map_err(tbs::not_written)?,
+        ..extension.clone()
+    };
     checked(part, &extension.to_der().map_err(tbs::not_written)?)
+}
+
+/// The value of an extension in DER's one form, where its type is known: without default values written out, and with
+/// named bits up to the last that is set.
+fn canonical(extension: &Extension) -> der::Result<Vec<u8>> {
+    let value = extension.extn_value.as_bytes();
+    match extension.extn_id {
+        KeyUsage::EXTENSION => reencoded::<pkix::KeyUsage>(value),
+        NAME_CONSTRAINTS => reencoded::<pkix::NameConstraints>(value),
+        _ => Ok(value.to_vec()),
+    }
+}
+
+fn reencoded<'a, T: Decode<'a, Error = der::Error> + Encode>(
+    value: &'a [u8],
+) -> der::Result<Vec<u8>> {
+    T::from_der(value)?.to_der()
 }
 
 fn checked(part: &str, found: &[u8]) -> Result<Encoded, Failure> {
     if is_der(found) {
         Ok(Encoded(found.to_vec()))
     } else {
-        Err(refused(&format!("its {part} is not DER")))
+        Err(not_der(part))
     }
+}
+
+fn not_der(part: &str) -> Failure {
+    refused(&format!("its {part} is not DER"))
 }
 
 fn refused(reason: &str) -> Failure {
@@ -266,12 +308,14 @@ const WRITTEN: [ObjectIdentifier; 6] = [
 /// Name constraints, certificate policies, policy mappings, policy constraints and inhibit anyPolicy (RFC 5280, sections
 /// 4.2.1.4, 4.2.1.5, 4.2.1.10, 4.2.1.11 and 4.2.1.14).
 const LIMITS: [ObjectIdentifier; 5] = [
-    ObjectIdentifier::new_unwrap("2.5.29.30"),
+    NAME_CONSTRAINTS,
     ObjectIdentifier::new_unwrap("2.5.29.32"),
     ObjectIdentifier::new_unwrap("2.5.29.33"),
     ObjectIdentifier::new_unwrap("2.5.29.36"),
     ObjectIdentifier::new_unwrap("2.5.29.54"),
 ];
+
+const NAME_CONSTRAINTS: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.30");
 
 /// DER, which parameters hold in base64.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -54,6 +54,12 @@ impl Subject {
         *self == Self::default()
     }
 
+    /// Whether there is a common name.
+    #[must_use]
+    pub fn has_common_name(&self) -> bool {
+        self.common_name.is_some()
+    }
+
     /// The fields as a name, one relative distinguished name for each, in the order CN, OU, C, ST, O, L.
     ///
     /// # Errors

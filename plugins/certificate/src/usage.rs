@@ -1,10 +1,13 @@
 //! For what a certificate's key may be used.
 
 use der::{Decode, oid::ObjectIdentifier};
-use keywright_plugin_support::Violation;
+use keywright_plugin_support::{Failure, Violation};
 use rcgen::{ExtendedKeyUsagePurpose, KeyUsagePurpose};
 use serde::{Deserialize, Serialize};
-use x509_cert::ext::{Extension, pkix};
+use x509_cert::{
+    certificate::{Raw, TbsCertificateInner},
+    ext::{Extension, pkix},
+};
 
 /// One bit of the key usage, in the order of RFC 5280, section 4.2.1.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -131,6 +134,18 @@ impl ExtendedKeyUsage {
         Ok((found, has_all))
     }
 
+    /// Whether a certificate may sign responses of OCSP for its issuer, which no parameter requests.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::InvalidValue`], when its extended key usage can't be read.
+    pub fn signs_ocsp_responses(tbs: &TbsCertificateInner<Raw>) -> Result<bool, Failure> {
+        let usage = tbs
+            .get_extension::<pkix::ExtendedKeyUsage>()
+            .map_err(|_| Failure::InvalidValue(Violation::of("certificate", "can't be read")))?;
+        Ok(usage.is_some_and(|(_, usage)| usage.0.contains(&OCSP_SIGNING)))
+    }
+
     /// The purpose with this identifier, if it is one of those that may be asked for.
     fn identified(identifier: &ObjectIdentifier) -> Option<Self> {
         EXTENDED_KEY_USAGES
@@ -142,6 +157,9 @@ impl ExtendedKeyUsage {
 fn unknown(parameter: &str, name: &str) -> Violation {
     Violation::of(parameter, format!("does not know `{name}`"))
 }
+
+/// The purpose of signing responses of OCSP (RFC 6960, section 4.2.2.2).
+const OCSP_SIGNING: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.9");
 
 /// The parameter with the usages of the key.
 pub(crate) const KEY_USAGE: &str = "key_usage";

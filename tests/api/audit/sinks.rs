@@ -76,7 +76,7 @@ async fn on_a_full_disk_nothing_is_done_unseen_and_what_was_kept_comes_first() {
         assert!(refused.header("retry-after").is_some());
         assert!(refused.error().contains("audit"), "{}", refused.body);
     }
-    server.get("/health").await.expect(200);
+    server.get("/health").await.expect(503);
     server.get("/info").await.expect(200);
     assert!(server.log().contains("No space left"), "{}", server.log());
 

@@ -39,12 +39,20 @@ async fn permissions_stay_when_the_credential_is_deleted_and_cover_it_when_it_is
 }
 
 #[tokio::test]
-async fn a_request_by_name_is_permitted_by_its_own_casing() {
-    let (server, caller) = server_with(&[("/Folder/It", &["read", "write", "delete"])]).await;
-    let stored = set_value(&server, "/folder/it", "v").await;
+async fn a_request_by_name_needs_its_own_casing_and_the_stored_one() {
+    let operations: &[&str] = &["read", "write", "delete"];
+    let permissions = [
+        ("/Folder/It", operations),
+        ("/folder/it", operations),
+        ("/Only/*", operations),
+    ];
+    let (server, caller) = server_with(&permissions).await;
+    set_value(&server, "/folder/it", "v").await;
     let named = |name| format!("/api/v1/data?name={name}");
     caller.get(&named("/Folder/It")).await.expect(200);
-    for other in ["/folder/it", "/Folder/it", "/FOLDER/IT"] {
+    caller.get(&named("/folder/it")).await.expect(200);
+    let stored = set_value(&server, "/only/it", "v").await;
+    for other in ["/Folder/it", "/FOLDER/IT", "/Only/it", "/only/it"] {
         caller.get(&named(other)).await.expect(404);
         caller.delete(&named(other)).await.expect(404);
         let body = json!({"name": other, "type": "value", "value": "v"});
@@ -52,7 +60,7 @@ async fn a_request_by_name_is_permitted_by_its_own_casing() {
     }
     let by_id = format!("/api/v1/data/{}", given::id(&stored));
     caller.get(&by_id).await.expect(404);
-    for search in ["path=/Folder", "name-like=It"] {
+    for search in ["path=/Only", "name-like=only"] {
         let found = caller
             .get(&format!("/api/v1/data?{search}"))
             .await

@@ -16,6 +16,14 @@ async fn a_store_with_every_type_set_and_generated_is_clean() {
     let concatenated = Options::default().extra("\n[certificates]\nconcatenate_cas = true");
     let server = Server::start_with(&concatenated).await;
     fill(&server).await;
+    // What is written under another casing belongs to the credential all the same.
+    for name in ["/Cased/A", "/cased/a"] {
+        given::set_value(&server, name, "v").await;
+    }
+    for name in ["/Cased/B", "/cased/b"] {
+        let body = json!({"name": name, "type": "password", "mode": "overwrite"});
+        server.post("/api/v1/data", body).await.expect(200);
+    }
     let said = server.run_command(&["check"]).expect(0);
     assert!(said.output.ends_with(": 0 findings\n"), "{said:?}");
     let credentials = given::found(&server, "path=").await.len();

@@ -21,7 +21,23 @@ struct Damage {
 }
 
 /// Done one after the other, on credentials that are there for each.
-const DAMAGES: [Damage; 21] = [
+const DAMAGES: [Damage; 25] = [
+    Damage {
+        sql: "drop index credential_version_transitional",
+        found: &[("schema_differs", "database")],
+    },
+    Damage {
+        sql: "drop table retention_clock",
+        found: &[("schema_differs", "database")],
+    },
+    Damage {
+        sql: "update credential set name = '/CASING' where sequence = {/casing}",
+        found: &[("name_differs", "v:/CASING")],
+    },
+    Damage {
+        sql: "update credential set credential_type = 'password' where sequence = {/password}",
+        found: &[("type_differs", "v:/password")],
+    },
     Damage {
         sql: "update credential_version set (nonce, ciphertext) = (
                 select nonce, ciphertext from credential_version where credential_sequence = {/sound}
@@ -85,11 +101,14 @@ const DAMAGES: [Damage; 21] = [
     },
     Damage {
         sql: "update credential set credential_type = 'json' where sequence = {/value}",
-        found: &[("value_malformed", "v:/value")],
+        found: &[("value_malformed", "v:/value"), ("type_differs", "v:/value")],
     },
     Damage {
         sql: "update credential set credential_type = 'certificate' where sequence = {/no-certificate}",
-        found: &[("certificate_refused", "v:/no-certificate")],
+        found: &[
+            ("certificate_refused", "v:/no-certificate"),
+            ("type_differs", "v:/no-certificate"),
+        ],
     },
     Damage {
         sql: "update credential_version set
@@ -223,6 +242,8 @@ async fn put_in(server: &Server) {
         "/otherwise",
         "/value",
         "/orphan",
+        "/casing",
+        "/password",
     ] {
         given::set_value(server, name, SECRET).await;
     }
@@ -241,8 +262,7 @@ async fn put_in(server: &Server) {
     // A key with a record that is not the configured one's.
     let columns = "provider, salt, iterations, canary_nonce, canary_ciphertext, created_at";
     let sql = format!(
-        "insert into encryption_key (id, {columns}) select {}, {columns} from encryption_key;
-         drop index credential_version_transitional",
+        "insert into encryption_key (id, {columns}) select {}, {columns} from encryption_key",
         key_id(1)
     );
     server.run_sql(&sql).await;

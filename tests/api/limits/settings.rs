@@ -19,6 +19,9 @@ fn a_limit_without_sense_is_refused_by_its_name() {
         ("uri_bytes_max", "1023"),
         ("request_bytes_max", "1023"),
         ("request_bytes_max", "268435457"),
+        ("response_bytes_max", "1048575"),
+        ("responses_bytes_max", "2097151"),
+        ("responses_bytes_per_actor_max", "1048575"),
         ("handshake_seconds_max", "0"),
         ("header_seconds_max", "0"),
         ("body_seconds_max", "0"),
@@ -54,6 +57,19 @@ fn limits_that_contradict_each_other_are_refused_by_their_names() {
         (
             "header_bytes_max = 8192\nuri_bytes_max = 8193",
             ["header_bytes_max", "uri_bytes_max"],
+        ),
+        (
+            "response_bytes_max = 1048577\nresponses_bytes_max = 2097152\n\
+             responses_bytes_per_actor_max = 2097152",
+            ["response_bytes_max", "responses_bytes_max"],
+        ),
+        (
+            "response_bytes_max = 2097153\nresponses_bytes_per_actor_max = 2097152",
+            ["response_bytes_max", "responses_bytes_per_actor_max"],
+        ),
+        (
+            "responses_bytes_max = 67108864\nresponses_bytes_per_actor_max = 67108865",
+            ["responses_bytes_per_actor_max", "responses_bytes_max"],
         ),
     ] {
         let refusal = Server::refusal(&Options::default().server_settings(lines));

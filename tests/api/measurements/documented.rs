@@ -43,7 +43,7 @@ async fn full_scrape() -> Scrape {
 const RETENTION: &str = r#"
 [retention]
 interval_seconds = 1
-policies = [{ path = "/nothing/*", versions_max = 1 }]
+policies = [{ path = "/nothing/*", versions_max = 1, age_days_max = 1 }]
 "#;
 
 /// The measurements in the table of the host's README: type and labels by name.

@@ -6,7 +6,9 @@ use keywright_harness::key_file;
 use rcgen::{
     BasicConstraints, CustomExtension,
     ExtendedKeyUsagePurpose::{Any, ClientAuth, ServerAuth},
-    GeneralSubtree, IsCa, NameConstraints, date_time_ymd,
+    GeneralSubtree, IsCa,
+    KeyUsagePurpose::{CrlSign, DigitalSignature, KeyCertSign},
+    NameConstraints, date_time_ymd,
 };
 use rustls::{AlertDescription, Error, version::TLS13};
 
@@ -180,6 +182,26 @@ async fn an_authority_in_between_must_be_one_for_clients() {
         ("for servers", &[ServerAuth], UNKNOWN_AUTHORITY),
     ] {
         let middle = root.below("middle", purposes);
+        let holder = middle.issue(&contents).sending(&middle);
+        assert_meets(&server, what, &holder, expected);
+    }
+}
+
+#[tokio::test]
+async fn an_authority_in_between_with_a_key_usage_must_sign_certificates() {
+    let root = Authority::root("clients");
+    let server = server_knowing(&[&root]).await;
+    let contents = Contents::of_client(&[&[UNIT]]);
+    for (what, usages, expected) in [
+        ("absent", &[][..], Meets::Actor(ACTOR)),
+        ("certificates", &[KeyCertSign], Meets::Actor(ACTOR)),
+        ("both", &[KeyCertSign, CrlSign], Meets::Actor(ACTOR)),
+        ("revocation lists", &[CrlSign], UNKNOWN_AUTHORITY),
+        ("handshakes", &[DigitalSignature], UNKNOWN_AUTHORITY),
+    ] {
+        let middle = root.below_with("middle", |parameters| {
+            parameters.key_usages = usages.to_vec();
+        });
         let holder = middle.issue(&contents).sending(&middle);
         assert_meets(&server, what, &holder, expected);
     }

@@ -125,14 +125,16 @@ async fn an_organization_unit_that_is_not_wholly_an_identity_is_none() {
 }
 
 #[tokio::test]
-async fn an_organization_unit_may_be_any_string_whose_bytes_are_its_text() {
+async fn an_organization_unit_may_be_any_type_of_string() {
     let authority = Authority::root("clients");
     let server = server_knowing(&[&authority]).await;
     for (what, tag, expected) in [
         ("UTF8String", 0x0c, Meets::Actor(ACTOR)),
         ("PrintableString", 0x13, Meets::Actor(ACTOR)),
         ("IA5String", 0x16, Meets::Actor(ACTOR)),
-        ("BMPString", 0x1e, NO_IDENTITY),
+        ("TeletexString", 0x14, Meets::Actor(ACTOR)),
+        ("UniversalString", 0x1c, Meets::Actor(ACTOR)),
+        ("BMPString", 0x1e, Meets::Actor(ACTOR)),
         ("OCTET STRING", 0x04, NO_IDENTITY),
     ] {
         let contents = Contents::of_client(&[&[UNIT]]).unit_tag(tag);

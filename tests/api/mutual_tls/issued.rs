@@ -252,12 +252,24 @@ impl Contents {
 
     fn relative_name(&self, units: &[String]) -> Vec<u8> {
         let attribute = |unit: &String| {
-            let value = element(self.unit_tag, unit.as_bytes());
+            let value = element(self.unit_tag, &encoded(unit, self.unit_tag));
             element(SEQUENCE, &[ORGANIZATIONAL_UNIT, &value].concat())
         };
         let mut attributes: Vec<_> = units.iter().map(attribute).collect();
         attributes.sort();
         element(SET, &attributes.concat())
+    }
+}
+
+/// A text as the octets of this type of string.
+fn encoded(text: &str, tag: u8) -> Vec<u8> {
+    let characters = text.chars().map(u32::from);
+    match tag {
+        UNIVERSAL_STRING => characters.flat_map(u32::to_be_bytes).collect(),
+        BMP_STRING => characters
+            .flat_map(|character| u16::try_from(character).unwrap().to_be_bytes())
+            .collect(),
+        _ => text.as_bytes().to_vec(),
     }
 }
 
@@ -308,6 +320,8 @@ fn content(element: &[u8]) -> &[u8] {
 }
 
 const BIT_STRING: u8 = 0x03;
+const UNIVERSAL_STRING: u8 = 0x1c;
+const BMP_STRING: u8 = 0x1e;
 const UTF8_STRING: u8 = 0x0c;
 const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;

@@ -2,7 +2,7 @@
 
 use keywright_harness::Server;
 
-use super::{after_a_run, ids, options, set_times, values};
+use super::{after_a_run, ids, options, set_times, trust_the_clock, values};
 
 #[tokio::test]
 async fn no_more_versions_are_kept_than_the_policy_says_and_the_newest_are() {
@@ -31,6 +31,7 @@ async fn no_more_versions_are_kept_than_the_policy_says_and_the_newest_are() {
 #[tokio::test]
 async fn versions_older_than_the_policy_says_go_and_the_one_in_use_stays() {
     let server = Server::start_with(&options(&[("/a", "age_days_max = 30")])).await;
+    trust_the_clock(&server).await;
     let mut all = set_times(&server, "/a", 5).await;
     set_times(&server, "/b", 2).await;
     after_a_run(&[&server]).await;

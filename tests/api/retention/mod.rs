@@ -33,6 +33,14 @@ fn options(policies: &[(&str, &str)]) -> Options {
     Options::default().watched().extra(&section)
 }
 
+/// Has the clock be trusted from now on, as it is a day after the first look at it.
+async fn trust_the_clock(server: &Server) {
+    let looks = "select count(*) from retention_clock";
+    poll(async || server.run_sql(looks).await == "1").await;
+    let trust = "update retention_clock set trusted_from = 0";
+    server.run_sql(trust).await;
+}
+
 /// Waits until one of these servers, which have one database, has done a run from its beginning to its end.
 async fn after_a_run(servers: &[&Server]) {
     let runs = runs(servers).await;

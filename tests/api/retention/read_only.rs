@@ -3,11 +3,12 @@
 use keywright_harness::Server;
 use serde_json::json;
 
-use super::{after_a_run, options, poll, set_times, values};
+use super::{after_a_run, options, poll, set_times, trust_the_clock, values};
 
 #[tokio::test]
 async fn in_read_only_mode_nothing_goes_and_then_it_does() {
     let server = Server::start_with(&options(&[("/a", "age_days_max = 1")])).await;
+    trust_the_clock(&server).await;
     set_times(&server, "/a", 3).await;
     switch(&server, true).await;
     let days = "update credential_version set created_at = created_at - 2 * 86400000";

@@ -75,8 +75,8 @@ async fn what_is_no_document_and_what_it_refers_to_in_vain_is_told() {
     let refers_to =
         |name: &str| json!({"services": [{"credentials": {"credhub-ref": name}}]}).to_string();
     for (document, status, told) in [
-        ("{".to_owned(), 1, "the document is no JSON"),
-        (String::new(), 1, "the document is no JSON"),
+        ("{".to_owned(), 1, "the document can't be used"),
+        (String::new(), 1, "the document can't be used"),
         ("[]".to_owned(), 1, ""),
         (refers_to("/absent"), 4, ""),
         (refers_to("/text"), 1, "/text"),

@@ -156,6 +156,30 @@ fn assert_is_told(case: &Case, fetch_seconds_max: u32) {
 }
 
 #[test]
+fn a_descriptor_with_a_false_size_is_refused() {
+    for false_size in [0, COMPONENT.len() - 1, COMPONENT.len() + 1] {
+        let true_size = format!("\"size\":{}", COMPONENT.len());
+        let manifest = manifest(COMPONENT).replace(&true_size, &format!("\"size\":{false_size}"));
+        let reference_digest = digest(manifest.as_bytes());
+        let stub = Stub::start(move |asked, _, _| {
+            if asked.line.contains("/manifests/") {
+                Reply::new(200, &manifest)
+            } else {
+                Reply::bytes(COMPONENT)
+            }
+        });
+        let workshop = Workshop::new();
+        let host = stub.url().replace("https://", "");
+        let options = workshop
+            .options(&format!("oci://{host}/plain@{reference_digest}"), "")
+            .extra(&protected(&host, ""));
+        let told = format!("has 8 bytes and its descriptor says {false_size}");
+        assert_refused(&options, &["the plugin plain", &host, &told]);
+        assert!(workshop.kept("").is_empty());
+    }
+}
+
+#[test]
 fn a_certificate_that_nobody_vouches_for_is_refused() {
     let stub = Stub::start(|_, _, _| Reply::new(200, ""));
     let workshop = Workshop::new();

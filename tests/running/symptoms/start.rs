@@ -37,6 +37,7 @@ pub(super) async fn provoke(text: &str) -> String {
             fs::write(&file, "this is no database, and never was one").unwrap();
             Server::refusal(&plain.storage(&format!("file = \"{}\"", file.display())))
         }
+        "is missing or empty, though a server has used it before" => without_its_database(),
         "the development identity provider is refused on …" => {
             Server::refusal(&plain.environment("KEYWRIGHT_SERVER__LISTEN", "0.0.0.0:0"))
         }
@@ -175,3 +176,12 @@ untrusted comment: signature from minisign secret key\n\
 RUQ9twG3hyx0qsJQ030E2cqmgi7AB6uertGWimhGixgfFvqTjE4bZSEdupH5Qjac+8II7dPtQYpoZyO2kxiHxqPWS0gRkH85PwM=\n\
 trusted comment: timestamp:1795337464	file:g	hashed\n\
 BaIBDj4m6ynBUQO4+K89ryxpF/u/QspLotmxwCXLkoVIj0FiDaQHR3ZC3pTx8HicYEydm6u5n+Qf8sO0BkOjAQ==\n";
+
+/// Has a server not find the database that its marker says was there.
+fn without_its_database() -> String {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("moved.db");
+    fs::write(file.with_extension("db.created"), "").unwrap();
+    let storage = format!("file = \"{}\"", file.display());
+    Server::refusal(&Options::default().storage(&storage))
+}

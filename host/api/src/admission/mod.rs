@@ -4,6 +4,7 @@
 //! [`check_head`] stands around everything. [`admit`] stands right inside authentication, so that strangers take no place
 //! and `/health` tells the truth of a server that is busy.
 
+mod head;
 mod places;
 mod rate;
 
@@ -12,19 +13,23 @@ use std::{num::NonZeroU32, sync::Arc, time::Duration};
 use axum::{
     body::Body,
     extract::{Request, State},
-    http::StatusCode,
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use keywright_core::authorization::Caller;
+use http_body::Body as _;
+use keywright_core::{
+    authorization::Caller,
+    response_memory::{NoResponseMemory, ResponseReservation},
+};
 
+pub(crate) use self::head::check_head;
 use self::{
-    places::{NoPlace, RequestPlaces},
+    places::{NoPlace, RequestPlace, RequestPlaces},
     rate::ActorRates,
 };
 use crate::{
     measure::{RefusedFor, request_refused},
-    response::{ApiFailure, HeldBody},
+    response::{ApiFailure, Endpoint, Held, HeldBody},
 };
 
 /// Which requests are taken.
@@ -84,9 +89,41 @@ pub(crate) async fn admit(
             return not_admitted(ApiFailure::unavailable(error, FULL_RETRY_AFTER));
         }
     };
+    let held = Admitted {
+        _place: place,
+        memory: request.extensions().get().cloned(),
+    };
+    let is_read = request.method().is_safe();
     let response = next.run(request).await;
-    response.map(|body| Body::new(HeldBody::new(body, place)))
+    match held.complete(&response, is_read) {
+        Ok(()) => response.map(|body| Body::new(HeldBody::new(body, held))),
+        // Nothing was changed, and the response is gone before this one leaves.
+        Err(refused) => ApiFailure::of(refused.into(), Endpoint::Other).into_response(),
+    }
 }
+
+/// What a request holds until its response is taken.
+struct Admitted {
+    _place: RequestPlace,
+    memory: Option<Arc<ResponseReservation>>,
+}
+
+impl Admitted {
+    /// Counts the memory of a complete response, whether or not some was reserved for it.
+    ///
+    /// # Errors
+    /// When there is no memory for the response to a request that only reads. A write has been done, so it is answered.
+    fn complete(&self, response: &Response, is_read: bool) -> Result<(), NoResponseMemory> {
+        let Some(memory) = &self.memory else {
+            return Ok(());
+        };
+        let bytes = response.body().size_hint().lower();
+        let counted = memory.complete(usize::try_from(bytes).unwrap_or(usize::MAX));
+        if is_read { counted } else { Ok(()) }
+    }
+}
+
+impl Held for Admitted {}
 
 /// In the extensions of a response: its request was refused before it could touch anything, and for no other reason than
 /// that there are too many. The audit trail need not be waited for.
@@ -97,28 +134,6 @@ fn not_admitted(failure: ApiFailure) -> Response {
     let mut response = failure.into_response();
     response.extensions_mut().insert(NotAdmitted);
     response
-}
-
-/// Refuses a request with too long an address or too many header fields.
-pub(crate) async fn check_head(
-    State(limits): State<RequestLimits>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let uri = request.uri();
-    let uri_bytes = uri.path_and_query().map_or(0, |path| path.as_str().len());
-    let (status, error) = if uri_bytes > limits.uri_bytes_max {
-        let max = limits.uri_bytes_max;
-        let error = format!("the path and the query of a request may have at most {max} bytes");
-        (StatusCode::URI_TOO_LONG, error)
-    } else if request.headers().len() > limits.header_fields_max {
-        let max = limits.header_fields_max;
-        let error = format!("a request may have at most {max} header fields");
-        (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, error)
-    } else {
-        return next.run(request).await;
-    };
-    ApiFailure::new(status, error).into_response()
 }
 
 /// Requests are short: a place is free again soon.

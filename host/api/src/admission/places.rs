@@ -7,8 +7,6 @@ use std::{
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::response::Held;
-
 /// The places of requests.
 pub(super) struct RequestPlaces {
     free: Arc<Semaphore>,
@@ -73,8 +71,6 @@ impl Taken {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-impl Held for RequestPlace {}
 
 impl Drop for RequestPlace {
     fn drop(&mut self) {

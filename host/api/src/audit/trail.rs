@@ -111,6 +111,16 @@ impl AuditTrail {
         self.shared.events_lost.load(Ordering::Relaxed)
     }
 
+    /// Whether events can be written, as far as is known. A failure is known from then on until an attempt succeeds.
+    pub fn is_written(&self) -> bool {
+        !self.is_failing()
+    }
+
+    /// Whether requests are refused because events can't be written.
+    pub(crate) fn stops_requests(&self) -> bool {
+        self.settings.on_failure == OnAuditFailure::Refuse && self.is_failing()
+    }
+
     /// Writes what there is still to write, and ends the trail.
     pub async fn close(&self) {
         self.shared.queue().is_closed = true;
@@ -241,10 +251,16 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until there is something to do, and takes all of it.
+    /// Waits until there is something to do, and takes all of it. While the sink is known not to work, there is an attempt
+    /// from time to time also where no request asks for one.
     fn next(&self) -> Queue {
         let mut queue = self.queue();
         while !(queue.has_news || queue.must_reopen || queue.is_closed) {
+            if self.is_failing.load(Ordering::Acquire) {
+                let waited = self.wake.wait_timeout(queue, RETRY_INTERVAL);
+                queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+                break;
+            }
             queue = self
                 .wake
                 .wait(queue)
@@ -311,6 +327,9 @@ fn write_until_closed(shared: &Shared, mut sink: Box<dyn AuditSink>) {
         }
     }
 }
+
+/// How long after a failure there is another attempt, where no request asks for one earlier.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long a request that has not begun waits for a sink that is known not to work.
 const PROBE_TIME_MAX: Duration = Duration::from_secs(1);

@@ -152,7 +152,7 @@ impl HttpsIdentityProvider {
             }
             document.extend_from_slice(&chunk);
         }
-        serde_json::from_slice(&document).map_err(DocumentRefused::Malformed)
+        keywright_json::read_bytes(&document).map_err(DocumentRefused::Malformed)
     }
 }
 
@@ -177,7 +177,7 @@ impl IdentityProvider for HttpsIdentityProvider {
 #[derive(Debug, thiserror::Error)]
 enum DocumentRefused {
     #[error("the document is malformed")]
-    Malformed(#[source] serde_json::Error),
+    Malformed(#[source] keywright_json::JsonError),
     #[error("the address of the keys, jwks_uri in the discovery document, is no https address")]
     KeysAddressMalformed,
     #[error("the discovery document has an empty issuer")]

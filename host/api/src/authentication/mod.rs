@@ -20,7 +20,7 @@ mod token_verifier;
 mod trusted_keys;
 mod verification_key;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     extract::{Request, State},
@@ -43,9 +43,10 @@ pub(crate) use bearer::bearer_token;
 pub(crate) use claims::TokenRefused;
 pub(crate) use verification_key::VerificationKey;
 
+use chrono::DateTime;
 use keywright_core::authorization::Caller;
 
-use crate::{Api, Connection};
+use crate::{Api, Connection, response::ApiFailure};
 use identity::Identity;
 
 /// Lets only those pass who are known, and says who they are: in the request's extensions and in its span.
@@ -54,11 +55,19 @@ pub(crate) async fn authenticate(
     mut request: Request,
     next: Next,
 ) -> Response {
+    if api.credentials.clock.now() < DateTime::UNIX_EPOCH {
+        // Neither a token nor a certificate can be verified, and no version has such a time.
+        let error = "the server's clock is before 1970; set the clock of its machine";
+        return ApiFailure::unavailable(error, CLOCK_RETRY_AFTER).into_response();
+    }
     let connection = request.extensions().get::<Connection>().cloned();
     match identify(&api, connection.as_ref(), request.headers()).await {
         Ok(identity) => {
             tracing::Span::current().record("actor", identity.actor.as_str());
-            let caller = Caller::new(identity.actor, identity.authentication);
+            let memory = Arc::new(api.response_memory.begin(identity.actor.as_str()));
+            let caller = Caller::new(identity.actor, identity.authentication)
+                .with_response(Arc::clone(&memory));
+            request.extensions_mut().insert(memory);
             request.extensions_mut().insert(Arc::new(caller));
             next.run(request).await
         }
@@ -93,3 +102,6 @@ async fn verify(api: &Api, token: &str) -> Result<Identity, TokenRefused> {
         None => Err(TokenRefused::NotAccepted),
     }
 }
+
+/// When to retry while the server's clock is wrong.
+const CLOCK_RETRY_AFTER: Duration = Duration::from_secs(30);

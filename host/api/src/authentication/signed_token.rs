@@ -7,7 +7,6 @@ use super::{
     TokenRefused,
     verification_key::{SignatureAlgorithm, VerificationKey},
 };
-use crate::request::parse_strict_object;
 
 /// A JWS in its compact form (RFC 7515, section 7.1), not checked yet.
 pub(super) struct SignedToken<'a> {
@@ -66,7 +65,7 @@ impl<'a> SignedToken<'a> {
         key.algorithm() == self.algorithm && key.has_signed(self.message, &self.signature)
     }
 
-    /// What it claims: a JSON object in which no member stands twice, at whatever depth.
+    /// What it claims: a JSON object by the rules of [`keywright_json::check`].
     ///
     /// # Errors
     /// [`TokenRefused::Invalid`].
@@ -121,7 +120,7 @@ fn key_id(header: &Map<String, Value>) -> Result<Option<String>, TokenRefused> {
 }
 
 fn decode_object(part: &str) -> Option<Map<String, Value>> {
-    parse_strict_object(&URL_SAFE_NO_PAD.decode(part).ok()?)
+    keywright_json::read_bytes(&URL_SAFE_NO_PAD.decode(part).ok()?).ok()
 }
 
 /// The types of token that are taken (RFC 7519, section 5.1; RFC 9068, section 2.1), in any casing.

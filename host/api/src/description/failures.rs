@@ -194,7 +194,7 @@ const EXAMPLES: [(u16, &str, &str, Option<&str>); 16] = [
     (
         400,
         "malformed",
-        "the request body is not of the expected form: it must be a JSON object in which no member stands twice",
+        "the request body is malformed; it must be a JSON object in UTF-8",
         None,
     ),
     (

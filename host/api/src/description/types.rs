@@ -45,7 +45,7 @@ pub(super) fn known() -> impl Iterator<Item = Known> {
 fn named(schemas: &mut SchemaGenerator, credential_type: &str, what: &str, text: &str) -> Value {
     let (first, rest) = credential_type.split_at(1);
     let name = format!("{}{rest}{what}", first.to_ascii_uppercase());
-    let mut schema: Value = serde_json::from_str(text).unwrap_or_default();
+    let mut schema: Value = keywright_json::read(text).unwrap_or_default();
     as_described(&mut schema);
     schemas.definitions_mut().insert(name.clone(), schema);
     json!({"$ref": format!("#/components/schemas/{name}")})

@@ -5,11 +5,9 @@ mod compact;
 mod object;
 mod path;
 mod query;
-mod strict;
 
 pub(crate) use body::{has_media_type, read_body, read_json_body, read_optional_json_body};
 pub(crate) use compact::compact;
 pub(crate) use object::{BodyRefused, RequestObject, parse_document, told_field};
 pub(crate) use path::{FormlessTarget, with_normal_path};
 pub(crate) use query::{QueryParameters, QueryRefused};
-pub(crate) use strict::parse_strict_object;

@@ -3,24 +3,26 @@
 use std::collections::BTreeMap;
 
 use keywright_core::Secret;
+use keywright_json::{Checked, DEPTH_MAX, JsonError, RESERVED_KEY_PREFIX};
 use serde::Deserialize;
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{Map, Value};
 
-use super::{compact, strict::Strict};
+use super::compact;
 
 /// The members of a JSON object that are still to be taken. It borrows the body, so that no member is copied before it
 /// is known what it is.
 pub(crate) struct RequestObject<'a> {
-    members: BTreeMap<String, &'a RawValue>,
+    members: BTreeMap<String, Checked<'a>>,
 }
 
 /// Why a body was refused. The words are for the caller, and name members, never what they hold.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BodyRefused {
+    /// An object in it has a key twice.
+    #[error("the request body has a duplicate key; remove all but one of the equal keys")]
+    DuplicateKey,
     /// It is not JSON, or of another kind than is expected.
-    #[error(
-        "the request body is not of the expected form: it must be a JSON object in which no member stands twice"
-    )]
+    #[error("the request body is malformed; it must be a JSON object in UTF-8")]
     Malformed,
     /// A member is of another kind than is expected.
     #[error("{member} must be {expected}")]
@@ -33,20 +35,31 @@ pub(crate) enum BodyRefused {
     /// A member that must be there is not.
     #[error("{0} is required")]
     MemberMissing(&'static str),
+    /// A key in it has a meaning for the parser.
+    #[error(
+        "the request body has a reserved key; rename the key that starts with {RESERVED_KEY_PREFIX}"
+    )]
+    ReservedKey,
+    /// Arrays and objects in it are nested too deep.
+    #[error("the request body is nested too deep; at most {DEPTH_MAX} levels are allowed")]
+    TooDeep,
     /// It has a member that is not known here.
     #[error("the request has the unknown field {0}")]
     UnknownField(String),
 }
 
 impl<'a> RequestObject<'a> {
-    /// Reads a body that must be a JSON object. Two members of one name are refused, at whatever depth.
+    /// Reads a body that must be a JSON object, and checks it by the rules of [`keywright_json::check`].
     ///
     /// # Errors
-    /// [`BodyRefused::Malformed`].
+    /// Why the check failed, or [`BodyRefused::Malformed`] if it is not an object.
     pub(crate) fn parse(body: &'a [u8]) -> Result<Self, BodyRefused> {
-        parse_json::<Strict>(body)?;
+        Ok(Self::of(checked(body)?)?)
+    }
+
+    fn of(object: Checked<'a>) -> Result<Self, JsonError> {
         Ok(Self {
-            members: parse_json(body)?,
+            members: object.fields()?.into_iter().collect(),
         })
     }
 
@@ -86,7 +99,7 @@ impl<'a> RequestObject<'a> {
         let Some(json) = self.members.remove(member) else {
             return Ok(None);
         };
-        match json.get() {
+        match json.text() {
             "true" | r#""true""# => Ok(Some(true)),
             "false" | r#""false""# => Ok(Some(false)),
             _ => Err(BodyRefused::MemberMalformed {
@@ -115,8 +128,11 @@ impl<'a> RequestObject<'a> {
         &mut self,
         member: &'static str,
     ) -> Result<Option<Self>, BodyRefused> {
-        let members = self.take_parsed(member, "an object")?;
-        Ok(members.map(|members| Self { members }))
+        let object = self.take(member).map(Self::of).transpose();
+        object.map_err(|_| BodyRefused::MemberMalformed {
+            member,
+            expected: "an object",
+        })
     }
 
     /// Takes a member that is an array of texts; null is absent.
@@ -138,9 +154,18 @@ impl<'a> RequestObject<'a> {
         &mut self,
         member: &'static str,
     ) -> Result<Option<Vec<Self>>, BodyRefused> {
-        let objects: Option<Vec<_>> = self.take_parsed(member, "an array of objects")?;
-        let objects = objects.map(|objects| objects.into_iter().map(|members| Self { members }));
-        Ok(objects.map(Iterator::collect))
+        let Some(array) = self.take(member) else {
+            return Ok(None);
+        };
+        let objects = array.items().and_then(|items| {
+            let objects = items.into_iter().map(Self::of);
+            objects.collect::<Result<_, _>>()
+        });
+        let objects = objects.map_err(|_| BodyRefused::MemberMalformed {
+            member,
+            expected: "an array of objects",
+        })?;
+        Ok(Some(objects))
     }
 
     /// Takes a member of any kind; null is kept.
@@ -155,7 +180,7 @@ impl<'a> RequestObject<'a> {
     /// Takes a member of any kind as its JSON text, with every number as it was written; null is absent.
     pub(crate) fn take_secret(&mut self, member: &'static str) -> Option<Secret> {
         let json = self.take(member)?;
-        Some(Secret::new(compact(json.get())))
+        Some(Secret::new(compact(json.text())))
     }
 
     /// Ends the taking.
@@ -169,10 +194,10 @@ impl<'a> RequestObject<'a> {
         }
     }
 
-    fn take(&mut self, member: &'static str) -> Option<&'a RawValue> {
+    fn take(&mut self, member: &'static str) -> Option<Checked<'a>> {
         self.members
             .remove(member)
-            .filter(|json| json.get() != "null")
+            .filter(|json| json.text() != "null")
     }
 
     fn take_parsed<T: Deserialize<'a>>(
@@ -181,7 +206,7 @@ impl<'a> RequestObject<'a> {
         expected: &'static str,
     ) -> Result<Option<T>, BodyRefused> {
         self.take(member)
-            .map(|json| serde_json::from_str(json.get()))
+            .map(Checked::read)
             .transpose()
             .map_err(|_| BodyRefused::MemberMalformed { member, expected })
     }
@@ -190,20 +215,32 @@ impl<'a> RequestObject<'a> {
 /// Reads a body that must be a JSON object of any members. Returns its text without the blanks, and otherwise as it is.
 ///
 /// # Errors
-/// [`BodyRefused::Malformed`], also when an object in it names a member twice.
+/// As [`RequestObject::parse`].
 pub(crate) fn parse_document(body: &[u8]) -> Result<String, BodyRefused> {
-    parse_json::<Strict>(body)?;
-    let text = str::from_utf8(body).map_err(|_| BodyRefused::Malformed)?;
-    let document = compact(text);
-    if document.starts_with('{') {
-        Ok(document)
+    let document = checked(body)?;
+    if document.is_object() {
+        Ok(compact(document.text()))
     } else {
         Err(BodyRefused::Malformed)
     }
 }
 
-fn parse_json<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, BodyRefused> {
-    serde_json::from_slice(body).map_err(|_| BodyRefused::Malformed)
+fn checked(body: &[u8]) -> Result<Checked<'_>, BodyRefused> {
+    Ok(keywright_json::check(keywright_json::utf8(body)?)?)
+}
+
+impl From<JsonError> for BodyRefused {
+    fn from(error: JsonError) -> Self {
+        match error {
+            JsonError::DuplicateKey => Self::DuplicateKey,
+            JsonError::ReservedKey => Self::ReservedKey,
+            JsonError::TooDeep => Self::TooDeep,
+            JsonError::Malformed { .. }
+            | JsonError::Mismatched { .. }
+            | JsonError::NotUtf8
+            | JsonError::Truncated { .. } => Self::Malformed,
+        }
+    }
 }
 
 /// What is told back of the name of an unknown field: its beginning.
@@ -224,7 +261,6 @@ mod tests {
 
     #[test]
     fn what_is_no_object_is_malformed() {
-        let deep = format!("{{\"a\":{}{}}}", "[".repeat(200), "]".repeat(200));
         for body in [
             "",
             " ",
@@ -234,11 +270,9 @@ mod tests {
             "\"a\"",
             "{",
             "{}x",
-            "{\"a\":1,\"a\":2}",
             "{a:1}",
             "{\"a\":\"\\ud800\"}",
             "\u{feff}{}",
-            &deep,
         ] {
             assert_eq!(
                 RequestObject::parse(body.as_bytes()).err(),
@@ -248,6 +282,27 @@ mod tests {
             assert!(parse_document(body.as_bytes()).is_err(), "{body}");
         }
         assert!(RequestObject::parse(b"{\"a\":\"\xff\"}").is_err());
+    }
+
+    #[test]
+    fn each_rule_for_bodies_has_its_own_error() {
+        let nested = |depth: usize| format!("{{\"a\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
+        assert!(RequestObject::parse(nested(DEPTH_MAX - 1).as_bytes()).is_ok());
+        for (body, expected) in [
+            (nested(DEPTH_MAX), BodyRefused::TooDeep),
+            (
+                r#"{"a":[{"b":1,"\u0062":2}]}"#.to_owned(),
+                BodyRefused::DuplicateKey,
+            ),
+            (
+                format!(r#"{{"a":{{"{RESERVED_KEY_PREFIX}RawValue":"1"}}}}"#),
+                BodyRefused::ReservedKey,
+            ),
+        ] {
+            let refused = RequestObject::parse(body.as_bytes()).err();
+            assert_eq!(refused.as_ref(), Some(&expected));
+            assert_eq!(parse_document(body.as_bytes()), Err(expected));
+        }
     }
 
     #[test]

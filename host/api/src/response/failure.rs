@@ -126,12 +126,23 @@ impl ApiFailure {
         }
     }
 
+    /// A response whose rendering panicked.
+    pub(crate) fn unrendered() -> Self {
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the response could not be written",
+        )
+    }
+
     /// A body that is not what its endpoint takes.
     pub(crate) fn body(refused: &BodyRefused, endpoint: Endpoint) -> Self {
         let status = match refused {
-            BodyRefused::Malformed
+            BodyRefused::DuplicateKey
+            | BodyRefused::Malformed
             | BodyRefused::MemberMalformed { .. }
-            | BodyRefused::MemberMissing(_) => StatusCode::BAD_REQUEST,
+            | BodyRefused::MemberMissing(_)
+            | BodyRefused::ReservedKey
+            | BodyRefused::TooDeep => StatusCode::BAD_REQUEST,
             BodyRefused::UnknownField(_) => endpoint.unknown_field_status(),
         };
         Self::new(status, refused.to_string())
@@ -285,11 +296,18 @@ fn status(failure: &Failure, endpoint: Endpoint) -> StatusCode {
         Failure::WriteNotPermitted => StatusCode::FORBIDDEN,
         Failure::ReferencesTooLarge { .. }
         | Failure::TooManyGenerated { .. }
+        | Failure::ResponseTooLarge { .. }
         | Failure::TooManySigned { .. }
         | Failure::ValueTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+        Failure::NoResponseMemoryOfActor => StatusCode::TOO_MANY_REQUESTS,
         Failure::Contended
+        | Failure::NoResponseMemory
         | Failure::Repository(RepositoryFailure::Unavailable(_))
-        | Failure::Seal(SealFailure::KeyManagementUnavailable(_))
+        | Failure::Seal(
+            SealFailure::KeyExhausted(_)
+            | SealFailure::KeyManagementUnavailable(_)
+            | SealFailure::UsageNotCounted,
+        )
         | Failure::TooManyBulkRegenerations => StatusCode::SERVICE_UNAVAILABLE,
         Failure::GeneratedCertificateRefused(_)
         | Failure::Repository(RepositoryFailure::Inconsistent(_) | RepositoryFailure::Query(_))
@@ -315,6 +333,7 @@ fn plugin_status(failure: &PluginFailure, endpoint: Endpoint) -> StatusCode {
         }
         | PluginFailure::QueueFull { .. }
         | PluginFailure::Resting { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        PluginFailure::ActorQueueFull { .. } => StatusCode::TOO_MANY_REQUESTS,
         PluginFailure::Faulted { .. } => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
@@ -337,17 +356,29 @@ fn retry_after(failure: &Failure) -> Option<Duration> {
             ..
         }) => Some(INSTANCE_RETRY_AFTER),
         Failure::Plugin(
-            PluginFailure::QueueFull { retry_after } | PluginFailure::Resting { retry_after, .. },
+            PluginFailure::ActorQueueFull { retry_after }
+            | PluginFailure::QueueFull { retry_after }
+            | PluginFailure::Resting { retry_after, .. },
         ) => Some(*retry_after),
         Failure::NotAllRegenerated { reason, .. } => retry_after(reason),
         Failure::Contended => Some(CONTENDED_RETRY_AFTER),
+        Failure::NoResponseMemory | Failure::NoResponseMemoryOfActor => {
+            Some(RESPONSE_MEMORY_RETRY_AFTER)
+        }
         Failure::TooManyBulkRegenerations => Some(BULK_REGENERATION_RETRY_AFTER),
-        Failure::Repository(RepositoryFailure::Unavailable(_)) => Some(DATABASE_RETRY_AFTER),
+        Failure::Repository(RepositoryFailure::Unavailable(_))
+        | Failure::Seal(
+            SealFailure::KeyExhausted(_)
+            | SealFailure::KeyManagementUnavailable(_)
+            | SealFailure::UsageNotCounted,
+        ) => Some(DATABASE_RETRY_AFTER),
         _ => None,
     }
 }
 
 const CONTENDED_RETRY_AFTER: Duration = Duration::from_secs(1);
+
+const RESPONSE_MEMORY_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 const BULK_REGENERATION_RETRY_AFTER: Duration = Duration::from_secs(10);
 
@@ -452,6 +483,8 @@ mod tests {
                 SealFailure::KeyManagementUnavailable(Uuid::nil()).into(),
                 503,
             ),
+            (SealFailure::KeyExhausted(Uuid::nil()).into(), 503),
+            (SealFailure::UsageNotCounted.into(), 503),
         ] {
             assert_eq!(refused(Endpoint::Other, failure), status);
         }

@@ -6,7 +6,8 @@ use axum::{
     response::Response,
 };
 use chrono::{DateTime, SecondsFormat, Utc};
-use serde::Serialize;
+use keywright_core::credential::CredentialVersion;
+use serde::{Serialize, Serializer};
 
 use crate::response::ApiFailure;
 
@@ -36,14 +37,55 @@ pub(crate) fn rendered_with(
     status: StatusCode,
     body: &impl Serialize,
 ) -> Result<Response, ApiFailure> {
-    let text = serde_json::to_string(body).map_err(ApiFailure::unrenderable)?;
+    let mut text = serde_json::to_string(body).map_err(ApiFailure::unrenderable)?;
+    if text.len() > LARGE_RESPONSE_BYTES {
+        // A client may take its time: what the text was grown by must not wait with it.
+        text.shrink_to_fit();
+    }
     Ok(json(status, text))
+}
+
+/// A response that is made of versions. A large one is rendered on a thread for what takes long.
+///
+/// # Errors
+/// As `render`, and 500 when that panics.
+pub(crate) async fn rendered_versions(
+    versions: Vec<CredentialVersion>,
+    render: impl FnOnce(&[CredentialVersion]) -> Result<Response, ApiFailure> + Send + 'static,
+) -> Result<Response, ApiFailure> {
+    let bytes = versions.iter().map(|version| version.value.expose().len());
+    if bytes.sum::<usize>() <= LARGE_RESPONSE_BYTES {
+        return render(&versions);
+    }
+    let rendering = tokio::task::spawn_blocking(move || render(&versions));
+    rendering
+        .await
+        .unwrap_or_else(|_| Err(ApiFailure::unrendered()))
+}
+
+/// A list that is rendered item by item: the bodies of all items are never in memory together.
+pub(crate) struct LazyList<'a, B>(Box<dyn Fn(usize) -> Option<B> + 'a>);
+
+impl<'a, B> LazyList<'a, B> {
+    /// The bodies of these items.
+    pub(crate) fn new<T>(items: &'a [T], body: impl Fn(&'a T) -> B + 'a) -> Self {
+        Self(Box::new(move |place| items.get(place).map(&body)))
+    }
+}
+
+impl<B: Serialize> Serialize for LazyList<'_, B> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq((0..).map_while(|place| (self.0)(place)))
+    }
 }
 
 /// A time as clients get it: whole seconds, what is below them cut off.
 pub(crate) fn timestamp(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
+
+/// The length of a text from which on it is large, in bytes.
+const LARGE_RESPONSE_BYTES: usize = 256 * 1024;
 
 /// The media type of JSON bodies.
 pub(crate) const JSON_MEDIA_TYPE: &str = "application/json;charset=UTF-8";

@@ -130,7 +130,7 @@ impl ExpiryDate {
 }
 
 fn raw(json: &str) -> Result<&RawValue, Failure> {
-    serde_json::from_str(json).map_err(|_| Failure::StoredValueMalformed)
+    keywright_json::raw(json).map_err(|_| Failure::StoredValueMalformed)
 }
 
 #[cfg(test)]
@@ -165,6 +165,7 @@ mod tests {
                     is_certificate_authority: true,
                     is_self_signed: false,
                     key_length_bits: 2048,
+                    serial_number: None,
                 }),
             }),
             ..version("certificate", r#"{"ca":null}"#)

@@ -116,7 +116,12 @@ async fn an_answer_is_withheld_when_its_event_can_t_be_written_and_nothing_more_
     assert!(refused.error().contains("audit"), "{}", refused.text);
 
     let open = service.get_as("/health", None).await;
-    assert_eq!(open.status, StatusCode::OK, "{}", open.text);
+    assert_eq!(
+        open.status,
+        StatusCode::SERVICE_UNAVAILABLE,
+        "{}",
+        open.text
+    );
 
     sink.repair();
     let read = service.get("/api/v1/data?name=/a").await;

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use keywright_api::Limits;
 use serde_json::json;
 
-use crate::harness::{ISSUER, LIMITS, Service};
+use crate::harness::{ISSUER, LIMITS, NOW_SECONDS, Service};
 
 #[tokio::test]
 async fn open_paths_need_no_token() {
@@ -218,4 +218,24 @@ async fn without_a_resolver_interpolation_is_not_implemented() {
     let answer = service.send("POST", "/api/v1/interpolate", "{}").await;
     assert_eq!(answer.status, StatusCode::NOT_IMPLEMENTED);
     assert!(answer.error().contains("resolver"));
+}
+
+#[tokio::test]
+async fn a_clock_before_1970_is_503_and_no_panic() {
+    let service = Service::new();
+    for (seconds, status) in [
+        (-1, StatusCode::SERVICE_UNAVAILABLE),
+        (-62_135_596_800, StatusCode::SERVICE_UNAVAILABLE),
+        (NOW_SECONDS, StatusCode::OK),
+    ] {
+        service.clock.0.store(seconds, Ordering::SeqCst);
+        for path in ["/version", "/api/v1/data?path="] {
+            let answer = service.get(path).await;
+            assert_eq!(answer.status, status, "{seconds}: {}", answer.text);
+            let has_retry = answer.headers.contains_key("retry-after");
+            assert_eq!(has_retry, status != StatusCode::OK);
+        }
+        let health = service.get_as("/health", None).await;
+        assert_eq!(health.status, StatusCode::OK);
+    }
 }

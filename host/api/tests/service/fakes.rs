@@ -12,8 +12,9 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use keywright_core::{
     Secret,
-    certificate::{CertificateFacts, IssuanceRules},
+    certificate::{CertificateFacts, IssuanceFacts, IssuanceRules, SigningUsages},
     credential::{CredentialType, Parameters, PluginIdentity},
+    permission::Actor,
     ports::{
         CertificateIssuer, CertificateMembers, CertificateRefused, Certificates, Clock, Envelope,
         Generator, GeneratorDescription, Generators, Identifiers, KeyStanding, PluginFailure,
@@ -46,7 +47,7 @@ pub(crate) struct OpenSealer;
 
 #[async_trait]
 impl Sealer for OpenSealer {
-    fn seal(&self, _: SealedPlace<'_>, plaintext: &Secret) -> Result<Envelope, SealFailure> {
+    async fn seal(&self, _: SealedPlace<'_>, plaintext: &Secret) -> Result<Envelope, SealFailure> {
         Ok(Envelope {
             key_id: Uuid::nil(),
             nonce: Vec::new(),
@@ -131,12 +132,20 @@ impl Generator for EchoGenerator {
         4
     }
 
+    fn for_actor(&self, _: &Actor) -> Arc<dyn Generator> {
+        self.in_turn()
+    }
+
     fn in_turn(&self) -> Arc<dyn Generator> {
         Arc::new(Self(self.0.clone(), self.1.clone()))
     }
 
     fn read_only_parameters(&self) -> &[String] {
         &[]
+    }
+
+    fn known_parameters(&self, parameters: &Parameters) -> Parameters {
+        parameters.clone()
     }
 
     async fn normalize(&self, parameters: &Parameters) -> Result<Parameters, PluginFailure> {
@@ -216,8 +225,11 @@ impl Certificates for CredulousCertificates {
         Ok(facts())
     }
 
-    fn duration_days(&self, _: &str) -> Result<u32, CertificateRefused> {
-        Ok(SET_DURATION_DAYS)
+    fn issuance_facts(&self, _: &str) -> Result<IssuanceFacts, CertificateRefused> {
+        Ok(IssuanceFacts {
+            duration_days: SET_DURATION_DAYS,
+            signing_usages: SigningUsages::default(),
+        })
     }
 
     fn check_members(
@@ -279,6 +291,10 @@ impl CertificateIssuer for IdleIssuer {
     fn sign_certificate(&self, _: &[u8]) -> Result<Vec<u8>, SigningRefused> {
         Err(SigningRefused("nothing is signed here"))
     }
+
+    fn signed(&self) -> Option<CertificateFacts> {
+        None
+    }
 }
 
 pub(crate) fn facts() -> CertificateFacts {
@@ -287,6 +303,7 @@ pub(crate) fn facts() -> CertificateFacts {
         is_certificate_authority: true,
         is_self_signed: true,
         key_length_bits: 2048,
+        serial_number: None,
     }
 }
 
@@ -306,7 +323,11 @@ pub(crate) struct FixedResolver;
 
 #[async_trait]
 impl Resolver for FixedResolver {
-    async fn find_references(&self, document: &str) -> Result<Vec<Reference>, PluginFailure> {
+    async fn find_references(
+        &self,
+        _: &Actor,
+        document: &str,
+    ) -> Result<Vec<Reference>, PluginFailure> {
         let document: Value = serde_json::from_str(document).unwrap_or(json!({}));
         let name = document.pointer("/a/0/credentials/ref").cloned();
         Ok(name

@@ -35,6 +35,7 @@ use keywright_core::{
     interpolation::Interpolation,
     permission::Permissions,
     ports::Clock,
+    response_memory::{ResponseLimits, ResponseMemory},
 };
 use serde_json::{Value, json};
 use tower::ServiceExt;
@@ -62,6 +63,13 @@ pub(crate) const NOW_SECONDS: i64 = 1_800_000_000;
 pub(crate) const LIMITS: Limits = Limits {
     body_bytes_max: 1024 * 1024,
     body_deadline: Duration::from_secs(30),
+};
+
+/// How much memory the responses of a service take.
+const RESPONSE_LIMITS: ResponseLimits = ResponseLimits {
+    response_bytes_max: 1024 * 1024,
+    responses_bytes_max: 4 * 1024 * 1024,
+    responses_bytes_per_actor_max: 1024 * 1024,
 };
 
 /// Which requests a service takes.
@@ -269,6 +277,7 @@ impl Service {
             audit,
             server_mode: ServerMode::new([ACTOR.to_owned()]),
             request_limits: request_limits.unwrap_or(REQUEST_LIMITS),
+            response_memory: Arc::new(ResponseMemory::new(RESPONSE_LIMITS)),
             development_identity: Some(development_identity(Arc::clone(&clock) as _)),
         };
         Self {
@@ -320,7 +329,10 @@ impl Service {
         headers: &[(&str, String)],
         body: impl Into<String>,
     ) -> Answer {
-        let mut request = Request::builder().method(method).uri(path);
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", "localhost");
         for (name, value) in headers {
             request = request.header(*name, value);
         }

@@ -26,6 +26,7 @@ impl Measurements for OneMeasurement {
 fn router(memory: &Arc<Memory>) -> Router {
     management_router(Management {
         repository: Arc::clone(memory) as _,
+        audit: None,
         measurements: Arc::new(OneMeasurement),
     })
 }

@@ -14,16 +14,17 @@ use chrono::{DateTime, Utc};
 use keywright_core::{
     credential::{
         ChainLink, CredentialName, EffectiveExpiry, Find, FindNames, FoundCredential,
-        GeneratedCredential, ListedCertificate, ListedVersion, LookupName, PluginDigest,
+        GeneratedCredential, IssuedCredential, ListedCertificate, LookupName, PluginDigest,
         StoredVersion,
     },
     ports::{
-        Additions, AllAppended, AppendCondition, Appended, CredentialRepository, EXPIRY_MOMENTS,
-        NewVersion, ReadVersions, RepositoryFailure, SignedName, TransitionalMoved,
-        TransitionalVersion, VersionDeleted, VersionSelection,
+        Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
+        EXPIRY_MOMENTS, NewVersion, NewestSize, ReadVersions, Receive, RepositoryFailure,
+        SignedName, SignedTypes, TransitionalMoved, TransitionalVersion, VersionDeleted,
+        VersionSelection, VersionsSize,
     },
 };
-use rows::{selected, signed_by, signed_name, stored};
+use rows::{ciphertext_bytes, selected, signed_by, signed_name, stored};
 use uuid::Uuid;
 
 #[derive(Default)]
@@ -94,6 +95,34 @@ impl CredentialRepository for Memory {
         Ok(selected(versions, selection))
     }
 
+    async fn size_of_versions(
+        &self,
+        credential: CredentialKey<'_>,
+        count_max: u32,
+    ) -> Result<VersionsSize, RepositoryFailure> {
+        let selection = VersionSelection::Newest(count_max);
+        let versions = match credential {
+            CredentialKey::Id(id) => self.versions_by_credential(id, selection).await?,
+            CredentialKey::Name(name) => self.versions_by_name(name, selection).await?,
+        };
+        Ok(VersionsSize {
+            count: u32::try_from(versions.len()).unwrap(),
+            ciphertext_bytes: versions.iter().map(ciphertext_bytes).sum(),
+        })
+    }
+
+    async fn newest_sizes_by_names(
+        &self,
+        names: &[LookupName],
+    ) -> Result<Vec<NewestSize>, RepositoryFailure> {
+        let newest = self.newest_by_names(names).await?;
+        let sizes = newest.into_iter().map(|stored| NewestSize {
+            ciphertext_bytes: ciphertext_bytes(&stored),
+            name: stored.name,
+        });
+        Ok(sizes.collect())
+    }
+
     async fn newest_by_names(
         &self,
         names: &[LookupName],
@@ -111,6 +140,7 @@ impl CredentialRepository for Memory {
     async fn newest_signed_by(
         &self,
         signers: &[LookupName],
+        _: SignedTypes,
         count_max: u32,
     ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
         Ok(signed_by(self.newest_first()?, signers, count_max))
@@ -119,30 +149,20 @@ impl CredentialRepository for Memory {
     async fn names_signed_by(
         &self,
         signers: &[LookupName],
+        _: SignedTypes,
         count_max: u32,
     ) -> Result<Vec<SignedName>, RepositoryFailure> {
         let newest = signed_by(self.answering()?, signers, count_max);
         Ok(newest.into_iter().map(signed_name).collect())
     }
 
-    async fn find(&self, find: &Find) -> Result<Vec<FoundCredential>, RepositoryFailure> {
-        let is_found = |stored: &StoredVersion| {
-            let lookup = stored.name.lookup();
-            match &find.names {
-                FindNames::Below(prefix) => lookup.folded().starts_with(prefix.as_str()),
-                FindNames::Containing(part) => lookup.folded().contains(part.as_str()),
-            }
-        };
-        Ok(self
-            .newest_first()?
-            .into_iter()
-            .filter(is_found)
-            .map(|stored| FoundCredential {
-                name: stored.name,
-                version_created_at: stored.created_at,
-                expires_at: find.expires_until,
-            })
-            .collect())
+    async fn find(
+        &self,
+        find: &Find,
+        receive: Receive<'_, FoundCredential>,
+    ) -> Result<(), RepositoryFailure> {
+        let _ = self.found(find)?.into_iter().try_for_each(receive);
+        Ok(())
     }
 
     async fn certificates_by_expiry(
@@ -245,7 +265,7 @@ impl CredentialRepository for Memory {
             names: names.clone(),
             expires_until: None,
         };
-        let found = self.find(&find).await?.into_iter();
+        let found = self.found(&find)?.into_iter();
         let generated = found.map(|found| GeneratedCredential {
             found,
             is_newest: true,
@@ -262,7 +282,7 @@ impl CredentialRepository for Memory {
             names: names.clone(),
             expires_until: Some(until),
         };
-        let found = self.find(&find).await?;
+        let found = self.found(&find)?;
         Ok(found
             .into_iter()
             .map(|found| EffectiveExpiry {
@@ -278,39 +298,19 @@ impl CredentialRepository for Memory {
             .collect())
     }
 
-    async fn certificates(&self) -> Result<Vec<ListedCertificate>, RepositoryFailure> {
-        let mut certificates: Vec<ListedCertificate> = Vec::new();
-        for stored in self.newest_first()? {
-            if !stored.credential_type.is_certificate() {
-                continue;
-            }
-            let version = ListedVersion {
-                id: stored.id,
-                is_transitional: stored.is_transitional,
-                is_generated: stored.is_generated,
-                facts: stored.certificate,
-                signed_by: stored.signed_by,
-            };
-            let listed = certificates
-                .iter_mut()
-                .find(|certificate| certificate.id == stored.credential_id);
-            match listed {
-                Some(certificate) => certificate.versions.push(version),
-                None => certificates.push(ListedCertificate {
-                    id: stored.credential_id,
-                    name: stored.name,
-                    versions: vec![version],
-                }),
-            }
-        }
-        Ok(certificates)
+    async fn certificates(
+        &self,
+        receive: Receive<'_, ListedCertificate>,
+    ) -> Result<(), RepositoryFailure> {
+        let _ = self.listed()?.into_iter().try_for_each(receive);
+        Ok(())
     }
 
     async fn certificate(
         &self,
         name: &LookupName,
     ) -> Result<Option<ListedCertificate>, RepositoryFailure> {
-        let certificates = self.certificates().await?;
+        let certificates = self.listed()?;
         Ok(certificates
             .into_iter()
             .find(|certificate| certificate.name.lookup() == *name))
@@ -320,6 +320,10 @@ impl CredentialRepository for Memory {
         &self,
         _: &LookupName,
     ) -> Result<Vec<CredentialName>, RepositoryFailure> {
+        Ok(Vec::new())
+    }
+
+    async fn issued_by(&self, _: &LookupName) -> Result<Vec<IssuedCredential>, RepositoryFailure> {
         Ok(Vec::new())
     }
 

@@ -7,6 +7,7 @@ use std::sync::{
 
 use async_trait::async_trait;
 use keywright_core::{
+    credential::{CredentialName, LookupName},
     permission::{Actor, Grant, Operation, Operations, Permission, PermissionPath},
     ports::{PermissionRepository, RepositoryFailure},
 };
@@ -77,6 +78,16 @@ impl PermissionRepository for PermissionsInMemory {
                 permission.actor == *actor && paths.contains(&permission.path)
             }),
         )
+    }
+
+    /// It knows of no credentials.
+    async fn of_actor_on_name(
+        &self,
+        actor: &Actor,
+        paths: &[PermissionPath],
+        _: &LookupName,
+    ) -> Result<(Vec<Permission>, Option<CredentialName>), RepositoryFailure> {
+        Ok((self.of_actor_on(actor, paths).await?, None))
     }
 
     async fn of_actor(&self, actor: &Actor) -> Result<Vec<Permission>, RepositoryFailure> {

@@ -45,7 +45,7 @@ fn jco(project: &Project<'_>) -> Option<Program> {
 /// The file of the module: `main` in the manifest.
 fn entry(folder: &Path) -> Result<String, BuildFailed> {
     let file = folder.join("package.json");
-    let manifest: Option<Value> = serde_json::from_slice(&read(&file)?).ok();
+    let manifest: Option<Value> = keywright_json::read_bytes(&read(&file)?).ok();
     let main = manifest
         .as_ref()
         .and_then(|manifest| manifest.get("main")?.as_str());

@@ -49,7 +49,7 @@ fn module_of(messages: &[u8]) -> Option<PathBuf> {
     let messages = String::from_utf8_lossy(messages);
     let files = messages
         .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter_map(|line| keywright_json::read::<Value>(line).ok())
         .filter(|message| {
             message.get("reason").and_then(Value::as_str) == Some("compiler-artifact")
         })

@@ -23,6 +23,42 @@ pub struct CertificateSummary {
     /// The names of the certificates that it signed.
     #[serde(default, deserialize_with = "null_as_default")]
     pub signs: Vec<String>,
+    /// The credentials of other types for which it signed a certificate. Only [`Client::certificate`] asks for them, and not
+    /// all servers know them.
+    #[serde(
+        default,
+        deserialize_with = "null_as_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub issued: Vec<IssuedCredential>,
+}
+
+/// A credential of another type than certificate for which an authority signed a certificate.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct IssuedCredential {
+    /// The credential's name.
+    pub name: String,
+    /// What the server recorded; `None` if the caller may not read the credential.
+    #[serde(flatten)]
+    pub record: Option<IssuedRecord>,
+}
+
+/// What a server recorded when an authority signed for a credential of another type than certificate.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct IssuedRecord {
+    /// The credential's type.
+    #[serde(rename = "type")]
+    pub credential_type: String,
+    /// The id of the credential's newest version.
+    pub version_id: String,
+    /// The id of the authority's version that signed, where that is known. It need not exist any more.
+    pub issuer_version_id: Option<String>,
+    /// The serial number of the certificate, in hexadecimal; empty where that is unknown.
+    pub serial_number: String,
+    /// When the certificate expires: ISO 8601, UTC; empty where that is unknown.
+    pub expiry_date: String,
 }
 
 /// A version of a certificate without its contents.

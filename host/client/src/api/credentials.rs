@@ -100,7 +100,7 @@ impl Find {
         }
     }
 
-    /// Of these, certificates that expire within so many days, and those that have.
+    /// Of these, credentials with a certificate, whatever their type, that expires within so many days, or has.
     #[must_use]
     pub fn expires_within_days(mut self, days: u32) -> Self {
         self.expires_within_days = Some(days);
@@ -264,7 +264,7 @@ impl TryFrom<SecretJson> for CredentialVersion {
     type Error = serde_json::Error;
 
     fn try_from(whole: SecretJson) -> Result<Self, serde_json::Error> {
-        let members: VersionMembers = serde_json::from_str(whole.expose())?;
+        let members: VersionMembers = keywright_json::check_response(whole.expose())?.read()?;
         Ok(Self {
             id: members.id,
             name: members.name,

@@ -1,7 +1,6 @@
 //! Interpolation: `/api/v1/interpolate`.
 
 use reqwest::Method;
-use serde_json::value::RawValue;
 
 use crate::{Client, Error, SecretJson, client::Call};
 
@@ -13,8 +12,8 @@ impl Client {
     /// When the document is not JSON; when a credential that it refers to is not there, is of another type than json, or
     /// may not be read; and as any request.
     pub async fn interpolate(&self, document: &str) -> Result<SecretJson, Error> {
-        let document: &RawValue =
-            serde_json::from_str(document).map_err(Error::RequestMalformed)?;
+        let document = keywright_json::raw(document);
+        let document = document.map_err(|cause| Error::RequestMalformed(cause.into()))?;
         let call = Call::new(Method::POST, "/api/v1/interpolate");
         self.ask(&call.body(&document)?).await
     }

@@ -1,7 +1,7 @@
 //! What can go wrong when a server is asked.
 
+use keywright_json::JsonError;
 use serde::Deserialize;
-use serde_json::error::Category;
 
 /// Why there is no answer, or none that is of use.
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +37,7 @@ pub enum Error {
     AnswerTooLarge(usize),
     /// The answer is not what the API has.
     #[error("the answer is not what the API describes: {0}")]
-    AnswerMalformed(Malformed),
+    AnswerMalformed(JsonError),
     /// The answer to a request for something by its name holds nothing.
     #[error("the answer of the server is empty")]
     AnswerEmpty,
@@ -158,31 +158,6 @@ impl From<Refusal> for Error {
     }
 }
 
-/// Where an answer is not what it should be. What stands there is not repeated: it may be a secret.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what} (line {line}, column {column})")]
-pub struct Malformed {
-    what: &'static str,
-    line: usize,
-    column: usize,
-}
-
-impl From<serde_json::Error> for Malformed {
-    fn from(error: serde_json::Error) -> Self {
-        let what = match error.classify() {
-            Category::Io => "it can't be read",
-            Category::Syntax => "it is no JSON",
-            Category::Data => "a member is absent, or not of its type",
-            Category::Eof => "it ends too early",
-        };
-        Self {
-            what,
-            line: error.line(),
-            column: error.column(),
-        }
-    }
-}
-
 /// An answer that is no success.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -199,7 +174,7 @@ pub struct Refusal {
 impl Refusal {
     /// Reads the body of an answer with this status.
     pub(crate) fn read(status: u16, body: &[u8]) -> Self {
-        let Body { error, description } = serde_json::from_slice(body).unwrap_or_default();
+        let Body { error, description } = keywright_json::read_bytes(body).unwrap_or_default();
         Self {
             status,
             error,
@@ -240,23 +215,23 @@ mod tests {
             _token: u32,
         }
         let cases = [
-            (r#"{"token": hunter2}"#, "it is no JSON (line 1, column 11)"),
+            (r#"{"token": hunter2}"#, "invalid JSON (line 1, column 11)"),
             (
                 "{\n\"token\": \"hunter2\"}",
-                "a member is absent, or not of its type (line 2, column 18)",
+                "a field is missing or has the wrong type (line 2, column 18)",
             ),
             (
                 r#"{"hunter2": 1}"#,
-                "a member is absent, or not of its type (line 1, column 14)",
+                "a field is missing or has the wrong type (line 1, column 14)",
             ),
             (
                 r#"{"token": "hunter2"#,
-                "it ends too early (line 1, column 18)",
+                "the JSON ends too early (line 1, column 18)",
             ),
         ];
         for (text, words) in cases {
-            let error = serde_json::from_str::<Answer>(text).unwrap_err();
-            let error = Error::AnswerMalformed(error.into());
+            let error = keywright_json::read::<Answer>(text).unwrap_err();
+            let error = Error::AnswerMalformed(error);
             let expected = format!("the answer is not what the API describes: {words}");
             assert_eq!(error.to_string(), expected, "{text}");
             assert!(!format!("{error:?}").contains("hunter2"));

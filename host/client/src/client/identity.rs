@@ -63,7 +63,7 @@ impl Tokens {
         }
         let claims = self.access_token.expose().split('.').nth(1)?;
         let claims = URL_SAFE_NO_PAD.decode(claims).ok()?;
-        let claims: Claims = serde_json::from_slice(&claims).ok()?;
+        let claims: Claims = keywright_json::read_bytes(&claims).ok()?;
         // It becomes a part of an address.
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
         (!claims.jti.is_empty() && claims.jti.bytes().all(is_plain)).then_some(claims.jti)
@@ -83,7 +83,7 @@ impl IdentityProvider<'_> {
         let url = format!("{}/oauth/token", self.url().await?);
         let send = || self.transport.post_form(&url, &form);
         let answer = self.answer(send).await?;
-        serde_json::from_slice(&answer.body).map_err(|cause| Error::AnswerMalformed(cause.into()))
+        keywright_json::read_bytes(&answer.body).map_err(Error::AnswerMalformed)
     }
 
     /// Ends a login.
@@ -116,8 +116,8 @@ impl IdentityProvider<'_> {
         if !answer.is_success() {
             return Err(Error::from(Refusal::from(answer)));
         }
-        let info: Info = serde_json::from_slice(&answer.body)
-            .map_err(|cause| Error::AnswerMalformed(cause.into()))?;
+        let info: Info =
+            keywright_json::read_bytes(&answer.body).map_err(Error::AnswerMalformed)?;
         if info.auth_server.url.is_empty() {
             return Err(Error::NoIdentityProvider);
         }

@@ -10,12 +10,13 @@ mod wait;
 
 use std::sync::Arc;
 
+use keywright_json::Checked;
 use serde::de::DeserializeOwned;
 use zeroize::Zeroizing;
 
 pub use builder::ClientBuilder;
 pub(crate) use call::Call;
-pub use error::{Error, Loss, Malformed, Refusal};
+pub use error::{Error, Loss, Refusal};
 pub use identity::{Grant, Tokens};
 pub use wait::Wait;
 
@@ -71,7 +72,10 @@ impl Client {
     /// Sends a request of the API and reads the answer.
     pub(crate) async fn ask<T: DeserializeOwned>(&self, call: &Call) -> Result<T, Error> {
         let body = self.send(call).await?;
-        serde_json::from_slice(&body).map_err(|cause| Error::AnswerMalformed(cause.into()))
+        keywright_json::utf8(&body)
+            .and_then(keywright_json::check_response)
+            .and_then(Checked::read)
+            .map_err(Error::AnswerMalformed)
     }
 
     /// Sends a request of the API whose answer says no more than that it was done.

@@ -7,8 +7,8 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::{Context, Example, Failure, Outcome, Verb, help};
 use crate::output::{self, Shown, Table};
 
-/// Regenerate all certificates that an authority signed, and what those signed, or everything that a plugin made: all of it
-/// or, where one can't be, nothing.
+/// Regenerate everything that an authority signed, of any type, and what those signed, or everything that a plugin made:
+/// all of it or, where one can't be, nothing.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub struct BulkRegenerate {

@@ -42,7 +42,7 @@ pub struct Export {
     /// Write to a file of mode 0600, which is there when it is complete and not before. Otherwise, standard output.
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: Option<PathBuf>,
-    /// Replace the file when it is there.
+    /// Replace the file when it is there, and follow symbolic links.
     #[arg(long, requires = "file")]
     force: bool,
     /// The form: YAML, unless this, `--output` or the end of the file's name says JSON.
@@ -279,7 +279,7 @@ impl From<NotWritten> for Failure {
     fn from(not_written: NotWritten) -> Self {
         match not_written {
             NotWritten::Failed(failure) => failure.into(),
-            NotWritten::Exists(_) => Self::Other(not_written.to_string()),
+            NotWritten::Exists(_) | NotWritten::IsLink(_) => Self::Other(not_written.to_string()),
         }
     }
 }

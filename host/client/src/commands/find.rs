@@ -15,7 +15,7 @@ pub struct Find {
     /// Find names that hold this text, in whatever case.
     #[arg(long, value_name = "TEXT")]
     name_like: Option<String>,
-    /// Find certificates that expire within so many days, and those that have.
+    /// Find credentials with a certificate, whatever their type, that expires within so many days, or has.
     #[arg(long, value_name = "DAYS")]
     expires_within_days: Option<u32>,
     /// Look at what signed a certificate too: it is of no use any more when anything above it has expired.

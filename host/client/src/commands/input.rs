@@ -21,12 +21,12 @@ pub(super) fn text_of(path: &Path) -> Result<Zeroizing<String>, Failure> {
 /// The metadata that an argument holds: a JSON object, kept as it is written.
 pub(super) fn metadata(argument: &str) -> Result<SecretJson, String> {
     object(argument)?;
-    serde_json::from_str(argument).map_err(|_| NO_OBJECT.to_owned())
+    keywright_json::read(argument).map_err(|_| NO_OBJECT.to_owned())
 }
 
 /// The JSON object that an argument holds.
 pub(super) fn object(argument: &str) -> Result<Map<String, Value>, String> {
-    match serde_json::from_str(argument) {
+    match keywright_json::read(argument) {
         Ok(Value::Object(members)) => Ok(members),
         _ => Err(NO_OBJECT.to_owned()),
     }

@@ -6,7 +6,6 @@ use std::{
 };
 
 use clap::{Args, ValueHint};
-use serde_json::value::RawValue;
 
 use super::{Context, Example, Failure, Outcome, Verb, help, input::text_of};
 use crate::{
@@ -38,14 +37,14 @@ impl Verb for Interpolate {
             output::note("The document is read from the terminal; end it with Ctrl-D.");
         }
         let document = text_of(path)?;
-        serde_json::from_str::<&RawValue>(&document)
-            .map_err(|cause| Failure::Other(format!("the document is no JSON: {cause}")))?;
+        keywright_json::check(&document)
+            .map_err(|cause| Failure::Other(format!("the document can't be used: {cause}")))?;
         let filled = context.client()?.interpolate(&document).await?;
         match &self.file {
             Some(file) => write_whole(file, filled.expose().as_bytes(), Readers::Owner)?,
-            None => context
-                .output
-                .show_document(serde_json::from_str(filled.expose())?)?,
+            None => context.output.show_document(
+                keywright_json::raw(filled.expose()).map_err(serde_json::Error::from)?,
+            )?,
         }
         Ok(Outcome::Done)
     }

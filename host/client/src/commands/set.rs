@@ -165,7 +165,7 @@ fn parsed(credential_type: &str, text: &str) -> Result<SecretJson, Failure> {
     if TYPES_OF_TEXT.contains(&credential_type.as_str()) {
         return Ok(SecretJson::of(text)?);
     }
-    match serde_json::from_str::<SecretJson>(text) {
+    match keywright_json::read::<SecretJson>(text) {
         Ok(value) if value.members().is_some() => Ok(value),
         _ if TYPES_OF_OBJECTS.contains(&credential_type.as_str()) => Err(Failure::Usage(format!(
             "the value of a credential of type {credential_type} must be a JSON object"

@@ -34,7 +34,7 @@ impl StoredSession {
             Err(failure) if failure.is_not_text() => return Err(malformed()),
             Err(failure) => return Err(failure.into()),
         };
-        let stored: Stored = serde_json::from_str(&text).map_err(|_| malformed())?;
+        let stored: Stored = keywright_json::read(&text).map_err(|_| malformed())?;
         Ok(Some(Self {
             server: stored.server,
             ca_cert: stored.ca_cert,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde_json::value::RawValue;
+use keywright_json::JsonError;
 use zeroize::Zeroizing;
 
 use super::{
@@ -99,13 +99,11 @@ impl Entry {
     /// # Errors
     /// None in practice: the value was JSON when the entry was made.
     pub(crate) fn to_request(&self) -> Result<SetCredential, Error> {
-        let value: &RawValue =
-            serde_json::from_str(&self.value).map_err(Error::RequestMalformed)?;
+        let malformed = |cause: JsonError| Error::RequestMalformed(cause.into());
+        let value = keywright_json::raw(&self.value).map_err(malformed)?;
         let request = SetCredential::new(&self.name, &self.credential_type, value)?;
         Ok(match &self.metadata {
-            Some(metadata) => {
-                request.metadata(serde_json::from_str(metadata).map_err(Error::RequestMalformed)?)
-            }
+            Some(metadata) => request.metadata(keywright_json::read(metadata).map_err(malformed)?),
             None => request,
         })
     }

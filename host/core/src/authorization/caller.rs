@@ -1,6 +1,10 @@
 //! Who is asking, and what it has asked for so far.
 
-use crate::{authorization::Trail, permission::Actor};
+use std::sync::Arc;
+
+use crate::{
+    Failure, authorization::Trail, permission::Actor, response_memory::ResponseReservation,
+};
 
 /// Who makes a request, proven.
 #[derive(Debug)]
@@ -8,6 +12,7 @@ pub struct Caller {
     actor: Actor,
     authentication: Authentication,
     trail: Trail,
+    response: Option<Arc<ResponseReservation>>,
 }
 
 /// How a caller has proven who it is.
@@ -33,6 +38,27 @@ impl Caller {
             actor,
             authentication,
             trail: Trail::default(),
+            response: None,
+        }
+    }
+
+    /// The same caller, whose response takes its memory from this reservation. Without one, its memory is not limited.
+    #[must_use]
+    pub fn with_response(self, response: Arc<ResponseReservation>) -> Self {
+        Self {
+            response: Some(response),
+            ..self
+        }
+    }
+
+    /// Reserves so many more bytes of memory for the response, before what they hold is read.
+    ///
+    /// # Errors
+    /// [`Failure::ResponseTooLarge`], or [`Failure::NoResponseMemory`] if other responses take too much at present.
+    pub fn reserve(&self, bytes: usize) -> Result<(), Failure> {
+        match &self.response {
+            Some(response) => Ok(response.reserve(bytes)?),
+            None => Ok(()),
         }
     }
 

@@ -12,8 +12,8 @@
 //! each route needs, and that no other will do, is the table in `tests/api/authorization/`.
 //!
 //! Whoever may not read a credential must not learn whether it exists: the answer is [`Failure::NotFound`] in either case,
-//! and what it takes to decide does not grow with what there is. By name, nothing that is stored under it is looked at
-//! before the answer. By id, one look at an index says which name to ask about, and where there is none, as many
+//! and what it takes to decide does not grow with what there is. By name, nothing but the stored name is read before the
+//! decision: the caller must be allowed the operation in the casing of the request and in the casing of the stored name. By id, one look at an index says which name to ask about, and where there is none, as many
 //! permissions are looked for as about any other. A missing write permission alone has an answer of its own,
 //! [`Failure::WriteNotPermitted`], which is the same for names that exist and for those that don't; writes by the id of a
 //! certificate tell an id that nothing has, since ids can't be guessed.
@@ -60,7 +60,8 @@ impl Authorization {
         self.is_enforced
     }
 
-    /// Lets a caller do one thing with one credential, which need not exist. The casing of the name is the caller's.
+    /// Lets a caller do one thing with one credential, which need not exist. It must be allowed on the name as the caller
+    /// asks for it and, if the credential is stored in another casing, on the stored name as well.
     ///
     /// # Errors
     /// [`Failure::WriteNotPermitted`] when the caller may not write, [`Failure::NotFound`] when it may not do anything else.
@@ -71,8 +72,36 @@ impl Authorization {
         name: &LookupName,
     ) -> Result<Permit<'a>, Failure> {
         let asked = Permit::asked(caller, operation, name);
-        let rules = self.rules_about(caller, name.asked()).await?;
-        decide(&rules, operation, name, asked)
+        if !self.is_enforced {
+            return Ok(asked.by(&Rules::everything()));
+        }
+        let covering = PermissionPath::covering(name.asked());
+        let (mut permissions, stored) = self
+            .permissions
+            .of_actor_on_name(caller.actor(), &covering, name)
+            .await?;
+        let Some(stored) = stored.filter(|stored| stored.as_str() != name.asked()) else {
+            return decide(&Rules::of(permissions), operation, name.asked(), asked);
+        };
+        let rules = Rules::of(permissions.clone());
+        let asked = decide(&rules, operation, name.asked(), asked)?;
+        let covering = PermissionPath::covering(stored.as_str());
+        let on_stored = self.permissions.of_actor_on(caller.actor(), &covering);
+        permissions.extend(on_stored.await?);
+        decide(&Rules::of(permissions), operation, stored.as_str(), asked)
+    }
+
+    /// Lets a caller do one thing with the permissions on one path. The casing of the path is the caller's.
+    ///
+    /// # Errors
+    /// [`Failure::NotFound`] when it may not.
+    pub(crate) async fn permit_path<'a>(
+        &self,
+        caller: &'a Caller,
+        operation: Operation,
+        path: &PermissionPath,
+    ) -> Result<Permit<'a>, Failure> {
+        self.permit_exactly(caller, operation, &path.lookup()).await
     }
 
     /// Lets a caller do one thing with a credential that it named by an id; `None` when nothing has that id, which takes
@@ -87,9 +116,21 @@ impl Authorization {
         stored: Option<&CredentialName>,
     ) -> Result<Permit<'a>, Failure> {
         if let Some(name) = stored {
-            return self.permit(caller, operation, &name.lookup()).await;
+            return self.permit_exactly(caller, operation, &name.lookup()).await;
         }
         Err(self.refuse_absent(caller).await)
+    }
+
+    /// Lets a caller do one thing with a name in exactly this casing.
+    async fn permit_exactly<'a>(
+        &self,
+        caller: &'a Caller,
+        operation: Operation,
+        name: &LookupName,
+    ) -> Result<Permit<'a>, Failure> {
+        let asked = Permit::asked(caller, operation, name);
+        let rules = self.rules_about(caller, name.asked()).await?;
+        decide(&rules, operation, name.asked(), asked)
     }
 
     /// Refuses what a caller named by an id that nothing has, after the work that refusing anything takes.
@@ -132,11 +173,11 @@ const NAME_OF_NOTHING: &str = "/ / / /";
 fn decide<'a>(
     rules: &Rules,
     operation: Operation,
-    name: &LookupName,
+    name: &str,
     asked: Permit<'a>,
 ) -> Result<Permit<'a>, Failure> {
-    if rules.allow(operation, name.asked()) {
-        return Ok(asked);
+    if rules.allow(operation, name) {
+        return Ok(asked.by(rules));
     }
     Err(match operation {
         Operation::Write => Failure::WriteNotPermitted,

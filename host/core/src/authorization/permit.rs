@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use crate::{
     authorization::{
-        Caller, Touched,
+        Caller, Rules, Touched,
         trail::{Place, Trail},
     },
     credential::{CredentialName, LookupName},
@@ -19,6 +19,8 @@ pub struct Permit<'a> {
     place: Place,
     operation: Operation,
     name: LookupName,
+    /// What allows the operation, on the name in the casing in which the credential is stored as well.
+    rules: Rules,
     /// Whether what is to be deleted may be decrypted first.
     opens_what_it_deletes: bool,
 }
@@ -26,7 +28,15 @@ pub struct Permit<'a> {
 impl<'a> Permit<'a> {
     /// Writes down what is asked for; what comes of it is proof only in the hands of a caller that is then let pass.
     pub(super) fn asked(caller: &'a Caller, operation: Operation, name: &LookupName) -> Self {
-        Self::on(caller.trail(), operation, name)
+        Self::on(caller.trail(), operation, name, Rules::none())
+    }
+
+    /// The same permit, by these rules, which allow what was asked for.
+    pub(super) fn by(self, rules: &Rules) -> Self {
+        Self {
+            rules: rules.clone(),
+            ..self
+        }
     }
 
     /// The name of the credential that it is about, as it was asked for.
@@ -62,7 +72,7 @@ impl<'a> Permit<'a> {
     /// A permit on another credential, which the service itself must look at or write to in order to do what is
     /// permitted, and on which the caller needs no permission for that. Search for this name to review every such place.
     pub(crate) fn extended_to(&self, operation: Operation, name: &LookupName) -> Self {
-        Self::on(self.trail, operation, name)
+        Self::on(self.trail, operation, name, Rules::everything())
     }
 
     /// Says in the trail which version of the credential it was.
@@ -81,7 +91,7 @@ impl<'a> Permit<'a> {
         self.trail.identify(self.place, resource_id, None);
     }
 
-    fn on(trail: &'a Trail, operation: Operation, name: &LookupName) -> Self {
+    fn on(trail: &'a Trail, operation: Operation, name: &LookupName, rules: Rules) -> Self {
         let place = trail.push(Touched {
             operation,
             name: name.asked().to_owned(),
@@ -94,19 +104,24 @@ impl<'a> Permit<'a> {
             place,
             operation,
             name: name.clone(),
+            rules,
             opens_what_it_deletes: false,
         }
     }
 
+    /// Whether it is about this credential, and the caller is allowed the operation on its name in this casing, too.
     fn covers(&self, name: &CredentialName) -> bool {
-        self.name == name.lookup()
+        self.name == name.lookup() && self.rules.allow(self.operation, name.as_str())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{authorization::Authentication, permission::Actor};
+    use crate::{
+        authorization::Authentication,
+        permission::{Actor, Operations, PermissionPath},
+    };
 
     fn caller() -> Caller {
         let subject = "someone".to_owned();
@@ -126,6 +141,8 @@ mod tests {
             (Operation::WriteAcl, false, false),
         ] {
             let permit = Permit::asked(&caller, operation, &name.lookup());
+            assert!(!permit.opens(&name) && !permit.seals(&name), "{operation}");
+            let permit = permit.by(&Rules::everything());
             assert_eq!(permit.opens(&name), opens, "{operation}");
             assert_eq!(permit.seals(&name), seals, "{operation}");
             let permit = permit.opening_what_it_deletes();
@@ -139,11 +156,33 @@ mod tests {
     fn a_permit_is_about_one_credential_whatever_the_casing_and_an_extended_one_about_another() {
         let caller = caller();
         let name = |text| CredentialName::parse(text).unwrap();
-        let permit = Permit::asked(&caller, Operation::Write, &name("/a").lookup());
+        let permit =
+            Permit::asked(&caller, Operation::Write, &name("/a").lookup()).by(&Rules::everything());
         assert!(permit.opens(&name("/A")) && permit.seals(&name("/A")));
         assert!(!permit.opens(&name("/a/b")) && !permit.seals(&name("/a/b")));
         let extended = permit.extended_to(Operation::Read, &name("/b").lookup());
         assert!(extended.opens(&name("/b")) && !extended.seals(&name("/b")));
         assert!(!extended.opens(&name("/a")));
+    }
+
+    #[test]
+    fn a_permit_opens_only_casings_that_the_rules_allow() {
+        let caller = caller();
+        let name = |text| CredentialName::parse(text).unwrap();
+        for (path, opens) in [
+            ("/A/*", false),
+            ("/a/*", true),
+            ("/*", true),
+            ("/a/b", true),
+        ] {
+            let rules = Rules::of(vec![Permission {
+                id: Uuid::nil(),
+                path: PermissionPath::parse(path).unwrap(),
+                actor: caller.actor().clone(),
+                operations: Operations::of([Operation::Read]).unwrap(),
+            }]);
+            let permit = Permit::asked(&caller, Operation::Read, &name("/A/b").lookup()).by(&rules);
+            assert_eq!(permit.opens(&name("/a/b")), opens, "{path}");
+        }
     }
 }

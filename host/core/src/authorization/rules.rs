@@ -1,6 +1,6 @@
 //! What permissions allow.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use crate::{
     Failure,
@@ -9,11 +9,11 @@ use crate::{
     permission::{Operation, Permission, PermissionPath},
 };
 
-/// The permissions of one actor, as far as they matter for what is asked.
-#[derive(Debug)]
+/// The permissions of one actor, as far as they matter for what is asked. Clones share them.
+#[derive(Clone, Debug)]
 pub(crate) struct Rules {
     /// None: everything is allowed.
-    granted: Option<Granted>,
+    granted: Option<Arc<Granted>>,
 }
 
 /// Permissions, in the way in which they are looked for: by parts of the name that is asked about.
@@ -38,8 +38,13 @@ impl Rules {
             }
         }
         Self {
-            granted: Some(granted),
+            granted: Some(Arc::new(granted)),
         }
+    }
+
+    /// Nothing is allowed.
+    pub(super) fn none() -> Self {
+        Self::of(Vec::new())
     }
 
     /// No rules are enforced.
@@ -57,12 +62,8 @@ impl Rules {
         operation: Operation,
         name: &LookupName,
     ) -> Result<Permit<'a>, Failure> {
-        decide(
-            self,
-            operation,
-            name,
-            Permit::asked(caller, operation, name),
-        )
+        let asked = Permit::asked(caller, operation, name);
+        decide(self, operation, name.asked(), asked)
     }
 
     /// Whether an operation is allowed on a name, or on the permissions with a path. This is the one decision.

@@ -78,6 +78,9 @@ pub enum Fault {
     /// The index of names has an entry for a credential that is not there.
     #[error("the index of names has an entry for the sequence {0}, which no credential has")]
     IndexEntryWithoutCredential(i64),
+    /// A version was sealed for a credential of another name, or of another casing of it.
+    #[error("the name of its credential is not the one that it was encrypted for")]
+    NameDiffers,
     /// A folded name is not the name with its case folded.
     #[error("its column name_folded is not its name with its case folded")]
     NameFoldedDiffers,
@@ -102,12 +105,18 @@ pub enum Fault {
     /// A column can't be read.
     #[error("its column {0} is malformed")]
     RowMalformed(&'static str),
+    /// The schema of the database is not the one that the migrations make.
+    #[error("the schema differs from that of this program: {0}")]
+    SchemaDiffers(String),
     /// More than one version of a credential is transitional.
     #[error("{0} of its versions are transitional, and one may be")]
     SeveralTransitional(u64),
     /// The name of the one that signed is not what it should be.
     #[error("its column {0} does not name the credential that signed it")]
     SignerDiffers(&'static str),
+    /// A version was sealed for a credential of another type.
+    #[error("the type of its credential is not the one that it was encrypted for")]
+    TypeDiffers,
     /// A type is not the name of one.
     #[error("its type is malformed")]
     TypeMalformed,
@@ -151,6 +160,7 @@ impl Fault {
             Self::KeyNotCompared(_) => "key_not_compared",
             Self::KeyUnknown(_) => "key_unknown",
             Self::KeyWithoutRecord(_) => "key_without_record",
+            Self::NameDiffers => "name_differs",
             Self::NameFoldedDiffers => "name_folded_differs",
             Self::NameMalformed => "name_malformed",
             Self::NameNotIndexed => "name_not_indexed",
@@ -159,8 +169,10 @@ impl Fault {
             Self::OperationsMalformed => "operations_malformed",
             Self::PathMalformed(_) => "path_malformed",
             Self::RowMalformed(_) => "row_malformed",
+            Self::SchemaDiffers(_) => "schema_differs",
             Self::SeveralTransitional(_) => "several_transitional",
             Self::SignerDiffers(_) => "signer_differs",
+            Self::TypeDiffers => "type_differs",
             Self::TypeMalformed => "type_malformed",
             Self::Unreadable { .. } => "unreadable",
             Self::ValueMalformed => "value_malformed",

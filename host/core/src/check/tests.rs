@@ -261,6 +261,10 @@ fn credential(sequence: i64, is_wrong: bool) -> CheckedCredential {
 
 #[async_trait]
 impl CheckRepository for Rows {
+    async fn schema_differences(&self) -> Result<Vec<String>, RepositoryFailure> {
+        Ok(Vec::new())
+    }
+
     async fn damage(&self) -> Result<Vec<String>, RepositoryFailure> {
         self.is_readable().map(|()| Vec::new())
     }
@@ -327,7 +331,7 @@ struct PlainText(Mutex<Vec<Uuid>>);
 
 #[async_trait]
 impl Sealer for PlainText {
-    fn seal(&self, _: SealedPlace<'_>, _: &Secret) -> Result<Envelope, SealFailure> {
+    async fn seal(&self, _: SealedPlace<'_>, _: &Secret) -> Result<Envelope, SealFailure> {
         Err(SealFailure::SealingFailed)
     }
 

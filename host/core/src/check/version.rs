@@ -1,12 +1,18 @@
 //! What must hold of a version: it is decrypted, and what it says of itself is compared with what was encrypted.
 
-use serde_json::Value;
+use keywright_json::Checked;
 
-use super::{Fault, issuers::Issuers};
+use super::{
+    Fault,
+    issuers::{Issuer, Issuers},
+};
 use crate::{
     Secret,
     certificate::CertificateFacts,
-    credential::{Content, CredentialName, CredentialType, StoredCertificate, StoredVersion},
+    credential::{
+        Content, CredentialName, CredentialType, IssuerVersion, SealedFor, StoredCertificate,
+        StoredVersion,
+    },
     ports::{
         CertificateMembers, Certificates, CheckRepository, CheckedRow, CheckedVersion,
         RepositoryFailure, SealFailure, SealedPlace, Sealer,
@@ -47,7 +53,7 @@ impl VersionJudge<'_> {
         if folded(stored.signed_by.as_ref()) != version.signed_by_folded {
             faults.push(Fault::SignerDiffers("signed_by_folded"));
         }
-        match self.opened(stored) {
+        match self.opened_for_its_credential(stored, &mut faults) {
             Err(fault) => faults.push(fault),
             Ok(content) if stored.credential_type.is_certificate() => {
                 self.judge_certificate(stored, &content, issuers, &mut faults)
@@ -55,7 +61,7 @@ impl VersionJudge<'_> {
             }
             Ok(content) => {
                 judge_value(stored, &content.value, &mut faults);
-                judge_columns(stored, None, &mut faults);
+                self.judge_record(stored, issuers, &mut faults).await?;
             }
         }
         Ok(faults)
@@ -74,17 +80,43 @@ impl VersionJudge<'_> {
     }
 
     fn opened(&self, stored: &StoredVersion) -> Result<Content, Fault> {
+        content_of(&self.plaintext(stored)?)
+    }
+
+    /// Also compares the credential with the one for which the version was sealed.
+    fn opened_for_its_credential(
+        &self,
+        stored: &StoredVersion,
+        faults: &mut Vec<Fault>,
+    ) -> Result<Content, Fault> {
+        let plaintext = self.plaintext(stored)?;
+        let sealed_for =
+            SealedFor::from_plaintext(&plaintext).map_err(|_| Fault::ContentMalformed)?;
+        let differs =
+            |sealed: Option<String>, found: &str| sealed.is_some_and(|sealed| sealed != found);
+        if differs(sealed_for.name, stored.name.as_str()) {
+            faults.push(Fault::NameDiffers);
+        }
+        if differs(sealed_for.credential_type, stored.credential_type.as_str()) {
+            faults.push(Fault::TypeDiffers);
+        }
+        content_of(&plaintext)
+    }
+
+    fn plaintext(&self, stored: &StoredVersion) -> Result<Secret, Fault> {
         let place = SealedPlace {
             version_id: stored.id,
             name: &stored.name.lookup(),
         };
         let opened = self.sealer.open(place, &stored.envelope);
-        let plaintext = opened.map_err(|failure| match failure {
+        opened.map_err(|failure| match failure {
             SealFailure::KeyUnknown(key_id) => Fault::KeyUnknown(key_id),
             SealFailure::KeyManagementUnavailable(key_id) => Fault::KeyNotCompared(key_id),
-            SealFailure::NotAuthentic | SealFailure::SealingFailed => Fault::NotAuthentic,
-        })?;
-        Content::from_plaintext(&plaintext).map_err(|_| Fault::ContentMalformed)
+            SealFailure::KeyExhausted(_)
+            | SealFailure::NotAuthentic
+            | SealFailure::SealingFailed
+            | SealFailure::UsageNotCounted => Fault::NotAuthentic,
+        })
     }
 
     async fn judge_certificate(
@@ -115,6 +147,28 @@ impl VersionJudge<'_> {
         self.judge_issuer(stored, &value, issuers, faults).await
     }
 
+    /// What is recorded of another type than certificate: only an issuer leaves a record, and the record names it. Where its
+    /// certificate stands in the value, the plugin knows.
+    async fn judge_record(
+        &self,
+        stored: &StoredVersion,
+        issuers: &mut Issuers,
+        faults: &mut Vec<Fault>,
+    ) -> Result<(), RepositoryFailure> {
+        let Some(said) = stored.issuer else {
+            if stored.certificate.is_some() {
+                faults.push(Fault::CertificateColumnDiffers("expires_at"));
+            }
+            return Ok(());
+        };
+        if let Some(issuer_id) = said.version_id
+            && let Some(issuer) = issuers.issuer(self, issuer_id).await?
+        {
+            judge_signer(stored, said, &issuer, faults);
+        }
+        Ok(())
+    }
+
     /// Whether the version of an authority that is said to have signed did, where it is still there.
     async fn judge_issuer(
         &self,
@@ -138,12 +192,7 @@ impl VersionJudge<'_> {
         let Some(issuer) = issuers.issuer(self, issuer_id).await? else {
             return Ok(());
         };
-        if issuer.expires_at != said.expires_at {
-            faults.push(Fault::CertificateColumnDiffers("issuer_expires_at"));
-        }
-        if folded(stored.signed_by.as_ref()) != Some(issuer.name.lookup().folded().to_owned()) {
-            faults.push(Fault::SignerDiffers("signed_by"));
-        }
+        judge_signer(stored, said, &issuer, faults);
         let members = CertificateMembers {
             ca: Some(&issuer.certificate),
             certificate: value.certificate.as_deref(),
@@ -159,15 +208,41 @@ impl VersionJudge<'_> {
     }
 }
 
-/// A value of the types that the host itself knows. What other types hold, their plugins know.
+fn content_of(plaintext: &Secret) -> Result<Content, Fault> {
+    Content::from_plaintext(plaintext).map_err(|_| Fault::ContentMalformed)
+}
+
+/// Compares what is recorded of the signer with the version that signed.
+fn judge_signer(
+    stored: &StoredVersion,
+    said: IssuerVersion,
+    issuer: &Issuer,
+    faults: &mut Vec<Fault>,
+) {
+    if issuer.expires_at != said.expires_at {
+        faults.push(Fault::CertificateColumnDiffers("issuer_expires_at"));
+    }
+    if folded(stored.signed_by.as_ref()) != Some(issuer.name.lookup().folded().to_owned()) {
+        faults.push(Fault::SignerDiffers("signed_by"));
+    }
+}
+
+/// A value of the types of the API. What other types hold, their plugins know.
 fn judge_value(stored: &StoredVersion, value: &Secret, faults: &mut Vec<Fault>) {
-    let fits: fn(&Value) -> bool = match stored.credential_type.as_str() {
-        CredentialType::VALUE => Value::is_string,
-        CredentialType::JSON => Value::is_object,
-        _ => |_| true,
+    let has_field = |value: Checked<'_>, keys: &[&str]| {
+        let fields = value.fields().unwrap_or_default();
+        fields.iter().any(|(key, _)| keys.contains(&key.as_str()))
     };
-    let parsed = serde_json::from_str(value.expose());
-    if !parsed.is_ok_and(|value| fits(&value)) {
+    let fits = |value: Checked<'_>| match stored.credential_type.as_str() {
+        CredentialType::VALUE | CredentialType::PASSWORD => value.is_string(),
+        CredentialType::JSON => value.is_object(),
+        CredentialType::USER => has_field(value, &["password"]),
+        CredentialType::RSA | CredentialType::SSH => {
+            has_field(value, &["public_key", "private_key"])
+        }
+        _ => true,
+    };
+    if !keywright_json::check(value.expose()).is_ok_and(fits) {
         faults.push(Fault::ValueMalformed);
     }
 }
@@ -204,6 +279,10 @@ fn judge_columns(
         (
             "key_length_bits",
             columns.key_length_bits == found.key_length_bits,
+        ),
+        (
+            "serial_number",
+            columns.serial_number.is_none() || columns.serial_number == found.serial_number,
         ),
     ];
     let differing = columns.into_iter().filter(|(_, is_told)| !is_told);

@@ -50,6 +50,10 @@ impl<'a> Walk<'a> {
         for line in damage.unwrap_or_else(|cause| vec![cause]) {
             self.tell(Subject::Database, Fault::DatabaseDamaged(line));
         }
+        let differences = unless_away(self.check.repository.schema_differences().await)?;
+        for line in differences.unwrap_or_else(|cause| vec![cause]) {
+            self.tell(Subject::Database, Fault::SchemaDiffers(line));
+        }
         self.progress(CheckPart::Database, (1, 1));
         Ok(())
     }

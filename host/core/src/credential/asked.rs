@@ -1,12 +1,12 @@
 //! Holding a guest to what was asked for. What an issuer is lent for comes from the caller, or from a certificate that the
-//! host reads itself: a guest's parameters may name no other authority, nor say more than that of an authority or a
-//! duration.
+//! host reads itself: a guest's parameters may name no other authority, nor say more than that of an authority, a
+//! duration, or what the key may sign for its issuer.
 
 use serde_json::Value;
 
 use crate::{
     Failure,
-    certificate::DURATION_DAYS_MAX,
+    certificate::{DURATION_DAYS_MAX, IssuanceFacts, SigningUsages},
     credential::{CredentialName, Parameters},
     ports::{Generator, PluginFailure, PluginFault},
 };
@@ -17,13 +17,19 @@ pub(super) const IS_CA: &str = "is_ca";
 /// How long the certificate is to last, in days.
 pub(super) const DURATION: &str = "duration";
 
+/// The common name of the subject.
+pub(super) const COMMON_NAME: &str = "common_name";
+
+/// For what the key may be used, and for which purposes.
+const KEY_USAGE: &str = "key_usage";
+const EXTENDED_KEY_USAGE: &str = "extended_key_usage";
+
 /// What the host knows of a certificate that was set.
 pub(super) struct SetCertificate<'a> {
     /// The credential that signed it, unless it signed itself.
     pub(super) signer: Option<&'a CredentialName>,
     pub(super) is_authority: bool,
-    /// Its whole days, at least one.
-    pub(super) duration_days: u32,
+    pub(super) issuance: IssuanceFacts,
 }
 
 /// The canonical form of what was asked for.
@@ -39,8 +45,12 @@ pub(super) async fn normalize(
         return Ok(normalized);
     };
     let has_same_issuer = normalized.member(issuer_parameter) == asked.member(issuer_parameter);
-    let duration_days_max = days(asked).max(u64::from(DURATION_DAYS_MAX));
-    if has_same_issuer && is_within(&normalized, asks_for_authority(asked), duration_days_max) {
+    let limits = Limits {
+        may_be_authority: asks_for_authority(asked),
+        signing_usages: signing_usages(asked),
+        duration_days_max: days(asked).max(u64::from(DURATION_DAYS_MAX)),
+    };
+    if has_same_issuer && limits.include(&normalized) {
         Ok(normalized)
     } else {
         Err(malformed(generator))
@@ -53,7 +63,14 @@ pub(super) fn as_stored(
     stored: &Parameters,
     issuer_parameter: &str,
 ) -> Parameters {
-    for name in [issuer_parameter, IS_CA, DURATION] {
+    for name in [
+        issuer_parameter,
+        COMMON_NAME,
+        IS_CA,
+        DURATION,
+        KEY_USAGE,
+        EXTENDED_KEY_USAGE,
+    ] {
         match stored.member(name) {
             Some(value) => recovered.insert(name, value.clone()),
             None => drop(recovered.remove(name)),
@@ -73,7 +90,12 @@ pub(super) fn as_set(
     generator: &dyn Generator,
     issuer_parameter: &str,
 ) -> Result<Parameters, Failure> {
-    if !is_within(&recovered, set.is_authority, u64::from(set.duration_days)) {
+    let limits = Limits {
+        may_be_authority: set.is_authority,
+        signing_usages: set.issuance.signing_usages,
+        duration_days_max: u64::from(set.issuance.duration_days),
+    };
+    if !limits.include(&recovered) {
         return Err(malformed(generator));
     }
     if let Some(signer) = set.signer {
@@ -93,8 +115,34 @@ pub(super) fn as_set(
     Ok(recovered)
 }
 
-fn is_within(parameters: &Parameters, may_be_authority: bool, duration_days_max: u64) -> bool {
-    (may_be_authority || !parameters.is_true(IS_CA)) && days(parameters) <= duration_days_max
+/// What the parameters say that the certificate's key may sign for its issuer.
+pub(super) fn signing_usages(parameters: &Parameters) -> SigningUsages {
+    let names = |parameter, usage| {
+        let usages = parameters.member(parameter).and_then(Value::as_array);
+        usages.is_some_and(|usages| usages.iter().any(|name| name == usage))
+    };
+    SigningUsages {
+        certificates: names(KEY_USAGE, "key_cert_sign"),
+        revocation_lists: names(KEY_USAGE, "crl_sign"),
+        ocsp_responses: names(EXTENDED_KEY_USAGE, "ocsp_signing"),
+    }
+}
+
+/// The most that parameters of a guest may say.
+struct Limits {
+    may_be_authority: bool,
+    signing_usages: SigningUsages,
+    duration_days_max: u64,
+}
+
+impl Limits {
+    fn include(&self, parameters: &Parameters) -> bool {
+        let has_usages =
+            self.may_be_authority || signing_usages(parameters).is_within(self.signing_usages);
+        (self.may_be_authority || !parameters.is_true(IS_CA))
+            && has_usages
+            && days(parameters) <= self.duration_days_max
+    }
 }
 
 /// A caller may send a flag as text.

@@ -1,13 +1,12 @@
-//! What is sealed of a version: its value, its parameters, its metadata and its trusted authority, as one JSON text.
+//! What is sealed of a version: its value, its parameters, its metadata and its trusted authority, as one JSON text. It
+//! also holds the name and the type of the credential, so that `keywright check` finds a change of either.
 
-use std::borrow::Cow;
-
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, value::RawValue};
+use serde::Serialize;
+use serde_json::value::RawValue;
 
 use crate::{
     Failure, Secret,
-    credential::{Metadata, Parameters},
+    credential::{CredentialName, CredentialType, Metadata, Parameters},
 };
 
 /// Everything of a version that is stored encrypted.
@@ -24,8 +23,12 @@ pub(crate) struct Content {
 }
 
 impl Content {
-    /// The text to seal.
-    pub(crate) fn to_plaintext(&self) -> Result<Secret, Failure> {
+    /// The text to seal for a credential of this name, in its casing, and this type.
+    pub(crate) fn to_plaintext(
+        &self,
+        name: &CredentialName,
+        credential_type: &CredentialType,
+    ) -> Result<Secret, Failure> {
         let parameters = self.parameters.as_ref().map(Parameters::to_json);
         let plaintext = Plaintext {
             value: raw(self.value.expose())?,
@@ -35,7 +38,9 @@ impl Content {
                 .as_ref()
                 .map(|metadata| raw(metadata.json().expose()))
                 .transpose()?,
-            trusted_ca: self.trusted_ca.as_deref().map(Cow::Borrowed),
+            trusted_ca: self.trusted_ca.as_deref(),
+            credential_name: name.as_str(),
+            credential_type: credential_type.as_str(),
         };
         serde_json::to_string(&plaintext)
             .map(Secret::new)
@@ -44,48 +49,92 @@ impl Content {
 
     /// Reads what was sealed.
     pub(crate) fn from_plaintext(plaintext: &Secret) -> Result<Self, Failure> {
-        let Plaintext {
-            value,
-            parameters,
-            metadata,
-            trusted_ca,
-        } = serde_json::from_str(plaintext.expose()).map_err(|_| Failure::StoredValueMalformed)?;
-        let parameters = parameters
-            .map(|text| serde_json::from_str::<Map<String, Value>>(text.get()))
+        let malformed = |_| Failure::StoredValueMalformed;
+        let fields = keywright_json::fields(plaintext.expose()).map_err(malformed)?;
+        let field = |name| {
+            let found = fields.iter().find(|(key, _)| key == name);
+            let text = found.map(|(_, text)| text.get());
+            text.filter(|text| *text != "null")
+        };
+        let value = field("value").ok_or(Failure::StoredValueMalformed)?;
+        let parameters = field("parameters")
+            .map(keywright_json::read)
             .transpose()
-            .map_err(|_| Failure::StoredValueMalformed)?;
+            .map_err(malformed)?;
+        let trusted_ca = field("trusted_ca")
+            .map(keywright_json::text)
+            .transpose()
+            .map_err(malformed)?;
         Ok(Self {
-            value: Secret::new(value.get().to_owned()),
+            value: Secret::new(value.to_owned()),
             parameters: parameters.map(Parameters::new),
-            metadata: metadata
-                .map(|text| Metadata::from_stored(Secret::new(text.get().to_owned()))),
-            trusted_ca: trusted_ca.map(Cow::into_owned),
+            metadata: field("metadata")
+                .map(|text| Metadata::from_stored(Secret::new(text.to_owned()))),
+            trusted_ca,
+        })
+    }
+}
+
+/// For which credential a version was sealed. Either is `None` for a version of a release that did not seal it.
+pub(crate) struct SealedFor {
+    /// The name of the credential, in its casing.
+    pub(crate) name: Option<String>,
+    /// Its type.
+    pub(crate) credential_type: Option<String>,
+}
+
+impl SealedFor {
+    /// Reads it of what was sealed.
+    pub(crate) fn from_plaintext(plaintext: &Secret) -> Result<Self, Failure> {
+        let malformed = |_| Failure::StoredValueMalformed;
+        let fields = keywright_json::fields(plaintext.expose()).map_err(malformed)?;
+        let field = |name| {
+            let found = fields.iter().find(|(key, _)| key == name);
+            found.map(|(_, text)| keywright_json::text(text.get()))
+        };
+        Ok(Self {
+            name: field("credential_name").transpose().map_err(malformed)?,
+            credential_type: field("credential_type").transpose().map_err(malformed)?,
         })
     }
 }
 
 /// The sealed JSON. Its members are raw, so that reading a version does not parse its value.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
 struct Plaintext<'a> {
-    #[serde(borrow)]
     value: &'a RawValue,
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     parameters: Option<&'a RawValue>,
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a RawValue>,
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    trusted_ca: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trusted_ca: Option<&'a str>,
+    credential_name: &'a str,
+    credential_type: &'a str,
 }
 
 fn raw(text: &str) -> Result<&RawValue, Failure> {
-    serde_json::from_str(text).map_err(|_| Failure::StoredValueMalformed)
+    keywright_json::raw(text).map_err(|_| Failure::StoredValueMalformed)
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
+
+    /// Versions of earlier releases can hold keys that are refused today.
+    #[test]
+    fn a_reserved_key_in_a_stored_value_is_read_as_text_and_in_parameters_refused() {
+        let smuggled = r#"{"$serde_json::private::RawValue":"1"}"#;
+        let value = format!(r#"{{"value":{smuggled},"metadata":{smuggled}}}"#);
+        let content = Content::from_plaintext(&Secret::new(value)).unwrap();
+        assert_eq!(content.value.expose(), smuggled);
+        assert_eq!(content.metadata.unwrap().json().expose(), smuggled);
+        let parameters = format!(r#"{{"value":"v","parameters":{{"length":{smuggled}}}}}"#);
+        let refused = Content::from_plaintext(&Secret::new(parameters)).err();
+        assert!(matches!(refused, Some(Failure::StoredValueMalformed)));
+    }
 
     #[test]
     fn what_is_sealed_comes_back_as_it_was() {
@@ -100,7 +149,15 @@ mod tests {
             ),
             trusted_ca: Some("-----BEGIN\nPEM".to_owned()),
         };
-        let back = Content::from_plaintext(&content.to_plaintext().unwrap()).unwrap();
+        let name = CredentialName::parse("/Team/a").unwrap();
+        let credential_type = CredentialType::parse("password").unwrap();
+        let plaintext = content.to_plaintext(&name, &credential_type).unwrap();
+        let back = Content::from_plaintext(&plaintext).unwrap();
+        let sealed_for = SealedFor::from_plaintext(&plaintext).unwrap();
+        assert_eq!(sealed_for.name.as_deref(), Some("/Team/a"));
+        assert_eq!(sealed_for.credential_type.as_deref(), Some("password"));
+        let older = Secret::new(r#"{"value":1}"#.to_owned());
+        assert!(SealedFor::from_plaintext(&older).unwrap().name.is_none());
         assert!(back.value == content.value);
         assert!(back.parameters == content.parameters);
         assert_eq!(back.trusted_ca, content.trusted_ca);

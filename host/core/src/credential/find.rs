@@ -5,7 +5,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::{
     Failure,
     authorization::{Caller, Rules},
-    credential::{CredentialName, Credentials, PathPrefix, PluginDigest},
+    credential::{CredentialName, Credentials, PathPrefix, PluginDigest, readable::ReadableList},
     permission::Operation,
 };
 
@@ -14,7 +14,8 @@ use crate::{
 pub struct Find {
     /// What their names have in common.
     pub names: FindNames,
-    /// When given: only certificates whose newest version, of any kind, expires at this time or before.
+    /// When given: only credentials with a certificate, whatever their type, whose newest version, of any kind, expires at
+    /// this time or before.
     pub expires_until: Option<DateTime<Utc>>,
 }
 
@@ -63,8 +64,9 @@ impl FindNames {
 }
 
 impl Credentials {
-    /// Finds the credentials that the caller may read, newest first; with `expires_within_days`, certificates that expire
-    /// within so many times 24 hours, or already have. Where it may read nothing, nothing is searched.
+    /// Finds the credentials that the caller may read, newest first; with `expires_within_days`, those with a
+    /// certificate, whatever their type, that expire within so many times 24 hours, or already have. Where it may read
+    /// nothing, nothing is searched.
     ///
     /// # Errors
     /// When the database can't answer.
@@ -83,9 +85,10 @@ impl Credentials {
         if !rules.allow_somewhere(Operation::Read) {
             return Ok(Vec::new());
         }
-        let mut found = self.repository.find(&find).await?;
-        found.retain(|credential| rules.allow(Operation::Read, credential.name.as_str()));
-        Ok(found)
+        let mut found = ReadableList::new(caller, &rules);
+        let mut receive = |credential| found.add(credential);
+        self.repository.find(&find, &mut receive).await?;
+        found.finish()
     }
 
     /// Finds the credentials that the caller may read and of which the plugin with this digest made a version that counts, newest
@@ -101,7 +104,11 @@ impl Credentials {
     ) -> Result<Vec<FoundCredential>, Failure> {
         let rules = self.authorization.rules_of(caller).await?;
         let generated = self.readable_generated_by(&rules, digest, names).await?;
-        Ok(generated.into_iter().map(|one| one.found).collect())
+        let mut found = ReadableList::new(caller, &rules);
+        let _ = generated
+            .into_iter()
+            .try_for_each(|one| found.add(one.found));
+        found.finish()
     }
 
     /// As [`Credentials::find_generated_by`], with what tells whether they are to be made anew.

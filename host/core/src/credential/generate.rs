@@ -13,7 +13,7 @@ use crate::{
         Metadata, Parameters, StoredVersion, Written, asked,
         make::named_issuer,
         service::{Draft, OpenVersion},
-        stored_certificate::StoredCertificate,
+        stored_parameters::{comparable_parameters, is_made_by},
     },
     permission::Operation,
     ports::{
@@ -60,7 +60,7 @@ impl Credentials {
         if generate.credential_type.is_set_only() {
             return Err(Failure::TypeNotGeneratable(generate.credential_type));
         }
-        let generator = self.generator(&generate.credential_type)?;
+        let generator = self.generator(caller, &generate.credential_type)?;
         let parameters = requested_parameters(&generate, generator.as_ref())?;
         let normalized = asked::normalize(generator.as_ref(), &parameters).await?;
         let effective = self
@@ -105,7 +105,7 @@ impl Credentials {
         if let Some(kept) = self.kept(permitted, &existing).await? {
             return Ok(Some(kept_answer(self.presented(permit, kept)?)));
         }
-        let (draft, version) = match made.take() {
+        let (mut draft, version) = match made.take() {
             Some(made) => made,
             None => self.make(permitted).await?,
         };
@@ -131,6 +131,11 @@ impl Credentials {
             Appended::TypeDiffers(existing) => return Err(Failure::TypeDiffers(existing)),
             Appended::TransitionalExists => return Err(Failure::TransitionalExists),
             Appended::Changed => *made = Some((draft, version)),
+            Appended::NamedOtherwise(name) => {
+                draft.name = name;
+                let version = self.seal(permit, &draft).await?;
+                *made = Some((draft, version));
+            }
             // Others have changed the authority meanwhile: what it signed is made anew.
             Appended::Outdated => {}
         }
@@ -150,7 +155,7 @@ impl Credentials {
             )
             .await?;
         draft.content.metadata.clone_from(&generate.metadata);
-        let version = self.seal(&permitted.permit, &draft)?;
+        let version = self.seal(&permitted.permit, &draft).await?;
         Ok((draft, version))
     }
 
@@ -208,34 +213,6 @@ impl Credentials {
             WriteMode::NoOverwrite | WriteMode::Overwrite => true,
         };
         Ok(keep.then_some(in_use))
-    }
-
-    /// Whether the authority that signed a certificate has another certificate in use by now.
-    async fn has_new_issuer(
-        &self,
-        permit: &Permit<'_>,
-        version: &OpenVersion,
-    ) -> Result<bool, Failure> {
-        let Some(signer) = &version.stored.signed_by else {
-            return Ok(false);
-        };
-        if signer.lookup() == version.stored.name.lookup() {
-            return Ok(false);
-        }
-        let signer = signer.lookup();
-        let Some(issuer) = self.current_versions(&signer).await?.in_use else {
-            return Ok(false);
-        };
-        // That the authority has changed is all that the caller learns.
-        let permit = permit.extended_to(Operation::Read, &signer);
-        let issuer = self.certificate_of(&permit, issuer).await?;
-        let ca = StoredCertificate::parse(&version.content.value)?.ca;
-        Ok(match (ca, issuer.certificate) {
-            (Some(ca), Some(certificate)) => {
-                !self.certificates.is_same_certificate(&ca, &certificate)
-            }
-            _ => false,
-        })
     }
 }
 
@@ -306,13 +283,30 @@ async fn is_made_from(
 ) -> Result<bool, Failure> {
     let issuer_parameter = generator.issuer_parameter();
     let read_only = generator.read_only_parameters();
-    let stored = version.content.parameters.as_ref();
-    if let Some(stored) = stored
-        && read_only.iter().all(|name| stored.member(name).is_none())
+    let is_told = |stored: &Parameters| read_only.iter().all(|name| stored.member(name).is_none());
+    if let Some(stored) = version.content.parameters.as_ref()
+        && is_told(stored)
     {
-        return Ok(stored.satisfies(parameters, issuer_parameter));
+        if stored.satisfies(parameters, issuer_parameter) {
+            return Ok(true);
+        }
+        if is_made_by(version, generator) {
+            return Ok(false);
+        }
     }
-    match generator.recover(stored, &version.content.value).await {
+    let stored = comparable_parameters(version, generator).await?;
+    match &stored {
+        // The plugin refuses them now: they are no form of any request.
+        None if version.content.parameters.is_some() => return Ok(false),
+        Some(stored) if is_told(stored) => {
+            return Ok(stored.satisfies(parameters, issuer_parameter));
+        }
+        _ => {}
+    }
+    match generator
+        .recover(stored.as_ref(), &version.content.value)
+        .await
+    {
         Ok(Some(recovered)) => Ok(recovered.is_complete
             && recovered
                 .parameters

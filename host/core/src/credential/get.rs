@@ -1,13 +1,15 @@
 //! Reading credentials by id and by name.
 
+use std::task::Poll;
+
 use uuid::Uuid;
 
 use crate::{
     Failure,
-    authorization::Caller,
-    credential::{CredentialVersion, Credentials, LookupName},
+    authorization::{Caller, Permit},
+    credential::{CredentialVersion, Credentials, LookupName, StoredVersion},
     permission::Operation,
-    ports::VersionSelection,
+    ports::{CredentialKey, VersionSelection},
 };
 
 impl Credentials {
@@ -43,15 +45,109 @@ impl Credentials {
             .authorization
             .permit(caller, Operation::Read, name)
             .await?;
-        let stored = self.repository.versions_by_name(name, selection).await?;
+        let stored = self
+            .stored_for_response(caller, CredentialKey::Name(name), selection)
+            .await?;
         if stored.is_empty() {
             return Err(Failure::NotFound);
         }
+        self.all_presented(&permit, stored).await
+    }
+
+    /// Versions of one credential, still encrypted, with memory reserved for a response that has them.
+    ///
+    /// As many as most credentials have are read first. Only if there are more, their size is looked up before they are read.
+    ///
+    /// # Errors
+    /// As for [`Caller::reserve`].
+    pub(super) async fn stored_for_response(
+        &self,
+        caller: &Caller,
+        credential: CredentialKey<'_>,
+        selection: VersionSelection,
+    ) -> Result<Vec<StoredVersion>, Failure> {
+        let count_max = match selection {
+            VersionSelection::All => u32::MAX,
+            VersionSelection::Current => VERSIONS_READ_FIRST,
+            VersionSelection::Newest(count) => count,
+        };
+        let first = if count_max > VERSIONS_READ_FIRST {
+            VersionSelection::Newest(VERSIONS_READ_FIRST + 1)
+        } else {
+            selection
+        };
+        let stored = self.stored(credential, first).await?;
+        if stored.len() <= VERSIONS_READ_FIRST as usize {
+            let sizes = stored
+                .iter()
+                .map(|version| version.envelope.ciphertext.len());
+            caller.reserve(rendered_bytes(sizes.sum(), stored.len()))?;
+            return Ok(stored);
+        }
+        drop(stored);
+        let size = self
+            .repository
+            .size_of_versions(credential, count_max)
+            .await?;
+        let bytes = rendered_bytes(size.ciphertext_bytes, size.count as usize);
+        caller.reserve(bytes)?;
+        // Those that are added meanwhile take the place of the oldest: memory is reserved for no more.
+        self.stored(credential, VersionSelection::Newest(size.count))
+            .await
+    }
+
+    /// What callers get of these versions.
+    pub(super) async fn all_presented(
+        &self,
+        permit: &Permit<'_>,
+        stored: Vec<StoredVersion>,
+    ) -> Result<Vec<CredentialVersion>, Failure> {
+        let are_many = stored.len() > VERSIONS_READ_FIRST as usize;
         let mut presented = Vec::with_capacity(stored.len());
         for version in stored {
-            let version = self.open(&permit, version).await?;
-            presented.push(self.presented(&permit, version)?);
+            if are_many {
+                yield_now().await;
+            }
+            let version = self.open(permit, version).await?;
+            presented.push(self.presented(permit, version)?);
         }
         Ok(presented)
     }
+
+    async fn stored(
+        &self,
+        credential: CredentialKey<'_>,
+        selection: VersionSelection,
+    ) -> Result<Vec<StoredVersion>, Failure> {
+        let repository = &self.repository;
+        Ok(match credential {
+            CredentialKey::Id(id) => repository.versions_by_credential(id, selection).await,
+            CredentialKey::Name(name) => repository.versions_by_name(name, selection).await,
+        }?)
+    }
 }
+
+/// The size of a response with this many versions, in bytes. Each has its name, type and times in addition to its encrypted part.
+fn rendered_bytes(ciphertext_bytes: usize, count: usize) -> usize {
+    ciphertext_bytes.saturating_add(count.saturating_mul(RENDERED_FRAME_BYTES))
+}
+
+/// Yields to the scheduler so that other requests can run.
+async fn yield_now() {
+    let mut has_yielded = false;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut has_yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+/// How many versions are read before it is known how large they are. Each has at most a value of
+/// [`VALUE_BYTES_MAX`](super::VALUE_BYTES_MAX) and little more.
+const VERSIONS_READ_FIRST: u32 = 16;
+
+/// The most bytes that a version adds to a response, not counting its value and its metadata.
+const RENDERED_FRAME_BYTES: usize = 640;

@@ -10,7 +10,7 @@ use crate::{
     certificate::{CertificateFacts, DURATION_DAYS_MAX, IssuanceRules},
     credential::{
         CredentialName, CredentialType, Credentials, LookupName, Parameters,
-        asked::{DURATION, IS_CA},
+        asked::{self, COMMON_NAME, DURATION, IS_CA},
         authority::{Authority, TransitionalParent},
         content::Content,
         service::Draft,
@@ -76,7 +76,7 @@ impl Credentials {
         let certificate = if is_certificate {
             Some(self.check_generated(&value, issuer.as_deref())?)
         } else {
-            None
+            issuer.as_deref().and_then(CertificateIssuer::signed)
         };
         let signed_by = authority
             .map(|authority| authority.name.clone())
@@ -124,7 +124,9 @@ impl Credentials {
             .and_then(Value::as_u64)
             .and_then(|days| u32::try_from(days).ok());
         IssuanceRules {
+            common_name: parameters.text(COMMON_NAME).map(str::to_owned),
             may_be_authority: parameters.is_true(IS_CA),
+            signing_usages: asked::signing_usages(parameters),
             duration_days_max: duration_days.unwrap_or(DURATION_DAYS_MAX),
             now: self.now_in_seconds(),
         }

@@ -14,14 +14,17 @@ mod known_types;
 mod make;
 mod metadata;
 mod name;
+mod new_issuer;
 mod parameters;
 mod plugin_digest;
 mod presented;
+mod readable;
 mod regenerate;
 mod service;
 mod set;
 mod set_certificate;
 mod stored_certificate;
+mod stored_parameters;
 mod r#type;
 mod value;
 mod version;
@@ -32,10 +35,10 @@ pub use bulk_regenerate::{
 };
 pub use certificates::{
     CHAIN_DEPTH_MAX, CertificateSummary, CertificatesByDaysLeft, ChainLink, DAYS_LEFT,
-    EffectiveExpiry, ListedCertificate, ListedVersion, NewCertificateVersion,
-    RegenerateCertificate,
+    EffectiveExpiry, IssuedCredential, IssuedRecord, ListedCertificate, ListedVersion,
+    NewCertificateVersion, RegenerateCertificate,
 };
-pub(crate) use content::Content;
+pub(crate) use content::{Content, SealedFor};
 pub use find::{Find, FindNames, FoundCredential, GeneratedCredential};
 pub use generate::{Generate, WriteMode};
 pub use known_types::KnownType;

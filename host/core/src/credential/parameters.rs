@@ -47,10 +47,16 @@ impl Parameters {
         self.0.remove(name)
     }
 
-    /// The parameters without those of these names.
-    pub(crate) fn without(mut self, names: &[String]) -> Self {
-        self.0.retain(|name, _| !names.contains(name));
+    /// Returns the parameters whose names are kept.
+    #[must_use]
+    pub fn retain(mut self, is_kept: impl Fn(&str) -> bool) -> Self {
+        self.0.retain(|name, _| is_kept(name));
         self
+    }
+
+    /// The parameters without those of these names.
+    pub(crate) fn without(self, names: &[String]) -> Self {
+        self.retain(|name| !names.iter().any(|without| without == name))
     }
 
     /// Whether a value made with `self` is what `requested` asks for.

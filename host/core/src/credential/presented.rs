@@ -18,7 +18,9 @@ impl Credentials {
         permit: &Permit<'_>,
         mut open: OpenVersion,
     ) -> Result<CredentialVersion, Failure> {
+        // Only of certificates the host knows that `ca` is the authority's certificate.
         if self.certificate_settings.concatenates_authorities
+            && open.stored.credential_type.is_certificate()
             && let Some(trusted) = &open.content.trusted_ca
         {
             open.content.value = with_trusted(&open.content.value, trusted)?;
@@ -31,21 +33,20 @@ impl Credentials {
 /// no `ca` stays as it is. No other member is copied but as a part of the whole.
 fn with_trusted(value: &Secret, trusted: &str) -> Result<Secret, Failure> {
     let malformed = |_| Failure::StoredValueMalformed;
-    let mut members: BTreeMap<String, &RawValue> =
-        serde_json::from_str(value.expose()).map_err(malformed)?;
-    let signing = match members.get("ca") {
-        Some(ca) => serde_json::from_str::<Option<String>>(ca.get()).map_err(malformed)?,
-        None => None,
-    };
+    let unwritable = |_| Failure::StoredValueMalformed;
+    let members = keywright_json::fields(value.expose()).map_err(malformed)?;
+    let mut members: BTreeMap<String, &RawValue> = members.into_iter().collect();
+    let signing = members.get("ca").filter(|ca| ca.get() != "null");
     let Some(signing) = signing else {
         return Ok(value.clone());
     };
+    let signing = keywright_json::text(signing.get()).map_err(malformed)?;
     let both = format!("{}\n{}\n", signing.trim(), trusted.trim());
-    let both = serde_json::value::to_raw_value(&both).map_err(malformed)?;
+    let both = serde_json::value::to_raw_value(&both).map_err(unwritable)?;
     members.insert("ca".to_owned(), &both);
     serde_json::to_string(&members)
         .map(Secret::new)
-        .map_err(malformed)
+        .map_err(unwritable)
 }
 
 #[cfg(test)]

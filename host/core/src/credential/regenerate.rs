@@ -3,17 +3,19 @@
 use crate::{
     Failure,
     authorization::{Caller, Permit},
-    certificate::{DURATION_DAYS_MAX, EffectiveParameters},
+    certificate::{DURATION_DAYS_MAX, EffectiveParameters, IssuanceFacts, SigningUsages},
     credential::{
-        CredentialName, Credentials, LookupName, Metadata, Parameters, StoredVersion, Written,
+        CredentialName, Credentials, LookupName, Metadata, Parameters, PluginIdentity,
+        StoredVersion, Written,
         asked::{self, SetCertificate},
         generate::written_answer,
         make::named_issuer,
         service::{MAKINGS_MAX, OpenVersion},
         stored_certificate::StoredCertificate,
+        stored_parameters::current_parameters,
     },
     permission::Operation,
-    ports::{AppendCondition, Generator, PluginFailure, VersionSelection},
+    ports::{AppendCondition, Generator, PluginFailure, VersionSelection, Violation},
 };
 
 /// A request to regenerate a credential.
@@ -70,7 +72,7 @@ impl Credentials {
             );
             return Err(Failure::NotRegeneratable(reason));
         }
-        let generator = self.generator(&newest.credential_type)?;
+        let generator = self.generator(caller, &newest.credential_type)?;
         let base = self.open(permit, newest).await?;
         let effective = self
             .effective_parameters_of(&base, generator.as_ref())
@@ -119,7 +121,13 @@ impl Credentials {
         base: &OpenVersion,
         generator: &dyn Generator,
     ) -> Result<Parameters, Failure> {
-        let stored = base.content.parameters.as_ref();
+        let stored = match current_parameters(base, generator).await {
+            Err(PluginFailure::ParametersRefused(violation)) => {
+                return Err(parameters_outdated(generator, &violation));
+            }
+            stored => stored?,
+        };
+        let stored = stored.as_ref();
         let recovered = match generator.recover(stored, &base.content.value).await {
             Ok(Some(recovered)) => recovered.parameters,
             Ok(None) => {
@@ -149,22 +157,34 @@ impl Credentials {
     /// What the host itself reads in a certificate that was set; of another type it knows nothing.
     fn set_certificate_of<'a>(&self, base: &'a OpenVersion) -> Result<SetCertificate<'a>, Failure> {
         let facts = base.stored.certificate.as_ref();
-        let duration_days = match facts {
+        let issuance = match facts {
             Some(_) => {
                 let value = StoredCertificate::parse(&base.content.value)?;
                 let certificate = value.certificate.ok_or(Failure::StoredValueMalformed)?;
                 self.certificates
-                    .duration_days(&certificate)
+                    .issuance_facts(&certificate)
                     .map_err(|_| Failure::StoredValueMalformed)?
             }
-            None => DURATION_DAYS_MAX,
+            None => IssuanceFacts {
+                duration_days: DURATION_DAYS_MAX,
+                signing_usages: SigningUsages::default(),
+            },
         };
         Ok(SetCertificate {
             signer: signer_of(&base.stored),
             is_authority: facts.is_some_and(|facts| facts.is_certificate_authority),
-            duration_days,
+            issuance,
         })
     }
+}
+
+/// The configured plugin does not accept what another release of it stored.
+fn parameters_outdated(generator: &dyn Generator, violation: &Violation) -> Failure {
+    let PluginIdentity { name, version, .. } = generator.identity();
+    Failure::NotRegeneratable(format!(
+        "the plugin {name} {version} does not accept its stored parameters: {violation}; generate it again in mode \
+         overwrite, with parameters that this version accepts"
+    ))
 }
 
 /// The name of the credential that signed a version; none for a version that signed itself.

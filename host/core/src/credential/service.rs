@@ -6,7 +6,7 @@ use chrono::{DateTime, Timelike, Utc};
 
 use crate::{
     Failure,
-    authorization::{Authorization, Permit},
+    authorization::{Authorization, Caller, Permit},
     certificate::{CertificateFacts, CertificateSettings},
     credential::{
         BulkRegenerations, CertificateMarks, CredentialName, CredentialType, CredentialVersion,
@@ -107,13 +107,15 @@ impl Credentials {
             .collect()
     }
 
-    /// The generator of a type.
+    /// The generator of a type, for calls on behalf of a caller.
     pub(super) fn generator(
         &self,
+        caller: &Caller,
         credential_type: &CredentialType,
     ) -> Result<Arc<dyn Generator>, Failure> {
-        self.generators
-            .generator(credential_type)
+        let generator = self.generators.generator(credential_type);
+        generator
+            .map(|generator| generator.for_actor(caller.actor()))
             .ok_or_else(|| Failure::TypeUnknown {
                 known: self.known_types(),
             })
@@ -145,11 +147,18 @@ impl Credentials {
 
     /// Encrypts a draft for the credential that the permit lets be written, and makes a version of it that is ready to be
     /// added.
-    pub(super) fn seal(&self, permit: &Permit<'_>, draft: &Draft) -> Result<NewVersion, Failure> {
+    pub(super) async fn seal(
+        &self,
+        permit: &Permit<'_>,
+        draft: &Draft,
+    ) -> Result<NewVersion, Failure> {
         if !permit.seals(&draft.name) {
             return Err(Failure::WriteNotPermitted);
         }
         value::check_size(&draft.content.value)?;
+        let plaintext = draft
+            .content
+            .to_plaintext(&draft.name, &draft.credential_type)?;
         let id = self.identifiers.fresh();
         let place = SealedPlace {
             version_id: id,
@@ -166,7 +175,7 @@ impl Credentials {
             signed_by: draft.signed_by.clone(),
             issuer: draft.issuer,
             provenance: draft.provenance.clone(),
-            envelope: self.sealer.seal(place, &draft.content.to_plaintext()?)?,
+            envelope: self.sealer.seal(place, &plaintext).await?,
         })
     }
 
@@ -174,14 +183,14 @@ impl Credentials {
     pub(super) async fn append(
         &self,
         permit: &Permit<'_>,
-        draft: Draft,
+        mut draft: Draft,
         condition: AppendCondition,
     ) -> Result<Option<OpenVersion>, Failure> {
-        let version = self.seal(permit, &draft)?;
-        let appended = self
-            .repository
-            .append(version, condition, &draft.unchanged)
-            .await?;
+        let mut appended = self.append_once(permit, &draft, condition).await?;
+        if let Appended::NamedOtherwise(name) = appended {
+            draft.name = name;
+            appended = self.append_once(permit, &draft, condition).await?;
+        }
         match appended {
             Appended::Written(stored) => Ok(Some(OpenVersion {
                 stored: *stored,
@@ -190,11 +199,24 @@ impl Credentials {
             Appended::Outdated => Ok(None),
             Appended::TransitionalExists => Err(Failure::TransitionalExists),
             Appended::TypeDiffers(existing) => Err(Failure::TypeDiffers(existing)),
+            // Another caller has deleted the credential meanwhile, and created it again.
+            Appended::NamedOtherwise(_) => Err(Failure::Contended),
             Appended::Changed => match condition {
                 AppendCondition::CredentialIs(_) => Err(Failure::NotFound),
                 AppendCondition::Always | AppendCondition::NewestIs(_) => Err(Failure::Contended),
             },
         }
+    }
+
+    async fn append_once(
+        &self,
+        permit: &Permit<'_>,
+        draft: &Draft,
+        condition: AppendCondition,
+    ) -> Result<Appended, Failure> {
+        let version = self.seal(permit, draft).await?;
+        let appending = self.repository.append(version, condition, &draft.unchanged);
+        Ok(appending.await?)
     }
 
     /// The present moment in whole seconds, as guests get it.

@@ -1,6 +1,6 @@
 //! Setting a credential to a value that the caller brings.
 
-use serde_json::Value;
+use zeroize::Zeroizing;
 
 use crate::{
     Failure, Secret,
@@ -39,7 +39,7 @@ impl Credentials {
             CredentialType::VALUE => accept_text(set.value)?,
             CredentialType::JSON => accept_object(set.value)?,
             _ => {
-                let generator = self.generator(&set.credential_type)?;
+                let generator = self.generator(caller, &set.credential_type)?;
                 // Looked at here, so that no guest works on what is too large, and again when what it made is sealed.
                 value::check_size(&set.value)?;
                 generator.accept(&set.value).await?
@@ -72,8 +72,8 @@ impl Credentials {
 }
 
 fn accept_text(value: Secret) -> Result<Secret, Failure> {
-    match serde_json::from_str(value.expose()) {
-        Ok(Value::String(text)) if !text.is_empty() => Ok(value),
+    match keywright_json::text(value.expose()).map(Zeroizing::new) {
+        Ok(text) if !text.is_empty() => Ok(value),
         _ => Err(Failure::ValueRefused(
             "value must be a string that is not empty".to_owned(),
         )),
@@ -81,8 +81,8 @@ fn accept_text(value: Secret) -> Result<Secret, Failure> {
 }
 
 fn accept_object(value: Secret) -> Result<Secret, Failure> {
-    match serde_json::from_str(value.expose()) {
-        Ok(Value::Object(_)) => Ok(value),
+    match keywright_json::fields(value.expose()) {
+        Ok(_) => Ok(value),
         _ => Err(Failure::ValueRefused(
             "value must be a JSON object".to_owned(),
         )),

@@ -1,7 +1,7 @@
 //! Setting a certificate. The host checks it itself: it must read certificates anyway, and the private key of an
 //! authority must not enter a guest.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     Failure, Secret,
@@ -12,7 +12,7 @@ use crate::{
         authority::member_absent,
         content::Content,
         service::{Draft, MAKINGS_MAX},
-        stored_certificate::take_text,
+        stored_certificate::{members, take_text},
     },
     permission::Operation,
     ports::{AppendCondition, CertificateMembers, ReadVersions},
@@ -32,7 +32,7 @@ impl Credentials {
         caller: &Caller,
         set: Set,
     ) -> Result<CredentialVersion, Failure> {
-        self.generator(&set.credential_type)?;
+        self.generator(caller, &set.credential_type)?;
         let members = Members::parse(&set.value)?;
         self.check_alone(&members)?;
         let permit = self
@@ -193,11 +193,8 @@ pub(super) struct Members {
 
 impl Members {
     pub(super) fn parse(value: &Secret) -> Result<Self, Failure> {
-        let Ok(Value::Object(mut members)) = serde_json::from_str(value.expose()) else {
-            return Err(Failure::ValueRefused(
-                "value must be a JSON object".to_owned(),
-            ));
-        };
+        let not_an_object = |_| Failure::ValueRefused("value must be a JSON object".to_owned());
+        let mut members = members(value).map_err(not_an_object)?;
         let parsed = Self {
             ca: take_text(&mut members, "ca")?,
             ca_name: take_text(&mut members, "ca_name")?,

@@ -1,6 +1,9 @@
 //! Reading the value of a stored certificate.
 
-use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+use keywright_json::JsonError;
+use serde_json::value::RawValue;
 
 use crate::{Failure, Secret, ports::CertificateMembers};
 
@@ -14,9 +17,7 @@ pub(crate) struct StoredCertificate {
 
 impl StoredCertificate {
     pub(crate) fn parse(value: &Secret) -> Result<Self, Failure> {
-        let Ok(Value::Object(mut members)) = serde_json::from_str(value.expose()) else {
-            return Err(Failure::StoredValueMalformed);
-        };
+        let mut members = members(value).map_err(|_| Failure::StoredValueMalformed)?;
         let mut take =
             |name| take_text(&mut members, name).map_err(|_| Failure::StoredValueMalformed);
         Ok(Self {
@@ -37,14 +38,25 @@ impl StoredCertificate {
     }
 }
 
+/// The fields of a certificate's value, each as the JSON that it is written as.
+pub(super) type Fields<'a> = BTreeMap<String, &'a RawValue>;
+
+/// Takes the value of a certificate apart.
+///
+/// # Errors
+/// If it is not an object.
+pub(super) fn members(value: &Secret) -> Result<Fields<'_>, JsonError> {
+    Ok(keywright_json::fields(value.expose())?
+        .into_iter()
+        .collect())
+}
+
 /// Takes a member that is a text; the empty string and null are absent.
-pub(super) fn take_text(
-    members: &mut Map<String, Value>,
-    name: &str,
-) -> Result<Option<String>, Failure> {
-    match members.remove(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text).filter(|text| !text.is_empty())),
-        Some(_) => Err(Failure::ValueRefused(format!("{name} must be a string"))),
-    }
+pub(super) fn take_text(members: &mut Fields<'_>, name: &str) -> Result<Option<String>, Failure> {
+    let Some(member) = members.remove(name).filter(|member| member.get() != "null") else {
+        return Ok(None);
+    };
+    let text = keywright_json::text(member.get());
+    let text = text.map_err(|_| Failure::ValueRefused(format!("{name} must be a string")))?;
+    Ok(Some(text).filter(|text| !text.is_empty()))
 }

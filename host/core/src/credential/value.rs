@@ -1,6 +1,7 @@
 //! What holds for a value of any type before it is stored.
 
-use serde_json::Value;
+use serde_json::value::RawValue;
+use zeroize::Zeroizing;
 
 use crate::{Failure, Secret};
 
@@ -17,26 +18,27 @@ const LONG_MEMBERS: [&str; 2] = ["public_key", "username"];
 /// # Errors
 /// [`Failure::ValueTooLarge`], naming what is too large.
 pub(crate) fn check_size(value: &Secret) -> Result<(), Failure> {
-    let json: Value =
-        serde_json::from_str(value.expose()).map_err(|_| Failure::StoredValueMalformed)?;
-    let bytes = json.as_str().map_or(value.expose().len(), str::len);
+    let json = value.expose();
+    let string = keywright_json::text(json).map(Zeroizing::new).ok();
+    let bytes = string.as_ref().map_or(json.len(), |string| string.len());
     if bytes > VALUE_BYTES_MAX {
         return Err(Failure::ValueTooLarge {
             what: "the value of a credential",
             limit: "65,536 bytes",
         });
     }
-    for name in LONG_MEMBERS {
-        let length = json
-            .get(name)
-            .and_then(Value::as_str)
-            .map_or(0, |text| text.chars().count());
-        if length > LONG_MEMBER_CHARACTERS_MAX {
-            return Err(Failure::ValueTooLarge {
-                what: "a public_key or a username",
-                limit: "7,000 characters",
-            });
-        }
+    let is_too_long = |(name, field): (String, &RawValue)| {
+        let text = keywright_json::text(field.get()).map(Zeroizing::new);
+        LONG_MEMBERS.contains(&name.as_str())
+            && text.is_ok_and(|text| text.chars().count() > LONG_MEMBER_CHARACTERS_MAX)
+    };
+    // A value that is not an object has no fields.
+    let fields = keywright_json::fields(json).unwrap_or_default();
+    if fields.into_iter().any(is_too_long) {
+        return Err(Failure::ValueTooLarge {
+            what: "a public_key or a username",
+            limit: "7,000 characters",
+        });
     }
     Ok(())
 }

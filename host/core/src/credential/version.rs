@@ -79,9 +79,10 @@ pub struct StoredVersion {
     pub is_transitional: bool,
     /// Whether the service made it; unknown for versions that were added as they are.
     pub is_generated: Option<bool>,
-    /// What the certificate says of itself, when the version has one.
+    /// The facts of the certificate in its value; for another type, of the certificate that its issuer signed for it.
     pub certificate: Option<CertificateFacts>,
-    /// The name of the credential whose certificate signed it, as far as that is known. A self-signed one names itself.
+    /// The name of the credential whose certificate signed it, as far as that is known. A self-signed one names itself. For
+    /// another type than certificate, the name of its issuer.
     pub signed_by: Option<CredentialName>,
     /// The version that signed it, when another did and that is known.
     pub issuer: Option<IssuerVersion>,
@@ -92,6 +93,11 @@ pub struct StoredVersion {
 }
 
 impl StoredVersion {
+    /// Whether it may sign others: a certificate may, if its basic constraints say so.
+    pub(crate) fn is_authority(&self) -> bool {
+        is_authority(&self.credential_type, self.certificate.as_ref())
+    }
+
     /// What it is to those that it signs.
     pub(super) fn as_issuer(&self) -> Option<IssuerVersion> {
         self.certificate.as_ref().map(|facts| IssuerVersion {
@@ -99,6 +105,14 @@ impl StoredVersion {
             expires_at: facts.expires_at,
         })
     }
+}
+
+/// Whether a version with these facts may sign others.
+pub(crate) fn is_authority(
+    credential_type: &CredentialType,
+    facts: Option<&CertificateFacts>,
+) -> bool {
+    credential_type.is_certificate() && facts.is_some_and(|facts| facts.is_certificate_authority)
 }
 
 /// What signed a certificate, as it was when the certificate's version was added.

@@ -83,7 +83,7 @@ impl RotateKeys {
             if place % VERSIONS_BEFORE_PAUSE == VERSIONS_BEFORE_PAUSE - 1 {
                 let_others_run().await;
             }
-            match self.reseal(&version) {
+            match self.reseal(&version).await {
                 Ok(version) => resealed.push(version),
                 Err(SealFailure::NotAuthentic) => batch.failed.push(version.id),
                 Err(failure) => return Err(failure.into()),
@@ -98,7 +98,7 @@ impl RotateKeys {
     }
 
     /// Opens a version and seals it again for the same place.
-    fn reseal(&self, version: &SealedVersion) -> Result<ResealedVersion, SealFailure> {
+    async fn reseal(&self, version: &SealedVersion) -> Result<ResealedVersion, SealFailure> {
         let place = SealedPlace {
             version_id: version.id,
             name: &version.name.lookup(),
@@ -108,7 +108,7 @@ impl RotateKeys {
             sequence: version.sequence,
             key_id_before: version.envelope.key_id,
             nonce_before: version.envelope.nonce.clone(),
-            envelope: self.sealer.seal(place, &content)?,
+            envelope: self.sealer.seal(place, &content).await?,
         })
     }
 }
@@ -161,7 +161,7 @@ mod tests {
 
     #[async_trait]
     impl Sealer for Sealing {
-        fn seal(
+        async fn seal(
             &self,
             place: SealedPlace<'_>,
             plaintext: &Secret,

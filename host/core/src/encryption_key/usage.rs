@@ -33,4 +33,15 @@ impl EncryptionKeys {
         }
         Ok(usage)
     }
+
+    /// How many values the active key may have encrypted: what this and other servers have reserved so far.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    pub async fn active_encryptions(&self) -> Result<u64, Failure> {
+        let counted = self.repository.encryptions_by_key().await?.into_iter();
+        let mut active =
+            counted.filter(|(key_id, _)| self.sealer.standing(*key_id) == KeyStanding::Active);
+        Ok(active.next().map_or(0, |(_, encryptions)| encryptions))
+    }
 }

@@ -9,7 +9,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use crate::{
     Failure, Secret,
-    authorization::Caller,
+    authorization::{Caller, Rules},
     credential::{CredentialType, Credentials, LookupName, StoredVersion},
     permission::Operation,
     ports::{PluginFailure, PluginFault, Reference, Resolvers},
@@ -39,7 +39,7 @@ impl Interpolation {
     /// [`Failure::ReferencesTooLarge`] beyond [`REFERENCED_BYTES_MAX`]; or when the resolver refuses or fails.
     pub async fn interpolate(&self, caller: &Caller, document: &str) -> Result<String, Failure> {
         let resolver = self.resolvers.resolver().ok_or(Failure::NoResolver)?;
-        let references = resolver.find_references(document).await?;
+        let references = resolver.find_references(caller.actor(), document).await?;
         if references.is_empty() {
             return Ok(document.to_owned());
         }
@@ -75,7 +75,10 @@ impl Interpolation {
             .collect();
         names.sort_unstable_by(|one, other| one.folded().cmp(other.folded()));
         names.dedup();
-        let mut by_name = self.newest_by_folded_name(&names).await?;
+        let readable = self
+            .readable_names(caller, &rules, &in_order, names)
+            .await?;
+        let mut by_name = self.newest_by_folded_name(&readable).await?;
         let mut permits = HashMap::new();
         let mut size = ReferencedSize::default();
         for name in &in_order {
@@ -96,6 +99,33 @@ impl Interpolation {
             opened.insert(folded.to_owned(), value);
         }
         Ok(opened)
+    }
+
+    /// The names of those of these credentials that exist, and whose stored names the caller may read as well, with memory
+    /// reserved for a document that has their values as often as it refers to them.
+    async fn readable_names(
+        &self,
+        caller: &Caller,
+        rules: &Rules,
+        in_order: &[LookupName],
+        names: Vec<LookupName>,
+    ) -> Result<Vec<LookupName>, Failure> {
+        let mut sizes = HashMap::new();
+        for names in names.chunks(NAMES_AT_ONCE) {
+            let repository = &self.credentials.repository;
+            for newest in repository.newest_sizes_by_names(names).await? {
+                if rules.allow(Operation::Read, newest.name.as_str()) {
+                    let name = newest.name.lookup().folded().to_owned();
+                    sizes.insert(name, newest.ciphertext_bytes);
+                }
+            }
+        }
+        let referenced = in_order.iter().filter_map(|name| sizes.get(name.folded()));
+        let bytes = referenced.fold(0, |sum: usize, size| sum.saturating_add(*size));
+        // What is more than may be put into one document is refused below.
+        caller.reserve(bytes.min(REFERENCED_BYTES_MAX))?;
+        let is_readable = |name: &LookupName| sizes.contains_key(name.folded());
+        Ok(names.into_iter().filter(is_readable).collect())
     }
 
     /// The newest version of each of these credentials that exists, some at a time, so that no more is ever held than may

@@ -2,9 +2,10 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use keywright_json::DEPTH_MAX;
 use serde::{
     Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
+    de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::value::RawValue;
 
@@ -29,15 +30,16 @@ impl<'a> Fillings<'a> {
     /// Puts a JSON text at a JSON Pointer (RFC 6901).
     ///
     /// # Errors
-    /// When it is no pointer, or the place, one around it, or one inside it is filled already.
+    /// When it is no pointer, or has more than [`DEPTH_MAX`] segments, which no document has; or when the place, one around
+    /// it, or one inside it is filled already.
     pub(super) fn put(&mut self, pointer: &str, text: &'a str) -> Result<(), PlaceRefused> {
         let mut place = &mut self.root;
         let mut tokens = pointer.split('/');
         if tokens.next() != Some("") {
             return Err(PlaceRefused);
         }
-        for token in tokens {
-            if place.filling.is_some() {
+        for (depth, token) in tokens.enumerate() {
+            if place.filling.is_some() || depth == DEPTH_MAX {
                 return Err(PlaceRefused);
             }
             let token = token.replace("~1", "/").replace("~0", "~");
@@ -50,107 +52,108 @@ impl<'a> Fillings<'a> {
         Ok(())
     }
 
-    /// The document with everything put in.
+    /// The document with everything put in. One pass over the document, whatever the number and depth of the places.
     ///
     /// # Errors
-    /// When the document has not every place.
+    /// When the document has not every place, or breaks the rules of [`keywright_json::check`].
     pub(super) fn fill(&self, document: &str) -> Result<String, PlaceRefused> {
         let mut filled = String::with_capacity(document.len());
-        write(&mut filled, document, &self.root)?;
+        keywright_json::check(document)
+            .and_then(|document| document.read_seed(Filler::new(&self.root, &mut filled)))
+            .map_err(|_| PlaceRefused)?;
         Ok(filled)
     }
 }
 
-fn write(filled: &mut String, json: &str, place: &Place<'_>) -> Result<(), PlaceRefused> {
-    if let Some(text) = place.filling {
-        filled.push_str(text);
-        return Ok(());
+/// Copies a part of the document, with what is put into it.
+struct Filler<'s, 'a> {
+    place: &'s Place<'a>,
+    filled: &'s mut String,
+    /// What precedes the part, if there is a part.
+    prefix: &'static str,
+}
+
+impl<'s, 'a> Filler<'s, 'a> {
+    fn new(place: &'s Place<'a>, filled: &'s mut String) -> Self {
+        Self {
+            place,
+            filled,
+            prefix: "",
+        }
     }
-    if place.inside.is_empty() {
-        filled.push_str(json);
-        return Ok(());
-    }
-    if json.trim_start().starts_with('{') {
-        write_object(filled, json, place)
-    } else {
-        write_array(filled, json, place)
+
+    fn all_found<E: Error>(&self, found: usize) -> Result<(), E> {
+        if found == self.place.inside.len() {
+            Ok(())
+        } else {
+            Err(E::custom("a place is missing"))
+        }
     }
 }
 
-fn write_object(filled: &mut String, json: &str, place: &Place<'_>) -> Result<(), PlaceRefused> {
-    let Members(members) = serde_json::from_str(json).map_err(|_| PlaceRefused)?;
-    let mut found = 0;
-    filled.push('{');
-    for (position, (name, value)) in members.iter().enumerate() {
-        if position > 0 {
-            filled.push(',');
-        }
-        filled.push_str(&serde_json::Value::from(name.as_str()).to_string());
-        filled.push(':');
-        match place.inside.get(name) {
-            Some(inside) => {
-                found += 1;
-                write(filled, value.get(), inside)?;
-            }
-            None => filled.push_str(value.get()),
-        }
-    }
-    filled.push('}');
-    all_found(place, found)
-}
+impl<'de> DeserializeSeed<'de> for Filler<'_, '_> {
+    type Value = ();
 
-fn write_array(filled: &mut String, json: &str, place: &Place<'_>) -> Result<(), PlaceRefused> {
-    let elements: Vec<&RawValue> = serde_json::from_str(json).map_err(|_| PlaceRefused)?;
-    let mut found = 0;
-    filled.push('[');
-    for (index, element) in elements.iter().enumerate() {
-        if index > 0 {
-            filled.push(',');
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        self.filled.push_str(self.prefix);
+        if let Some(text) = self.place.filling {
+            IgnoredAny::deserialize(deserializer)?;
+            self.filled.push_str(text);
+        } else if self.place.inside.is_empty() {
+            let kept = <&RawValue>::deserialize(deserializer)?;
+            self.filled.push_str(kept.get());
+        } else {
+            deserializer.deserialize_any(self)?;
         }
-        match place.inside.get(&index.to_string()) {
-            Some(inside) => {
-                found += 1;
-                write(filled, element.get(), inside)?;
-            }
-            None => filled.push_str(element.get()),
-        }
-    }
-    filled.push(']');
-    all_found(place, found)
-}
-
-fn all_found(place: &Place<'_>, found: usize) -> Result<(), PlaceRefused> {
-    if found == place.inside.len() {
         Ok(())
-    } else {
-        Err(PlaceRefused)
     }
 }
 
-/// The members of an object in their order, their values as they are written.
-struct Members<'a>(Vec<(String, &'a RawValue)>);
+impl<'de> Visitor<'de> for Filler<'_, '_> {
+    type Value = ();
 
-impl<'de> Deserialize<'de> for Members<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct MembersVisitor;
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object or an array")
+    }
 
-        impl<'de> Visitor<'de> for MembersVisitor {
-            type Value = Members<'de>;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
-                }
-                Ok(Members(members))
-            }
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+        let untouched = Place::default();
+        let mut found = 0;
+        let mut prefix = "";
+        self.filled.push('{');
+        while let Some(key) = fields.next_key::<String>()? {
+            self.filled.push_str(prefix);
+            prefix = ",";
+            self.filled
+                .push_str(&serde_json::Value::from(key.as_str()).to_string());
+            self.filled.push(':');
+            let place = self.place.inside.get(&key);
+            found += usize::from(place.is_some());
+            let place = place.unwrap_or(&untouched);
+            fields.next_value_seed(Filler::new(place, self.filled))?;
         }
+        self.filled.push('}');
+        self.all_found(found)
+    }
 
-        deserializer.deserialize_map(MembersVisitor)
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        let untouched = Place::default();
+        let mut found = 0;
+        self.filled.push('[');
+        for index in 0_usize.. {
+            let place = self.place.inside.get(&index.to_string());
+            let filler = Filler {
+                place: place.unwrap_or(&untouched),
+                filled: self.filled,
+                prefix: if index > 0 { "," } else { "" },
+            };
+            if items.next_element_seed(filler)?.is_none() {
+                break;
+            }
+            found += usize::from(place.is_some());
+        }
+        self.filled.push(']');
+        self.all_found(found)
     }
 }
 
@@ -171,7 +174,7 @@ mod tests {
         for (document, places, expected) in [
             ("{}", &[][..], "{}"),
             (
-                r#"{"n": 123456789012345678901234567890, "a": [1.50, {"b": 1e400}]}"#,
+                r#"{"n": 123456789012345678901234567890, "a": [1.50, {"b": 1e300}]}"#,
                 &[("/a/1/b", "12345678901234567890.10")],
                 r#"{"n":123456789012345678901234567890,"a":[1.50,{"b":12345678901234567890.10}]}"#,
             ),
@@ -188,6 +191,22 @@ mod tests {
                 Ok(expected),
                 "{document}"
             );
+        }
+    }
+
+    #[test]
+    fn a_place_is_found_at_any_depth_that_a_document_has_and_refused_beyond() {
+        let nested = |levels: usize, inner: &str| {
+            format!("{}{inner}{}", "[".repeat(levels), "]".repeat(levels))
+        };
+        let deepest = "/0".repeat(DEPTH_MAX);
+        let document = nested(DEPTH_MAX, "1");
+        let expected = nested(DEPTH_MAX, "2");
+        assert_eq!(spliced(&document, &[(&deepest, "2")]), Ok(expected));
+        for segments in [DEPTH_MAX + 1, 1_000_000] {
+            let pointer = "/0".repeat(segments);
+            let refused = spliced(&document, &[(&pointer, "2")]);
+            assert_eq!(refused, Err(PlaceRefused), "{segments}");
         }
     }
 

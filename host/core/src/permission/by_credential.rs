@@ -21,7 +21,8 @@ pub struct CredentialPermissions {
 
 impl Permissions {
     /// The permissions on exactly the name of a credential, in the casing in which it is stored: of two names that differ
-    /// in their casing alone, each has its own. The caller must be allowed to read those on the name as it asks for it.
+    /// in their casing alone, each has its own. The caller must be allowed to read those on the name as it asks for it and as
+    /// it is stored.
     ///
     /// # Errors
     /// [`Failure::NotFound`] when there is no such credential, or the caller may not read the permissions on it.

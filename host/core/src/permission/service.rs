@@ -30,8 +30,10 @@ impl Permissions {
         operation: Operation,
         path: &PermissionPath,
     ) -> Result<Permit<'a>, Failure> {
-        let path = path.lookup();
-        let permit = self.authorization.permit(caller, operation, &path).await;
+        let permit = self
+            .authorization
+            .permit_path(caller, operation, path)
+            .await;
         permit.map_err(about_permissions)
     }
 

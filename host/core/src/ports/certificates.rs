@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     Secret,
-    certificate::{CertificateFacts, IssuanceRules},
+    certificate::{CertificateFacts, IssuanceFacts, IssuanceRules},
 };
 
 /// X.509: reading certificates, checking them, and lending issuers.
@@ -15,14 +15,14 @@ pub trait Certificates: Send + Sync {
     /// When it is not a certificate.
     fn facts(&self, certificate: &str) -> Result<CertificateFacts, CertificateRefused>;
 
-    /// The whole days between the beginning and the end of validity of the first certificate of a PEM text, at least one.
+    /// What it takes to issue a certificate like the first one of a PEM text.
     ///
     /// # Errors
     /// When it is not a certificate.
-    fn duration_days(&self, certificate: &str) -> Result<u32, CertificateRefused>;
+    fn issuance_facts(&self, certificate: &str) -> Result<IssuanceFacts, CertificateRefused>;
 
-    /// Checks what a caller sets: that the certificate parses, that `ca` is an authority and signed it, and that the
-    /// private key is its own. Absent members are not checked.
+    /// Checks what a caller sets: that every certificate is well formed, that `ca` is an authority and signed the
+    /// certificate, and that the private key is its own. Absent members are not checked.
     ///
     /// # Errors
     /// Which member breaks which rule.
@@ -55,7 +55,7 @@ pub trait Certificates: Send + Sync {
     /// An issuer for one call, out of an authority's certificate and private key.
     ///
     /// # Errors
-    /// When the certificate is no authority's, or the key is not its own or can't sign.
+    /// When the certificate is malformed or no authority's, or the key is not its own or can't sign.
     fn issuer(
         &self,
         certificate: &str,
@@ -110,6 +110,10 @@ pub trait CertificateIssuer: Send + Sync {
     /// # Errors
     /// [`SigningRefused`] with the rule that the body breaks.
     fn sign_certificate(&self, tbs_certificate: &[u8]) -> Result<Vec<u8>, SigningRefused>;
+
+    /// Returns the facts of the certificate that it has signed, or `None` if it has signed none. An issuer signs at most
+    /// one certificate.
+    fn signed(&self) -> Option<CertificateFacts>;
 }
 
 /// A certificate body that an issuer does not sign.

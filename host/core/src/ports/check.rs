@@ -16,6 +16,12 @@ pub trait CheckRepository: Send + Sync {
     /// When the database can't answer.
     async fn damage(&self) -> Result<Vec<String>, RepositoryFailure>;
 
+    /// What the schema has other than this program makes it, a line each: tables, columns, indexes, constraints and triggers.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn schema_differences(&self) -> Result<Vec<String>, RepositoryFailure>;
+
     /// The last sequence of each table at this moment: what comes after it was written since.
     ///
     /// # Errors

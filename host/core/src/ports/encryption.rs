@@ -8,11 +8,15 @@ use crate::{Secret, credential::LookupName, ports::RepositoryFailure};
 /// Encryption of what is stored, bound to its place.
 #[async_trait]
 pub trait Sealer: Send + Sync {
-    /// Encrypts with the active key. The result opens only at the same place.
+    /// Encrypts with the active key, once this is counted. The result opens only at the same place.
     ///
     /// # Errors
-    /// When the cipher fails.
-    fn seal(&self, place: SealedPlace<'_>, plaintext: &Secret) -> Result<Envelope, SealFailure>;
+    /// When the cipher fails, when the key has encrypted as much as it may, or when its use can't be counted at present.
+    async fn seal(
+        &self,
+        place: SealedPlace<'_>,
+        plaintext: &Secret,
+    ) -> Result<Envelope, SealFailure>;
 
     /// Decrypts.
     ///
@@ -51,6 +55,12 @@ pub trait EncryptionKeyRepository: Send + Sync {
     /// # Errors
     /// When the database can't answer.
     async fn versions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryFailure>;
+
+    /// How many values each key may have encrypted, in no order. Keys that have encrypted nothing may be missing.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn encryptions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryFailure>;
 }
 
 /// Where sealed bytes belong.
@@ -81,6 +91,11 @@ pub enum SealFailure {
         "the stored value could not be decrypted: it was changed, or does not belong where it stands"
     )]
     NotAuthentic,
+    /// The active key may not encrypt any more.
+    #[error(
+        "the encryption key {0} has encrypted as many values as it may, so nothing can be stored: make a new key the active one"
+    )]
+    KeyExhausted(Uuid),
     /// No configured key has this id.
     #[error("the encryption key {0} is not configured")]
     KeyUnknown(Uuid),
@@ -92,6 +107,11 @@ pub enum SealFailure {
     /// Encryption failed.
     #[error("the value could not be encrypted")]
     SealingFailed,
+    /// How much the active key encrypts could not be written down, without which it encrypts nothing.
+    #[error(
+        "the value can't be encrypted at present: the storage failed to count the use of the encryption key"
+    )]
+    UsageNotCounted,
 }
 
 /// Why it can't be told at present whether a key is configured.

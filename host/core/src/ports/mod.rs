@@ -8,7 +8,9 @@ mod key_rotation;
 mod leases;
 mod permissions;
 mod plugins;
+mod reading;
 mod retention;
+mod signed;
 mod storage;
 
 use chrono::{DateTime, Utc};
@@ -30,17 +32,20 @@ pub use key_rotation::{KeyRotationRepository, ResealedVersion, SealedVersion};
 pub use leases::{Lease, Leases};
 pub use permissions::PermissionRepository;
 pub use plugins::{
-    Generator, GeneratorDescription, Generators, PluginFailure, PluginFault, Recovered, Reference,
-    Resolver, Resolvers, Violation,
+    Generator, GeneratorDescription, Generators, POINTER_SEGMENTS_MAX, PluginFailure, PluginFault,
+    Recovered, Reference, Resolver, Resolvers, Violation,
+};
+pub use reading::{
+    CredentialKey, NewestSize, ReadVersions, Receive, VersionSelection, VersionsSize,
 };
 pub use retention::{
-    DeletableVersion, ExceedingCredential, NotDeleted, RetentionDeletion, RetentionPage,
-    RetentionRepository, RetentionTrail, TrailUnwritten,
+    ClockRecord, DeletableVersion, ExceedingCredential, NotDeleted, RetentionClock,
+    RetentionDeletion, RetentionPage, RetentionRepository, RetentionTrail, TrailUnwritten,
 };
+pub use signed::{ReadSigned, SignedName, SignedTypes};
 pub use storage::{
     Additions, AllAppended, AppendCondition, Appended, CredentialRepository, EXPIRY_MOMENTS,
-    NewVersion, ReadSigned, ReadVersions, RepositoryFailure, SignedName, TransitionalMoved,
-    TransitionalVersion, VersionDeleted, VersionSelection,
+    NewVersion, RepositoryFailure, TransitionalMoved, TransitionalVersion, VersionDeleted,
 };
 
 /// The time, as a parameter.

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use uuid::Uuid;
 
 use crate::{
+    credential::{CredentialName, LookupName},
     permission::{Actor, Grant, Operations, Permission, PermissionPath},
     ports::RepositoryFailure,
 };
@@ -20,6 +21,18 @@ pub trait PermissionRepository: Send + Sync {
         actor: &Actor,
         paths: &[PermissionPath],
     ) -> Result<Vec<Permission>, RepositoryFailure>;
+
+    /// As [`PermissionRepository::of_actor_on`], with the name of a credential as it is stored, by the same query. Without
+    /// any such permission, the name may be missing although there is such a credential.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn of_actor_on_name(
+        &self,
+        actor: &Actor,
+        paths: &[PermissionPath],
+        name: &LookupName,
+    ) -> Result<(Vec<Permission>, Option<CredentialName>), RepositoryFailure>;
 
     /// All permissions of an actor, in no order.
     ///

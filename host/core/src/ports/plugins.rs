@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use crate::{
     Secret,
     credential::{CredentialType, Parameters, PluginIdentity},
+    permission::Actor,
     ports::CertificateIssuer,
 };
 
@@ -38,6 +39,10 @@ pub trait Generator: Send + Sync {
     /// How many values are made at the same time at the most, at least one: more at once only wait for each other.
     fn generations_at_once(&self) -> usize;
 
+    /// The same generator for calls on behalf of an actor: they share the threads fairly with those of other actors, and
+    /// their faults count against this actor.
+    fn for_actor(&self, actor: &Actor) -> Arc<dyn Generator>;
+
     /// The same generator for work that has many parts: its calls wait for their turn where those of others are refused
     /// for a full queue, and all such calls together never take more places than there are threads.
     fn in_turn(&self) -> Arc<dyn Generator>;
@@ -46,7 +51,12 @@ pub trait Generator: Send + Sync {
     /// with any of them is held against what a caller asks for by what [`Self::recover`] says of it.
     fn read_only_parameters(&self) -> &[String];
 
-    /// The canonical form of what a caller sent, or of parameters that were canonical before one of them was changed.
+    /// Returns the parameters without those that the properties of its schema do not list; unchanged if the schema lists
+    /// no properties.
+    fn known_parameters(&self, parameters: &Parameters) -> Parameters;
+
+    /// The canonical form of what a caller sent, of parameters that were canonical before one of them was changed, or of
+    /// parameters that another release of the plugin made canonical.
     ///
     /// # Errors
     /// When the parameters break a rule, or the guest fails.
@@ -113,12 +123,20 @@ pub trait Resolvers: Send + Sync {
 /// A resolver, which finds references in documents.
 #[async_trait]
 pub trait Resolver: Send + Sync {
-    /// The references in a JSON document, in its order.
+    /// The references in a JSON document of an actor, in its order. No place is within another; each has at most
+    /// [`POINTER_SEGMENTS_MAX`] segments.
     ///
     /// # Errors
     /// When the guest refuses the document or fails.
-    async fn find_references(&self, document: &str) -> Result<Vec<Reference>, PluginFailure>;
+    async fn find_references(
+        &self,
+        actor: &Actor,
+        document: &str,
+    ) -> Result<Vec<Reference>, PluginFailure>;
 }
+
+/// The most segments that the pointer of a reference may have: as deep as a document may be nested.
+pub const POINTER_SEGMENTS_MAX: usize = keywright_json::DEPTH_MAX;
 
 /// One place in a document and the credential that belongs there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,6 +150,12 @@ pub struct Reference {
 /// Why a plugin gave no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PluginFailure {
+    /// As many guest calls of this actor wait as may.
+    #[error("too many of your plugin calls are waiting")]
+    ActorQueueFull {
+        /// When to retry.
+        retry_after: Duration,
+    },
     /// The resolver can't read the document; its words are for the caller.
     #[error("the document was refused: {0}")]
     DocumentRefused(String),

@@ -1,6 +1,7 @@
 //! What retention needs from outside: the versions that may go, and the trail that tells of them.
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::RepositoryFailure;
@@ -51,6 +52,39 @@ pub trait RetentionRepository: Send + Sync {
         threshold: RetentionThreshold,
         version_ids: &[Uuid],
     ) -> Result<Vec<Uuid>, RepositoryFailure>;
+}
+
+/// Where the looks of all servers at the clock are written down.
+#[async_trait]
+pub trait RetentionClock: Send + Sync {
+    /// Reads the last look; `None` before the first.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn read(&self) -> Result<Option<ClockRecord>, RepositoryFailure>;
+
+    /// Replaces the last look.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn write(&self, record: ClockRecord) -> Result<(), RepositoryFailure>;
+}
+
+/// The last look at the clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockRecord {
+    /// What the clock said.
+    pub seen_at: DateTime<Utc>,
+    /// From when on versions may be deleted by their age.
+    pub trusted_from: DateTime<Utc>,
+}
+
+impl ClockRecord {
+    /// Whether the clock was trusted at the moment of the look.
+    #[must_use]
+    pub fn is_trusted(&self) -> bool {
+        self.trusted_from <= self.seen_at
+    }
 }
 
 /// Some credentials of a range of names.

@@ -8,10 +8,13 @@ use crate::{
     certificate::CertificateFacts,
     credential::{
         CredentialName, CredentialType, EffectiveExpiry, Find, FindNames, FoundCredential,
-        GeneratedCredential, IssuerVersion, ListedCertificate, LookupName, PluginDigest,
-        PluginIdentity, StoredVersion,
+        GeneratedCredential, IssuedCredential, IssuerVersion, ListedCertificate, LookupName,
+        PluginDigest, PluginIdentity, StoredVersion,
     },
-    ports::Envelope,
+    ports::{
+        CredentialKey, Envelope, NewestSize, ReadSigned, ReadVersions, Receive, SignedName,
+        SignedTypes, VersionSelection, VersionsSize,
+    },
 };
 
 /// Credentials and their versions in a database.
@@ -23,8 +26,7 @@ pub trait CredentialRepository: Send + Sync {
     /// When the database can't answer.
     async fn name_of_version(&self, id: Uuid) -> Result<Option<CredentialName>, RepositoryFailure>;
 
-    /// The name of the certificate with this id, that of its credential; none when nothing has it, or what has it is no
-    /// certificate. Nothing else is read.
+    /// Returns the name of the certificate credential with this id, or `None`. Reads only the name.
     ///
     /// # Errors
     /// When the database can't answer.
@@ -49,8 +51,7 @@ pub trait CredentialRepository: Send + Sync {
     /// When the database can't answer.
     async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, RepositoryFailure>;
 
-    /// The chosen versions of one credential, in the order that [`VersionSelection`] says; empty when there is no such
-    /// credential.
+    /// Returns the chosen versions of one credential, in the order of [`VersionSelection`]. Empty if there is no credential.
     ///
     /// # Errors
     /// When the database can't answer.
@@ -71,6 +72,26 @@ pub trait CredentialRepository: Send + Sync {
         selection: VersionSelection,
     ) -> Result<Vec<StoredVersion>, RepositoryFailure>;
 
+    /// How large the newest versions of one credential are, at most so many of them. No value is read.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn size_of_versions(
+        &self,
+        credential: CredentialKey<'_>,
+        count_max: u32,
+    ) -> Result<VersionsSize, RepositoryFailure>;
+
+    /// How large the newest version of each of these credentials is that exists, in no order, by one query. No value is
+    /// read.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn newest_sizes_by_names(
+        &self,
+        names: &[LookupName],
+    ) -> Result<Vec<NewestSize>, RepositoryFailure>;
+
     /// The newest version of each of these credentials that exists, in no order, by one query.
     ///
     /// # Errors
@@ -80,14 +101,15 @@ pub trait CredentialRepository: Send + Sync {
         names: &[LookupName],
     ) -> Result<Vec<StoredVersion>, RepositoryFailure>;
 
-    /// The newest version of each certificate that has any version signed by one of these credentials, at most so many,
-    /// in the order in which the certificates were made, by one query.
+    /// The newest version of each credential that one of these credentials signed, at most so many, in the order in which
+    /// the credentials were made, by one query.
     ///
     /// # Errors
     /// When the database can't answer.
     async fn newest_signed_by(
         &self,
         signers: &[LookupName],
+        types: SignedTypes,
         count_max: u32,
     ) -> Result<Vec<StoredVersion>, RepositoryFailure>;
 
@@ -98,14 +120,19 @@ pub trait CredentialRepository: Send + Sync {
     async fn names_signed_by(
         &self,
         signers: &[LookupName],
+        types: SignedTypes,
         count_max: u32,
     ) -> Result<Vec<SignedName>, RepositoryFailure>;
 
-    /// The credentials that a search asks for, newest first.
+    /// Finds the credentials that a search asks for, newest first, until the receiver breaks off.
     ///
     /// # Errors
     /// When the database can't answer.
-    async fn find(&self, find: &Find) -> Result<Vec<FoundCredential>, RepositoryFailure>;
+    async fn find(
+        &self,
+        find: &Find,
+        receive: Receive<'_, FoundCredential>,
+    ) -> Result<(), RepositoryFailure>;
 
     /// The credentials of these names of which this plugin made a version that counts, newest first, by one query.
     ///
@@ -128,11 +155,14 @@ pub trait CredentialRepository: Send + Sync {
         until: DateTime<Utc>,
     ) -> Result<Vec<EffectiveExpiry>, RepositoryFailure>;
 
-    /// All certificates, the one with the newest version first, by one query.
+    /// Finds all certificates, the one with the newest version first, by one query, until the receiver breaks off.
     ///
     /// # Errors
     /// When the database can't answer.
-    async fn certificates(&self) -> Result<Vec<ListedCertificate>, RepositoryFailure>;
+    async fn certificates(
+        &self,
+        receive: Receive<'_, ListedCertificate>,
+    ) -> Result<(), RepositoryFailure>;
 
     /// The certificate of this name, if there is one.
     ///
@@ -162,6 +192,15 @@ pub trait CredentialRepository: Send + Sync {
         &self,
         signer: &LookupName,
     ) -> Result<Vec<CredentialName>, RepositoryFailure>;
+
+    /// Returns the credentials of other types than certificate whose newest version was made with this issuer, by name.
+    ///
+    /// # Errors
+    /// When the database can't answer.
+    async fn issued_by(
+        &self,
+        signer: &LookupName,
+    ) -> Result<Vec<IssuedCredential>, RepositoryFailure>;
 
     /// Adds a version, and the credential when it is its first, in one transaction that looks at the state once more, and
     /// first at what must still be read as it was.
@@ -214,26 +253,15 @@ pub trait CredentialRepository: Send + Sync {
     /// When the database can't answer; then nothing was deleted, unless the answer to the commit was lost.
     async fn delete(&self, name: &LookupName) -> Result<Option<Uuid>, RepositoryFailure>;
 
-    /// Asks the database for a sign of life.
+    /// Asks the database for a sign of life. It writes nothing.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// When the database can't answer, and while it is known that it can't be written.
     async fn ping(&self) -> Result<(), RepositoryFailure>;
 }
 
 /// How many moments [`CredentialRepository::certificates_by_expiry`] takes.
 pub const EXPIRY_MOMENTS: usize = 5;
-
-/// Which versions of a credential to read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VersionSelection {
-    /// All, newest first.
-    All,
-    /// The newest one that is not transitional, then the transitional one; either may be absent.
-    Current,
-    /// At most this many, newest first.
-    Newest(u32),
-}
 
 /// Versions of several credentials that are added together, all of them or none, and what must still hold when they are.
 #[derive(Clone, Debug, Default)]
@@ -244,46 +272,6 @@ pub struct Additions {
     pub unchanged: Vec<ReadVersions>,
     /// What [`CredentialRepository::newest_signed_by`] must still answer, before anything is changed.
     pub signed: Vec<ReadSigned>,
-}
-
-/// What was read of all that some credentials had signed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadSigned {
-    /// The names of those that signed.
-    pub signers: Vec<LookupName>,
-    /// The ids of the newest versions that there were, in the order of the answer.
-    pub ids: Vec<Uuid>,
-}
-
-impl ReadSigned {
-    /// What was answered, when it was all that there was.
-    #[must_use]
-    pub fn new(signers: Vec<LookupName>, answer: &[StoredVersion]) -> Self {
-        Self {
-            signers,
-            ids: answer.iter().map(|version| version.id).collect(),
-        }
-    }
-}
-
-/// A certificate that an authority has signed, as far as permissions matter.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SignedName {
-    /// Its name, in the casing of its first writer.
-    pub name: CredentialName,
-    /// Whether its newest version may sign others.
-    pub is_authority: bool,
-}
-
-/// What was read of one credential.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadVersions {
-    /// The credential's name.
-    pub name: LookupName,
-    /// Which versions were read.
-    pub selection: VersionSelection,
-    /// The ids of those that there were, in the order of the selection.
-    pub ids: Vec<Uuid>,
 }
 
 /// A version that is to be added.
@@ -301,7 +289,7 @@ pub struct NewVersion {
     pub is_transitional: bool,
     /// Whether the service made it.
     pub is_generated: Option<bool>,
-    /// What the certificate says of itself, when it has one.
+    /// The facts of the certificate in its value; for another type, of the certificate that its issuer signed for it.
     pub certificate: Option<CertificateFacts>,
     /// The name of the credential whose certificate signed it.
     pub signed_by: Option<CredentialName>,
@@ -329,6 +317,8 @@ pub enum AppendCondition {
 pub enum Appended {
     /// The condition does not hold any more; nothing was written.
     Changed,
+    /// The credential exists with this casing of its name, and the version was sealed for another; nothing was written.
+    NamedOtherwise(CredentialName),
     /// Something that was read is not any more as it was; nothing was written.
     Outdated,
     /// The version is transitional, and so is another one of the credential; nothing was written.

@@ -7,6 +7,7 @@
 //! What is needed, and so stays, is said at [`RetentionRepository`]. It is looked at in the transaction that deletes, so
 //! a run may go on beside writers, and beside other runs.
 
+mod clock;
 mod policy;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ use crate::ports::{
     RetentionDeletion, RetentionRepository, RetentionTrail, TrailUnwritten,
 };
 
+pub use clock::{CLOCK_DIFFERENCE_MAX, CLOCK_GAP_MAX, CLOCK_SETTLING, ClockWatch};
 pub use policy::{
     Kept, NameRange, PathTwice, PolicyStretch, RetentionLimits, RetentionPolicies, RetentionPolicy,
     RetentionThreshold,
@@ -45,8 +47,8 @@ pub struct Retention {
 #[derive(Debug)]
 pub struct RetentionRun {
     id: Uuid,
-    /// The moment by which versions have an age, however long the run takes.
-    now: DateTime<Utc>,
+    /// The moment by which versions have an age, however long the run takes. `None` if the clock is not trusted: no age counts.
+    now: Option<DateTime<Utc>>,
     /// What is still to be looked at.
     stretches: VecDeque<PolicyStretch>,
     /// The credentials of the first stretch that were found to have versions beyond its limits.
@@ -79,14 +81,14 @@ pub enum RetentionFailure {
 }
 
 impl Retention {
-    /// Begins a run.
+    /// Begins a run. Where the clock is not trusted, nothing is deleted for its age.
     #[must_use]
-    pub fn begin(&self) -> RetentionRun {
+    pub fn begin(&self, is_clock_trusted: bool) -> RetentionRun {
         let stretches: VecDeque<PolicyStretch> =
             self.policies.stretches().iter().cloned().collect();
         RetentionRun {
             id: self.identifiers.fresh(),
-            now: self.clock.now(),
+            now: is_clock_trusted.then(|| self.clock.now()),
             rest: stretches.front().map(|stretch| stretch.names.clone()),
             stretches,
             exceeding: VecDeque::new(),

@@ -55,10 +55,15 @@ impl RetentionLimits {
         self.age_days_max.map(NonZeroU32::get)
     }
 
-    /// What is beyond the limits at a moment.
+    /// Whether there is a limit of age.
+    fn has_age(&self) -> bool {
+        self.age_days_max.is_some()
+    }
+
+    /// What is beyond the limits at a moment; without one, age does not count.
     #[must_use]
-    pub fn at(&self, now: DateTime<Utc>) -> RetentionThreshold {
-        let first_moment = |days: u32| now.checked_sub_signed(TimeDelta::days(i64::from(days)));
+    pub fn at(&self, now: Option<DateTime<Utc>>) -> RetentionThreshold {
+        let first_moment = |days: u32| now?.checked_sub_signed(TimeDelta::days(i64::from(days)));
         RetentionThreshold {
             versions_max: self.versions_max(),
             // Where the calendar does not reach back so far, nothing is as old.
@@ -109,6 +114,14 @@ impl RetentionPolicies {
         Ok(Self {
             stretches: cut(ranges),
         })
+    }
+
+    /// Whether any policy has a limit of age, for which the clock counts.
+    #[must_use]
+    pub fn has_age_limits(&self) -> bool {
+        self.stretches
+            .iter()
+            .any(|stretch| stretch.limits.has_age())
     }
 
     /// The names for which there are limits, cut into stretches for each of which one policy holds, in the order of names.
@@ -298,10 +311,10 @@ mod tests {
     fn the_threshold_of_an_age_is_so_many_days_before_the_moment() {
         let days = |days| RetentionLimits::new(None, NonZeroU32::new(days)).unwrap();
         let now = DateTime::from_timestamp(10 * 86_400, 0).unwrap();
-        let since = |limits: RetentionLimits| limits.at(now).created_before;
+        let since = |limits: RetentionLimits| limits.at(Some(now)).created_before;
         assert_eq!(since(days(9)), DateTime::from_timestamp(86_400, 0));
         assert_eq!(since(days(u32::MAX)), None);
-        assert_eq!(days(9).at(now).versions_max, None);
+        assert_eq!(days(9).at(Some(now)).versions_max, None);
         assert_eq!(RetentionLimits::new(None, None), None);
     }
 

@@ -1,9 +1,14 @@
 use std::sync::Mutex;
 
 use async_trait::async_trait;
+use chrono::TimeDelta;
 
 use super::*;
-use crate::{credential::CredentialName, permission::PermissionPath, ports::RetentionPage};
+use crate::{
+    credential::CredentialName,
+    permission::PermissionPath,
+    ports::{ClockRecord, RetentionPage},
+};
 
 /// Credentials with so many versions each, which is all that there is to know of them.
 #[derive(Default)]
@@ -144,7 +149,7 @@ fn retention(world: &Arc<World>, paths: &[&str]) -> Retention {
 
 /// Does a run to its end, and returns how many versions it has deleted.
 async fn run(retention: &Retention) -> Result<u64, RetentionFailure> {
-    let mut run = retention.begin();
+    let mut run = retention.begin(true);
     while retention.proceed(&mut run).await? == RetentionProgress::Further {}
     Ok(run.versions_deleted())
 }
@@ -235,4 +240,76 @@ async fn what_is_not_deleted_after_all_is_taken_back() {
         away.told(),
         ["announced /a [1, 2]", "Unconfirmed /a [1, 2]"]
     );
+}
+
+/// A look at the clock: for how many minutes the process has run, and what the clock says, in minutes since the first look.
+type Look = (i64, i64);
+
+/// Whether the clock is trusted at the last of these looks, by one process, after a day at which all was well.
+fn is_trusted_after(looks: &[Look]) -> bool {
+    let first = DateTime::UNIX_EPOCH + TimeDelta::days(10_000);
+    let mut record = Some(ClockRecord {
+        seen_at: first,
+        trusted_from: first - TimeDelta::days(1),
+    });
+    let mut watch = ClockWatch::default();
+    for (uptime, clock) in looks {
+        let now = first + TimeDelta::minutes(*clock);
+        record = Some(watch.look(now, TimeDelta::minutes(*uptime), record));
+    }
+    record.unwrap().is_trusted()
+}
+
+const DAY: i64 = 24 * 60;
+const YEAR: i64 = 365 * DAY;
+
+#[test]
+fn a_clock_that_jumps_is_not_trusted_before_it_has_run_evenly_for_a_day() {
+    let evenly = |from: i64, jump: i64| -> Vec<Look> {
+        let minutes = (from..=from + DAY).step_by(10);
+        minutes.map(|minute| (minute, minute + jump)).collect()
+    };
+    let jumping = |jump: i64, after: &[Look]| -> Vec<Look> {
+        [&[(0, 0), (10, 10), (20, 20 + jump)], after].concat()
+    };
+    for (looks, is_trusted) in [
+        (vec![(0, 0), (10, 10), (20, 20)], true),
+        // What NTP corrects.
+        (jumping(10, &[]), true),
+        (jumping(-10, &[]), true),
+        (jumping(11, &[]), false),
+        (jumping(-11, &[]), false),
+        (jumping(YEAR, &[]), false),
+        (jumping(YEAR, &[(30, 30 + YEAR)]), false),
+        (jumping(YEAR, &evenly(21, YEAR)[..144]), false),
+        (jumping(YEAR, &evenly(20, YEAR)), true),
+        // Back at the right time, or not.
+        (jumping(YEAR, &[(30, 30)]), false),
+        // Small jumps add up.
+        (vec![(0, 0), (10, 18), (20, 31)], false),
+        // The first look of a process, after others have looked for the last time.
+        (vec![(0, DAY)], true),
+        (vec![(0, DAY + 1)], false),
+        (vec![(0, -10)], true),
+        (vec![(0, -11)], false),
+    ] {
+        assert_eq!(
+            is_trusted_after(&looks),
+            is_trusted,
+            "{:?}",
+            &looks[..looks.len().min(4)]
+        );
+    }
+    let mut watch = ClockWatch::default();
+    let first = watch.look(DateTime::UNIX_EPOCH, TimeDelta::zero(), None);
+    assert!(!first.is_trusted(), "nothing was known of it");
+}
+
+#[test]
+fn a_run_with_a_clock_that_is_not_trusted_has_no_limit_of_age() {
+    let limits = RetentionLimits::new(None, std::num::NonZeroU32::new(1)).unwrap();
+    assert_eq!(limits.at(None).created_before, None);
+    let world = Arc::new(World::default());
+    let retention = retention(&world, &["/*"]);
+    assert_eq!(retention.begin(false).now, None);
 }

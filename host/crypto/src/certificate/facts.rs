@@ -5,10 +5,10 @@ use aws_lc_rs::signature::{
     ECDSA_P521_SHA512_ASN1, EcdsaVerificationAlgorithm, UnparsedPublicKey,
 };
 use chrono::DateTime;
-use keywright_core::certificate::CertificateFacts;
+use keywright_core::certificate::{CertificateFacts, IssuanceFacts, SerialNumber, SigningUsages};
 use x509_parser::{
     asn1_rs::{Oid, oid},
-    certificate::X509Certificate,
+    certificate::{TbsCertificate, X509Certificate},
     oid_registry::{
         OID_EC_P256, OID_NIST_EC_P384, OID_NIST_EC_P521, OID_SIG_ECDSA_WITH_SHA256,
         OID_SIG_ECDSA_WITH_SHA384, OID_SIG_ECDSA_WITH_SHA512, OID_SIG_ED25519,
@@ -22,8 +22,14 @@ use super::pem::PemBlock;
 
 /// The DER of the first certificate in a PEM text.
 pub(super) fn first_certificate(pem: &str) -> Option<Vec<u8>> {
-    let block = PemBlock::all(pem).find(|block| CERTIFICATE_LABELS.contains(&block.label))?;
-    Some(block.decode()?.to_vec())
+    all_certificates(pem).next()?
+}
+
+/// The DER of each certificate in a PEM text; `None` for one that is not base64.
+pub(super) fn all_certificates(pem: &str) -> impl Iterator<Item = Option<Vec<u8>>> {
+    PemBlock::all(pem)
+        .filter(|block| CERTIFICATE_LABELS.contains(&block.label))
+        .map(|block| Some(block.decode()?.to_vec()))
 }
 
 /// Parses a certificate that is all of the bytes.
@@ -39,19 +45,44 @@ pub(super) fn facts(certificate: &X509Certificate<'_>) -> Option<CertificateFact
         is_certificate_authority: certificate.is_ca(),
         is_self_signed: is_self_signed(certificate),
         key_length_bits: key_length_bits(certificate.public_key()),
+        serial_number: Some(SerialNumber::new(certificate.raw_serial().to_vec())),
     })
 }
 
-/// The whole days between the beginning and the end of its validity, at least one.
-pub(super) fn duration_days(certificate: &X509Certificate<'_>) -> u32 {
+/// Returns whether the parser reads every extension that the host goes by.
+pub(super) fn has_readable_extensions(certificate: &X509Certificate<'_>) -> bool {
+    certificate.basic_constraints().is_ok()
+        && certificate.key_usage().is_ok()
+        && certificate.extended_key_usage().is_ok()
+        && certificate.subject_alternative_name().is_ok()
+}
+
+/// What it would take to issue a certificate like this one.
+pub(super) fn issuance_facts(certificate: &X509Certificate<'_>) -> IssuanceFacts {
     let validity = certificate.validity();
     let (begin, end) = (
         validity.not_before.timestamp(),
         validity.not_after.timestamp(),
     );
-    u32::try_from(end.saturating_sub(begin) / SECONDS_A_DAY)
-        .unwrap_or_default()
-        .max(1)
+    IssuanceFacts {
+        duration_days: u32::try_from(end.saturating_sub(begin) / SECONDS_A_DAY)
+            .unwrap_or_default()
+            .max(1),
+        signing_usages: signing_usages(certificate),
+    }
+}
+
+/// What the key of a certificate may sign for its issuer. What can't be read says nothing.
+pub(super) fn signing_usages(tbs: &TbsCertificate<'_>) -> SigningUsages {
+    let key_usage = tbs.key_usage().ok().flatten();
+    let extended_key_usage = tbs.extended_key_usage().ok().flatten();
+    SigningUsages {
+        certificates: key_usage
+            .as_ref()
+            .is_some_and(|usage| usage.value.key_cert_sign()),
+        revocation_lists: key_usage.is_some_and(|usage| usage.value.crl_sign()),
+        ocsp_responses: extended_key_usage.is_some_and(|usage| usage.value.ocsp_signing),
+    }
 }
 
 /// Whether a certificate names itself as its issuer, and its own key verifies it.

@@ -1,16 +1,19 @@
 //! The issuer that is lent to a guest for one call.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{
+    OnceLock,
+    atomic::{AtomicBool, Ordering},
+};
 
 use keywright_core::{
-    certificate::IssuanceRules,
+    certificate::{CertificateFacts, IssuanceRules},
     ports::{CertificateIssuer, SigningRefused},
 };
 use x509_parser::{certificate::X509Certificate, extensions::ParsedExtension};
 
 use super::{
     der::{SEQUENCE, bit_string, element},
-    issuer_rules,
+    facts, issuer_rules,
     signing_key::SigningKey,
 };
 
@@ -22,6 +25,7 @@ pub(super) struct Issuer {
     pub(super) key: SigningKey,
     pub(super) rules: IssuanceRules,
     is_used: AtomicBool,
+    signed: OnceLock<CertificateFacts>,
 }
 
 impl Issuer {
@@ -37,6 +41,7 @@ impl Issuer {
             key,
             rules,
             is_used: AtomicBool::new(false),
+            signed: OnceLock::new(),
         }
     }
 }
@@ -72,7 +77,19 @@ impl CertificateIssuer for Issuer {
             self.signature_algorithm(),
             &bit_string(&signature),
         ];
-        Ok(element(SEQUENCE, &parts.concat()))
+        let certificate = element(SEQUENCE, &parts.concat());
+        let facts = facts::parse(&certificate)
+            .and_then(|parsed| facts::facts(&parsed))
+            .ok_or(SigningRefused("the certificate can't be read"))?;
+        self.signed.get_or_init(|| CertificateFacts {
+            is_self_signed: false,
+            ..facts
+        });
+        Ok(certificate)
+    }
+
+    fn signed(&self) -> Option<CertificateFacts> {
+        self.signed.get().cloned()
     }
 }
 

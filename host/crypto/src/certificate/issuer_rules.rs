@@ -1,22 +1,24 @@
 //! What an issuer signs. Whoever asks is a guest, and what it asks for is not trusted: each rule is one row of a table, and a
 //! body that breaks any of them is not signed.
 
-use keywright_core::ports::SigningRefused;
+use keywright_core::{certificate::SigningUsages, ports::SigningRefused};
 use x509_parser::{
     asn1_rs::Oid,
     certificate::TbsCertificate,
     extensions::{ParsedExtension, X509Extension},
     oid_registry::{
         OID_X509_EXT_AUTHORITY_KEY_IDENTIFIER, OID_X509_EXT_BASIC_CONSTRAINTS,
-        OID_X509_EXT_EXTENDED_KEY_USAGE, OID_X509_EXT_KEY_USAGE, OID_X509_EXT_SUBJECT_ALT_NAME,
-        OID_X509_EXT_SUBJECT_KEY_IDENTIFIER,
+        OID_X509_EXT_CERT_TYPE, OID_X509_EXT_EXTENDED_KEY_USAGE, OID_X509_EXT_KEY_USAGE,
+        OID_X509_EXT_SUBJECT_ALT_NAME, OID_X509_EXT_SUBJECT_KEY_IDENTIFIER,
     },
     prelude::FromDer,
     x509::{AlgorithmIdentifier, X509Version},
 };
 
 use super::{
-    der::{OCTET_STRING, SEQUENCE, element, is_der},
+    client,
+    der::{NEGATIVE, OCTET_STRING, SEQUENCE, Strictness, element},
+    facts, grammar,
     issuer::Issuer,
 };
 
@@ -28,9 +30,7 @@ pub(super) fn check(issuer: &Issuer, body: &[u8]) -> Result<(), SigningRefused> 
     if body.len() > TBS_CERTIFICATE_BYTES_MAX {
         return Err(SigningRefused("the body may have at most 64 KiB"));
     }
-    if !is_der(body) {
-        return Err(SigningRefused("the body must be DER, in its one form"));
-    }
+    grammar::check_body(body, Strictness::Exact).map_err(|part| SigningRefused(part.of_body))?;
     let tbs = parse(body).ok_or(SigningRefused(
         "the body must be a TBSCertificate of RFC 5280",
     ))?;
@@ -59,7 +59,7 @@ struct Rule {
     is_kept: fn(&Request<'_>) -> bool,
 }
 
-const RULES: [Rule; 16] = [
+const RULES: [Rule; 19] = [
     Rule {
         words: "the version must be 3",
         is_kept: is_version_3,
@@ -101,10 +101,6 @@ const RULES: [Rule; 16] = [
         is_kept: has_no_unique_identifiers,
     },
     Rule {
-        words: "no extension may occur twice",
-        is_kept: has_each_extension_once,
-    },
-    Rule {
         words: "every extension must be well formed",
         is_kept: has_well_formed_extensions,
     },
@@ -124,6 +120,23 @@ const RULES: [Rule; 16] = [
     Rule {
         words: "there must be a subject key identifier",
         is_kept: has_subject_key_identifier,
+    },
+    Rule {
+        words: "the subject key identifier must not be the issuer's",
+        is_kept: has_key_identifier_of_its_own,
+    },
+    Rule {
+        words: "the subject must not be the issuer's, unless an authority or this common name was asked for",
+        is_kept: has_subject_of_its_own,
+    },
+    Rule {
+        words: "the key usage and extended key usage must not let the key sign certificates, revocation lists or OCSP \
+                responses that were not asked for",
+        is_kept: has_signing_usages_asked_for,
+    },
+    Rule {
+        words: "the Netscape certificate type must not name an authority that was not asked for",
+        is_kept: has_netscape_type_asked_for,
     },
 ];
 
@@ -184,16 +197,12 @@ fn has_no_unique_identifiers(request: &Request<'_>) -> bool {
     request.tbs.issuer_uid.is_none() && request.tbs.subject_uid.is_none()
 }
 
-fn has_each_extension_once(request: &Request<'_>) -> bool {
-    request.tbs.extensions_map().is_ok()
-}
-
 fn has_well_formed_extensions(request: &Request<'_>) -> bool {
     let is_malformed = |extension: &X509Extension<'_>| {
         matches!(
             extension.parsed_extension(),
             ParsedExtension::ParseError { .. }
-        ) || !is_der(extension.value)
+        )
     };
     !request.tbs.iter_extensions().any(is_malformed)
 }
@@ -240,6 +249,47 @@ fn has_subject_key_identifier(request: &Request<'_>) -> bool {
     })
 }
 
+fn has_key_identifier_of_its_own(request: &Request<'_>) -> bool {
+    let own = extension(request, &OID_X509_EXT_SUBJECT_KEY_IDENTIFIER);
+    match (own, request.issuer.subject_key_identifier.as_deref()) {
+        (Some(own), Some(identifier)) => own.value != element(OCTET_STRING, identifier),
+        _ => true,
+    }
+}
+
+/// An authority may be issued by one of the same name, as its successor is when it replaces its key; and a caller may give a
+/// leaf the name of its authority, which other readers tell apart by the key identifiers.
+fn has_subject_of_its_own(request: &Request<'_>) -> bool {
+    let rules = &request.issuer.rules;
+    let subject = &request.tbs.subject;
+    let has_name_asked_for = || {
+        let name = subject.iter_common_name().next().and_then(client::text);
+        name.is_some() && name == rules.common_name
+    };
+    rules.may_be_authority || subject.as_raw() != request.issuer.subject || has_name_asked_for()
+}
+
+fn has_signing_usages_asked_for(request: &Request<'_>) -> bool {
+    let rules = &request.issuer.rules;
+    let asked_for = if rules.may_be_authority {
+        SigningUsages {
+            certificates: true,
+            revocation_lists: true,
+            ..rules.signing_usages
+        }
+    } else {
+        rules.signing_usages
+    };
+    facts::signing_usages(request.tbs).is_within(asked_for)
+}
+
+fn has_netscape_type_asked_for(request: &Request<'_>) -> bool {
+    let names_authority = extension(request, &OID_X509_EXT_CERT_TYPE).is_some_and(|extension| {
+        matches!(extension.value, [_, _, _, bits, ..] if bits & NETSCAPE_AUTHORITY_BITS != 0)
+    });
+    request.issuer.rules.may_be_authority || !names_authority
+}
+
 fn extension<'a>(request: &Request<'a>, oid: &Oid<'_>) -> Option<&'a X509Extension<'a>> {
     request.tbs.get_extension_unique(oid).ok().flatten()
 }
@@ -250,11 +300,11 @@ const VALIDITY_BEGIN_TOLERANCE_SECONDS: i64 = 1;
 const DAY_SECONDS: i64 = 24 * 60 * 60;
 const SERIAL_OCTETS_MAX: usize = 20;
 
-/// From here on the first octet of an integer makes it negative.
-const NEGATIVE: u8 = 0x80;
-
 /// The tag of `keyIdentifier` in an authority key identifier.
 const KEY_IDENTIFIER: u8 = 0x80;
+
+/// Bits 5 to 7 of a Netscape certificate type, in its first octet: an authority for TLS, for e-mail or for code.
+const NETSCAPE_AUTHORITY_BITS: u8 = 0x07;
 
 const LEAF_CONSTRAINTS: &[u8] = &[0x30, 0x00];
 const AUTHORITY_CONSTRAINTS: &[u8] = &[0x30, 0x03, 0x01, 0x01, 0xff];

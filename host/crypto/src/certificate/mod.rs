@@ -3,16 +3,18 @@
 mod client;
 mod der;
 mod facts;
+mod grammar;
 mod issuer;
 mod issuer_rules;
 mod pem;
+mod shape;
 mod signing_key;
 
 use std::sync::Arc;
 
 use keywright_core::{
     Secret,
-    certificate::{CERTIFICATE_BYTES_MAX, CertificateFacts, IssuanceRules},
+    certificate::{CERTIFICATE_BYTES_MAX, CertificateFacts, IssuanceFacts, IssuanceRules},
     ports::{CertificateIssuer, CertificateMembers, CertificateRefused, Certificates},
 };
 use x509_parser::certificate::X509Certificate;
@@ -31,9 +33,9 @@ impl Certificates for X509Certificates {
         read_facts(&parse(CERTIFICATE, &first_der(CERTIFICATE, certificate)?)?)
     }
 
-    fn duration_days(&self, certificate: &str) -> Result<u32, CertificateRefused> {
+    fn issuance_facts(&self, certificate: &str) -> Result<IssuanceFacts, CertificateRefused> {
         let der = first_der(CERTIFICATE, certificate)?;
-        Ok(facts::duration_days(&parse(CERTIFICATE, &der)?))
+        Ok(facts::issuance_facts(&parse(CERTIFICATE, &der)?))
     }
 
     fn check_members(
@@ -68,7 +70,7 @@ impl Certificates for X509Certificates {
         issuer: Option<&dyn CertificateIssuer>,
     ) -> Result<CertificateFacts, CertificateRefused> {
         let der = first_der(CERTIFICATE, members.certificate.ok_or(absent(CERTIFICATE))?)?;
-        let certificate = parse(CERTIFICATE, &der)?;
+        let certificate = parse_well_formed(CERTIFICATE, &der)?;
         let private_key = members.private_key.ok_or(absent(PRIVATE_KEY))?;
         check_private_key(Some(&certificate), private_key)?;
         let signer_der = issuer.map_or(der.as_slice(), CertificateIssuer::certificate);
@@ -89,7 +91,7 @@ impl Certificates for X509Certificates {
         rules: IssuanceRules,
     ) -> Result<Arc<dyn CertificateIssuer>, CertificateRefused> {
         let der = first_der(CERTIFICATE, certificate)?;
-        let parsed = parse(CERTIFICATE, &der)?;
+        let parsed = parse_well_formed(CERTIFICATE, &der)?;
         check_authority(CERTIFICATE, &parsed, false)?;
         let key = check_private_key(Some(&parsed), private_key)?;
         Ok(Arc::new(Issuer::new(&parsed, key, rules)))
@@ -108,7 +110,7 @@ fn check_together(
     let ca_member = if members.ca_is_stored { CA_NAME } else { CA };
     let certificate_der = members
         .certificate
-        .map(|pem| first_der(CERTIFICATE, pem))
+        .map(|pem| first_of_well_formed(CERTIFICATE, pem))
         .transpose()?;
     let certificate = certificate_der
         .as_deref()
@@ -116,7 +118,7 @@ fn check_together(
         .transpose()?;
     let ca_der = members
         .ca
-        .map(|pem| first_der(ca_member, pem))
+        .map(|pem| first_of_well_formed(ca_member, pem))
         .transpose()?;
     let ca = ca_der
         .as_deref()
@@ -178,9 +180,7 @@ fn check_private_key(
     private_key: &Secret,
 ) -> Result<SigningKey, CertificateRefused> {
     let key = SigningKey::parse(private_key).map_err(|rule| refused(PRIVATE_KEY, rule))?;
-    let belongs = certificate.is_none_or(|certificate| {
-        certificate.public_key().subject_public_key.data.as_ref() == key.public_key()
-    });
+    let belongs = certificate.is_none_or(|certificate| key.is_of(certificate.public_key()));
     if belongs {
         Ok(key)
     } else {
@@ -197,6 +197,35 @@ fn parse<'a>(
     der: &'a [u8],
 ) -> Result<X509Certificate<'a>, CertificateRefused> {
     facts::parse(der).ok_or(refused(member, NOT_A_CERTIFICATE))
+}
+
+/// The DER of the first certificate of a PEM text, in which every certificate is well formed.
+fn first_of_well_formed(member: &'static str, pem: &str) -> Result<Vec<u8>, CertificateRefused> {
+    let first = first_der(member, pem)?;
+    for certificate in facts::all_certificates(pem) {
+        let certificate = certificate.ok_or(refused(member, NOT_A_CERTIFICATE))?;
+        parse_well_formed(member, &certificate)?;
+    }
+    Ok(first)
+}
+
+/// Parses a certificate that must follow the definitions of X.509, so that others read it, and in the same way.
+fn parse_well_formed<'a>(
+    member: &'static str,
+    der: &'a [u8],
+) -> Result<X509Certificate<'a>, CertificateRefused> {
+    grammar::check_certificate(der).map_err(|part| refused(member, part.of_certificate))?;
+    let certificate = parse(member, der)?;
+    if !facts::has_readable_extensions(&certificate) {
+        return Err(refused(member, "has an extension that can't be read"));
+    }
+    if certificate.is_ca() && certificate.subject().iter().next().is_none() {
+        return Err(refused(
+            member,
+            "is a certificate authority without a subject: those that it signs could not name it",
+        ));
+    }
+    Ok(certificate)
 }
 
 fn read_facts(certificate: &X509Certificate<'_>) -> Result<CertificateFacts, CertificateRefused> {

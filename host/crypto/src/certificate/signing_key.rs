@@ -11,8 +11,12 @@ use aws_lc_rs::{
     },
 };
 use keywright_core::Secret;
+use x509_parser::x509::SubjectPublicKeyInfo;
 
-use super::{der::split_element, pem::PemBlock};
+use super::{
+    der::{elements, split_element},
+    pem::PemBlock,
+};
 
 /// A private key. The library that holds it zeroes it when it is dropped.
 pub(super) enum SigningKey {
@@ -50,6 +54,19 @@ impl SigningKey {
             Self::Ed25519(key) => key.public_key().as_ref(),
             Self::Rsa(key) => key.public_key().as_ref(),
         }
+    }
+
+    /// Returns whether it is the private half of this public key, which must be of the very algorithm that it signs with.
+    pub(super) fn is_of(&self, public_key: &SubjectPublicKeyInfo<'_>) -> bool {
+        let algorithm = split_element(public_key.raw)
+            .and_then(|(_, content, _)| elements(content).next())
+            .unwrap_or_default();
+        let is_of_algorithm = match self {
+            Self::Ecdsa(_, own) => algorithm == own.of_key,
+            Self::Ed25519(_) => algorithm == ED25519_IDENTIFIER,
+            Self::Rsa(_) => RSA_IDENTIFIERS.contains(&algorithm),
+        };
+        is_of_algorithm && public_key.subject_public_key.data.as_ref() == self.public_key()
     }
 
     /// The number in the public key that tells it from all others: the modulus without leading zeros, the X coordinate
@@ -121,10 +138,13 @@ fn modulus(public_key: &[u8]) -> Option<&[u8]> {
     modulus.get(begin..)
 }
 
-/// A curve with the hash that goes with it, and the DER name of the two.
+/// A curve with the hash that goes with it, and their DER names.
 pub(super) struct EcdsaAlgorithm {
     signing: &'static EcdsaSigningAlgorithm,
+    /// Of the two.
     identifier: &'static [u8],
+    /// Of keys on the curve.
+    of_key: &'static [u8],
 }
 
 /// The key on the first curve on which it is one.
@@ -143,11 +163,19 @@ static ECDSA_ALGORITHMS: [EcdsaAlgorithm; 3] = [
         identifier: &[
             0x30, 0x0a, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02,
         ],
+        of_key: &[
+            0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a,
+            0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07,
+        ],
     },
     EcdsaAlgorithm {
         signing: &ECDSA_P384_SHA384_ASN1_SIGNING,
         identifier: &[
             0x30, 0x0a, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x03,
+        ],
+        of_key: &[
+            0x30, 0x10, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x05, 0x2b,
+            0x81, 0x04, 0x00, 0x22,
         ],
     },
     EcdsaAlgorithm {
@@ -155,10 +183,24 @@ static ECDSA_ALGORITHMS: [EcdsaAlgorithm; 3] = [
         identifier: &[
             0x30, 0x0a, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x04,
         ],
+        of_key: &[
+            0x30, 0x10, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x05, 0x2b,
+            0x81, 0x04, 0x00, 0x23,
+        ],
     },
 ];
 
 const ED25519_IDENTIFIER: &[u8] = &[0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70];
+
+/// RSA keys, with the parameters that they should have, and without.
+const RSA_IDENTIFIERS: [&[u8]; 2] = [
+    &[
+        0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01, 0x05, 0x00,
+    ],
+    &[
+        0x30, 0x0b, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01,
+    ],
+];
 
 const SHA256_WITH_RSA_IDENTIFIER: &[u8] = &[
     0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x0b, 0x05, 0x00,

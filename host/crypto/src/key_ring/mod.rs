@@ -26,7 +26,8 @@ pub use record::{KeyDerivation, KeyRecord, PasswordDerivation};
 /// The configured encryption keys that were recognised: several that decrypt, one of them active, which encrypts.
 /// [`Recognition`] makes it of [`ConfiguredKeys`] and the [`KeyRecord`]s that are stored.
 ///
-/// A key encrypts with AES-256-GCM under random nonces of 96 bits, which is sound for 2³² values.
+/// A key encrypts with AES-256-GCM under random nonces of 96 bits, which is sound for 2³² values. The caller of
+/// [`KeyRing::seal`] sees to it that no key encrypts more than [`ENCRYPTIONS_PER_KEY_MAX`].
 pub struct KeyRing {
     active: Uuid,
     keys: HashMap<Uuid, Arc<DataKey>>,
@@ -148,6 +149,13 @@ impl fmt::Debug for KeyRing {
             .finish()
     }
 }
+
+/// How many values one key may encrypt. NIST SP 800-38D (8.3) allows 2³² for random nonces of 96 bits. The
+/// difference leaves room for canaries.
+pub const ENCRYPTIONS_PER_KEY_MAX: u64 = (1 << 32) - (1 << 16);
+
+/// How many values a key has encrypted when it is time for another key: half of what it may.
+pub const ENCRYPTIONS_PER_KEY_WARNED: u64 = 1 << 31;
 
 /// Names the place without ambiguity: a byte for the format, the sixteen of the version's id, and the name to the end.
 fn associated_data(place: SealedPlace<'_>) -> Vec<u8> {

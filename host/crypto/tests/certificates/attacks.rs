@@ -16,7 +16,7 @@ use crate::{
 type Attack = (fn(Body) -> Body, &'static str);
 
 const ATTACKS: [Attack; 37] = [
-    (|body| Body { version: 1, ..body }, "the version must be 3"),
+    (|body| Body { version: 1, ..body }, "a malformed version"),
     (
         |body| Body {
             serial: vec![0],
@@ -114,7 +114,7 @@ const ATTACKS: [Attack; 37] = [
     ),
     (
         |body| body.with(Extension::new(KEY_USAGE, true, &[0x05, 0x00])),
-        "must be well formed",
+        "has a malformed extension",
     ),
     (
         |body| {
@@ -124,7 +124,7 @@ const ATTACKS: [Attack; 37] = [
                 b"\x30\x0b\x82\x08leaf.com",
             ))
         },
-        "must be well formed",
+        "has a malformed extension",
     ),
     (
         |body| {
@@ -164,7 +164,7 @@ const ATTACKS: [Attack; 37] = [
     ),
     (
         |body| constraints(body, true, &[0x30, 0x03, 0x01, 0x01, 0x00]),
-        "the basic constraints",
+        "has a malformed extension",
     ),
     (
         |body| constraints(body, true, &[0x30, 0x03, 0x02, 0x01, 0x00]),
@@ -172,11 +172,11 @@ const ATTACKS: [Attack; 37] = [
     ),
     (
         |body| constraints(body, true, &[0x30, 0x03, 0x01, 0x01, 0x01]),
-        "must be well formed",
+        "has a malformed extension",
     ),
     (
         |body| constraints(body, true, &[0x30, 0x00, 0x30, 0x03, 0x01, 0x01, 0xff]),
-        "the basic constraints",
+        "has a malformed extension",
     ),
     (
         |body| body.without(&certificate_extension(AUTHORITY_KEY_IDENTIFIER)),
@@ -195,7 +195,7 @@ const ATTACKS: [Attack; 37] = [
     ),
     (
         |body| body.with(Extension::new(SUBJECT_KEY_IDENTIFIER, false, &[0x04, 0x00])),
-        "there must be a subject key identifier",
+        "has a malformed extension",
     ),
     (
         |body| {
@@ -212,28 +212,28 @@ const ATTACKS: [Attack; 37] = [
             serial: vec![0, 0, 1],
             ..body
         },
-        "the body must be DER",
+        "the body has a malformed ",
     ),
     (
         |body| Body {
             serial: Vec::new(),
             ..body
         },
-        "the body must be DER",
+        "the body has a malformed ",
     ),
     (
         |body| Body {
             subject: vec![0x30, 0x80, 0x00, 0x00],
             ..body
         },
-        "the body must be DER",
+        "the body has a malformed ",
     ),
     (
         |body| Body {
             subject: vec![0x05, 0x00],
             ..body
         },
-        "the body must be a TBSCertificate",
+        "the body has a malformed ",
     ),
     (
         |body| {
@@ -255,7 +255,7 @@ const ATTACKS: [Attack; 37] = [
             subject_public_key: vec![0x30, 0x00],
             ..body
         },
-        "the body must be a TBSCertificate",
+        "the body has a malformed ",
     ),
 ];
 

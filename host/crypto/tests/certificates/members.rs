@@ -2,7 +2,7 @@
 
 use chrono::Utc;
 use keywright_core::{
-    certificate::{CERTIFICATE_BYTES_MAX, CertificateFacts, IssuanceRules},
+    certificate::{CERTIFICATE_BYTES_MAX, CertificateFacts, IssuanceRules, SigningUsages},
     ports::{CertificateMembers, CertificateRefused, Certificates},
 };
 use keywright_crypto::X509Certificates;
@@ -258,13 +258,15 @@ fn what_a_guest_made_must_be_whole_and_signed_by_the_issuer_that_was_lent() {
     let other = openssl.authority(P256);
     let leaf = openssl.leaf_of(&authority);
     let rules = IssuanceRules {
+        common_name: None,
         may_be_authority: false,
+        signing_usages: SigningUsages::default(),
         duration_days_max: 365,
         now: Utc::now(),
     };
     let lend = |identity: &Identity| {
         X509Certificates
-            .issuer(&identity.certificate, &identity.private_key, rules)
+            .issuer(&identity.certificate, &identity.private_key, rules.clone())
             .unwrap()
     };
     let (issuer, other_issuer) = (lend(&authority), lend(&other));

@@ -65,11 +65,11 @@ impl CosignKey {
         signatures: &[u8],
     ) -> Result<(), SignatureRefused> {
         let signatures: Vec<Signed> =
-            serde_json::from_slice(signatures).map_err(|_| SignatureRefused::Malformed)?;
+            keywright_json::read_bytes(signatures).map_err(|_| SignatureRefused::Malformed)?;
         let mut refusal = SignatureRefused::OtherKey;
         for payload in signatures.iter().filter_map(|signed| self.payload(signed)) {
             let payload: Payload =
-                serde_json::from_slice(&payload).map_err(|_| SignatureRefused::Malformed)?;
+                keywright_json::read_bytes(&payload).map_err(|_| SignatureRefused::Malformed)?;
             let named = payload.critical.image.manifest_digest;
             if payload.critical.kind != PAYLOAD_TYPE {
                 refusal = SignatureRefused::Malformed;

@@ -2,8 +2,9 @@
 //!
 //! Loading compiled code trusts it, so each file begins with an HMAC under a key that only servers have, over the file's
 //! name and contents. It follows from the encryption key, so a change of that changes it: files under the keys before are
-//! read as well, and kept under the new one from then on, so that the change costs no compilation. The name says which component it was made of and by which engine. What was found out about a
-//! component stands beside it, kept in the same way ([`verdicts`]).
+//! read as well, and kept under the new one too, so that the change costs no compilation. The name says which component it
+//! was made of, by which engine and under which key, so that servers with different keys can share the directory. What was
+//! found out about a component is next to it, kept in the same way ([`verdicts`]).
 
 mod verdicts;
 
@@ -20,10 +21,15 @@ use std::{
 use aws_lc_rs::{digest, hmac};
 use wasmtime::{Engine, component::Component};
 
-use crate::refused::{LoadRefused, Refusal};
+use crate::{
+    component_file::hexadecimal,
+    refused::{LoadRefused, Refusal},
+};
 
 /// What the key of the cache is derived for.
 const KEY_LABEL: &[u8] = b"keywright compiled components, version 1";
+/// What names the key in the names of files.
+const KEY_TAG_LABEL: &[u8] = b"the name of this key";
 /// The ends of the names of files: compiled components, reports on the randomness of generators, and what is locked while
 /// such a report is made.
 const COMPILED: &str = "cwasm";
@@ -48,11 +54,17 @@ impl CacheKeys {
             others: others.into_iter().map(purposeful).collect(),
         }
     }
+}
 
-    /// All keys, that under which is written first.
-    fn all(&self) -> impl Iterator<Item = &hmac::Key> {
-        std::iter::once(&self.writing).chain(&self.others)
-    }
+/// What names a key in the names of files. The key can't be derived from it.
+fn key_tag(key: &hmac::Key) -> String {
+    tag(key, KEY_TAG_LABEL)
+}
+
+/// The first half of an HMAC, in hexadecimal, for the name of a file.
+fn tag(key: &hmac::Key, of: &[u8]) -> String {
+    let tag = hmac::sign(key, of);
+    hexadecimal(tag.as_ref().get(..8).unwrap_or_default())
 }
 
 fn purposeful(master_key: &[u8; 32]) -> hmac::Key {
@@ -137,62 +149,93 @@ impl Cache {
         component_digest: &str,
         bytes: &[u8],
     ) -> Result<Component, Refusal> {
-        let name = format!("{component_digest}-{}.{COMPILED}", self.engine_hash);
-        let path = self.directory.join(&name);
-        self.use_file(&path);
-        match self.read(&name, &path) {
-            Ok(Some(code)) => match load_code(engine, &code) {
-                Ok(component) => return Ok(component),
-                Err(cause) => warn_of_replacement(&path, &format!("{cause:#}")),
-            },
-            Ok(None) => {}
-            Err(cause) => warn_of_replacement(&path, &cause.to_string()),
+        let name_under = |key| {
+            let (engine, key) = (&self.engine_hash, key_tag(key));
+            format!("{component_digest}-{engine}-{key}.{COMPILED}")
+        };
+        let name = name_under(&self.keys.writing);
+        self.use_file(&self.directory.join(&name));
+        if let Some((_, component)) = self.kept_component(engine, &self.keys.writing, &name) {
+            return Ok(component);
         }
-        let (code, component) = compile(engine, bytes)?;
-        self.keep(&name, &path, &code);
+        let mut others = self.keys.others.iter();
+        let kept = others.find_map(|key| self.kept_component(engine, key, &name_under(key)));
+        let (code, component) = match kept {
+            Some(kept) => kept,
+            None => compile(engine, bytes)?,
+        };
+        self.keep(&name, &code);
         Ok(component)
     }
 
-    /// The code in a file that is ours; nothing when there is no file. One under another key is kept under the first.
-    fn read(&self, name: &str, path: &Path) -> io::Result<Option<Vec<u8>>> {
-        let mut file = match fs::read(path) {
+    fn kept_component(
+        &self,
+        engine: &Engine,
+        key: &hmac::Key,
+        name: &str,
+    ) -> Option<(Vec<u8>, Component)> {
+        let code = self.kept(key, name)?;
+        match load_code(engine, &code) {
+            Ok(component) => Some((code, component)),
+            Err(cause) => {
+                self.warn_of_replacement(name, &format!("{cause:#}"));
+                None
+            }
+        }
+    }
+
+    /// The content of a file that was written under a key.
+    fn kept(&self, key: &hmac::Key, name: &str) -> Option<Vec<u8>> {
+        match self.read(key, name) {
+            Ok(kept) => kept,
+            Err(cause) => {
+                self.warn_of_replacement(name, &cause.to_string());
+                None
+            }
+        }
+    }
+
+    /// The content of a file that is ours; nothing when there is no file.
+    fn read(&self, key: &hmac::Key, name: &str) -> io::Result<Option<Vec<u8>>> {
+        let mut file = match fs::read(self.directory.join(name)) {
             Ok(file) => file,
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(cause) => return Err(cause),
         };
-        let proven_by = file.split_at_checked(TAG_BYTES).and_then(|(tag, code)| {
-            let authenticated = authenticated(name, code);
-            let mut keys = self.keys.all();
-            keys.position(|key| hmac::verify(key, &authenticated, tag).is_ok())
-        });
-        let Some(key_number) = proven_by else {
+        let is_ours = file
+            .split_at_checked(TAG_BYTES)
+            .is_some_and(|(tag, code)| hmac::verify(key, &authenticated(name, code), tag).is_ok());
+        if !is_ours {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 "it is damaged or not ours",
             ));
-        };
-        file.drain(..TAG_BYTES);
-        if key_number > 0 {
-            self.keep(name, path, &file);
         }
+        file.drain(..TAG_BYTES);
         Ok(Some(file))
     }
 
     /// Writes a file, without which all goes on, though not as fast at the next start.
-    fn keep(&self, name: &str, path: &Path, content: &[u8]) {
-        if let Err(cause) = self.write(name, path, content) {
+    fn keep(&self, name: &str, content: &[u8]) {
+        if let Err(cause) = self.write(name, content) {
+            let path = self.directory.join(name);
             tracing::warn!(path = %path.display(), %cause, "what was compiled or found out of a plugin could not be kept");
         }
     }
 
     /// Writes a file beside the place and moves it there, so that nobody ever reads a part of it.
-    fn write(&self, name: &str, path: &Path, code: &[u8]) -> io::Result<()> {
+    fn write(&self, name: &str, code: &[u8]) -> io::Result<()> {
         let tag = hmac::sign(&self.keys.writing, &authenticated(name, code));
         let mut file = tempfile::NamedTempFile::new_in(&self.directory)?;
         file.write_all(tag.as_ref())?;
         file.write_all(code)?;
-        file.persist(path)?;
+        file.persist(self.directory.join(name))?;
         Ok(())
+    }
+
+    fn warn_of_replacement(&self, name: &str, cause: &str) {
+        let path = self.directory.join(name);
+        tracing::warn!(path = %path.display(), cause, "recompiled a component from the cache");
     }
 }
 
@@ -206,10 +249,6 @@ pub(crate) fn compile(engine: &Engine, bytes: &[u8]) -> Result<(Vec<u8>, Compone
         .map_err(Refusal::NotAComponent)?;
     let component = load_code(engine, &code).map_err(Refusal::TooDemanding)?;
     Ok((code, component))
-}
-
-fn warn_of_replacement(path: &Path, cause: &str) {
-    tracing::warn!(path = %path.display(), cause, "a compiled component is compiled anew");
 }
 
 fn authenticated(name: &str, code: &[u8]) -> Vec<u8> {
@@ -251,100 +290,4 @@ impl Hasher for DigestHasher {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
-    use super::*;
-    use crate::engine::new_engine;
-
-    /// An empty component.
-    const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
-
-    fn kept(directory: &Path) -> PathBuf {
-        fs::read_dir(directory)
-            .unwrap()
-            .next()
-            .unwrap()
-            .unwrap()
-            .path()
-    }
-
-    #[test]
-    fn a_kept_component_is_used_and_a_changed_one_is_compiled_anew() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("deep").join("cache");
-        let engine = new_engine(1, 1 << 20).unwrap();
-        let keys = CacheKeys::new(&[1; 32], []);
-        let cache = Cache::open(&path, &keys, &engine).unwrap();
-        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
-        cache.component(&engine, "d", COMPONENT).unwrap();
-        // With a kept file the bytes are not even looked at.
-        cache.component(&engine, "d", b"nonsense").unwrap();
-        assert_eq!(cache.used_files(), BTreeSet::from([kept(&path)]));
-        let whole = fs::read(kept(&path)).unwrap();
-        for place in [0, TAG_BYTES, whole.len() - 1] {
-            let mut damaged = whole.clone();
-            damaged[place] ^= 1;
-            fs::write(kept(&path), &damaged).unwrap();
-            assert!(
-                cache.component(&engine, "d", b"nonsense").is_err(),
-                "byte {place}"
-            );
-            cache.component(&engine, "d", COMPONENT).unwrap();
-            assert_eq!(fs::read(kept(&path)).unwrap(), whole);
-        }
-        fs::write(kept(&path), b"short").unwrap();
-        assert!(cache.component(&engine, "d", b"nonsense").is_err());
-    }
-
-    #[test]
-    fn another_component_or_key_does_not_open_a_kept_file() {
-        let directory = tempfile::tempdir().unwrap();
-        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o700)).unwrap();
-        let engine = new_engine(1, 1 << 20).unwrap();
-        let keys = CacheKeys::new(&[1; 32], []);
-        let cache = Cache::open(directory.path(), &keys, &engine).unwrap();
-        cache.component(&engine, "d", COMPONENT).unwrap();
-        let others = CacheKeys::new(&[2; 32], []);
-        let other = Cache::open(directory.path(), &others, &engine).unwrap();
-        assert!(other.component(&engine, "d", b"nonsense").is_err());
-        let name = kept(directory.path()).file_name().unwrap().to_owned();
-        let copy = name.to_str().unwrap().replacen('d', "e", 1);
-        fs::copy(kept(directory.path()), directory.path().join(copy)).unwrap();
-        assert!(cache.component(&engine, "e", b"nonsense").is_err());
-    }
-
-    #[test]
-    fn a_file_under_a_key_that_was_first_before_is_used_and_kept_under_the_new_one() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("cache");
-        let engine = new_engine(1, 1 << 20).unwrap();
-        let before = CacheKeys::new(&[1; 32], []);
-        let changed = CacheKeys::new(&[2; 32], [&[3; 32], &[1; 32]]);
-        let after = CacheKeys::new(&[2; 32], []);
-        let loaded = |keys: &CacheKeys, bytes: &[u8]| {
-            let cache = Cache::open(&path, keys, &engine).unwrap();
-            cache.component(&engine, "d", bytes).is_ok()
-        };
-        assert!(loaded(&before, COMPONENT));
-        assert!(!loaded(&after, b"nonsense"));
-        assert!(loaded(&changed, b"nonsense"));
-        assert!(loaded(&after, b"nonsense"));
-        assert!(!loaded(&before, b"nonsense"));
-    }
-
-    #[test]
-    fn a_directory_that_others_can_enter_is_refused() {
-        let directory = tempfile::tempdir().unwrap();
-        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o710)).unwrap();
-        let engine = new_engine(1, 1 << 20).unwrap();
-        let keys = CacheKeys::new(&[1; 32], []);
-        let Err(refused) = Cache::open(directory.path(), &keys, &engine) else {
-            panic!("taken")
-        };
-        assert!(
-            refused.to_string().contains("must have the mode 0700"),
-            "{refused}"
-        );
-    }
-}
+mod tests;

@@ -8,9 +8,8 @@ use std::{
 
 use aws_lc_rs::hmac;
 
-use super::{Cache, REPORT, REPORT_LOCK, warn_of_replacement};
+use super::{Cache, REPORT, REPORT_LOCK, tag};
 use crate::{
-    component_file::hexadecimal,
     conformance::{EntropyReport, RULES_VERSION},
     refused::Refusal,
 };
@@ -28,57 +27,43 @@ impl Cache {
         settings: &str,
         make: impl FnOnce() -> Result<EntropyReport, Refusal>,
     ) -> Result<EntropyReport, Refusal> {
-        let name_under = |key| {
-            let settings = settings_tag(key, settings);
+        let name_under = |key: &hmac::Key| {
+            // Settings may hold secrets, so their tag can't be made without the server's key.
+            let settings = tag(key, settings.as_bytes());
             format!("{component_digest}-{settings}-{RULES_VERSION}.{REPORT}")
         };
         let name = name_under(&self.keys.writing);
         let path = self.directory.join(&name);
         self.use_file(&path);
-        if let Some(report) = self.kept_report(&name, &path) {
+        if let Some(report) = self.kept_report(&self.keys.writing, &name) {
             return Ok(report);
         }
-        let mut others = self.keys.others.iter().map(name_under);
-        if let Some(report) =
-            others.find_map(|name| self.kept_report(&name, &self.directory.join(&name)))
-        {
-            self.keep_report(&name, &path, &report);
+        let mut others = self.keys.others.iter();
+        if let Some(report) = others.find_map(|key| self.kept_report(key, &name_under(key))) {
+            self.keep_report(&name, &report);
             return Ok(report);
         }
         // Where there are no locks, several may do the same work.
         let lock = locked(&path.with_extension(REPORT_LOCK)).ok();
-        if let Some(report) = self.kept_report(&name, &path) {
+        if let Some(report) = self.kept_report(&self.keys.writing, &name) {
             return Ok(report);
         }
         let report = make()?;
-        self.keep_report(&name, &path, &report);
+        self.keep_report(&name, &report);
         drop(lock);
         Ok(report)
     }
 
-    fn kept_report(&self, name: &str, path: &Path) -> Option<EntropyReport> {
-        let kept = match self.read(name, path) {
-            Ok(kept) => kept?,
-            Err(cause) => {
-                warn_of_replacement(path, &cause.to_string());
-                return None;
-            }
-        };
-        serde_json::from_slice(&kept).ok()
+    fn kept_report(&self, key: &hmac::Key, name: &str) -> Option<EntropyReport> {
+        keywright_json::read_bytes(&self.kept(key, name)?).ok()
     }
 
-    fn keep_report(&self, name: &str, path: &Path, report: &EntropyReport) {
+    fn keep_report(&self, name: &str, report: &EntropyReport) {
         // A report always has a form in JSON.
         if let Ok(text) = serde_json::to_vec(report) {
-            self.keep(name, path, &text);
+            self.keep(name, &text);
         }
     }
-}
-
-/// What stands for settings in a name: they may hold secrets, so it can't be made without the server's key.
-fn settings_tag(key: &hmac::Key, settings: &str) -> String {
-    let tag = hmac::sign(key, settings.as_bytes());
-    hexadecimal(tag.as_ref().get(..8).unwrap_or_default())
 }
 
 /// A file that nobody else has locked, locked until it is dropped.

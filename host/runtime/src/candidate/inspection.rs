@@ -63,15 +63,15 @@ impl Candidate {
     /// # Errors
     /// When the system gives no thread.
     pub fn inspect(&self) -> Result<Inspection, CandidateFailure> {
-        let (engine, component) = (&self.engine, &self.component);
-        let exports = |interface| imports::exports_any(engine, component, interface);
-        let versions = named_versions(engine, component);
+        let outline = &self.outline;
+        let exports = |interface| imports::exports_any(outline, interface);
+        let versions = named_versions(outline);
         let is_resolver = exports(RESOLVER) && !exports(DESCRIPTOR);
         let mut inspection = Inspection {
             bytes: self.bytes,
             sha256: self.digest.clone(),
-            imports: imports::imported(engine, component),
-            exports: imports::exported(engine, component),
+            imports: outline.imported().map(str::to_owned).collect(),
+            exports: outline.exports.clone(),
             grants: self.config.grants.clone(),
             interface_version: (!versions.is_empty()).then(|| versions.join(", ")),
             generator: None,
@@ -79,8 +79,8 @@ impl Candidate {
             refusal: None,
         };
         if is_resolver {
-            let checked = BuiltFor::of(engine, component)
-                .and_then(|_| imports::check_imports(engine, component, &self.config.grants));
+            let checked = BuiltFor::of(outline)
+                .and_then(|_| imports::check_imports(outline, &self.config.grants));
             inspection.refusal = checked.err().as_ref().map(words);
             return Ok(inspection);
         }
@@ -97,7 +97,7 @@ impl Candidate {
     fn inspect_generator(&self) -> Result<InspectedGenerator, CandidateFailure> {
         let guest = self.guest(Arc::new(SystemRandom))?;
         let description = guest.description;
-        let schema = |text: &str| serde_json::from_str(text).unwrap_or_default();
+        let schema = |text: &str| keywright_json::read(text).unwrap_or_default();
         Ok(InspectedGenerator {
             credential_type: guest.plugin.identity.name,
             plugin_version: description.plugin_version,

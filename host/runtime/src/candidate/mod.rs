@@ -23,7 +23,6 @@ pub use trial::{Check, LimitUsed, Trial};
 pub use vectors::{Vector, VectorsMalformed};
 
 use crate::{
-    breaker::Breaker,
     cache,
     component_file::{ComponentSource, checked_digest},
     config::{Limits, PluginConfig},
@@ -31,8 +30,9 @@ use crate::{
     generator::{DESCRIPTOR, GeneratorGuest},
     host::{notes::NoteReader, random::RandomSource},
     imports,
-    link::link,
+    link::{Fitting, link},
     load::engine_for,
+    outline::Outline,
     refused::{LoadRefused, PluginRefused, Refusal},
     role::Role,
 };
@@ -42,6 +42,7 @@ use crate::{
 /// It is granted what it imports, as far as a server could grant that.
 pub struct Candidate {
     engine: Engine,
+    outline: Outline,
     component: Component,
     digest: String,
     bytes: u64,
@@ -76,11 +77,13 @@ impl Candidate {
         let engine = engine_for([role].into_iter(), 1)?;
         let bytes = config.component.read().map_err(refused)?;
         let digest = checked_digest(&bytes, None).map_err(refused)?;
+        let outline = Outline::read(&bytes).map_err(refused)?;
         let (_, component) = cache::compile(&engine, &bytes).map_err(refused)?;
         let bytes = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        config.grants = imports::grants_needed(&engine, &component);
+        config.grants = imports::grants_needed(&outline);
         Ok(Self {
             engine,
+            outline,
             component,
             digest,
             bytes,
@@ -116,11 +119,11 @@ impl Candidate {
             let value = guest.generate(parameters.to_json(), now_seconds, None)?;
             let took = begun.elapsed();
             // It was held against its schema, so it is JSON.
-            let value: Value = serde_json::from_str(value.expose()).unwrap_or_default();
+            let value: Value = keywright_json::read(value.expose()).unwrap_or_default();
             let mut redacted = value.clone();
             guest.description.value_schema.redact(&mut redacted);
             Ok(Run {
-                parameters: serde_json::from_str(&parameters.to_json()).unwrap_or_default(),
+                parameters: keywright_json::read(&parameters.to_json()).unwrap_or_default(),
                 value,
                 redacted,
                 took,
@@ -131,16 +134,9 @@ impl Candidate {
     fn guest(&self, random: Arc<dyn RandomSource>) -> Result<GeneratorGuest, CandidateFailure> {
         let role = role(&self.name, &self.config);
         let refused = |refusal| self.refused(refusal);
+        let fitting = Fitting::check(&self.outline, role, DESCRIPTOR).map_err(refused)?;
         let digest = self.digest.clone();
-        let linked = link(
-            &self.engine,
-            &self.component,
-            digest,
-            role,
-            DESCRIPTOR,
-            random,
-            Arc::new(Breaker::tireless()),
-        );
+        let linked = link(&self.engine, &self.component, digest, fitting, random);
         let mut plugin = linked.map_err(refused)?;
         plugin.notes.clone_from(&self.notes);
         GeneratorGuest::of(plugin, None).map_err(refused)

@@ -131,7 +131,7 @@ impl Candidate {
         }
         match (&vector.expected, made) {
             (Expected::Value(expected), Ok(value)) => {
-                let value: Value = serde_json::from_str(value.expose()).unwrap_or_default();
+                let value: Value = keywright_json::read(value.expose()).unwrap_or_default();
                 let differs = || "another value was made".to_owned();
                 (value == *expected).then_some(()).ok_or_else(differs)
             }
@@ -227,7 +227,7 @@ fn idempotent(guest: &GeneratorGuest) -> Result<(), String> {
     let twice = canonical(&once)?;
     let members = |parameters: &Parameters| -> BTreeMap<String, Value> {
         let members: Map<String, Value> =
-            serde_json::from_str(&parameters.to_json()).unwrap_or_default();
+            keywright_json::read(&parameters.to_json()).unwrap_or_default();
         members.into_iter().collect()
     };
     if members(&once) == members(&twice) {
@@ -239,7 +239,7 @@ fn idempotent(guest: &GeneratorGuest) -> Result<(), String> {
 fn refuses_unknown(guest: &GeneratorGuest) -> Result<(), String> {
     let example = guest.description.parameters_schema.example();
     let mut members: Map<String, Value> =
-        serde_json::from_str(&example.to_json()).unwrap_or_default();
+        keywright_json::read(&example.to_json()).unwrap_or_default();
     members.insert(UNKNOWN_PARAMETER.to_owned(), Value::Bool(true));
     match guest.canonical(&Parameters::new(members)) {
         Err(PluginFailure::ParametersRefused(_)) => Ok(()),

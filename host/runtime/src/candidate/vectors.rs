@@ -81,7 +81,7 @@ impl Vector {
     /// # Errors
     /// When it is none.
     pub fn parse_all(text: &str) -> Result<Vec<Self>, VectorsMalformed> {
-        serde_json::from_str(text).map_err(VectorsMalformed)
+        keywright_json::read(text).map_err(VectorsMalformed)
     }
 }
 
@@ -90,7 +90,7 @@ impl Vector {
 #[error(
     "it is not a JSON array of objects with parameters, random, now_seconds, and either value or refused"
 )]
-pub struct VectorsMalformed(#[source] serde_json::Error);
+pub struct VectorsMalformed(#[source] keywright_json::JsonError);
 
 /// A source that gives these bytes and no more.
 pub(super) struct GivenBytes {

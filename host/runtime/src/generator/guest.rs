@@ -21,7 +21,7 @@ use crate::{
     call::Plugin,
     host::signing::IssuerLease,
     json::SensitiveJson,
-    text::violation,
+    text::{for_caller, violation},
 };
 
 /// The functions of a generator's guest, as they are told of in logs and measured.
@@ -49,7 +49,10 @@ impl GeneratorGuest {
 
     /// The canonical form of parameters, by the schema alone.
     pub(super) fn complete(&self, given: &Parameters) -> Result<Parameters, PluginFailure> {
-        let Ok(Value::Object(members)) = serde_json::from_str(&given.to_json()) else {
+        let text = given.to_json();
+        // What is too large to generate from is not worth the check.
+        self.check_input(NORMALIZE, &text)?;
+        let Ok(Value::Object(members)) = keywright_json::read(&text) else {
             let rule = violation(None, "must be an object");
             return Err(PluginFailure::ParametersRefused(rule));
         };
@@ -120,8 +123,31 @@ impl GeneratorGuest {
         self.checked_value(GENERATE, &value)
     }
 
+    /// A value that a caller sets, checked against its schema alone.
+    pub(super) fn accept_by_schema(&self, value: &Secret) -> Result<Secret, PluginFailure> {
+        self.check_input(ACCEPT, value.expose())?;
+        let json = self.known_members(value)?;
+        let schema = &self.description.value_schema;
+        match schema.violation(json.value()) {
+            Some(violation) => Err(PluginFailure::ValueRefused(violation)),
+            None => Ok(json.to_secret()),
+        }
+    }
+
+    /// A value that a caller sets, as JSON without members that the schema does not know.
+    fn known_members(&self, value: &Secret) -> Result<SensitiveJson, PluginFailure> {
+        let json = SensitiveJson::parse(value)
+            .map_err(|_| PluginFailure::ValueRefused(violation(None, "must be JSON")))?;
+        let schema = &self.description.value_schema;
+        match schema.unknown_member(json.value()) {
+            Some(member) => Err(PluginFailure::ValueMemberUnknown(for_caller(member))),
+            None => Ok(json),
+        }
+    }
+
     /// A value that a caller sets, as the guest's acceptor completes it, held against its schema.
     pub(super) fn accept(&self, value: &Secret) -> Result<Secret, PluginFailure> {
+        self.known_members(value)?;
         let Some(acceptor) = &self.exports.acceptor else {
             return Err(self.plugin.malformed(ACCEPT));
         };
@@ -134,12 +160,16 @@ impl GeneratorGuest {
         self.checked_value(ACCEPT, &value)
     }
 
-    /// The parameters that the guest's recoverer finds. `value` has no secret members any more.
+    /// The parameters that the guest's recoverer finds. The secret members of `value` are withheld from it.
     pub(super) fn recover(
         &self,
         parameters: Option<String>,
-        value: String,
+        value: &Secret,
     ) -> Result<Recovered, PluginFailure> {
+        let mut json = SensitiveJson::parse(value).map_err(|_| self.plugin.malformed(RECOVER))?;
+        let schema = &self.description.value_schema;
+        schema.withhold_secrets(json.value_mut());
+        let value = json.value().to_string();
         let Some(recoverer) = &self.exports.recoverer else {
             return Err(self.plugin.malformed(RECOVER));
         };
@@ -162,11 +192,6 @@ impl GeneratorGuest {
         })
     }
 
-    /// The failure of a call with a stored value that is not JSON.
-    pub(super) fn stored_value_malformed(&self) -> PluginFailure {
-        self.plugin.malformed(RECOVER)
-    }
-
     /// The text that a guest returned, within its limit.
     fn returned(
         &self,
@@ -181,6 +206,12 @@ impl GeneratorGuest {
             }
             Err(failure) => Err(self.reported(function, failure)),
         }
+    }
+
+    fn check_input(&self, function: &'static str, text: &str) -> Result<(), PluginFailure> {
+        self.plugin
+            .check_input(function, text.len())
+            .map_err(|fault| self.plugin.faulted(fault))
     }
 
     fn check_output(&self, function: &'static str, text: &str) -> Result<(), PluginFailure> {
@@ -206,13 +237,13 @@ impl GeneratorGuest {
         function: &'static str,
         text: &Secret,
     ) -> Result<Parameters, PluginFailure> {
-        match serde_json::from_str(text.expose()) {
+        match keywright_json::read(text.expose()) {
             Ok(Value::Object(members)) => Ok(Parameters::new(members)),
             _ => Err(self.plugin.malformed(function)),
         }
     }
 
-    /// A guest's value, written anew: so that no member stands in it twice, and readers can't differ on what it says.
+    /// Checks a guest's value, and returns it as compact JSON.
     fn checked_value(
         &self,
         function: &'static str,

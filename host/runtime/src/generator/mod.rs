@@ -13,6 +13,7 @@ use chrono::{DateTime, Utc};
 use keywright_core::{
     Secret,
     credential::{CredentialType, Parameters, PluginIdentity},
+    permission::Actor,
     ports::{
         CertificateIssuer, Generator, GeneratorDescription, Generators, PluginFailure, Recovered,
     },
@@ -25,10 +26,8 @@ pub(crate) use guest::GeneratorGuest;
 use guest::{ACCEPT, GENERATE, NORMALIZE, RECOVER};
 
 use crate::{
-    json::SensitiveJson,
-    lane::{Lane, Lanes},
-    measure::measured,
-    text::{for_caller, violation},
+    breaker::{Attempt, Breaker},
+    lane::{Flow, Lane, Lanes, NotRun},
 };
 
 /// The configured generators.
@@ -51,39 +50,67 @@ impl Generators for GeneratorSet {
 }
 
 /// One generator.
+#[derive(Clone)]
 pub(crate) struct WasmGenerator {
     guest: Arc<GeneratorGuest>,
     lanes: Arc<Lanes>,
+    breaker: Arc<Breaker>,
+    /// For whom it is called; `None` for the server itself.
+    actor: Option<Actor>,
     waits_for_its_turn: bool,
 }
 
 impl WasmGenerator {
-    pub(crate) fn new(guest: GeneratorGuest, lanes: Arc<Lanes>) -> Self {
+    pub(crate) fn new(guest: GeneratorGuest, lanes: Arc<Lanes>, breaker: Arc<Breaker>) -> Self {
         Self {
             guest: Arc::new(guest),
             lanes,
+            breaker,
+            actor: None,
             waits_for_its_turn: false,
         }
     }
 
-    /// Runs work with the guest on one of the lanes.
-    async fn run<T: Send + 'static>(
+    /// Calls the guest on one of the lanes.
+    async fn call<T: Send + 'static>(
         &self,
         lane: &Lane,
         function: &'static str,
+        inputs: &[&str],
         work: impl FnOnce(&GeneratorGuest) -> Result<T, PluginFailure> + Send + 'static,
     ) -> Result<T, PluginFailure> {
-        self.guest.plugin.check_rested(function)?;
+        let plugin = &self.guest.plugin;
+        let attempt = Attempt::begin(plugin, &self.breaker, self.actor.as_ref(), function, inputs)?;
+        let outcome = self.run(lane, move |guest| {
+            attempt.make(&guest.plugin, || work(guest))
+        });
+        outcome
+            .await
+            .unwrap_or_else(|not_run| Err(plugin.not_run(function, not_run)))
+    }
+
+    /// Does in the brief lane what the host does in the place of a function that the guest lacks.
+    async fn host<T: Send + 'static>(
+        &self,
+        function: &'static str,
+        work: impl FnOnce(&GeneratorGuest) -> Result<T, PluginFailure> + Send + 'static,
+    ) -> Result<T, PluginFailure> {
+        let outcome = self.run(&self.lanes.brief, work).await;
+        outcome.unwrap_or_else(|not_run| Err(self.guest.plugin.not_run(function, not_run)))
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        lane: &Lane,
+        work: impl FnOnce(&GeneratorGuest) -> T + Send + 'static,
+    ) -> Result<T, NotRun> {
         let guest = Arc::clone(&self.guest);
-        let run = move || measured(&guest.plugin.identity.name, function, || work(&guest));
-        let outcome = if self.waits_for_its_turn {
-            lane.run_in_turn(run).await
+        let work = move || work(&guest);
+        if self.waits_for_its_turn {
+            lane.run_in_turn(work).await
         } else {
-            lane.run(run).await
-        };
-        match outcome {
-            Ok(outcome) => outcome,
-            Err(not_run) => Err(self.guest.plugin.not_run(function, not_run)),
+            let flow = self.actor.clone().map_or(Flow::Server, Flow::Actor);
+            lane.run(flow, work).await
         }
     }
 }
@@ -106,11 +133,17 @@ impl Generator for WasmGenerator {
         self.lanes.generate.threads()
     }
 
+    fn for_actor(&self, actor: &Actor) -> Arc<dyn Generator> {
+        Arc::new(Self {
+            actor: Some(actor.clone()),
+            ..self.clone()
+        })
+    }
+
     fn in_turn(&self) -> Arc<dyn Generator> {
         Arc::new(Self {
-            guest: Arc::clone(&self.guest),
-            lanes: Arc::clone(&self.lanes),
             waits_for_its_turn: true,
+            ..self.clone()
         })
     }
 
@@ -118,16 +151,23 @@ impl Generator for WasmGenerator {
         self.guest.description.parameters_schema.read_only()
     }
 
+    fn known_parameters(&self, parameters: &Parameters) -> Parameters {
+        let schema = &self.guest.description.parameters_schema;
+        schema.known(parameters.clone())
+    }
+
     async fn normalize(&self, parameters: &Parameters) -> Result<Parameters, PluginFailure> {
+        let given = parameters.clone();
         if self.guest.exports.has_normalizer() {
-            let given = parameters.clone();
-            return self
-                .run(&self.lanes.brief, NORMALIZE, move |guest| {
-                    guest.normalize(&given)
-                })
-                .await;
+            let input = given.to_json();
+            self.call(&self.lanes.brief, NORMALIZE, &[&input], move |guest| {
+                guest.normalize(&given)
+            })
+            .await
+        } else {
+            self.host(NORMALIZE, move |guest| guest.complete(&given))
+                .await
         }
-        self.guest.complete(parameters)
     }
 
     async fn generate(
@@ -137,30 +177,25 @@ impl Generator for WasmGenerator {
         issuer: Option<Arc<dyn CertificateIssuer>>,
     ) -> Result<Secret, PluginFailure> {
         let parameters = parameters.to_json();
+        let input = parameters.clone();
         let now_seconds = u64::try_from(now.timestamp()).unwrap_or_default();
-        self.run(&self.lanes.generate, GENERATE, move |guest| {
+        self.call(&self.lanes.generate, GENERATE, &[&input], move |guest| {
             guest.generate(parameters, now_seconds, issuer)
         })
         .await
     }
 
     async fn accept(&self, value: &Secret) -> Result<Secret, PluginFailure> {
-        let schema = &self.guest.description.value_schema;
-        let json = SensitiveJson::parse(value)
-            .map_err(|_| PluginFailure::ValueRefused(violation(None, "must be JSON")))?;
-        if let Some(member) = schema.unknown_member(json.value()) {
-            return Err(PluginFailure::ValueMemberUnknown(for_caller(member)));
-        }
+        let given = value.clone();
         if self.guest.exports.has_acceptor() {
-            drop(json);
-            let value = value.clone();
-            return self
-                .run(&self.lanes.brief, ACCEPT, move |guest| guest.accept(&value))
-                .await;
-        }
-        match schema.violation(json.value()) {
-            Some(violation) => Err(PluginFailure::ValueRefused(violation)),
-            None => Ok(json.to_secret()),
+            let inputs = [value.expose()];
+            self.call(&self.lanes.brief, ACCEPT, &inputs, move |guest| {
+                guest.accept(&given)
+            })
+            .await
+        } else {
+            self.host(ACCEPT, move |guest| guest.accept_by_schema(&given))
+                .await
         }
     }
 
@@ -176,15 +211,11 @@ impl Generator for WasmGenerator {
             }));
         }
         let parameters = parameters.map(Parameters::to_json);
-        let mut json =
-            SensitiveJson::parse(value).map_err(|_| self.guest.stored_value_malformed())?;
-        self.guest
-            .description
-            .value_schema
-            .withhold_secrets(json.value_mut());
-        let open_value = json.value().to_string();
-        self.run(&self.lanes.brief, RECOVER, move |guest| {
-            guest.recover(parameters, open_value).map(Some)
+        let input = parameters.clone().unwrap_or_default();
+        let inputs = [input.as_str(), value.expose()];
+        let given = value.clone();
+        self.call(&self.lanes.brief, RECOVER, &inputs, move |guest| {
+            guest.recover(parameters, &given).map(Some)
         })
         .await
     }

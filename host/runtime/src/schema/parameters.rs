@@ -1,17 +1,20 @@
 //! Checking and completing parameters for plugins that leave it to the host.
 
-use jsonschema::Validator;
+use std::collections::HashSet;
+
 use keywright_core::{credential::Parameters, ports::Violation};
 use serde_json::{Map, Value};
 
-use super::{SchemaMalformed, compile, rule};
+use super::{Checker, SchemaMalformed, compile};
 
 /// The annotation of a parameter that no caller sends: the plugin sets it itself when it recovers parameters.
 const READ_ONLY: &str = "readOnly";
 
 /// The schema of a plugin's parameters.
 pub(crate) struct ParametersSchema {
-    validator: Validator,
+    checker: Checker,
+    /// The names of its properties, if it lists any.
+    properties: Option<HashSet<String>>,
     defaults: Map<String, Value>,
     read_only: Vec<String>,
     example: Map<String, Value>,
@@ -23,7 +26,7 @@ impl ParametersSchema {
     /// # Errors
     /// Why it can't be used.
     pub(crate) fn parse(text: &str) -> Result<Self, SchemaMalformed> {
-        let (schema, validator) = compile(text)?;
+        let (schema, checker) = compile(text)?;
         if schema.get("type").and_then(Value::as_str) != Some("object") {
             return Err(SchemaMalformed::NotOfObjects);
         }
@@ -43,8 +46,10 @@ impl ParametersSchema {
             .collect();
         let examples = schema.get("examples").and_then(Value::as_array);
         let example = examples.and_then(|examples| examples.first()?.as_object());
+        let names = properties.map(|properties| properties.keys().cloned().collect());
         Ok(Self {
-            validator,
+            checker,
+            properties: names,
             defaults,
             read_only,
             example: example.cloned().unwrap_or_default(),
@@ -54,6 +59,14 @@ impl ParametersSchema {
     /// Parameters with which a value can be made: the first of the schema's `examples`, or none at all.
     pub(crate) fn example(&self) -> Parameters {
         Parameters::new(self.example.clone())
+    }
+
+    /// Returns the parameters that its properties list; all if it lists no properties.
+    pub(crate) fn known(&self, parameters: Parameters) -> Parameters {
+        match &self.properties {
+            Some(properties) => parameters.retain(|name| properties.contains(name)),
+            None => parameters,
+        }
     }
 
     /// The parameters that the plugin sets itself.
@@ -82,8 +95,8 @@ impl ParametersSchema {
             }
         }
         let mut parameters = Value::Object(members);
-        if let Some(broken) = self.validator.iter_errors(&parameters).next() {
-            return Err(rule::broken_rule(&broken, &parameters));
+        if let Some(violation) = self.checker.violation(&parameters) {
+            return Err(violation);
         }
         Ok(Parameters::new(
             parameters
@@ -241,7 +254,7 @@ mod tests {
             ),
             (
                 r#"{"type":"object","$ref":"https://example.org/s.json"}"#,
-                "is not a JSON Schema",
+                "refers to a schema otherwise",
             ),
             (
                 r#"{"type":"object","properties":{"a":{"pattern":"(?=a)"}}}"#,

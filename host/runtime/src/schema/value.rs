@@ -2,15 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use jsonschema::Validator;
 use keywright_core::ports::Violation;
 use serde_json::Value;
 
-use super::{SchemaMalformed, compile, rule, secrecy::Secrecy};
+use super::{Checker, SchemaMalformed, compile, secrecy::Secrecy};
 
 /// The schema of a plugin's values.
 pub(crate) struct ValueSchema {
-    validator: Validator,
+    checker: Checker,
     known_members: Option<BTreeSet<String>>,
     secrecy: Secrecy,
 }
@@ -21,10 +20,10 @@ impl ValueSchema {
     /// # Errors
     /// Why it can't be used.
     pub(crate) fn parse(text: &str) -> Result<Self, SchemaMalformed> {
-        let (schema, validator) = compile(text)?;
+        let (schema, checker) = compile(text)?;
         let secrecy = Secrecy::of(&schema)?;
         Ok(Self {
-            validator,
+            checker,
             known_members: known_members(&schema),
             secrecy,
         })
@@ -32,15 +31,12 @@ impl ValueSchema {
 
     /// Whether a value keeps the schema.
     pub(crate) fn is_kept_by(&self, value: &Value) -> bool {
-        self.validator.is_valid(value)
+        self.checker.is_valid(value)
     }
 
     /// The first rule that a value breaks, if there is one.
     pub(crate) fn violation(&self, value: &Value) -> Option<Violation> {
-        self.validator
-            .iter_errors(value)
-            .next()
-            .map(|broken| rule::broken_rule(&broken, value))
+        self.checker.violation(value)
     }
 
     /// A member of an object that the schema does not know, when the schema allows no others than those it names.

@@ -150,13 +150,6 @@ async fn nothing_of_one_call_is_left_for_the_next() {
 }
 
 #[tokio::test]
-async fn a_member_that_stands_twice_is_stored_once() {
-    let generator = hostile(&doing("generate", "member-twice"));
-    let value = generate(generator.as_ref()).await.unwrap();
-    assert_eq!(value.expose(), r#"{"secret":"second"}"#);
-}
-
-#[tokio::test]
 async fn refusals_of_the_guest_reach_the_caller_short_and_printable() {
     for function in ["normalize", "generate", "accept", "recover"] {
         for behaviour in ["refuse-parameters", "refuse-value"] {

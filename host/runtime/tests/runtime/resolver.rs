@@ -1,6 +1,9 @@
 //! What a resolver finds, and what it can't do.
 
-use keywright_core::ports::{PluginFailure, PluginFault, Reference};
+use keywright_core::{
+    permission::Actor,
+    ports::{PluginFailure, PluginFault, Reference},
+};
 use serde_json::json;
 
 use crate::support::{doing, faulted, hostile_resolver};
@@ -8,7 +11,7 @@ use crate::support::{doing, faulted, hostile_resolver};
 #[tokio::test]
 async fn the_resolver_gets_the_document_and_its_references_come_back() {
     let found = hostile_resolver(&json!({}))
-        .find_references(r#"{"a":1}"#)
+        .find_references(&actor(), r#"{"a":1}"#)
         .await
         .unwrap();
     let expected = Reference {
@@ -22,7 +25,7 @@ async fn the_resolver_gets_the_document_and_its_references_come_back() {
 async fn a_thousand_references_are_taken_and_one_more_is_not() {
     let find = |behaviour| {
         let resolver = hostile_resolver(&doing("find-references", behaviour));
-        async move { resolver.find_references("{}").await }
+        async move { resolver.find_references(&actor(), "{}").await }
     };
     assert_eq!(find("most-references").await.unwrap().len(), 1_000);
     let too_large = Err(faulted("resolver", PluginFault::OutputTooLarge));
@@ -44,7 +47,7 @@ async fn each_misbehaviour_is_its_own_fault() {
         ("other", PluginFault::Reported),
     ] {
         let resolver = hostile_resolver(&doing("find-references", behaviour));
-        let outcome = resolver.find_references("{}").await;
+        let outcome = resolver.find_references(&actor(), "{}").await;
         assert_eq!(outcome, Err(faulted("resolver", fault)), "{behaviour}");
     }
 }
@@ -52,8 +55,13 @@ async fn each_misbehaviour_is_its_own_fault() {
 #[tokio::test]
 async fn a_refused_document_is_explained_in_short_and_printable_words() {
     let resolver = hostile_resolver(&doing("find-references", "refuse-document"));
-    let Err(PluginFailure::DocumentRefused(text)) = resolver.find_references("{}").await else {
+    let Err(PluginFailure::DocumentRefused(text)) = resolver.find_references(&actor(), "{}").await
+    else {
         panic!("not refused");
     };
     assert!(text.starts_with("noxxx") && text.len() == 1023, "{text}");
+}
+
+fn actor() -> Actor {
+    Actor::of_lookup("uaa-client:app")
 }

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use chrono::Utc;
-use keywright_core::ports::{CertificateIssuer, PluginFailure, PluginFault, SigningRefused};
+use keywright_core::{
+    certificate::CertificateFacts,
+    ports::{CertificateIssuer, PluginFailure, PluginFault, SigningRefused},
+};
 use keywright_runtime::{Limits, PluginConfig};
 use serde_json::Value;
 
@@ -43,6 +46,10 @@ impl CertificateIssuer for MarkingIssuer {
             Some(0) => Err(SigningRefused("the body is not a certificate body")),
             _ => Ok([&[mark], tbs_certificate].concat()),
         }
+    }
+
+    fn signed(&self) -> Option<CertificateFacts> {
+        None
     }
 }
 

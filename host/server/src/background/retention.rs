@@ -6,13 +6,13 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use keywright_api::{ReadOnlyMode, audit::AuditTrail};
 use keywright_core::{
     Failure,
     credential::Credentials,
-    ports::{Lease, Leases, RepositoryFailure, RetentionTrail},
-    retention::{Retention, RetentionFailure, RetentionProgress},
+    ports::{Lease, Leases, RepositoryFailure, RetentionClock, RetentionTrail},
+    retention::{ClockWatch, Retention, RetentionFailure, RetentionProgress},
 };
 use keywright_storage::Database;
 use tokio::time::Instant;
@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use super::{LEASE_TIME, Stop, Work};
 use crate::{
     config::Config,
-    measurements::{RetentionOutcome, retention_run, versions_deleted},
+    measurements::{RetentionOutcome, clock_looked_at, retention_run, versions_deleted},
     started::StartRefused,
 };
 
@@ -28,10 +28,21 @@ use crate::{
 pub(crate) struct RetentionWork {
     retention: Retention,
     leases: Arc<dyn Leases>,
+    clock_look: ClockLook,
     interval: Duration,
     read_only: ReadOnlyMode,
     /// Before that it is not even asked whether a run is due.
     asking_at: Instant,
+}
+
+/// What compares the clock with what was known of it.
+struct ClockLook {
+    record: Arc<dyn RetentionClock>,
+    watch: ClockWatch,
+    began_at: Instant,
+    /// When the next look is due. A run looks at its beginning as well.
+    due_at: Instant,
+    was_trusted: bool,
 }
 
 /// What deletes versions by the configured policies; none where no policy has a limit.
@@ -54,15 +65,22 @@ pub(crate) fn retention(
     };
     let leases = Arc::new(database.leases());
     let interval = config.retention.interval_seconds.seconds();
-    Ok(Some(RetentionWork::new(retention, leases, interval)))
+    let clock = Arc::new(database.retention_clock());
+    Ok(Some(RetentionWork::new(retention, leases, clock, interval)))
 }
 
 impl RetentionWork {
     /// The first run begins a while after the server.
-    fn new(retention: Retention, leases: Arc<dyn Leases>, interval: Duration) -> Self {
+    fn new(
+        retention: Retention,
+        leases: Arc<dyn Leases>,
+        clock: Arc<dyn RetentionClock>,
+        interval: Duration,
+    ) -> Self {
         Self {
             retention,
             leases,
+            clock_look: ClockLook::begin(clock),
             interval,
             read_only: ReadOnlyMode::default(),
             asking_at: Instant::now() + interval.min(ASKING_INTERVAL_MAX),
@@ -78,7 +96,7 @@ impl RetentionWork {
     }
 
     /// Does a run, if one is due. Whether it came to its end.
-    async fn run_if_due(&self, stop: &mut Stop) -> Result<bool, RepositoryFailure> {
+    async fn run_if_due(&mut self, stop: &mut Stop) -> Result<bool, RepositoryFailure> {
         let pause = Lease {
             name: PAUSE_LEASE,
             holder: self.retention.identifiers.fresh(),
@@ -92,7 +110,10 @@ impl RetentionWork {
         {
             return Ok(false);
         }
-        let ended = self.walk(stop).await;
+        let ended = match self.look_at_clock().await {
+            Ok(is_trusted) => self.walk(is_trusted, stop).await,
+            Err(failure) => Err(failure),
+        };
         let outcome = match &ended {
             Ok(outcome) => *outcome,
             Err(_) => RetentionOutcome::Failed,
@@ -106,9 +127,21 @@ impl RetentionWork {
         ended.map(|_| false)
     }
 
+    /// Looks at the clock, where it counts. Returns whether it is trusted.
+    async fn look_at_clock(&mut self) -> Result<bool, RepositoryFailure> {
+        if !self.retention.policies.has_age_limits() {
+            return Ok(false);
+        }
+        self.clock_look.look(self.retention.clock.now()).await
+    }
+
     /// Walks over all names for which there are limits.
-    async fn walk(&self, stop: &mut Stop) -> Result<RetentionOutcome, RepositoryFailure> {
-        let mut run = self.retention.begin();
+    async fn walk(
+        &self,
+        is_clock_trusted: bool,
+        stop: &mut Stop,
+    ) -> Result<RetentionOutcome, RepositoryFailure> {
+        let mut run = self.retention.begin(is_clock_trusted);
         let begun_at = Instant::now();
         let outcome = loop {
             if self.read_only.is_on() {
@@ -148,15 +181,23 @@ impl Work for RetentionWork {
         "retention"
     }
 
-    /// Until it is to be asked again whether a run is due.
+    /// Until it is to be asked again whether a run is due, or the clock is to be looked at.
     fn interval(&self) -> Duration {
-        let pause = self.asking_at.saturating_duration_since(Instant::now());
+        let next = if self.retention.policies.has_age_limits() {
+            self.asking_at.min(self.clock_look.due_at)
+        } else {
+            self.asking_at
+        };
+        let pause = next.saturating_duration_since(Instant::now());
         pause.max(ASKING_INTERVAL_MIN)
     }
 
     /// In read-only mode it leaves the work to other servers, which may not be in it.
     async fn run(&mut self, mut stop: Stop) -> Result<(), Failure> {
         let now = Instant::now();
+        if now >= self.clock_look.due_at && !self.read_only.is_on() {
+            self.look_at_clock().await?;
+        }
         if now < self.asking_at {
             return Ok(());
         }
@@ -167,6 +208,44 @@ impl Work for RetentionWork {
             self.asking_at = Instant::now() + self.interval;
         }
         Ok(())
+    }
+}
+
+impl ClockLook {
+    fn begin(record: Arc<dyn RetentionClock>) -> Self {
+        let now = Instant::now();
+        Self {
+            record,
+            watch: ClockWatch::default(),
+            began_at: now,
+            due_at: now,
+            was_trusted: true,
+        }
+    }
+
+    async fn look(&mut self, now: DateTime<Utc>) -> Result<bool, RepositoryFailure> {
+        let uptime = delta(self.began_at.elapsed());
+        let record = self.watch.look(now, uptime, self.record.read().await?);
+        self.record.write(record).await?;
+        self.due_at = Instant::now() + LOOK_INTERVAL;
+        let is_trusted = record.is_trusted();
+        clock_looked_at(is_trusted);
+        if is_trusted != self.was_trusted {
+            if is_trusted {
+                tracing::info!(
+                    "retention trusts the clock again: it deletes versions by their age"
+                );
+            } else {
+                tracing::warn!(
+                    retention.clock = %record.seen_at,
+                    retention.trusted_from = %record.trusted_from,
+                    "retention does not trust the clock, which has jumped or was not looked at for a day: it deletes nothing by \
+                     its age until the clock has run evenly for a day"
+                );
+            }
+        }
+        self.was_trusted = is_trusted;
+        Ok(is_trusted)
     }
 }
 
@@ -181,6 +260,9 @@ const PAUSE_LEASE: &str = "retention pause";
 /// longest is also how long after the start of a server it is asked first.
 const ASKING_INTERVAL_MAX: Duration = Duration::from_mins(1);
 const ASKING_INTERVAL_MIN: Duration = Duration::from_secs(1);
+
+/// How often the clock is looked at, however seldom there is a run.
+const LOOK_INTERVAL: Duration = Duration::from_mins(10);
 
 /// How long those who wait to write are let pass after each step.
 const STEP_PAUSE: Duration = Duration::from_millis(10);

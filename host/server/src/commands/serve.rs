@@ -12,6 +12,7 @@ pub(crate) fn serve(file: &Path) -> Result<ExitCode, StartRefused> {
     let config = &Config::load(file)?;
     telemetry::start(&config.log)?;
     commands::on_threads(async {
+        listener::survive_failing_writes()?;
         let mut served = wiring::assemble(config, file).await?;
         let management = match served.management.take() {
             Some(router) => ManagementListener::bind(&config.management, router).await?,

@@ -13,8 +13,8 @@ use crate::started::StartRefused;
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ManagementConfig {
-    /// Who may use `/management` from other machines, as permissions name them: `uaa-client:…`, `uaa-user:…`,
-    /// `mtls-app:…`. From the server's own address every authenticated caller may.
+    /// The actors that may switch read-only mode, as permissions name them: `uaa-client:…`, `uaa-user:…`, `mtls-app:…`.
+    /// Without any, no caller may. From the server's own address every authenticated caller may read the mode.
     actors: Vec<String>,
     /// The address and port on which `/health` and `/metrics` are served, in plain HTTP and to anybody, so it should be a
     /// loopback one. Without it they are not served, and nothing is measured.

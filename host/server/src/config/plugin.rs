@@ -30,7 +30,7 @@ pub(crate) struct PluginConfig {
     #[serde(default)]
     pub(crate) signature: Option<SignatureConfig>,
     /// What the plugin is given with each call, as its author has it. It may hold secrets, and is never shown.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "keywright_json::deserialize_object")]
     pub(crate) settings: Map<String, Value>,
     /// What of the host's the plugin may use. One that imports more is refused.
     #[serde(default)]

@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, num::NonZeroU32};
 
 use keywright_api::{Limits, RequestLimits};
+use keywright_core::response_memory::ResponseLimits;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -51,6 +52,17 @@ pub(crate) struct ServerSection {
     /// The largest body of a request, in bytes; a larger one is answered with 413.
     #[serde(default)]
     pub(crate) request_bytes_max: Number<1_024, 268_435_456, 1_048_576>,
+
+    /// The largest response, in bytes. A request for a larger one is answered with 413.
+    #[serde(default)]
+    pub(crate) response_bytes_max: Number<1_048_576, 1_073_741_824, 33_554_432>,
+    /// The most bytes of all responses together that are in memory at once, until their clients have taken them. Further ones
+    /// are answered with 503. Responses of up to 128 KiB do not count. While a response is made, it counts twice.
+    #[serde(default)]
+    pub(crate) responses_bytes_max: Number<2_097_152, 1_099_511_627_776, 268_435_456>,
+    /// The most bytes of the responses to one actor together. Further ones are answered with 429. A quarter of
+    /// `responses_bytes_max` by default.
+    responses_bytes_per_actor_max: Option<Number<1_048_576, 1_099_511_627_776, 67_108_864>>,
 
     /// How long a TLS handshake may take, in seconds.
     #[serde(default)]
@@ -119,6 +131,22 @@ impl ServerSection {
         }
     }
 
+    /// The most bytes of the responses to one actor together.
+    fn responses_bytes_per_actor_max(&self) -> usize {
+        let all = self.responses_bytes_max.count();
+        self.responses_bytes_per_actor_max
+            .map_or_else(|| all.div_ceil(SHARE_OF_ONE_ACTOR), Number::count)
+    }
+
+    /// How much memory responses may take.
+    pub(crate) fn response_limits(&self) -> ResponseLimits {
+        ResponseLimits {
+            response_bytes_max: self.response_bytes_max.count(),
+            responses_bytes_max: self.responses_bytes_max.count(),
+            responses_bytes_per_actor_max: self.responses_bytes_per_actor_max(),
+        }
+    }
+
     /// The settings that don't agree with others, and why.
     pub(crate) fn mistakes(&self) -> Vec<(String, String)> {
         let pairs = [
@@ -136,6 +164,28 @@ impl ServerSection {
             (
                 ("uri_bytes_max", self.uri_bytes_max.count()),
                 ("header_bytes_max", self.header_bytes_max.count()),
+            ),
+            (
+                ("response_bytes_max", self.response_bytes_max.count()),
+                // While it is made, it counts twice.
+                (
+                    "responses_bytes_max / 2",
+                    self.responses_bytes_max.count() / 2,
+                ),
+            ),
+            (
+                ("response_bytes_max", self.response_bytes_max.count()),
+                (
+                    "responses_bytes_per_actor_max",
+                    self.responses_bytes_per_actor_max(),
+                ),
+            ),
+            (
+                (
+                    "responses_bytes_per_actor_max",
+                    self.responses_bytes_per_actor_max(),
+                ),
+                ("responses_bytes_max", self.responses_bytes_max.count()),
             ),
         ];
         let larger = pairs.into_iter().filter(|(part, whole)| part.1 > whole.1);

@@ -15,6 +15,11 @@ use crate::started::StartRefused;
 pub(crate) struct StorageConfig {
     /// The SQLite file. It is made when it is absent, for its owner alone; its folder must be there. Either this or `url`.
     file: Option<PathBuf>,
+    /// Whether a server creates `file` if it is absent or empty. Set it to `false` after the first start: a server then refuses
+    /// to start without its database, for instance because a volume is not mounted. A server never creates the database again
+    /// while the file next to it that ends in `.created` exists.
+    #[serde(default = "file_creation_enabled")]
+    file_creation_enabled: bool,
     /// The database of PostgreSQL: `postgres://user@host:port/database`, without a password. Its
     /// certificate must be trusted and bear the host's name, unless `?sslmode=` says otherwise.
     url: Option<String>,
@@ -56,6 +61,7 @@ impl StorageConfig {
                 self.refuse_settings_of_a_server()?;
                 Ok(DatabaseOptions::Sqlite(SqliteOptions {
                     path: file.clone(),
+                    may_create: self.file_creation_enabled,
                     readers_max,
                     wait_max,
                 }))
@@ -114,6 +120,10 @@ impl StorageConfig {
         }
         Ok(())
     }
+}
+
+fn file_creation_enabled() -> bool {
+    true
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! they are recognised.
 
 mod configured;
+mod meter;
 mod records;
 mod shared;
 

@@ -24,7 +24,7 @@ use tokio::{runtime::Handle, sync::Mutex, task};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-use super::records::records_of;
+use super::{meter::EncryptionMeter, records::records_of};
 use crate::background::{BROKEN_PAUSE, unless_broken};
 
 /// The key ring of a running server.
@@ -32,6 +32,7 @@ pub(crate) struct SharedKeyRing {
     configured: Arc<ConfiguredKeys>,
     repository: SqlEncryptionKeyRepository,
     current: RwLock<Arc<Current>>,
+    meter: EncryptionMeter,
     /// Held by the one who looks, with the time at which looking failed last.
     looking: Mutex<Option<Instant>>,
 }
@@ -59,6 +60,7 @@ impl SharedKeyRing {
     ) -> Self {
         Self {
             configured,
+            meter: EncryptionMeter::new(repository.clone(), key_ring.active_key_id()),
             repository,
             current: RwLock::new(Arc::new(Current {
                 recognition,
@@ -164,7 +166,12 @@ impl SharedKeyRing {
 
 #[async_trait]
 impl Sealer for SharedKeyRing {
-    fn seal(&self, place: SealedPlace<'_>, plaintext: &Secret) -> Result<Envelope, SealFailure> {
+    async fn seal(
+        &self,
+        place: SealedPlace<'_>,
+        plaintext: &Secret,
+    ) -> Result<Envelope, SealFailure> {
+        self.meter.count().await?;
         self.current().key_ring.seal(place, plaintext)
     }
 

@@ -4,8 +4,9 @@ use std::pin::pin;
 
 use hyper::rt::Executor;
 use hyper_util::server::graceful::GracefulConnection;
+use rustix::process::Signal;
 use tokio::{
-    signal::unix::{Signal, SignalKind, signal},
+    signal::unix::{Signal as SignalStream, SignalKind, signal},
     sync::watch,
     time::{Instant, sleep_until},
 };
@@ -112,10 +113,20 @@ where
     }
 }
 
+/// Keeps the process alive when a file reaches its size limit or the reader of a pipe is gone. The write fails with an error.
+pub(crate) fn survive_failing_writes() -> Result<(), StartRefused> {
+    for signal_number in [Signal::XFSZ, Signal::PIPE] {
+        // A handler stays for as long as the process lives, whatever becomes of what waits for the signal.
+        let handled = signal(SignalKind::from_raw(signal_number.as_raw()));
+        drop(handled.map_err(|cause| StartRefused::while_doing("handling signals", cause))?);
+    }
+    Ok(())
+}
+
 /// The signals that end the server.
 pub(super) struct EndSignals {
-    terminate: Signal,
-    interrupt: Signal,
+    terminate: SignalStream,
+    interrupt: SignalStream,
 }
 
 impl EndSignals {

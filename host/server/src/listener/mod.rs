@@ -22,9 +22,11 @@ use tokio::{
 };
 use tokio_rustls::server::TlsStream;
 
+pub(crate) use ending::survive_failing_writes;
+
 use self::{
     activity::Activity,
-    ending::{EndSignals, Ended, RequestExecutor, Stage, process_ends, serve_to_the_end},
+    ending::{EndSignals, Ended, RequestExecutor, Stage, process_ends},
     judgement::Times,
     places::{Place, Places, TakenPlace},
     protocol::Protocols,
@@ -221,11 +223,15 @@ impl Connections {
                     return;
                 }
             };
-            let connection =
-                terms
-                    .protocols
-                    .serve(stream, connection, terms.router, Arc::clone(&activity));
-            match serve_to_the_end(connection, &activity, terms.times, stage).await {
+            let served = terms.protocols.serve(
+                stream,
+                connection,
+                terms.router,
+                activity,
+                terms.times,
+                stage,
+            );
+            match served.await {
                 Ended::Itself(Ok(())) => {}
                 Ended::Itself(Err(cause)) => {
                     tracing::debug!(client.address = %peer, error = %cause, "connection ended early");

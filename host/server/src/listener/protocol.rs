@@ -2,37 +2,48 @@
 
 use std::{convert::Infallible, sync::Arc};
 
-use hyper::{Request, body::Incoming, service::service_fn};
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    server::{conn::auto, graceful::GracefulConnection},
+use hyper::{
+    Request,
+    body::Incoming,
+    server::conn::{http1, http2},
+    service::service_fn,
 };
+use hyper_util::rt::{TokioIo, TokioTimer};
 use keywright_api::{Connection, FRAME_BYTES_MAX, HeldBody, Router};
+use tokio::sync::watch;
 use tokio_rustls::server::TlsStream;
 use tower::ServiceExt;
 
-use super::{activity::Activity, ending::RequestExecutor, unread::lend, watched::Watched};
+use super::{
+    activity::Activity,
+    ending::{Ended, RequestExecutor, Stage, serve_to_the_end},
+    judgement::Times,
+    unread::lend,
+    watched::Watched,
+};
 use crate::config::ServerSection;
 
 /// HTTP/1.1 and HTTP/2, each with its limits.
 #[derive(Clone)]
 pub(super) struct Protocols {
-    http1: Arc<auto::Builder<RequestExecutor>>,
-    http2: Arc<auto::Builder<RequestExecutor>>,
+    http1: Arc<http1::Builder>,
+    http2: Arc<http2::Builder<RequestExecutor>>,
 }
 
 impl Protocols {
     pub(super) fn new(config: &ServerSection, executor: RequestExecutor) -> Self {
-        let mut builder = auto::Builder::new(executor);
-        // How long a head may take is seen to by `judgement.rs`, for both versions alike.
-        builder
-            .http1()
+        let header_bytes_max = config.header_bytes_max.count();
+        let mut http1 = http1::Builder::new();
+        // How long a head may take is seen to by `judgement.rs`, for both versions alike. A head may arrive in one piece with
+        // what follows it, so that the size of the buffer alone does not limit it.
+        http1
             .timer(TokioTimer::new())
             .header_read_timeout(None)
-            .max_buf_size(config.header_bytes_max.count())
+            .max_buf_size(header_bytes_max)
+            .max_header_size(header_bytes_max)
             .max_headers(config.header_fields_max.count());
-        builder
-            .http2()
+        let mut http2 = http2::Builder::new(executor);
+        http2
             .timer(TokioTimer::new())
             .max_concurrent_streams(config.streams_per_connection_max.count_u32())
             .max_header_list_size(config.header_bytes_max.count_u32())
@@ -40,23 +51,27 @@ impl Protocols {
             .keep_alive_interval(config.ping_interval_seconds.seconds())
             .keep_alive_timeout(config.ping_seconds_max.seconds());
         Self {
-            http1: Arc::new(builder.clone().http1_only()),
-            http2: Arc::new(builder.http2_only()),
+            http1: Arc::new(http1),
+            http2: Arc::new(http2),
         }
     }
 
-    /// Speaks the version that was agreed on in the handshake, and tells of each request that is under way.
-    pub(super) fn serve(
+    /// Speaks the version that was agreed on in the handshake, until the connection ends, and tells of each request that is
+    /// under way.
+    pub(super) async fn serve(
         &self,
         stream: TlsStream<Watched>,
         connection: Connection,
         router: Router,
         activity: Arc<Activity>,
-    ) -> impl GracefulConnection<Error = Box<dyn std::error::Error + Send + Sync>> + use<> {
+        times: Times,
+        stage: watch::Receiver<Stage>,
+    ) -> Ended<hyper::Error> {
         let is_http2 = stream.get_ref().1.alpn_protocol() == Some(HTTP2);
         activity.is_ready(!is_http2);
+        let requests = Arc::clone(&activity);
         let service = service_fn(move |mut request: Request<Incoming>| {
-            let under_way = activity.request_begins();
+            let under_way = requests.request_begins();
             let router = router.clone();
             request.extensions_mut().insert(connection.clone());
             let (head, body) = request.into_parts();
@@ -72,10 +87,14 @@ impl Protocols {
                 Ok::<_, Infallible>(response.map(|body| HeldBody::new(body, under_way)))
             }
         });
-        let builder = if is_http2 { &self.http2 } else { &self.http1 };
-        builder
-            .serve_connection(TokioIo::new(stream), service)
-            .into_owned()
+        let stream = TokioIo::new(stream);
+        if is_http2 {
+            let served = self.http2.serve_connection(stream, service);
+            serve_to_the_end(served, &activity, times, stage).await
+        } else {
+            let served = self.http1.serve_connection(stream, service);
+            serve_to_the_end(served, &activity, times, stage).await
+        }
     }
 }
 

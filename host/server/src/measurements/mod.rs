@@ -26,7 +26,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
 use crate::{config::ManagementConfig, started::StartRefused};
 pub(crate) use handshakes::handshake_failed;
-pub(crate) use retention::{RetentionOutcome, retention_run, versions_deleted};
+pub(crate) use retention::{RetentionOutcome, clock_looked_at, retention_run, versions_deleted};
 pub(crate) use stored::StoredCounts;
 
 /// What records measurements for the whole process.
@@ -110,7 +110,10 @@ impl Measurements for MeasurementsPage {
         record_pool("reader", &database.readers);
         record_pool("writer", &database.writer);
         counter!(TRANSACTIONS_RETRIED).absolute(self.database.transactions_retried());
+        record_check("database_file", self.database.is_in_place());
+        record_check("database_writes", self.database.is_writable());
         if let Some(audit) = &self.audit {
+            record_check("audit_trail", audit.is_written());
             counter!(AUDIT_EVENTS_LOST).absolute(audit.events_lost());
         }
         self.stored.refresh(Instant::now()).await;
@@ -125,6 +128,10 @@ fn record_pool(pool: &'static str, occupancy: &PoolOccupancy) {
     }
     gauge!(CONNECTIONS_MAX, "pool" => pool).set(gauge_value(occupancy.connections_max));
     gauge!(CONNECTION_WAITERS, "pool" => pool).set(gauge_value(occupancy.waiting));
+}
+
+fn record_check(check: &'static str, is_well: bool) {
+    gauge!(HEALTH_CHECK, "check" => check).set(if is_well { 1.0 } else { 0.0 });
 }
 
 /// A number as a gauge holds it; more than there can be is the most that it can hold.
@@ -150,6 +157,10 @@ fn describe_metrics() {
         CONNECTION_WAITERS,
         "Requests that wait for a connection to the database, by pool."
     );
+    describe_gauge!(
+        HEALTH_CHECK,
+        "Whether a part of what /health looks at is well: 1, or 0 where it is known not to work."
+    );
     describe_counter!(
         TRANSACTIONS_RETRIED,
         "How often a transaction was done again because another one stood in its way."
@@ -165,6 +176,7 @@ const BUILD_INFO: &str = "keywright_build_info";
 const CONNECTIONS: &str = "keywright_database_connections";
 const CONNECTIONS_MAX: &str = "keywright_database_connections_max";
 const CONNECTION_WAITERS: &str = "keywright_database_connection_waiters";
+const HEALTH_CHECK: &str = "keywright_health_check";
 const TRANSACTIONS_RETRIED: &str = "keywright_database_transactions_retried_total";
 
 /// The upper bounds of the buckets into which durations are counted, in seconds: from a read that takes a millisecond to

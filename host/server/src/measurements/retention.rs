@@ -40,6 +40,11 @@ pub(crate) fn retention_run(outcome: RetentionOutcome, now: DateTime<Utc>) {
     }
 }
 
+/// Whether retention trusts the clock, after a look at it.
+pub(crate) fn clock_looked_at(is_trusted: bool) {
+    gauge!(CLOCK_TRUSTED).set(if is_trusted { 1.0 } else { 0.0 });
+}
+
 /// Tells the process's recorder what each of these measurements means.
 pub(super) fn describe_metrics() {
     describe_counter!(
@@ -51,6 +56,10 @@ pub(super) fn describe_metrics() {
         "Runs of retention on this server, by what became of them."
     );
     describe_gauge!(
+        CLOCK_TRUSTED,
+        "Whether retention trusts the clock: 0 while it deletes nothing by age because the clock has jumped."
+    );
+    describe_gauge!(
         LAST_RUN,
         Unit::Seconds,
         "When the last run of retention that this server completed came to its end, in seconds since 1970. Of several servers \
@@ -60,4 +69,5 @@ pub(super) fn describe_metrics() {
 
 const VERSIONS_DELETED: &str = "keywright_retention_versions_deleted_total";
 const RUNS: &str = "keywright_retention_runs_total";
+const CLOCK_TRUSTED: &str = "keywright_retention_clock_trusted";
 const LAST_RUN: &str = "keywright_retention_last_run_timestamp_seconds";

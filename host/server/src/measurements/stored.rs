@@ -11,6 +11,7 @@ use keywright_core::{
     encryption_key::{EncryptionKeys, KeyUsage},
     ports::{Clock, CredentialRepository},
 };
+use keywright_crypto::ENCRYPTIONS_PER_KEY_MAX;
 use metrics::{describe_gauge, gauge};
 use tokio::{sync::Mutex, time::timeout};
 
@@ -58,9 +59,11 @@ impl StoredCounts {
         if state.is_due(now) {
             state.tried = Some(now);
             match timeout(STORED_DURATION_MAX, self.count()).await {
-                Ok(Ok((certificates, key_usage))) => {
-                    record_certificates(&certificates);
-                    record_key_usage(key_usage);
+                Ok(Ok(counts)) => {
+                    record_certificates(&counts.certificates);
+                    record_key_usage(counts.key_usage);
+                    gauge!(ENCRYPTIONS).set(gauge_value(counts.encryptions));
+                    gauge!(ENCRYPTIONS_MAX).set(gauge_value(ENCRYPTIONS_PER_KEY_MAX));
                     state.succeeded = Some(now);
                 }
                 Ok(Err(cause)) => {
@@ -77,11 +80,22 @@ impl StoredCounts {
         }
     }
 
-    async fn count(&self) -> Result<(CertificatesByDaysLeft, KeyUsage), Failure> {
+    async fn count(&self) -> Result<Counts, Failure> {
         let now = self.clock.now();
-        let certificates = CertificatesByDaysLeft::count(self.credentials.as_ref(), now).await?;
-        Ok((certificates, self.encryption_keys.usage().await?))
+        Ok(Counts {
+            certificates: CertificatesByDaysLeft::count(self.credentials.as_ref(), now).await?,
+            key_usage: self.encryption_keys.usage().await?,
+            encryptions: self.encryption_keys.active_encryptions().await?,
+        })
     }
+}
+
+/// What was counted at a moment.
+struct Counts {
+    certificates: CertificatesByDaysLeft,
+    key_usage: KeyUsage,
+    /// By the active key.
+    encryptions: u64,
 }
 
 /// Tells the process's recorder what each of these measurements means.
@@ -93,6 +107,14 @@ pub(super) fn describe_metrics() {
     describe_gauge!(
         ENCRYPTED_VERSIONS,
         "Versions of credentials by the key that encrypts them: the active one, others that are configured, unknown ones."
+    );
+    describe_gauge!(
+        ENCRYPTIONS,
+        "Values that the active encryption key may have encrypted, on all servers."
+    );
+    describe_gauge!(
+        ENCRYPTIONS_MAX,
+        "Values that one encryption key may encrypt; writes are refused beyond it."
     );
     describe_gauge!(
         STORED_AGE,
@@ -123,6 +145,8 @@ fn record_key_usage(usage: KeyUsage) {
 
 const CERTIFICATES: &str = "keywright_certificates";
 const ENCRYPTED_VERSIONS: &str = "keywright_encrypted_versions";
+const ENCRYPTIONS: &str = "keywright_encryption_key_encryptions";
+const ENCRYPTIONS_MAX: &str = "keywright_encryption_key_encryptions_max";
 const STORED_AGE: &str = "keywright_stored_counts_age_seconds";
 
 /// The least time between two attempts to count: each reads an index to its end.

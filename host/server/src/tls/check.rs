@@ -1,15 +1,14 @@
 //! Whether the TLS files can be used, without a server.
 
-use chrono::Utc;
 use keywright_crypto::client_certificate_facts;
 use rustls::{crypto::aws_lc_rs, sign::CertifiedKey};
 
 use super::files;
-use crate::{config::TlsConfig, config_check::Findings, started::StartRefused};
+use crate::{config::TlsConfig, config_check::Findings, started::StartRefused, wiring};
 
 /// Reads the files as a server does, and finds everything that is wrong with them.
 pub(crate) fn check(files: &TlsConfig, findings: &mut Findings) {
-    let now = Utc::now();
+    let now = wiring::now();
     let chain = files::certificates("the TLS certificate", &files.certificate);
     let chain = findings.taken(CERTIFICATE, chain);
     let key = findings.taken(PRIVATE_KEY, files::private_key(&files.private_key));

@@ -7,15 +7,20 @@ mod check;
 mod client_verifier;
 mod files;
 
-use std::{io, sync::Arc, time::Duration};
+use std::{
+    io,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
-use chrono::Utc;
 use keywright_core::certificate::ClientCertificateFacts;
 use keywright_crypto::client_certificate_facts;
 use rustls::{
     ServerConfig, ServerConnection,
     crypto::CryptoProvider,
+    pki_types::UnixTime,
     server::{NoServerSessionStorage, WebPkiClientVerifier, danger::ClientCertVerifier},
+    time_provider::TimeProvider,
 };
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
@@ -26,7 +31,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
-use crate::{config::TlsConfig, started::StartRefused};
+use crate::{config::TlsConfig, started::StartRefused, wiring};
 use client_verifier::{ClientAuthority, ClientVerifier};
 
 pub(crate) use check::check;
@@ -116,13 +121,24 @@ pub(crate) fn client_certificate(
     ))
 }
 
+/// The time for handshakes. A clock before 1970 counts as 1970: the clients are then told about it by a response.
+#[derive(Debug)]
+struct TimeFrom1970;
+
+impl TimeProvider for TimeFrom1970 {
+    fn current_time(&self) -> Option<UnixTime> {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+        Some(UnixTime::since_unix_epoch(since_1970.unwrap_or_default()))
+    }
+}
+
 /// TLS 1.2 and 1.3, with HTTP/2 and HTTP/1.1 offered.
 fn server_config(files: &TlsConfig) -> Result<ServerConfig, StartRefused> {
     let chain = files::certificates("the TLS certificate", &files.certificate)?;
     let key = files::private_key(&files.private_key)?;
     let authorities = files.client_authorities.as_deref();
     let authorities = authorities
-        .map(|file| files::client_authorities(file, Utc::now()))
+        .map(|file| files::client_authorities(file, wiring::now()))
         .transpose()?;
     let knows_clients = authorities.is_some();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -135,6 +151,7 @@ fn server_config(files: &TlsConfig) -> Result<ServerConfig, StartRefused> {
         .map_err(|cause| {
             StartRefused::file("using the TLS certificate", &files.certificate, cause)
         })?;
+    server.time_provider = Arc::new(TimeFrom1970);
     server.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     if knows_clients {
         refuse_resumption(&mut server);

@@ -1,5 +1,6 @@
 //! Reading everything that is stored for a check.
 
+mod schema;
 pub(crate) mod statements;
 
 use async_trait::async_trait;
@@ -44,6 +45,13 @@ impl CheckRepository for SqlCheckRepository {
         match self.reader.engine() {
             Engine::Postgres => Ok(Vec::new()),
             Engine::Sqlite => sqlite_damage(&self.reader).await,
+        }
+    }
+
+    async fn schema_differences(&self) -> Result<Vec<String>, RepositoryFailure> {
+        match self.reader.engine() {
+            Engine::Postgres => schema::postgres_differences(&self.reader).await,
+            Engine::Sqlite => schema::sqlite_differences(&self.reader).await,
         }
     }
 

@@ -68,8 +68,8 @@ macro_rules! select_versions {
     ($($rest:literal),+) => {
         concat!(
             "select v.sequence, v.id, v.created_at, v.is_transitional, v.is_generated, v.expires_at,
-                v.is_certificate_authority, v.is_self_signed, v.key_length_bits, v.signed_by, v.signed_by_folded,
-                v.issuer_version_id, v.issuer_expires_at, v.plugin_name, v.plugin_version, v.plugin_digest,
+                v.is_certificate_authority, v.is_self_signed, v.key_length_bits, v.serial_number, v.signed_by,
+                v.signed_by_folded, v.issuer_version_id, v.issuer_expires_at, v.plugin_name, v.plugin_version, v.plugin_digest,
                 v.interface_version, v.encryption_key_id, v.nonce, v.ciphertext,
                 (select c.id from credential c where c.sequence = v.credential_sequence) as credential_id,
                 (select c.name from credential c where c.sequence = v.credential_sequence) as name,

@@ -1,13 +1,14 @@
 //! What differs between the engines when a statement is run: the types of sqlx.
 
-use std::{future::Future, io, time::Duration};
+use std::{future::Future, io, ops::ControlFlow, time::Duration};
 
+use futures_util::TryStreamExt;
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection as _, PgConnection, Postgres, Sqlite,
-    SqliteConnection, postgres::PgConnectOptions, sqlite::SqliteConnectOptions,
+    SqliteConnection, postgres::PgConnectOptions,
 };
 
-use super::doubt::Doubt;
+use super::{doubt::Doubt, file::SqliteFile};
 use crate::{row::Row, statement::Statement};
 
 /// Which database it is.
@@ -30,7 +31,7 @@ pub(crate) enum Target {
         /// Shared by all pools of connections to the server.
         doubt: Doubt,
     },
-    Sqlite(Box<SqliteConnectOptions>),
+    Sqlite(Box<SqliteFile>),
 }
 
 pub(super) enum Connection {
@@ -73,6 +74,14 @@ impl Target {
         }
     }
 
+    /// Fails while the file of the database is not in its place.
+    pub(super) fn require_in_place(&self) -> Result<(), sqlx::Error> {
+        match self {
+            Self::Postgres { .. } => Ok(()),
+            Self::Sqlite(file) => file.require_in_place(),
+        }
+    }
+
     /// After a connection was found to lead where nobody may write.
     pub(super) fn outdate(&self) {
         if let Self::Postgres { doubt, .. } = self {
@@ -101,7 +110,7 @@ impl Target {
                 connection: Box::pin(connect(options, *wait_max, *is_read_only)).await?,
                 wait_max: *wait_max,
             },
-            Self::Sqlite(options) => Connection::Sqlite(Box::pin(options.connect()).await?),
+            Self::Sqlite(file) => Connection::Sqlite(Box::pin(file.connect()).await?),
         })
     }
 }
@@ -173,6 +182,41 @@ impl Executor<'_> {
             Self::Sqlite(connection) => {
                 let rows = statement.into_query::<Sqlite>().fetch_all(connection);
                 Ok(rows.await?.into_iter().map(Row::Sqlite).collect())
+            }
+        }
+    }
+
+    /// Passes on rows until there are no more, or until the receiver breaks off.
+    pub(super) async fn fetch_each(
+        self,
+        statement: Statement,
+        receive: &mut (dyn FnMut(Row) -> ControlFlow<()> + Send),
+    ) -> Result<ControlFlow<()>, sqlx::Error> {
+        match self {
+            Self::Postgres {
+                connection,
+                wait_max,
+            } => {
+                let query = statement.for_postgres().into_query::<Postgres>();
+                let mut rows = query.fetch(connection);
+                let receiving = async {
+                    while let Some(row) = rows.try_next().await? {
+                        if receive(Row::Postgres(row)).is_break() {
+                            return Ok(ControlFlow::Break(()));
+                        }
+                    }
+                    Ok(ControlFlow::Continue(()))
+                };
+                within(wait_max, receiving).await
+            }
+            Self::Sqlite(connection) => {
+                let mut rows = statement.into_query::<Sqlite>().fetch(connection);
+                while let Some(row) = rows.try_next().await? {
+                    if receive(Row::Sqlite(row)).is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                }
+                Ok(ControlFlow::Continue(()))
             }
         }
     }

@@ -12,14 +12,17 @@ mod attempts;
 mod condition;
 mod doubt;
 mod engine;
+mod file;
 #[cfg(test)]
 mod tests;
 mod transaction;
 mod turns;
+pub(crate) mod write_probe;
 mod writer;
 
 use std::{
     future::Future,
+    ops::ControlFlow,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -39,6 +42,7 @@ use condition::Condition;
 pub(crate) use doubt::Doubt;
 use engine::Connection;
 pub(crate) use engine::{Engine, Target};
+pub(crate) use file::{FileWatch, SqliteFile};
 pub(crate) use transaction::{Ended, Transaction};
 pub(crate) use writer::Writer;
 
@@ -119,6 +123,42 @@ impl Connections {
         self.repeatedly(statement, once).await
     }
 
+    /// Runs a statement and passes on its rows, one by one, until there are no more or no more are wanted. So no more of them
+    /// are in memory than the receiver keeps.
+    pub(crate) async fn fetch_each(
+        &self,
+        statement: Statement,
+        receive: &mut (dyn FnMut(Row) -> ControlFlow<()> + Send),
+    ) -> Result<(), RepositoryFailure> {
+        let has_received = AtomicBool::new(false);
+        let mut receive = |row| {
+            has_received.store(true, Ordering::Relaxed);
+            receive(row)
+        };
+        self.in_time(async {
+            let mut attempts = Attempts::new(&self.retries, self.wait_max);
+            loop {
+                let mut lent = self.lend().await?;
+                let executor = lent.unsettled().executor();
+                let outcome = match executor.fetch_each(statement.clone(), &mut receive).await {
+                    // The connection stays unsettled: the rest of the rows is still to come.
+                    Ok(ControlFlow::Break(())) => return Ok(()),
+                    outcome => lent.settled(outcome.map(drop)),
+                };
+                drop(lent);
+                let is_first = !has_received.load(Ordering::Relaxed);
+                match outcome {
+                    Err(failure)
+                        if is_first
+                            && self.engine() == Engine::Postgres
+                            && attempts.has_next(&failure).await => {}
+                    outcome => return outcome,
+                }
+            }
+        })
+        .await
+    }
+
     /// Runs a statement for its first row, if there is one.
     pub(crate) async fn fetch_optional(
         &self,
@@ -186,6 +226,8 @@ impl Connections {
         if self.is_closed.load(Ordering::Acquire) {
             return Err(repository_failure(sqlx::Error::PoolClosed));
         }
+        let target = &self.pool.manager().target;
+        target.require_in_place().map_err(repository_failure)?;
         let wait_ends = Instant::now() + self.wait_max;
         self.in_time(async {
             match self.pool.get().await {

@@ -27,7 +27,7 @@ async fn one_connection(folder: &TempDir, wait_max: Duration) -> Connections {
         .create_if_missing(true);
     // On a busy machine it may need several attempts in a short time.
     for _ in 0..ATTEMPTS_MAX {
-        let target = Target::Sqlite(Box::new(options.clone()));
+        let target = Target::Sqlite(Box::new(SqliteFile::unwatched(options.clone())));
         if let Ok(connections) = Connections::open(target, 1, wait_max).await {
             return connections;
         }

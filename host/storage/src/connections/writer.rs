@@ -10,13 +10,13 @@ use std::{
 };
 
 use keywright_core::ports::RepositoryFailure;
-use sqlx::sqlite::SqliteConnectOptions;
 
 use super::{
-    Connections, PoolOccupancy,
+    Connections, PoolOccupancy, SqliteFile,
     attempts::Attempts,
     transaction::{Ended, Transaction},
     turns::{GroupLimits, Turns},
+    write_probe::{WriteState, note},
 };
 use crate::{row::Row, statement::Statement};
 
@@ -26,6 +26,7 @@ pub(crate) struct Writer {
     means: Means,
     wait_max: Duration,
     retries: Arc<AtomicU64>,
+    pub(super) state: Arc<WriteState>,
 }
 
 #[derive(Clone)]
@@ -45,12 +46,13 @@ impl Writer {
             retries: connections.retries_counter(),
             means: Means::Connections(connections),
             wait_max,
+            state: Arc::default(),
         }
     }
 
     /// Writes to a file of SQLite. A transaction waits for its turn for `wait_max` at most.
     pub(crate) async fn on_sqlite(
-        options: SqliteConnectOptions,
+        file: SqliteFile,
         wait_max: Duration,
     ) -> Result<Self, sqlx::Error> {
         let limits = GroupLimits {
@@ -58,19 +60,20 @@ impl Writer {
             time_max: GROUP_TIME_MAX,
             turn_max: wait_max,
         };
-        Self::in_groups(options, wait_max, limits).await
+        Self::in_groups(file, wait_max, limits).await
     }
 
     /// As [`Self::on_sqlite`], with other groups.
     pub(super) async fn in_groups(
-        options: SqliteConnectOptions,
+        file: SqliteFile,
         wait_max: Duration,
         limits: GroupLimits,
     ) -> Result<Self, sqlx::Error> {
         Ok(Self {
-            means: Means::Turns(Turns::open(options, wait_max, limits).await?),
+            means: Means::Turns(Turns::open(file, wait_max, limits).await?),
             wait_max,
             retries: Arc::default(),
+            state: Arc::default(),
         })
     }
 
@@ -96,7 +99,7 @@ impl Writer {
             };
             match outcome {
                 Err(failure) if attempts.has_next(&failure).await => {}
-                outcome => return outcome.map(Ended::into_outcome),
+                outcome => return note(self, outcome.map(Ended::into_outcome)),
             }
         }
     }
@@ -107,18 +110,29 @@ impl Writer {
         &self,
         statement: Statement,
     ) -> Result<Vec<Row>, RepositoryFailure> {
-        match &self.means {
-            Means::Connections(connections) => connections.fetch_all(statement).await,
-            Means::Turns(turns) => {
-                let mut transaction = Transaction::in_turn(turns.take().await?);
-                let rows = transaction.fetch_all(statement).await?;
-                transaction.commit(rows).await.map(Ended::into_outcome)
+        let fetching = async {
+            match &self.means {
+                Means::Connections(connections) => connections.fetch_all(statement).await,
+                Means::Turns(turns) => {
+                    let mut transaction = Transaction::in_turn(turns.take().await?);
+                    let rows = transaction.fetch_all(statement).await?;
+                    transaction.commit(rows).await.map(Ended::into_outcome)
+                }
             }
-        }
+        };
+        note(self, fetching.await)
     }
 
     /// As [`Self::fetch_all`], for how many rows it changed.
     pub(crate) async fn execute(&self, statement: Statement) -> Result<u64, RepositoryFailure> {
+        note(self, self.execute_unnoted(statement).await)
+    }
+
+    /// As [`Self::execute`]; what it comes to says nothing about the disk.
+    pub(super) async fn execute_unnoted(
+        &self,
+        statement: Statement,
+    ) -> Result<u64, RepositoryFailure> {
         match &self.means {
             Means::Connections(connections) => connections.execute(statement).await,
             Means::Turns(turns) => {
@@ -127,6 +141,11 @@ impl Writer {
                 transaction.commit(changed).await.map(Ended::into_outcome)
             }
         }
+    }
+
+    /// Whether a write has failed because the disk is full or does not work, and a later attempt has not succeeded yet.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.state.is_failing()
     }
 
     /// How many transactions were done again because others stood in their way, each as often as it was.
@@ -144,6 +163,7 @@ impl Writer {
 
     /// Begins nothing from now on, waits, for as long as a borrower waits, for what has begun, and closes all connections.
     pub(crate) async fn close(&self) {
+        self.state.close();
         match &self.means {
             Means::Connections(connections) => connections.close().await,
             Means::Turns(turns) => turns.close().await,

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use keywright_core::{
-    certificate::CertificateFacts,
+    certificate::{CertificateFacts, SerialNumber},
     credential::{CredentialName, CredentialType, IssuerVersion, StoredVersion},
     ports::{AppendCondition, Appended, Identifiers, NewVersion, ReadVersions, RepositoryFailure},
 };
@@ -65,6 +65,9 @@ pub(super) async fn append_within(
             }
             if !holds(condition, Some(&existing)) {
                 return Ok(Err(Appended::Changed));
+            }
+            if existing.name.as_str() != version.name.as_str() {
+                return Ok(Err(Appended::NamedOtherwise(existing.name)));
             }
             existing
         }
@@ -195,6 +198,7 @@ async fn insert_version(
 ) -> Result<Option<i64>, RepositoryFailure> {
     let certificate = version.certificate.as_ref();
     let expires_at = certificate.map(|facts| facts.expires_at.timestamp_millis());
+    let serial_number = certificate.and_then(|facts| facts.serial_number.as_ref());
     let signed_by = version.signed_by.as_ref();
     let issuer = version.issuer.as_ref();
     let provenance = version.provenance.as_ref();
@@ -222,7 +226,8 @@ async fn insert_version(
         .bind(provenance.map(|plugin| plugin.interface_version.as_str()))
         .bind(version.envelope.key_id)
         .bind(version.envelope.nonce.as_slice())
-        .bind(version.envelope.ciphertext.as_slice());
+        .bind(version.envelope.ciphertext.as_slice())
+        .bind(serial_number.map(SerialNumber::octets));
     // All rows are fetched, so that it is run to its end.
     let inserted = match transaction.fetch_all(query).await {
         Err(failure) if version.is_transitional && is_refused(&failure, &TRANSITIONAL_VERSION) => {

@@ -86,7 +86,10 @@ async fn are_all_signed(
 ) -> Result<bool, RepositoryFailure> {
     for read in signed {
         // The text holds nothing but the places of the parameters, and there are as many texts as there are counts.
-        let sql = AssertSqlSafe(statements::newest_ids_signed_by(read.signers.len()));
+        let sql = AssertSqlSafe(statements::newest_ids_signed_by(
+            read.types,
+            read.signers.len(),
+        ));
         // One more than there were is enough to tell.
         let count_max = i64::try_from(read.ids.len()).map_or(i64::MAX, |count| count + 1);
         let query = statement(sql)

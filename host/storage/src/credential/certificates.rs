@@ -1,9 +1,11 @@
 //! Listing certificates with their versions. Each list is one query.
 
+use std::ops::ControlFlow;
+
 use chrono::{DateTime, Utc};
 use keywright_core::{
-    credential::{CredentialName, ListedCertificate, LookupName},
-    ports::{EXPIRY_MOMENTS, RepositoryFailure},
+    credential::{CredentialName, IssuedCredential, ListedCertificate, LookupName},
+    ports::{EXPIRY_MOMENTS, Receive, RepositoryFailure},
 };
 
 use super::{row, statements};
@@ -13,9 +15,31 @@ use crate::{
     statement::statement,
 };
 
-pub(super) async fn all(reader: &Connections) -> Result<Vec<ListedCertificate>, RepositoryFailure> {
+pub(super) async fn all(
+    reader: &Connections,
+    receive: Receive<'_, ListedCertificate>,
+) -> Result<(), RepositoryFailure> {
+    let mut grouping = Grouping::default();
+    let mut outcome = Ok(());
+    let mut flow = ControlFlow::Continue(());
+    let mut receive_row = |row| {
+        flow = match grouping.add(&row) {
+            Ok(Some(complete)) => receive(complete),
+            Ok(None) => ControlFlow::Continue(()),
+            Err(failure) => {
+                outcome = Err(failure);
+                ControlFlow::Break(())
+            }
+        };
+        flow
+    };
     let query = statement(statements::CERTIFICATES);
-    grouped(&reader.fetch_all(query).await?)
+    reader.fetch_each(query, &mut receive_row).await?;
+    if let (ControlFlow::Continue(()), Some(last)) = (flow, grouping.certificate) {
+        // Nothing follows that could be broken off.
+        let _ = receive(last);
+    }
+    outcome
 }
 
 pub(super) async fn by_name(
@@ -23,7 +47,11 @@ pub(super) async fn by_name(
     name: &LookupName,
 ) -> Result<Option<ListedCertificate>, RepositoryFailure> {
     let query = statement(statements::CERTIFICATE_BY_NAME).bind(name.folded());
-    Ok(grouped(&reader.fetch_all(query).await?)?.into_iter().next())
+    let mut grouping = Grouping::default();
+    for row in reader.fetch_all(query).await? {
+        grouping.add(&row)?;
+    }
+    Ok(grouping.certificate)
 }
 
 pub(super) async fn signed_by(
@@ -43,6 +71,15 @@ pub(super) async fn signed_by(
             )?))
         })
         .collect()
+}
+
+pub(super) async fn issued_by(
+    reader: &Connections,
+    signer: &LookupName,
+) -> Result<Vec<IssuedCredential>, RepositoryFailure> {
+    let query = statement(statements::ISSUED_BY).bind(signer.folded());
+    let rows = reader.fetch_all(query).await?;
+    rows.iter().map(row::issued_credential).collect()
 }
 
 pub(super) async fn by_expiry(
@@ -68,19 +105,25 @@ pub(super) async fn by_expiry(
 }
 
 /// Gathers the versions, one in each row, of each certificate. Those of one certificate stand together.
-fn grouped(rows: &[Row]) -> Result<Vec<ListedCertificate>, RepositoryFailure> {
-    let mut certificates: Vec<ListedCertificate> = Vec::new();
-    for row in rows {
+#[derive(Default)]
+struct Grouping {
+    certificate: Option<ListedCertificate>,
+}
+
+impl Grouping {
+    /// Adds a version. Returns the certificate before it when it is the first of the next one.
+    fn add(&mut self, row: &Row) -> Result<Option<ListedCertificate>, RepositoryFailure> {
         let id = column!(row, "credential", "credential_id")?;
         let version = row::listed_version(row)?;
-        match certificates.last_mut() {
-            Some(certificate) if certificate.id == id => certificate.versions.push(version),
-            _ => certificates.push(ListedCertificate {
-                id,
-                name: CredentialName::from_stored(column!(row, "credential", "name")?),
-                versions: vec![version],
-            }),
+        if let Some(certificate) = self.certificate.as_mut().filter(|one| one.id == id) {
+            certificate.versions.push(version);
+            return Ok(None);
         }
+        let next = ListedCertificate {
+            id,
+            name: row::name(row)?,
+            versions: vec![version],
+        };
+        Ok(self.certificate.replace(next))
     }
-    Ok(certificates)
 }

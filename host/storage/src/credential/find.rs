@@ -7,15 +7,17 @@ use crate::{
 };
 use keywright_core::{
     credential::{Find, FindNames, FoundCredential, NAME_CHARACTERS_MAX, PathPrefix},
-    ports::RepositoryFailure,
+    ports::{Receive, RepositoryFailure},
 };
+use std::ops::ControlFlow;
 
 pub(super) async fn find(
     reader: &Connections,
     find: &Find,
-) -> Result<Vec<FoundCredential>, RepositoryFailure> {
+    receive: Receive<'_, FoundCredential>,
+) -> Result<(), RepositoryFailure> {
     let Some(names) = NameSearch::new(&find.names, reader.engine()) else {
-        return Ok(Vec::new());
+        return Ok(());
     };
     let expires_until = find.expires_until.map(|time| time.timestamp_millis());
     let sql = match (&names, expires_until) {
@@ -47,12 +49,16 @@ pub(super) async fn find(
             query.bind(from).bind(before)
         }
     };
-    reader
-        .fetch_all(query)
-        .await?
-        .iter()
-        .map(row::found_credential)
-        .collect()
+    let mut outcome = Ok(());
+    let mut receive_row = |row| match row::found_credential(&row) {
+        Ok(found) => receive(found),
+        Err(failure) => {
+            outcome = Err(failure);
+            ControlFlow::Break(())
+        }
+    };
+    reader.fetch_each(query, &mut receive_row).await?;
+    outcome
 }
 
 /// How the index is asked for names.

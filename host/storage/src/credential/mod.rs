@@ -18,12 +18,14 @@ use chrono::{DateTime, Utc};
 use keywright_core::{
     credential::{
         CredentialName, CredentialType, EffectiveExpiry, Find, FindNames, FoundCredential,
-        GeneratedCredential, ListedCertificate, LookupName, PluginDigest, StoredVersion,
+        GeneratedCredential, IssuedCredential, ListedCertificate, LookupName, PluginDigest,
+        StoredVersion,
     },
     ports::{
-        Additions, AllAppended, AppendCondition, Appended, CredentialRepository, EXPIRY_MOMENTS,
-        Identifiers, NewVersion, ReadVersions, RepositoryFailure, SignedName, TransitionalMoved,
-        TransitionalVersion, VersionDeleted, VersionSelection,
+        Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
+        EXPIRY_MOMENTS, Identifiers, NewVersion, NewestSize, ReadVersions, Receive,
+        RepositoryFailure, SignedName, SignedTypes, TransitionalMoved, TransitionalVersion,
+        VersionDeleted, VersionSelection, VersionsSize,
     },
 };
 use sqlx::AssertSqlSafe;
@@ -46,6 +48,24 @@ pub struct SqlCredentialRepository {
 impl SqlCredentialRepository {
     pub(crate) fn new(pools: Pools, identifiers: Arc<dyn Identifiers>) -> Self {
         Self { pools, identifiers }
+    }
+
+    /// What one of the statements finds that ask for so many names; nothing for no names.
+    async fn of_names(
+        &self,
+        sql: fn(usize) -> String,
+        names: &[LookupName],
+    ) -> Result<Vec<Row>, RepositoryFailure> {
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        // The text holds nothing but the places of the parameters, and there are as many texts as there are counts: none
+        // is worth a place in the cache of prepared statements.
+        let query = statement(AssertSqlSafe(sql(names.len()))).not_persistent();
+        let query = names
+            .iter()
+            .fold(query, |query, name| query.bind(name.folded()));
+        self.pools.reader.fetch_all(query).await
     }
 
     /// What one of the statements finds that ask for what was signed by so many. Its text holds nothing but the places of
@@ -144,51 +164,73 @@ impl CredentialRepository for SqlCredentialRepository {
         versions(&self.pools.reader.fetch_all(query).await?)
     }
 
+    async fn size_of_versions(
+        &self,
+        credential: CredentialKey<'_>,
+        count_max: u32,
+    ) -> Result<VersionsSize, RepositoryFailure> {
+        let query = match credential {
+            CredentialKey::Id(id) => statement(statements::SIZE_OF_VERSIONS_OF_CREDENTIAL).bind(id),
+            CredentialKey::Name(name) => {
+                statement(statements::SIZE_OF_VERSIONS).bind(name.folded())
+            }
+        };
+        let query = query.bind(i64::from(count_max));
+        let row = self.pools.reader.fetch_optional(query).await?;
+        row.as_ref()
+            .map_or_else(|| Ok(VersionsSize::default()), row::versions_size)
+    }
+
+    async fn newest_sizes_by_names(
+        &self,
+        names: &[LookupName],
+    ) -> Result<Vec<NewestSize>, RepositoryFailure> {
+        let rows = self
+            .of_names(statements::newest_sizes_by_names, names)
+            .await?;
+        rows.iter().map(row::newest_size).collect()
+    }
+
     async fn newest_by_names(
         &self,
         names: &[LookupName],
     ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
-        if names.is_empty() {
-            return Ok(Vec::new());
-        }
-        // The text holds nothing but the places of the parameters, and there are as many texts as there are counts: none
-        // is worth a place in the cache of prepared statements.
-        let sql = AssertSqlSafe(statements::newest_by_names(names.len()));
-        let query = names
-            .iter()
-            .fold(statement(sql).not_persistent(), |query, name| {
-                query.bind(name.folded())
-            });
-        versions(&self.pools.reader.fetch_all(query).await?)
+        versions(&self.of_names(statements::newest_by_names, names).await?)
     }
 
     async fn newest_signed_by(
         &self,
         signers: &[LookupName],
+        types: SignedTypes,
         count_max: u32,
     ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
         if signers.is_empty() {
             return Ok(Vec::new());
         }
-        let sql = statements::newest_signed_by(signers.len());
+        let sql = statements::newest_signed_by(types, signers.len());
         versions(&self.signed_by(sql, signers, count_max).await?)
     }
 
     async fn names_signed_by(
         &self,
         signers: &[LookupName],
+        types: SignedTypes,
         count_max: u32,
     ) -> Result<Vec<SignedName>, RepositoryFailure> {
         if signers.is_empty() {
             return Ok(Vec::new());
         }
-        let sql = statements::names_signed_by(signers.len());
+        let sql = statements::names_signed_by(types, signers.len());
         let rows = self.signed_by(sql, signers, count_max).await?;
         rows.iter().map(row::signed_name).collect()
     }
 
-    async fn find(&self, find: &Find) -> Result<Vec<FoundCredential>, RepositoryFailure> {
-        find::find(&self.pools.reader, find).await
+    async fn find(
+        &self,
+        find: &Find,
+        receive: Receive<'_, FoundCredential>,
+    ) -> Result<(), RepositoryFailure> {
+        find::find(&self.pools.reader, find, receive).await
     }
 
     async fn generated_by(
@@ -207,8 +249,11 @@ impl CredentialRepository for SqlCredentialRepository {
         effective_expiry::effective_expiries(&self.pools.reader, names, until).await
     }
 
-    async fn certificates(&self) -> Result<Vec<ListedCertificate>, RepositoryFailure> {
-        certificates::all(&self.pools.reader).await
+    async fn certificates(
+        &self,
+        receive: Receive<'_, ListedCertificate>,
+    ) -> Result<(), RepositoryFailure> {
+        certificates::all(&self.pools.reader, receive).await
     }
 
     async fn certificate(
@@ -230,6 +275,13 @@ impl CredentialRepository for SqlCredentialRepository {
         signer: &LookupName,
     ) -> Result<Vec<CredentialName>, RepositoryFailure> {
         certificates::signed_by(&self.pools.reader, signer).await
+    }
+
+    async fn issued_by(
+        &self,
+        signer: &LookupName,
+    ) -> Result<Vec<IssuedCredential>, RepositoryFailure> {
+        certificates::issued_by(&self.pools.reader, signer).await
     }
 
     async fn append(
@@ -292,9 +344,18 @@ impl CredentialRepository for SqlCredentialRepository {
 
     async fn ping(&self) -> Result<(), RepositoryFailure> {
         let query = statement(statements::PING).bind(Uuid::nil());
-        self.pools.reader.fetch_all(query).await.map(drop)
+        self.pools.reader.fetch_all(query).await?;
+        if self.pools.writer.is_failing() {
+            return Err(RepositoryFailure::Unavailable(Box::new(WritesFail)));
+        }
+        Ok(())
     }
 }
+
+/// The database answers, and can't be written.
+#[derive(Debug, thiserror::Error)]
+#[error("the database can't be written: its disk is full or does not work")]
+struct WritesFail;
 
 async fn delete(
     mut transaction: Transaction,

@@ -2,12 +2,12 @@
 
 use chrono::{DateTime, Utc};
 use keywright_core::{
-    certificate::CertificateFacts,
+    certificate::{CertificateFacts, SerialNumber},
     credential::{
-        CredentialName, CredentialType, FoundCredential, GeneratedCredential, IssuerVersion,
-        ListedVersion, PluginIdentity, StoredVersion,
+        CredentialName, CredentialType, FoundCredential, GeneratedCredential, IssuedCredential,
+        IssuedRecord, IssuerVersion, ListedVersion, PluginIdentity, StoredVersion,
     },
-    ports::{Envelope, RepositoryFailure, SignedName},
+    ports::{Envelope, NewestSize, RepositoryFailure, SignedName, VersionsSize},
 };
 
 use crate::row::{Row, column, small};
@@ -48,13 +48,55 @@ pub(super) fn name(row: &Row) -> Result<CredentialName, RepositoryFailure> {
     )?))
 }
 
+/// Decodes what a query for the size of versions selects.
+pub(super) fn versions_size(row: &Row) -> Result<VersionsSize, RepositoryFailure> {
+    Ok(VersionsSize {
+        count: small(
+            column!(row, "credential_version", "versions")?,
+            "credential_version",
+        )?,
+        ciphertext_bytes: ciphertext_bytes(row)?,
+    })
+}
+
+/// Decodes what a query for the sizes of newest versions selects.
+pub(super) fn newest_size(row: &Row) -> Result<NewestSize, RepositoryFailure> {
+    Ok(NewestSize {
+        name: name(row)?,
+        ciphertext_bytes: ciphertext_bytes(row)?,
+    })
+}
+
+fn ciphertext_bytes(row: &Row) -> Result<usize, RepositoryFailure> {
+    let bytes: i64 = column!(row, "credential_version", "ciphertext_bytes")?;
+    usize::try_from(bytes)
+        .map_err(|_| RepositoryFailure::Inconsistent("credential_version.ciphertext"))
+}
+
 /// Decodes what a query for names that were signed selects.
 pub(super) fn signed_name(row: &Row) -> Result<SignedName, RepositoryFailure> {
     let is_authority: Option<bool> =
         column!(row, "credential_version", "is_certificate_authority")?;
     Ok(SignedName {
         name: name(row)?,
-        is_authority: is_authority.unwrap_or_default(),
+        is_authority: credential_type(row)?.is_certificate() && is_authority.unwrap_or_default(),
+    })
+}
+
+/// Decodes what [`super::statements::ISSUED_BY`] selects.
+pub(super) fn issued_credential(row: &Row) -> Result<IssuedCredential, RepositoryFailure> {
+    let expires_at: Option<i64> = column!(row, "credential_version", "expires_at")?;
+    Ok(IssuedCredential {
+        name: name(row)?,
+        record: Some(IssuedRecord {
+            credential_type: credential_type(row)?,
+            version_id: column!(row, "credential_version", "id")?,
+            issuer_version_id: column!(row, "credential_version", "issuer_version_id")?,
+            serial_number: serial_number(row)?,
+            expires_at: expires_at
+                .map(|milliseconds| time(milliseconds, "credential_version.expires_at"))
+                .transpose()?,
+        }),
     })
 }
 
@@ -114,7 +156,13 @@ fn certificate(row: &Row) -> Result<Option<CertificateFacts>, RepositoryFailure>
             column!(row, "credential_version", "key_length_bits")?,
             "credential_version.key_length_bits",
         )?,
+        serial_number: serial_number(row)?,
     }))
+}
+
+fn serial_number(row: &Row) -> Result<Option<SerialNumber>, RepositoryFailure> {
+    let octets: Option<Vec<u8>> = column!(row, "credential_version", "serial_number")?;
+    Ok(octets.map(SerialNumber::new))
 }
 
 fn issuer(row: &Row) -> Result<Option<IssuerVersion>, RepositoryFailure> {

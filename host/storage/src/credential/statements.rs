@@ -2,6 +2,8 @@
 
 mod search;
 
+use keywright_core::ports::SignedTypes;
+
 pub(crate) use search::*;
 
 /// What a version is read from: the columns that `row::stored_version` decodes.
@@ -10,7 +12,7 @@ macro_rules! select_version {
         concat!(
             "select v.id, v.sequence, c.id as credential_id, c.name, c.credential_type, v.created_at, v.is_transitional,
                 v.is_generated, v.expires_at, v.is_certificate_authority, v.is_self_signed, v.key_length_bits,
-                v.signed_by, v.issuer_version_id, v.issuer_expires_at, v.plugin_name, v.plugin_version, v.plugin_digest, v.interface_version,
+                v.serial_number, v.signed_by, v.issuer_version_id, v.issuer_expires_at, v.plugin_name, v.plugin_version, v.plugin_digest, v.interface_version,
                 v.encryption_key_id, v.nonce, v.ciphertext ",
             $($rest),+
         )
@@ -70,6 +72,31 @@ pub(crate) const VERSION_IDS_CURRENT: &str = "select v.id
     )
     where c.name_folded = $1 order by v.is_transitional";
 
+/// How many of the versions there are that [`VERSIONS_NEWEST_FIRST`] reads, and how large they are.
+macro_rules! size_of_newest {
+    ($credential:literal) => {
+        concat!(
+            "select count(*) as versions, cast(coalesce(sum(chosen.size), 0) as bigint) as ciphertext_bytes from (",
+            newest_first!("select length(v.ciphertext) as size", $credential),
+            ") chosen"
+        )
+    };
+}
+
+pub(crate) const SIZE_OF_VERSIONS: &str = size_of_newest!("name_folded");
+
+pub(crate) const SIZE_OF_VERSIONS_OF_CREDENTIAL: &str = size_of_newest!("id");
+
+/// The stored name of each of `count` names, which are the parameters, with the size of its newest version.
+pub(crate) fn newest_sizes_by_names(count: usize) -> String {
+    let places: Vec<String> = (1..=count).map(|position| format!("${position}")).collect();
+    format!(
+        "select c.name, cast(length(v.ciphertext) as bigint) as ciphertext_bytes
+         from credential c join credential_version v on v.sequence = c.newest_sequence where c.name_folded in ({})",
+        places.join(", ")
+    )
+}
+
 /// The newest version of each of `count` names, which are the parameters.
 pub(crate) fn newest_by_names(count: usize) -> String {
     let places: Vec<String> = (1..=count).map(|position| format!("${position}")).collect();
@@ -79,40 +106,52 @@ pub(crate) fn newest_by_names(count: usize) -> String {
     format!("{select} ({})", places.join(", "))
 }
 
-/// The newest version of each credential of a type of which any version was signed by one of `count` names. The parameters
-/// are the type, the most rows, and the names.
-pub(crate) fn newest_signed_by(count: usize) -> String {
+/// The newest version of each credential that one of `count` names signed. The parameters are the type of certificates, the
+/// most rows, and the names.
+pub(crate) fn newest_signed_by(types: SignedTypes, count: usize) -> String {
     let select = select_version!(
         "from credential c join credential_version v on v.sequence = c.newest_sequence"
     );
-    signed_by(select, count)
+    signed_by(select, types, count)
 }
 
 /// As [`newest_signed_by`], the ids alone.
-pub(crate) fn newest_ids_signed_by(count: usize) -> String {
+pub(crate) fn newest_ids_signed_by(types: SignedTypes, count: usize) -> String {
     let select =
         "select v.id from credential c join credential_version v on v.sequence = c.newest_sequence";
-    signed_by(select, count)
+    signed_by(select, types, count)
 }
 
 /// As [`newest_signed_by`], the names, and whether they are authorities.
-pub(crate) fn names_signed_by(count: usize) -> String {
-    let select = "select c.name, v.is_certificate_authority
+pub(crate) fn names_signed_by(types: SignedTypes, count: usize) -> String {
+    let select = "select c.name, c.credential_type, v.is_certificate_authority
          from credential c join credential_version v on v.sequence = c.newest_sequence";
-    signed_by(select, count)
+    signed_by(select, types, count)
 }
 
-fn signed_by(select: &str, count: usize) -> String {
+/// Of a certificate, any version counts; of another type, the newest one.
+fn signed_by(select: &str, types: SignedTypes, count: usize) -> String {
     let places: Vec<String> = (3..count + 3)
         .map(|position| format!("${position}"))
         .collect();
+    let places = places.join(", ");
+    let of_other_types = match types {
+        SignedTypes::All => format!(" or v.signed_by_folded in ({places})"),
+        SignedTypes::Certificates => String::new(),
+    };
     format!(
-        "{select} where c.credential_type = $1 and c.sequence in (
-             select s.credential_sequence from credential_version s where s.signed_by_folded in ({})
-         ) order by c.sequence limit $2",
-        places.join(", ")
+        "{select} where (c.credential_type = $1{of_other_types}) and c.sequence in (
+             select s.credential_sequence from credential_version s where s.signed_by_folded in ({places})
+         ) order by c.sequence limit $2"
     )
 }
+
+/// The credentials of other types than certificate whose newest version this name signed.
+pub(crate) const ISSUED_BY: &str = "
+    select c.name, c.credential_type, v.id, v.issuer_version_id, v.serial_number, v.expires_at
+    from credential_version v
+        join credential c on c.sequence = v.credential_sequence and c.newest_sequence = v.sequence
+    where v.signed_by_folded = $1 and c.credential_type <> 'certificate' order by c.name_folded";
 
 pub(crate) const VERSIONS_OF_CREDENTIAL_NEWEST_FIRST: &str =
     newest_first!(select_version!(""), "id");
@@ -133,7 +172,7 @@ macro_rules! select_certificates {
     ($($rest:literal),*) => {
         concat!(
             "select c.id as credential_id, c.name, v.id, v.is_transitional, v.is_generated, v.expires_at,
-                v.is_certificate_authority, v.is_self_signed, v.key_length_bits, v.signed_by
+                v.is_certificate_authority, v.is_self_signed, v.key_length_bits, v.serial_number, v.signed_by
              from credential c join credential_version v on v.credential_sequence between c.sequence and c.sequence
              where c.credential_type = 'certificate' ",
             $($rest,)*
@@ -182,8 +221,8 @@ macro_rules! insert_version {
         "insert into credential_version (
             id, credential_sequence, created_at, is_transitional, is_generated, expires_at, is_certificate_authority,
             is_self_signed, key_length_bits, signed_by, signed_by_folded, issuer_version_id, issuer_expires_at,
-            plugin_name, plugin_version, plugin_digest, interface_version, encryption_key_id, nonce, ciphertext
-        ) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+            plugin_name, plugin_version, plugin_digest, interface_version, encryption_key_id, nonce, ciphertext, serial_number
+        ) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
         returning sequence"
     };
 }

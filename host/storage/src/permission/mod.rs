@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use keywright_core::{
+    credential::{CredentialName, LookupName},
     permission::{Actor, Grant, Operations, Permission, PermissionPath},
     ports::{Identifiers, PermissionRepository, RepositoryFailure},
 };
@@ -16,7 +17,7 @@ use uuid::Uuid;
 use crate::{
     connections::{Ended, Transaction},
     database::Pools,
-    row::Row,
+    row::{Row, column},
     statement::{Statement, statement},
 };
 
@@ -95,10 +96,31 @@ impl PermissionRepository for SqlPermissionRepository {
         actor: &Actor,
         paths: &[PermissionPath],
     ) -> Result<Vec<Permission>, RepositoryFailure> {
-        let Some(query) = of_actor_on(actor, paths) else {
+        let Some(query) = of_actor_on(statements::of_actor_on, actor, paths) else {
             return Ok(Vec::new());
         };
         permissions(&self.pools.reader.fetch_all(query).await?)
+    }
+
+    async fn of_actor_on_name(
+        &self,
+        actor: &Actor,
+        paths: &[PermissionPath],
+        name: &LookupName,
+    ) -> Result<(Vec<Permission>, Option<CredentialName>), RepositoryFailure> {
+        let Some(query) = of_actor_on(statements::of_actor_on_name, actor, paths) else {
+            return Ok((Vec::new(), None));
+        };
+        let rows = self
+            .pools
+            .reader
+            .fetch_all(query.bind(name.folded()))
+            .await?;
+        let stored: Option<String> = match rows.first() {
+            Some(row) => column!(row, "credential", "stored_name")?,
+            None => None,
+        };
+        Ok((permissions(&rows)?, stored.map(CredentialName::from_stored)))
     }
 
     async fn of_actor(&self, actor: &Actor) -> Result<Vec<Permission>, RepositoryFailure> {
@@ -165,12 +187,16 @@ impl PermissionRepository for SqlPermissionRepository {
 }
 
 /// Asks for the permissions of an actor on any of these paths; nothing when there are no paths.
-fn of_actor_on(actor: &Actor, paths: &[PermissionPath]) -> Option<Statement> {
+fn of_actor_on(
+    sql: fn(usize) -> String,
+    actor: &Actor,
+    paths: &[PermissionPath],
+) -> Option<Statement> {
     let last = paths.last()?;
     // The text holds nothing but the places of the parameters. There are few texts, so that they stay prepared: the places
     // that are left hold the last path again.
     let places = paths.len().next_power_of_two();
-    let sql = AssertSqlSafe(statements::of_actor_on(places));
+    let sql = AssertSqlSafe(sql(places));
     let query = statement(sql).bind(actor.as_str());
     let query = (0..places)
         .map(|place| paths.get(place).unwrap_or(last))
@@ -184,7 +210,7 @@ async fn is_covered(
     grant: &Grant,
 ) -> Result<bool, RepositoryFailure> {
     let covering = PermissionPath::covering(grant.path.as_str());
-    let Some(query) = of_actor_on(&grant.actor, &covering) else {
+    let Some(query) = of_actor_on(statements::of_actor_on, &grant.actor, &covering) else {
         return Ok(false);
     };
     let found = permissions(&transaction.fetch_all(query).await?)?;

@@ -22,6 +22,17 @@ pub(crate) fn of_actor_on(count: usize) -> String {
     )
 }
 
+/// As [`of_actor_on`], with the stored name of the credential whose folded name is the last parameter in each row.
+pub(crate) fn of_actor_on_name(count: usize) -> String {
+    format!(
+        "select p.id, p.path, p.actor, p.operations,
+             (select c.name from credential c where c.name_folded = ${}) as stored_name
+         from permission p where p.actor = $1 and p.path in ({})",
+        count + 2,
+        places(2, count)
+    )
+}
+
 pub(crate) const BY_ID: &str = select_permission!("where p.id = $1");
 
 pub(crate) const ON_PATH: &str = select_permission!("where p.path = $1 order by p.sequence");

@@ -171,7 +171,7 @@ async fn a_search_finds_names_whose_parts_are_all_punctuation() {
             names: FindNames::containing(text),
             expires_until: None,
         };
-        let found = fixture.credentials.find(&find).await.unwrap();
+        let found = fixture.find(&find).await.unwrap();
         let names: Vec<_> = found.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names, expected, "{text}");
     }

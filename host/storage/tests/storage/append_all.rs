@@ -5,8 +5,8 @@ use keywright_core::{
     credential::{CredentialName, LookupName},
     ports::{
         Additions, AllAppended, AppendCondition, CredentialRepository, NewVersion, ReadSigned,
-        ReadVersions, RepositoryFailure, TransitionalMoved, TransitionalVersion, VersionDeleted,
-        VersionSelection,
+        ReadVersions, RepositoryFailure, SignedTypes, TransitionalMoved, TransitionalVersion,
+        VersionDeleted, VersionSelection,
     },
 };
 use uuid::Uuid;
@@ -52,7 +52,7 @@ async fn all_are_added_in_their_order() {
     let root = fixture.append("/root", "certificate", 1).await;
     let leaf = fixture.append("/leaf", "certificate", 1).await;
     let versions = vec![
-        following(&fixture, "/Leaf", leaf),
+        following(&fixture, "/leaf", leaf),
         following(&fixture, "/root", root),
         first(&fixture, "/new"),
     ];
@@ -139,6 +139,7 @@ async fn none_is_added_when_an_authority_has_signed_something_else_meanwhile() {
             versions: vec![first(&fixture, "/new")],
             unchanged: Vec::new(),
             signed: vec![ReadSigned {
+                types: SignedTypes::All,
                 signers: signers.iter().copied().map(LookupName::new).collect(),
                 ids: ids.to_vec(),
             }],

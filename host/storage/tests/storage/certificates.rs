@@ -15,7 +15,7 @@ async fn all_are_listed_by_their_newest_versions_and_their_versions_newest_first
     let b1 = fixture.append("/B", "certificate", 8).await;
     fixture.append("/p", "password", 7).await;
     let a2 = fixture.append_transitional("/A", 1).await;
-    let listed = fixture.credentials.certificates().await.unwrap();
+    let listed = fixture.certificates().await;
     let ids: Vec<(&str, Vec<Uuid>)> = listed
         .iter()
         .map(|certificate| (certificate.name.as_str(), version_ids(certificate)))
@@ -47,7 +47,7 @@ async fn a_listed_version_says_what_the_row_says() {
         })
         .await;
     fixture.append("/a", "certificate", 2).await;
-    let listed = fixture.credentials.certificates().await.unwrap();
+    let listed = fixture.certificates().await;
     let [unknown, known] = listed[0].versions.as_slice() else {
         panic!("{listed:?}")
     };

@@ -153,7 +153,7 @@ impl Fixture {
             names: FindNames::below(""),
             expires_until: None,
         };
-        let found = self.credentials.find(&find).await.unwrap();
+        let found = self.find(&find).await.unwrap();
         let found = found
             .iter()
             .find(|found| found.name.lookup() == LookupName::new(name))?;

@@ -94,7 +94,7 @@ async fn new_names_that_are_written_at_once_with_some_that_are_refused_are_found
             names,
             expires_until: None,
         };
-        let found = fixture.credentials.find(&find).await.unwrap();
+        let found = fixture.find(&find).await.unwrap();
         assert_eq!(found.len(), WRITERS);
     }
 }

@@ -240,7 +240,7 @@ async fn appending_checks_the_type_first_and_then_the_condition() {
         ("value", AppendCondition::NewestIs(Some(first)), "Written"),
         ("value", AppendCondition::NewestIs(Some(first)), "Changed"),
     ] {
-        let new = version(&fixture, "/A", credential_type, 2);
+        let new = version(&fixture, "/a", credential_type, 2);
         let outcome = fixture
             .credentials
             .append(new, condition, &[])
@@ -248,6 +248,13 @@ async fn appending_checks_the_type_first_and_then_the_condition() {
             .unwrap();
         assert!(format!("{outcome:?}").starts_with(expected), "{outcome:?}");
     }
+    let cased = version(&fixture, "/A", "value", 2);
+    let outcome = fixture
+        .credentials
+        .append(cased, AppendCondition::Always, &[])
+        .await
+        .unwrap();
+    assert!(matches!(outcome, Appended::NamedOtherwise(name) if name.as_str() == "/a"));
     assert_eq!(fixture.all("/a").await.len(), 2);
     let absent = version(&fixture, "/absent", "value", 2);
     let condition = AppendCondition::NewestIs(Some(first));

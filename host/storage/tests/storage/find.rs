@@ -1,5 +1,7 @@
 //! Searching, and deleting what is found.
 
+use std::ops::ControlFlow;
+
 use chrono::{DateTime, Utc};
 use keywright_core::{
     credential::{Find, FindNames, LookupName},
@@ -7,6 +9,33 @@ use keywright_core::{
 };
 
 use crate::support::{Fixture, at};
+
+#[tokio::test]
+async fn a_search_ends_where_its_receiver_breaks_off() {
+    let fixture = Fixture::new().await;
+    for number in 0..100 {
+        fixture.append(&format!("/{number}"), "password", 1).await;
+    }
+    let find = Find {
+        names: FindNames::below("/"),
+        expires_until: None,
+    };
+    for wanted in [1, 60, 1] {
+        let mut received = 0;
+        let mut receive = |_| {
+            received += 1;
+            if received == wanted {
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        };
+        let searched = fixture.credentials.find(&find, &mut receive).await;
+        assert!(searched.is_ok());
+        assert_eq!(received, wanted);
+        // The connection is good for what is asked next.
+        assert_eq!(fixture.find(&find).await.unwrap().len(), 100);
+    }
+}
 
 #[tokio::test]
 async fn delete_removes_the_versions_and_the_trigrams() {
@@ -146,7 +175,7 @@ async fn find_tells_the_newest_version_that_is_not_transitional() {
         names: FindNames::below("/"),
         expires_until: None,
     };
-    let found = fixture.credentials.find(&find).await.unwrap();
+    let found = fixture.find(&find).await.unwrap();
     let told: Vec<_> = found
         .iter()
         .map(|found| {
@@ -192,7 +221,7 @@ async fn find_by_expiry_looks_at_the_newest_version_of_any_kind() {
             names,
             expires_until: Some(at(until)),
         };
-        let found = fixture.credentials.find(&find).await.unwrap();
+        let found = fixture.find(&find).await.unwrap();
         let told: Vec<_> = found
             .iter()
             .map(|found| {
@@ -211,7 +240,7 @@ async fn find_by_expiry_looks_at_the_newest_version_of_any_kind() {
             names: FindNames::below("/"),
             expires_until: Some(farthest),
         };
-        assert!(fixture.credentials.find(&find).await.is_ok());
+        assert!(fixture.find(&find).await.is_ok());
     }
 }
 
@@ -226,7 +255,6 @@ impl Fixture {
 
     async fn found(&self, names: FindNames) -> Vec<String> {
         let found = self
-            .credentials
             .find(&Find {
                 names,
                 expires_until: None,

@@ -21,4 +21,5 @@ mod migrations;
 mod permissions;
 mod retention;
 mod signed_by;
+mod sizes;
 pub(crate) mod support;

@@ -1,11 +1,12 @@
 //! Finding what an authority signed.
 
-use crate::support::{Fixture, facts, version};
+use crate::support::{Fixture, at, facts, version};
 use keywright_core::{
     certificate::CertificateFacts,
-    credential::{CredentialName, LookupName, StoredVersion},
-    ports::{CredentialRepository, NewVersion, SignedName},
+    credential::{CredentialName, IssuerVersion, LookupName, StoredVersion},
+    ports::{CredentialRepository, NewVersion, SignedName, SignedTypes},
 };
+use uuid::Uuid;
 
 /// Adds a version that this credential signed.
 async fn sign(fixture: &Fixture, name: &str, signer: &str) {
@@ -26,10 +27,19 @@ async fn newest_signed_by(
     signers: &[&str],
     count_max: u32,
 ) -> Vec<StoredVersion> {
+    newest_of_types(fixture, signers, SignedTypes::Certificates, count_max).await
+}
+
+async fn newest_of_types(
+    fixture: &Fixture,
+    signers: &[&str],
+    types: SignedTypes,
+    count_max: u32,
+) -> Vec<StoredVersion> {
     let signers: Vec<LookupName> = signers.iter().map(|name| LookupName::new(name)).collect();
     fixture
         .credentials
-        .newest_signed_by(&signers, count_max)
+        .newest_signed_by(&signers, types, count_max)
         .await
         .unwrap()
 }
@@ -80,6 +90,50 @@ async fn no_more_than_asked_for_come_and_no_other_type() {
     }
     let found = newest_signed_by(&fixture, &["/root"], 2).await;
     assert_eq!(names(&found), ["/a", "/b"]);
+    let found = newest_of_types(&fixture, &["/root"], SignedTypes::All, 2).await;
+    assert_eq!(names(&found), ["/other", "/a"]);
+}
+
+#[tokio::test]
+async fn another_type_counts_by_its_newest_version_and_is_no_authority() {
+    let fixture = Fixture::new().await;
+    for (name, signer) in [
+        ("/Moved", "/root"),
+        ("/Moved", "/other"),
+        ("/Svid", "/Root"),
+    ] {
+        fixture
+            .write(NewVersion {
+                signed_by: Some(CredentialName::parse(signer).unwrap()),
+                issuer: Some(IssuerVersion {
+                    version_id: Some(Uuid::from_u128(7)),
+                    expires_at: at(9),
+                }),
+                certificate: Some(facts(5)),
+                ..version(&fixture, name, "wireguard", 1)
+            })
+            .await;
+    }
+    sign_as(&fixture, "/old", "wireguard", "/root").await;
+    sign(&fixture, "/leaf", "/root").await;
+    let found = newest_of_types(&fixture, &["/root"], SignedTypes::All, 10).await;
+    assert_eq!(names(&found), ["/Svid", "/old", "/leaf"]);
+    let signers = [LookupName::new("/root")];
+    let names = fixture
+        .credentials
+        .names_signed_by(&signers, SignedTypes::All, 10);
+    assert!(names.await.unwrap().iter().all(|name| !name.is_authority));
+    let issued = fixture.credentials.issued_by(&signers[0]).await.unwrap();
+    let [old, svid] = issued.as_slice() else {
+        panic!("{issued:?}")
+    };
+    assert_eq!((old.name.as_str(), svid.name.as_str()), ("/old", "/Svid"));
+    let (old, svid) = (old.record.as_ref().unwrap(), svid.record.as_ref().unwrap());
+    assert_eq!((old.expires_at, &old.serial_number), (None, &None));
+    assert_eq!(svid.expires_at, Some(at(5)));
+    assert_eq!(svid.issuer_version_id, Some(Uuid::from_u128(7)));
+    let serial_number = svid.serial_number.as_ref().unwrap();
+    assert_eq!(serial_number.to_string(), "8f01");
 }
 
 #[tokio::test]
@@ -101,7 +155,10 @@ async fn the_names_are_those_of_the_newest_versions_and_say_which_are_authoritie
     sign(&fixture, "/absent-facts", "/root").await;
     let signers = [LookupName::new("/ROOT")];
     for count_max in [2, 10] {
-        let names = fixture.credentials.names_signed_by(&signers, count_max);
+        let names =
+            fixture
+                .credentials
+                .names_signed_by(&signers, SignedTypes::Certificates, count_max);
         let names = names.await.unwrap();
         let versions = newest_signed_by(&fixture, &["/root"], count_max).await;
         let expected = versions.into_iter().map(|version| SignedName {
@@ -110,6 +167,10 @@ async fn the_names_are_those_of_the_newest_versions_and_say_which_are_authoritie
         });
         assert_eq!(names, expected.collect::<Vec<_>>());
     }
-    let none = fixture.credentials.names_signed_by(&[], 10).await.unwrap();
+    let none = fixture
+        .credentials
+        .names_signed_by(&[], SignedTypes::All, 10)
+        .await
+        .unwrap();
     assert!(none.is_empty());
 }

@@ -1,6 +1,7 @@
 //! A database of its own for each test, of the engine whose name the test program has.
 
 use std::{
+    ops::ControlFlow,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -10,11 +11,14 @@ use std::{
 
 use chrono::{DateTime, TimeDelta, Utc};
 use keywright_core::{
-    certificate::CertificateFacts,
-    credential::{CredentialName, CredentialType, LookupName, StoredVersion},
+    certificate::{CertificateFacts, SerialNumber},
+    credential::{
+        CredentialName, CredentialType, Find, FoundCredential, ListedCertificate, LookupName,
+        StoredVersion,
+    },
     ports::{
         AppendCondition, Appended, CredentialRepository, Envelope, Identifiers, NewVersion,
-        VersionSelection,
+        RepositoryFailure, VersionSelection,
     },
 };
 use keywright_storage::{
@@ -62,6 +66,7 @@ impl Place {
         match self {
             Self::File(folder) => DatabaseOptions::Sqlite(SqliteOptions {
                 path: folder.path().join(FILE_NAME),
+                may_create: true,
                 readers_max: 2,
                 wait_max,
             }),
@@ -95,6 +100,31 @@ impl Identifiers for CountingIdentifiers {
 }
 
 impl Fixture {
+    /// All that a search finds.
+    pub(crate) async fn find(
+        &self,
+        find: &Find,
+    ) -> Result<Vec<FoundCredential>, RepositoryFailure> {
+        let mut all = Vec::new();
+        let mut receive = |found| {
+            all.push(found);
+            ControlFlow::Continue(())
+        };
+        self.credentials.find(find, &mut receive).await?;
+        Ok(all)
+    }
+
+    /// All certificates.
+    pub(crate) async fn certificates(&self) -> Vec<ListedCertificate> {
+        let mut all = Vec::new();
+        let mut receive = |listed| {
+            all.push(listed);
+            ControlFlow::Continue(())
+        };
+        self.credentials.certificates(&mut receive).await.unwrap();
+        all
+    }
+
     pub(crate) async fn new() -> Self {
         let fixture = Self::open(Place::new()).await;
         fixture.add_key(&key(KEY_ID, 1)).await;
@@ -147,15 +177,17 @@ impl Fixture {
     pub(crate) async fn write(&self, new: NewVersion) -> Uuid {
         // Half a millisecond more than is kept: what is told must be what is read back.
         let created_at = new.created_at + TimeDelta::microseconds(500);
-        let new = NewVersion { created_at, ..new };
-        match self
-            .credentials
-            .append(new, AppendCondition::Always, &[])
-            .await
-            .unwrap()
-        {
-            Appended::Written(written) => written.id,
-            other => panic!("{other:?}"),
+        let mut new = NewVersion { created_at, ..new };
+        loop {
+            let appending = self
+                .credentials
+                .append(new.clone(), AppendCondition::Always, &[]);
+            match appending.await.unwrap() {
+                Appended::Written(written) => return written.id,
+                // As those do who seal a version for its name.
+                Appended::NamedOtherwise(name) if name != new.name => new.name = name,
+                other => panic!("{other:?}"),
+            }
         }
     }
 
@@ -175,7 +207,6 @@ impl Fixture {
         })
         .await
     }
-
     pub(crate) async fn all(&self, name: &str) -> Vec<StoredVersion> {
         self.credentials
             .versions_by_name(&LookupName::new(name), VersionSelection::All)
@@ -276,6 +307,7 @@ pub(crate) fn facts(expires_at_milliseconds: i64) -> CertificateFacts {
         is_certificate_authority: true,
         is_self_signed: false,
         key_length_bits: 2_048,
+        serial_number: Some(SerialNumber::new(vec![0x8f, 0x01])),
     }
 }
 

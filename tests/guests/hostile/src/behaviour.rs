@@ -21,6 +21,13 @@ pub(crate) fn named(settings: &str, function: &str) -> Option<String> {
     Some(settings.get(function)?.as_str()?.to_owned())
 }
 
+/// Returns the text under `note`, as if the guest had made it. Without one, it returns what it was given.
+pub(crate) fn echo(given: &str) -> String {
+    let json: Value = serde_json::from_str(given).unwrap_or_default();
+    let note = json.get("note").and_then(Value::as_str);
+    note.unwrap_or(given).to_owned()
+}
+
 /// Behaves as told.
 #[expect(clippy::panic, reason = "panicking is one of the things to be told")]
 pub(crate) fn behave(behaviour: &str) -> Result<String, Failure> {
@@ -140,6 +147,14 @@ pub(crate) fn tbs_certificate(parameters: &Value) -> Vec<u8> {
 fn texts<'a>(parameters: &'a Value, name: &str) -> impl Iterator<Item = &'a str> {
     let items = parameters.get(name).and_then(Value::as_array);
     items.into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// Bytes as hexadecimal digits.
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+    let nibbles = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    nibbles
+        .filter_map(|nibble| char::from_digit(u32::from(nibble), 16))
+        .collect()
 }
 
 fn from_hexadecimal(digits: &str) -> Vec<u8> {

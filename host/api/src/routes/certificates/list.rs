@@ -5,7 +5,8 @@ use std::sync::Arc;
 use axum::{Extension, extract::State, http::Uri, response::Response};
 use keywright_core::{
     authorization::Caller,
-    credential::{CertificateSummary, CredentialName, ListedVersion, LookupName},
+    certificate::SerialNumber,
+    credential::{CertificateSummary, CredentialName, IssuedCredential, ListedVersion, LookupName},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -18,7 +19,7 @@ use crate::{
     audit::told,
     description::{Described, Parameter, Tag},
     request::{QueryParameters, QueryRefused},
-    response::{ApiFailure, rendered, timestamp},
+    response::{ApiFailure, LazyList, rendered, timestamp},
 };
 
 /// The certificate that is asked for; none: all.
@@ -39,7 +40,8 @@ impl ListRequest {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Certificates")]
 struct ListResponse<'a> {
-    certificates: Vec<SummaryBody<'a>>,
+    #[schemars(with = "Vec<SummaryBody<'a>>")]
+    certificates: LazyList<'a, SummaryBody<'a>>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -55,6 +57,36 @@ struct SummaryBody<'a> {
     signed_by: &'a str,
     /// The names of the certificates that it signed.
     signs: Vec<&'a str>,
+    /// The credentials of other types for which it signed a certificate, by their newest versions; absent if there are none, and
+    /// in a list of all certificates.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    issued: Vec<IssuedBody<'a>>,
+}
+
+/// A credential of another type for which an authority signed. The caller gets the name alone of a credential that it may not
+/// read.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "IssuedCredential")]
+struct IssuedBody<'a> {
+    /// The credential's name.
+    name: &'a str,
+    /// What was recorded, unless the caller may not read the credential.
+    #[serde(flatten)]
+    record: Option<IssuedRecordBody<'a>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct IssuedRecordBody<'a> {
+    /// The credential's type.
+    r#type: &'a str,
+    /// The credential's newest version.
+    version_id: Uuid,
+    /// The version of the authority that signed; null where that is not known.
+    issuer_version_id: Option<Uuid>,
+    /// The serial number of the certificate, in hexadecimal; empty where that is not known.
+    serial_number: String,
+    /// When the certificate expires; empty where that is not known.
+    expiry_date: String,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -87,6 +119,26 @@ impl<'a> SummaryBody<'a> {
                 .as_ref()
                 .map_or("", CredentialName::as_str),
             signs: summary.signs.iter().map(CredentialName::as_str).collect(),
+            issued: summary.issued.iter().map(IssuedBody::of).collect(),
+        }
+    }
+}
+
+impl<'a> IssuedBody<'a> {
+    fn of(issued: &'a IssuedCredential) -> Self {
+        Self {
+            name: issued.name.as_str(),
+            record: issued.record.as_ref().map(|record| IssuedRecordBody {
+                r#type: record.credential_type.as_str(),
+                version_id: record.version_id,
+                issuer_version_id: record.issuer_version_id,
+                serial_number: record
+                    .serial_number
+                    .as_ref()
+                    .map(SerialNumber::to_string)
+                    .unwrap_or_default(),
+                expiry_date: record.expires_at.map(timestamp).unwrap_or_default(),
+            }),
         }
     }
 }
@@ -129,6 +181,7 @@ pub(crate) fn describe() -> Described {
         )
         .fails(400, "The name is empty or given twice.")
         .fails(404, "There is no such certificate, or the caller may not read it.")
+        .fails(413, "The response would be too large: ask for one certificate by name.")
 }
 
 /// Lists certificates.
@@ -156,6 +209,6 @@ pub(crate) async fn handler(
             .map_err(failed)?,
     };
     rendered(&ListResponse {
-        certificates: summaries.iter().map(SummaryBody::of).collect(),
+        certificates: LazyList::new(&summaries, SummaryBody::of),
     })
 }

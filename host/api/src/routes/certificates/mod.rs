@@ -13,7 +13,7 @@ use axum::{
 };
 use keywright_core::{Failure, credential::CredentialVersion};
 
-use crate::response::{ApiFailure, Endpoint, VersionBody, rendered};
+use crate::response::{ApiFailure, Endpoint, VersionBody, rendered, rendered_versions};
 
 /// The ids of a path. What is no UUID is an id that nothing has.
 fn ids<T>(ids: Result<Path<T>, PathRejection>) -> Result<T, ApiFailure> {
@@ -27,13 +27,16 @@ fn one(version: &CredentialVersion) -> Result<Response, ApiFailure> {
 }
 
 /// A response with an array of versions.
-fn many(versions: &[CredentialVersion]) -> Result<Response, ApiFailure> {
-    let bodies: Vec<_> = versions
-        .iter()
-        .map(VersionBody::of)
-        .collect::<Result<_, _>>()
-        .map_err(failed)?;
-    rendered(&bodies)
+async fn many(versions: Vec<CredentialVersion>) -> Result<Response, ApiFailure> {
+    rendered_versions(versions, |versions| {
+        let bodies: Vec<_> = versions
+            .iter()
+            .map(VersionBody::of)
+            .collect::<Result<_, _>>()
+            .map_err(failed)?;
+        rendered(&bodies)
+    })
+    .await
 }
 
 fn failed(failure: Failure) -> ApiFailure {

@@ -102,5 +102,5 @@ pub(crate) async fn handler(
         .move_transitional_version(&caller, ids(certificate_id)?, request.to)
         .await
         .map_err(failed)?;
-    many(&versions)
+    many(versions).await
 }

@@ -58,6 +58,7 @@ pub(crate) fn describe() -> Described {
         404,
         "There is no such certificate, or the caller may not read it.",
     )
+    .fails(413, "The response would be too large.")
 }
 
 /// Answers with all versions, newest first, or with the current ones.
@@ -73,5 +74,5 @@ pub(crate) async fn handler(
         .certificate_versions(&caller, ids(certificate_id)?, request.selection)
         .await
         .map_err(failed)?;
-    many(&versions)
+    many(versions).await
 }

@@ -112,7 +112,7 @@ struct BulkRegenerateBody<'a> {
 /// What the description says of it.
 pub(crate) fn describe() -> Described {
     Described::new("bulkRegenerate", Tag::Credentials, "Regenerates everything that an authority signed, or that a plugin made")
-        .text("With `signed_by`, the certificates that an authority signed, and what those that are authorities signed, down to the leaves. \
+        .text("With `signed_by`, the certificates that an authority signed, the credentials of other types for which it signed one, and what those that are authorities signed, down to the leaves. \
             With `generated_by`, the credentials that the caller may read and whose newest version a plugin made. All of them or none.")
         .body::<BulkRegenerateRequest>()
         .asked("authority", json!({"signed_by": "/demo/root"}))

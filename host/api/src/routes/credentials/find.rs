@@ -17,7 +17,7 @@ use crate::{
     audit::told,
     description::Timestamp,
     request::{QueryParameters, QueryRefused},
-    response::{ApiFailure, Endpoint, rendered, timestamp},
+    response::{ApiFailure, Endpoint, LazyList, rendered, timestamp},
 };
 
 /// What to search for.
@@ -117,7 +117,8 @@ fn generated_by(query: &QueryParameters) -> Result<Option<PluginDigest>, QueryRe
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "FoundCredentials")]
 pub(super) struct FindResponse<'a> {
-    credentials: Vec<FoundBody<'a>>,
+    #[schemars(with = "Vec<FoundBody<'a>>")]
+    credentials: LazyList<'a, FoundBody<'a>>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -194,7 +195,7 @@ pub(super) async fn answer(
                 .await
                 .map_err(failed)?;
             return rendered(&FindResponse {
-                credentials: expiries.iter().map(FoundBody::of_effective).collect(),
+                credentials: LazyList::new(&expiries, FoundBody::of_effective),
             });
         }
         Restriction::Expiry(expiry) => {
@@ -209,7 +210,7 @@ pub(super) async fn answer(
     }
     .map_err(failed)?;
     rendered(&FindResponse {
-        credentials: found.iter().map(FoundBody::of).collect(),
+        credentials: LazyList::new(&found, FoundBody::of),
     })
 }
 

@@ -17,7 +17,7 @@ use crate::{
     Api,
     description::{Described, Parameter, Tag, Version, example},
     request::{QueryParameters, QueryRefused},
-    response::{ApiFailure, Endpoint, VersionBody, rendered},
+    response::{ApiFailure, Endpoint, VersionBody, rendered, rendered_versions},
 };
 use serde_json::json;
 
@@ -94,13 +94,13 @@ enum EitherResponse<'a> {
 pub(crate) fn describe() -> Described {
     Described::new("getCredentials", Tag::Credentials, "Reads a credential by name, or finds names")
         .text("With `name`, it answers versions. With `path`, `name-like` or `generated_by`, it answers the names that the caller may read, \
-            newest first, and `name` counts for nothing.\n\nA search by `expires-within-days` answers certificates alone.")
+            newest first, and `name` counts for nothing.\n\nA search by `expires-within-days` returns only certificates, and credentials of other types for which an authority signed a certificate.")
         .parameter(Parameter::optional("name", "The credential's name.", json!({"type": "string"})).like("/demo/database"))
         .parameter(Parameter::optional("current", "Whether only the version in use is asked for, and of a certificate the transitional one too. It excludes `versions`.", json!({"type": "boolean", "default": false})))
         .parameter(Parameter::optional("versions", "How many versions are asked for at most, the newest first; all by default. Of none there is nothing, so 0 is answered with 404.", json!({"type": "integer", "minimum": 0})))
         .parameter(Parameter::optional("path", "Finds names strictly below this path; the empty path encloses all. It excludes `name-like`.", json!({"type": "string"})))
         .parameter(Parameter::optional("name-like", "Finds names that hold this text, in whatever casing.", json!({"type": "string"})))
-        .parameter(Parameter::optional("expires-within-days", "Finds only certificates whose newest version expires within so many days of 24 hours, or has expired.", json!({"type": "integer"})))
+        .parameter(Parameter::optional("expires-within-days", "Finds only credentials with a certificate, whatever their type, whose newest version expires within so many days of 24 hours, or has expired.", json!({"type": "integer"})))
         .parameter(Parameter::optional("effective", "Whether the whole chain of the version in use is looked at, and the link told that expires first. It needs `expires-within-days`.", json!({"type": "boolean", "default": false})))
         .parameter(Parameter::optional("generated_by", "Finds only credentials of which a plugin made the newest version, the one in use or the transitional one: the SHA-256 of the plugin's component. It excludes `expires-within-days`.", json!({"type": "string", "pattern": "^(sha256:)?[0-9A-Fa-f]{64}$"})))
         .answer::<EitherResponse<'_>>(200, "Versions, or names.")
@@ -127,6 +127,7 @@ pub(crate) fn describe() -> Described {
         )
         .fails(400, "None of `name`, `path`, `name-like` and `generated_by` is given, two parameters exclude each other, one is given twice, or is not what it must be.")
         .fails(404, "There is no such credential, or the caller may not read it.")
+        .fails(413, "The response would be too large: ask for fewer versions, or for a longer path.")
 }
 
 /// Answers a search when the query has `path`, `name-like` or `generated_by`, and with versions by name otherwise.
@@ -152,5 +153,8 @@ pub(crate) async fn handler(
         }
     }
     .map_err(failed)?;
-    rendered(&GetResponse::of(&versions).map_err(failed)?)
+    rendered_versions(versions, move |versions| {
+        rendered(&GetResponse::of(versions).map_err(failed)?)
+    })
+    .await
 }

@@ -22,6 +22,9 @@ fn mode(is_on: bool) -> Result<Response, ApiFailure> {
     })
 }
 
-/// Who is refused here and nowhere else.
+/// Who may not read the mode.
 const NOT_A_MANAGER: &str =
     "The caller comes from another machine, and is none of those who may manage the server.";
+
+/// Who may not switch it.
+const NOT_A_SWITCHER: &str = "The caller is not among the actors in `management.actors`.";

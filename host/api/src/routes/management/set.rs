@@ -12,7 +12,7 @@ use keywright_core::authorization::Caller;
 use schemars::JsonSchema;
 use serde_json::json;
 
-use super::{ManagementResponse, NOT_A_MANAGER, mode};
+use super::{ManagementResponse, NOT_A_SWITCHER, mode};
 use crate::{
     Api,
     description::{Described, LenientBoolean, Tag},
@@ -48,7 +48,7 @@ pub(crate) fn describe() -> Described {
         .asked("read-only", json!({"read_only_mode": true}))
         .answer::<ManagementResponse>(200, "The mode that it is in now.")
         .answered("read-only", json!({"read_only_mode": true}))
-        .fails(403, NOT_A_MANAGER)
+        .fails(403, NOT_A_SWITCHER)
         .fails(422, "The body has a member that is not known.")
 }
 

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 
 use crate::{
     Api,
+    audit::AuditTrail,
     description::{Described, Tag},
     response::json,
 };
@@ -38,7 +39,7 @@ enum HealthStatus {
 
 /// What the description says of it.
 pub(crate) fn describe() -> Described {
-    let down = "The database has given no sign of life for five seconds.";
+    let down = "The database has given no sign of life for five seconds, or the database or the audit trail can't be written.";
     Described::new(
         "getHealth",
         Tag::Operations,
@@ -50,20 +51,29 @@ pub(crate) fn describe() -> Described {
     .answered("down", serde_json::json!({"status": "DOWN"}))
 }
 
-/// Answers UP when the database gives a sign of life in time, and DOWN otherwise.
+/// Responds with UP if the server can do its work, and with DOWN otherwise.
 pub(crate) async fn handler(State(api): State<Arc<Api>>) -> Response {
-    answer(api.credentials.repository.as_ref()).await
+    let repository = api.credentials.repository.as_ref();
+    answer(repository, api.audit.as_deref()).await
 }
 
-/// The answer for a server with this repository.
-pub(crate) async fn answer(repository: &dyn CredentialRepository) -> Response {
-    match tokio::time::timeout(PING_DEADLINE, repository.ping()).await {
-        Ok(Ok(())) => json(StatusCode::OK, r#"{"status":"UP"}"#.to_owned()),
-        Ok(Err(_)) | Err(_) => json(
-            StatusCode::SERVICE_UNAVAILABLE,
-            r#"{"status":"DOWN"}"#.to_owned(),
-        ),
+/// The response for a server with this repository and audit trail. The log and the measurements have the reason, the response does not.
+pub(crate) async fn answer(
+    repository: &dyn CredentialRepository,
+    audit: Option<&AuditTrail>,
+) -> Response {
+    let can_begin = !audit.is_some_and(AuditTrail::stops_requests);
+    let can_answer = async {
+        let ping = tokio::time::timeout(PING_DEADLINE, repository.ping()).await;
+        matches!(ping, Ok(Ok(())))
+    };
+    if can_begin && can_answer.await {
+        return json(StatusCode::OK, r#"{"status":"UP"}"#.to_owned());
     }
+    json(
+        StatusCode::SERVICE_UNAVAILABLE,
+        r#"{"status":"DOWN"}"#.to_owned(),
+    )
 }
 
 /// How long the database may take to give a sign of life.

@@ -10,6 +10,10 @@ use super::Memory;
 
 #[async_trait]
 impl EncryptionKeyRepository for Memory {
+    async fn encryptions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryFailure> {
+        Ok(Vec::new())
+    }
+
     async fn versions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryFailure> {
         let mut versions: HashMap<Uuid, u64> = HashMap::new();
         for stored in self.newest_first()? {

@@ -3,7 +3,10 @@
 use std::{collections::HashSet, sync::atomic::Ordering};
 
 use keywright_core::{
-    credential::{CredentialName, LookupName, StoredVersion},
+    credential::{
+        CredentialName, Find, FindNames, FoundCredential, ListedCertificate, ListedVersion,
+        LookupName, StoredVersion,
+    },
     ports::{NewVersion, RepositoryFailure, SignedName, VersionSelection},
 };
 use uuid::Uuid;
@@ -28,6 +31,54 @@ impl Memory {
         }
         let versions = self.versions.lock().unwrap();
         Ok(versions.iter().rev().cloned().collect())
+    }
+
+    pub(super) fn found(&self, find: &Find) -> Result<Vec<FoundCredential>, RepositoryFailure> {
+        let is_found = |stored: &StoredVersion| {
+            let lookup = stored.name.lookup();
+            match &find.names {
+                FindNames::Below(prefix) => lookup.folded().starts_with(prefix.as_str()),
+                FindNames::Containing(part) => lookup.folded().contains(part.as_str()),
+            }
+        };
+        Ok(self
+            .newest_first()?
+            .into_iter()
+            .filter(is_found)
+            .map(|stored| FoundCredential {
+                name: stored.name,
+                version_created_at: stored.created_at,
+                expires_at: find.expires_until,
+            })
+            .collect())
+    }
+
+    pub(super) fn listed(&self) -> Result<Vec<ListedCertificate>, RepositoryFailure> {
+        let mut certificates: Vec<ListedCertificate> = Vec::new();
+        for stored in self.newest_first()? {
+            if !stored.credential_type.is_certificate() {
+                continue;
+            }
+            let version = ListedVersion {
+                id: stored.id,
+                is_transitional: stored.is_transitional,
+                is_generated: stored.is_generated,
+                facts: stored.certificate,
+                signed_by: stored.signed_by,
+            };
+            let listed = certificates
+                .iter_mut()
+                .find(|certificate| certificate.id == stored.credential_id);
+            match listed {
+                Some(certificate) => certificate.versions.push(version),
+                None => certificates.push(ListedCertificate {
+                    id: stored.credential_id,
+                    name: stored.name,
+                    versions: vec![version],
+                }),
+            }
+        }
+        Ok(certificates)
     }
 
     pub(super) fn name_where(
@@ -106,4 +157,8 @@ pub(super) fn signed_name(version: StoredVersion) -> SignedName {
             .certificate
             .is_some_and(|facts| facts.is_certificate_authority),
     }
+}
+
+pub(super) fn ciphertext_bytes(stored: &StoredVersion) -> usize {
+    stored.envelope.ciphertext.len()
 }

@@ -31,7 +31,7 @@ impl Shown for ShownSummaries<'_> {
                 certificate.versions.len().to_string(),
                 yes(in_transition),
                 certificate.signed_by.clone(),
-                certificate.signs.len().to_string(),
+                (certificate.signs.len() + certificate.issued.len()).to_string(),
             ]
         };
         Table::Rows {

@@ -175,7 +175,7 @@ fn named(argument: &str) -> Result<(String, String), String> {
 /// as a text if not. What does not fit stays a text, so that the check, or the server, says what is wrong.
 fn typed(text: &str, schema: Option<&Value>) -> Value {
     let as_text = || Value::String(text.to_owned());
-    let as_json = || serde_json::from_str::<Value>(text).ok();
+    let as_json = || keywright_json::read::<Value>(text).ok();
     let Some(schema) = schema else {
         let value = as_json().filter(|value| !value.is_string());
         return value.unwrap_or_else(as_text);

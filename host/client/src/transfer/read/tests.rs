@@ -157,7 +157,7 @@ credentials:
 #[test]
 fn json_is_read_with_every_digit() {
     let file = "\u{20}{\"about\": [1], \"credentials\": [\n\
-        {\"name\": \"/a\", \"type\": \"json\", \"value\": {\"n\": 1.10, \"e\": 1e400}},\n\
+        {\"name\": \"/a\", \"type\": \"json\", \"value\": {\"n\": 1.10, \"e\": 1e300}},\n\
         {\"name\": \"b\", \"type\": \"value\", \"value\": 007.0e1},\n";
     let (entries, done) = read(Format::Json, file);
     assert_eq!(entries.len(), 1);
@@ -166,11 +166,11 @@ fn json_is_read_with_every_digit() {
         "line 3, column 42: this is not JSON"
     );
     let file = "{\"credentials\": [\
-        {\"name\": \"/a\", \"type\": \"json\", \"value\": {\"n\": 1.10, \"e\": 1e400}},\
+        {\"name\": \"/a\", \"type\": \"json\", \"value\": {\"n\": 1.10, \"e\": 1e300}},\
         {\"name\": \"b\", \"type\": \"value\", \"value\": 7}], \"more\": {}}";
     assert_eq!(
         values(Format::Json, file),
-        [r#"/a json {"n":1.10,"e":1e400}"#, "/b value \"7\""]
+        [r#"/a json {"n":1.10,"e":1e300}"#, "/b value \"7\""]
     );
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     Secret,
-    certificate::{CertificateFacts, IssuanceRules},
+    certificate::{CertificateFacts, IssuanceFacts, IssuanceRules},
     ports::{CertificateIssuer, CertificateMembers, CertificateRefused, Certificates},
 };
 
@@ -16,7 +16,7 @@ impl Certificates for NoCertificates {
         Err(REFUSED)
     }
 
-    fn duration_days(&self, _: &str) -> Result<u32, CertificateRefused> {
+    fn issuance_facts(&self, _: &str) -> Result<IssuanceFacts, CertificateRefused> {
         Err(REFUSED)
     }
 

@@ -1,16 +1,16 @@
-//! Walking from an authority down to the leaves: level by level, each certificate once.
+//! Walking from an authority down to the leaves: level by level, each credential once.
 
 use std::collections::HashSet;
 
-use super::{is_authority, too_many_signed};
+use super::too_many_signed;
 use crate::{
     Failure,
     credential::{BULK_CERTIFICATES_MAX, Credentials, LookupName, StoredVersion},
-    ports::{ReadSigned, SignedName},
+    ports::{ReadSigned, SignedName, SignedTypes},
 };
 
 impl Credentials {
-    /// The newest version of each certificate below an authority, one query a level, each certificate once; and what the
+    /// The newest version of each credential below an authority, one query a level, each credential once; and what the
     /// queries answered.
     pub(super) async fn all_signed_by(
         &self,
@@ -19,8 +19,11 @@ impl Credentials {
         let mut levels = Levels::below(signed_by);
         let mut read = Vec::new();
         while let Some(signers) = levels.next_signers() {
-            let level = self.repository.newest_signed_by(&signers, ROWS_MAX).await?;
-            read.push(ReadSigned::new(signers, &level));
+            let level = self
+                .repository
+                .newest_signed_by(&signers, SignedTypes::All, ROWS_MAX)
+                .await?;
+            read.push(ReadSigned::new(signers, SignedTypes::All, &level));
             levels.add(level)?;
         }
         Ok((levels.found, read))
@@ -33,7 +36,11 @@ impl Credentials {
     ) -> Result<Vec<SignedName>, Failure> {
         let mut levels = Levels::below(signed_by);
         while let Some(signers) = levels.next_signers() {
-            levels.add(self.repository.names_signed_by(&signers, ROWS_MAX).await?)?;
+            let level = self
+                .repository
+                .names_signed_by(&signers, SignedTypes::All, ROWS_MAX)
+                .await?;
+            levels.add(level)?;
         }
         Ok(levels.found)
     }
@@ -53,7 +60,7 @@ impl Signed for StoredVersion {
     }
 
     fn is_authority(&self) -> bool {
-        is_authority(self.certificate.as_ref())
+        self.is_authority()
     }
 }
 

@@ -18,10 +18,9 @@ use uuid::Uuid;
 use crate::{
     Failure,
     authorization::{Caller, Permit},
-    certificate::CertificateFacts,
     credential::{
         CredentialName, CredentialType, Credentials, PluginDigest, StoredVersion,
-        service::MAKINGS_MAX, stored_certificate::StoredCertificate,
+        service::MAKINGS_MAX, stored_certificate::StoredCertificate, version::is_authority,
     },
     ports::{Additions, AllAppended, AppendCondition, Generator, NewVersion},
 };
@@ -33,7 +32,7 @@ use signers::{Signer, SignerVersions, Signers};
 pub use selection::BulkRegenerate;
 pub use under_way::{BULK_REGENERATIONS_MAX, BulkRegenerations};
 
-/// The most credentials that are regenerated together, and the most certificates that or get a version with a step of their authority's rotation.
+/// The most credentials that are regenerated together, and the most certificates that get a version with a step of their authority's rotation.
 pub const BULK_CERTIFICATES_MAX: u32 = 10_000;
 
 impl Credentials {
@@ -70,7 +69,7 @@ impl Credentials {
             let permits = Permits::ask(caller, &rules, &bases)?;
             let mut signers = Signers::new(self, &permits);
             let mut remade = Vec::new();
-            for of_type in self.by_type(bases, of.refused_plugin())? {
+            for of_type in self.by_type(caller, bases, of.refused_plugin())? {
                 remade.extend(
                     self.remake_all(of_type, &mut made_before, &permits, &mut signers)
                         .await?,
@@ -115,16 +114,24 @@ impl Credentials {
     /// What is to be made anew, type by type.
     fn by_type(
         &self,
+        caller: &Caller,
         bases: Vec<StoredVersion>,
         refused: Option<&PluginDigest>,
     ) -> Result<Vec<OfOneType>, Failure> {
-        let mut by_type: BTreeMap<CredentialType, Vec<StoredVersion>> = BTreeMap::new();
+        // Certificates come first: they may sign what comes after.
+        let mut by_type: BTreeMap<(bool, CredentialType), Vec<StoredVersion>> = BTreeMap::new();
         for base in bases {
-            let of_type = by_type.entry(base.credential_type.clone()).or_default();
-            of_type.push(base);
+            let credential_type = base.credential_type.clone();
+            let place = (!credential_type.is_certificate(), credential_type);
+            by_type.entry(place).or_default().push(base);
         }
-        let types = by_type.into_iter().map(|(credential_type, bases)| {
-            let generator = self.generator(&credential_type)?;
+        let types = by_type.into_iter().map(|((_, credential_type), bases)| {
+            let generator =
+                self.generator(caller, &credential_type)
+                    .map_err(|failure| match bases.first() {
+                        Some(base) => not_regenerated(base.name.clone(), failure),
+                        None => failure,
+                    })?;
             if refused.is_some_and(|refused| refused.as_str() == generator.identity().digest) {
                 return Err(Failure::PluginInUse(credential_type));
             }
@@ -214,8 +221,8 @@ impl Credentials {
                 signer.map(|signer| &signer.authority),
             )
             .await?;
-        let version = self.seal(permit, &draft)?;
-        let authority = if is_authority(version.certificate.as_ref()) {
+        let version = self.seal(permit, &draft).await?;
+        let authority = if is_authority(&version.credential_type, version.certificate.as_ref()) {
             Some(Arc::new(StoredCertificate::parse(&draft.content.value)?))
         } else {
             None
@@ -262,12 +269,8 @@ fn in_order(mut names: Vec<CredentialName>) -> Vec<CredentialName> {
 /// There are more than [`BULK_CERTIFICATES_MAX`].
 pub(super) fn too_many_signed() -> Failure {
     Failure::TooManySigned {
-        limit: "10,000 certificates",
+        limit: "10,000 credentials",
     }
-}
-
-fn is_authority(facts: Option<&CertificateFacts>) -> bool {
-    facts.is_some_and(|facts| facts.is_certificate_authority)
 }
 
 fn not_regenerated(name: CredentialName, reason: Failure) -> Failure {

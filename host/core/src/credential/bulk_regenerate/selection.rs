@@ -15,8 +15,8 @@ use crate::{
 /// Which credentials a bulk regeneration is of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BulkRegenerate {
-    /// Every certificate of which any version was signed by this authority, and everything below those that are authorities
-    /// themselves; not the authority itself.
+    /// Every certificate of which any version was signed by this authority, every credential of another type whose newest
+    /// version was, and everything below those that are authorities themselves; not the authority itself.
     SignedBy(LookupName),
     /// Every credential of these names that the caller may read, and whose newest version the plugin with this digest made.
     GeneratedBy {
@@ -46,6 +46,9 @@ impl Credentials {
         match of {
             BulkRegenerate::SignedBy(authority) => {
                 rules.permit(caller, Operation::Read, authority)?;
+                if let Some(stored) = self.repository.stored_name(authority).await? {
+                    rules.permit(caller, Operation::Read, &stored.lookup())?;
+                }
                 let signed = self.names_signed_by(authority).await?;
                 Permits::ask(caller, rules, &signed)?;
                 Ok(signed.into_iter().map(|signed| signed.name).collect())

@@ -20,7 +20,7 @@ use crate::{
     },
     permission::Operation,
     ports::{
-        Additions, AllAppended, AppendCondition, NewVersion, ReadSigned, ReadVersions,
+        Additions, AllAppended, AppendCondition, NewVersion, ReadSigned, ReadVersions, SignedTypes,
         TransitionalVersion, VersionSelection,
     },
 };
@@ -49,7 +49,7 @@ impl Credentials {
         if !self.brings_children(RotationStep::Add(&draft)) {
             return self.append(permit, draft, condition).await;
         }
-        let version = self.seal(permit, &draft)?;
+        let version = self.seal(permit, &draft).await?;
         for _ in 0..MAKINGS_MAX {
             let mut additions = self
                 .child_versions(permit, certificate_id, RotationStep::Add(&draft))
@@ -178,11 +178,15 @@ impl Credentials {
     ) -> Result<Vec<StoredVersion>, Failure> {
         // One past the limit, and the authority itself.
         let signers = vec![authority.clone()];
+        // Only certificates have a `ca` that the host knows.
+        let types = SignedTypes::Certificates;
         let mut children = self
             .repository
-            .newest_signed_by(&signers, BULK_CERTIFICATES_MAX + 2)
+            .newest_signed_by(&signers, types, BULK_CERTIFICATES_MAX + 2)
             .await?;
-        additions.signed.push(ReadSigned::new(signers, &children));
+        additions
+            .signed
+            .push(ReadSigned::new(signers, types, &children));
         children.retain(|child| child.name.lookup() != *authority);
         if children.len() > BULK_CERTIFICATES_MAX as usize {
             return Err(too_many_signed());
@@ -239,7 +243,7 @@ impl Credentials {
             provenance: stored.provenance,
             unchanged: Vec::new(),
         };
-        self.seal(&permit, &child)
+        self.seal(&permit, &child).await
     }
 
     /// Of an authority's two certificates, the one that did not sign; none when it has but one.

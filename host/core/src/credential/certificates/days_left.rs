@@ -23,7 +23,7 @@ pub struct CertificatesByDaysLeft {
 pub const DAYS_LEFT: [u32; EXPIRY_MOMENTS - 1] = [7, 30, 90, 365];
 
 impl CertificatesByDaysLeft {
-    /// Counts all certificates, by one query.
+    /// Counts all certificates, also those in credentials of other types, by one query.
     ///
     /// # Errors
     /// When the database can't answer.

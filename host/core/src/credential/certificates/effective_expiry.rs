@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::{
     Failure,
     authorization::Caller,
-    credential::{CredentialName, Credentials, FindNames},
+    credential::{CredentialName, Credentials, FindNames, readable::ReadableList},
     permission::Operation,
 };
 
@@ -58,9 +58,13 @@ impl Credentials {
         if !rules.allow_somewhere(Operation::Read) {
             return Ok(Vec::new());
         }
-        let mut expiries = self.repository.effective_expiries(names, until).await?;
+        let found = self.repository.effective_expiries(names, until).await?;
         let may_read = |name: &CredentialName| rules.allow(Operation::Read, name.as_str());
-        expiries.retain(|expiry| may_read(&expiry.name));
+        let mut expiries = ReadableList::new(caller, &rules);
+        let _ = found
+            .into_iter()
+            .try_for_each(|expiry| expiries.add(expiry));
+        let mut expiries = expiries.finish()?;
         for expiry in &mut expiries {
             let link = &mut expiry.link;
             if !link.name.as_ref().is_some_and(may_read) {

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
+use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use crate::{
     Failure,
     authorization::Caller,
-    certificate::CertificateFacts,
-    credential::{CredentialName, Credentials, LookupName},
+    certificate::{CertificateFacts, SerialNumber},
+    credential::{CredentialName, CredentialType, Credentials, LookupName, readable::ReadableList},
     permission::Operation,
 };
 
@@ -38,6 +39,30 @@ pub struct ListedVersion {
     pub signed_by: Option<CredentialName>,
 }
 
+/// A credential of another type than certificate whose newest version was made with an issuer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IssuedCredential {
+    /// Its name, in the casing of its first writer.
+    pub name: CredentialName,
+    /// What was recorded; `None` if the caller may not read the credential.
+    pub record: Option<IssuedRecord>,
+}
+
+/// What the host recorded when an issuer signed for a credential of another type than certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IssuedRecord {
+    /// The credential's type.
+    pub credential_type: CredentialType,
+    /// The credential's newest version.
+    pub version_id: Uuid,
+    /// The version of the authority that signed. It need not exist any more.
+    pub issuer_version_id: Option<Uuid>,
+    /// The serial number of the certificate; unknown if nothing was signed, or an older release stored the version.
+    pub serial_number: Option<SerialNumber>,
+    /// The end of the certificate's validity; unknown in the same cases.
+    pub expires_at: Option<DateTime<Utc>>,
+}
+
 /// A certificate, and its place among the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateSummary {
@@ -47,6 +72,8 @@ pub struct CertificateSummary {
     pub signed_by: Option<CredentialName>,
     /// The certificates that it signs, without itself, in alphabetical order without regard to case.
     pub signs: Vec<CredentialName>,
+    /// The credentials of other types for which it signed, by name; looked for only if one certificate is asked for.
+    pub issued: Vec<IssuedCredential>,
 }
 
 impl Credentials {
@@ -60,8 +87,10 @@ impl Credentials {
         if !rules.allow_somewhere(Operation::Read) {
             return Ok(Vec::new());
         }
-        let mut certificates = self.repository.certificates().await?;
-        certificates.retain(|certificate| rules.allow(Operation::Read, certificate.name.as_str()));
+        let mut certificates = ReadableList::new(caller, &rules);
+        let mut receive = |certificate| certificates.add(certificate);
+        self.repository.certificates(&mut receive).await?;
+        let certificates = certificates.finish()?;
         let mut signs: HashMap<String, Vec<CredentialName>> = HashMap::new();
         for certificate in &certificates {
             let signer = certificate
@@ -81,12 +110,13 @@ impl Credentials {
             .into_iter()
             .map(|certificate| {
                 let own = signs.remove(certificate.name.lookup().folded());
-                summary(certificate, own.unwrap_or_default())
+                summary(certificate, own.unwrap_or_default(), Vec::new())
             })
             .collect())
     }
 
-    /// One certificate. It signs those of which it signed any version.
+    /// One certificate. It signs those of which it signed any version, and it issued the credentials of other types whose
+    /// newest version it signed. Of the latter, those that the caller may not read are named alone.
     ///
     /// # Errors
     /// [`Failure::NotFound`] when there is no such credential, or it is no certificate.
@@ -104,11 +134,24 @@ impl Credentials {
         let certificate = certificate.ok_or(Failure::NotFound)?;
         permit.touched(certificate.id);
         let signs = self.repository.certificates_signed_by(name).await?;
-        Ok(summary(certificate, signs))
+        let mut issued = self.repository.issued_by(name).await?;
+        if !issued.is_empty() {
+            let rules = self.authorization.rules_of(caller).await?;
+            for credential in &mut issued {
+                if !rules.allow(Operation::Read, credential.name.as_str()) {
+                    credential.record = None;
+                }
+            }
+        }
+        Ok(summary(certificate, signs, issued))
     }
 }
 
-fn summary(certificate: ListedCertificate, mut signs: Vec<CredentialName>) -> CertificateSummary {
+fn summary(
+    certificate: ListedCertificate,
+    mut signs: Vec<CredentialName>,
+    issued: Vec<IssuedCredential>,
+) -> CertificateSummary {
     signs.sort_by_cached_key(|name| name.lookup().folded().to_owned());
     let newest = certificate.versions.first();
     let is_self_signed = newest
@@ -123,5 +166,6 @@ fn summary(certificate: ListedCertificate, mut signs: Vec<CredentialName>) -> Ce
         certificate,
         signed_by,
         signs,
+        issued,
     }
 }

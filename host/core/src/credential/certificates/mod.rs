@@ -17,5 +17,7 @@ mod versions;
 pub use add_version::NewCertificateVersion;
 pub use days_left::{CertificatesByDaysLeft, DAYS_LEFT};
 pub use effective_expiry::{CHAIN_DEPTH_MAX, ChainLink, EffectiveExpiry};
-pub use list::{CertificateSummary, ListedCertificate, ListedVersion};
+pub use list::{
+    CertificateSummary, IssuedCredential, IssuedRecord, ListedCertificate, ListedVersion,
+};
 pub use regenerate::RegenerateCertificate;

@@ -110,7 +110,7 @@ impl Credentials {
         if regenerate.is_transitional && current.transitional.is_some() {
             return Err(Failure::TransitionalExists);
         }
-        let generator = self.generator(&base.credential_type)?;
+        let generator = self.generator(caller, &base.credential_type)?;
         let base = self.open(&permit, base).await?;
         let parameters = self.parameters_of(&base, generator.as_ref()).await?;
         let parameters = changed(parameters, regenerate, generator.as_ref()).await?;

@@ -7,7 +7,7 @@ use crate::{
     authorization::{Caller, Permit},
     credential::{CredentialVersion, Credentials, StoredVersion},
     permission::Operation,
-    ports::VersionSelection,
+    ports::{CredentialKey, VersionSelection},
 };
 
 impl Credentials {
@@ -22,15 +22,14 @@ impl Credentials {
         certificate_id: Uuid,
         selection: VersionSelection,
     ) -> Result<Vec<CredentialVersion>, Failure> {
-        let (permit, versions) = self
-            .permitted_certificate_versions(caller, Operation::Read, certificate_id, selection)
+        let permit = self
+            .permit_certificate(caller, Operation::Read, certificate_id)
             .await?;
-        let mut presented = Vec::with_capacity(versions.len());
-        for version in versions {
-            let version = self.open(&permit, version).await?;
-            presented.push(self.presented(&permit, version)?);
-        }
-        Ok(presented)
+        let versions = self
+            .stored_for_response(caller, CredentialKey::Id(certificate_id), selection)
+            .await?;
+        self.all_presented(&permit, certificates_alone(versions)?)
+            .await
     }
 
     /// Lets a caller do one thing with the certificate of this id, and chooses versions of it, still encrypted. There is
@@ -75,9 +74,14 @@ impl Credentials {
             .repository
             .versions_by_credential(certificate_id, selection)
             .await?;
-        match versions.first() {
-            Some(version) if version.credential_type.is_certificate() => Ok(versions),
-            _ => Err(Failure::NotFound),
-        }
+        certificates_alone(versions)
+    }
+}
+
+/// The versions of a certificate, of which there must be one.
+fn certificates_alone(versions: Vec<StoredVersion>) -> Result<Vec<StoredVersion>, Failure> {
+    match versions.first() {
+        Some(version) if version.credential_type.is_certificate() => Ok(versions),
+        _ => Err(Failure::NotFound),
     }
 }

@@ -25,7 +25,7 @@ struct NothingOpens;
 
 #[async_trait]
 impl Sealer for NothingOpens {
-    fn seal(&self, _: SealedPlace<'_>, _: &Secret) -> Result<Envelope, SealFailure> {
+    async fn seal(&self, _: SealedPlace<'_>, _: &Secret) -> Result<Envelope, SealFailure> {
         unreachable!("nothing was opened")
     }
 
@@ -103,6 +103,10 @@ impl KeyRotationRepository for Versions {
 
 #[async_trait]
 impl EncryptionKeyRepository for Versions {
+    async fn encryptions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryFailure> {
+        Ok(Vec::new())
+    }
+
     async fn versions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryFailure> {
         Ok(vec![(INACTIVE, self.count.unsigned_abs())])
     }

@@ -4,6 +4,7 @@ use std::{collections::HashMap, process::ExitCode};
 
 use chrono::SecondsFormat;
 use keywright_core::ports::{EncryptionKeyRepository, KeyStanding, RepositoryFailure};
+use keywright_crypto::{ENCRYPTIONS_PER_KEY_MAX, ENCRYPTIONS_PER_KEY_WARNED};
 use keywright_storage::{Database, EncryptionKeyRow};
 use serde::Serialize;
 use uuid::Uuid;
@@ -21,32 +22,44 @@ pub(super) async fn status(config: &Config, as_json: bool) -> Result<ExitCode, S
     let database = open_to_read(config).await?;
     let recognised = RecognisedKeys::read(&config.encryption, &database).await?;
     let read = read(&database).await;
-    let (records, versions) = read.map_err(|cause| {
+    let stored = read.map_err(|cause| {
         StartRefused::while_doing("reading the records of encryption keys", cause)
     })?;
     database.close().await;
     let is_new = !recognised.is_active_known();
-    let keys = records
-        .into_iter()
-        .map(|record| KeyStatus::of(record, &versions, &recognised));
+    let records = stored.records.iter();
+    let keys = records.map(|record| KeyStatus::of(record, &stored, &recognised));
     let keys: Vec<KeyStatus> = keys.collect();
     let text = if as_json {
-        let status = serde_json::json!({"keys": keys, "active_key_is_new": is_new});
+        let status = serde_json::json!({
+            "keys": keys,
+            "active_key_is_new": is_new,
+            "encryptions_max": ENCRYPTIONS_PER_KEY_MAX,
+        });
         format!("{status:#}\n")
     } else {
-        table(&keys) + if is_new { NEW_KEY } else { "" }
+        table(&keys)
+            + if is_new { NEW_KEY } else { "" }
+            + if is_worn(&keys) { WORN_KEY } else { "" }
     };
     output::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn read(
-    database: &Database,
-) -> Result<(Vec<EncryptionKeyRow>, HashMap<Uuid, u64>), RepositoryFailure> {
+/// The records of all keys, and how much each encrypts.
+struct Stored {
+    records: Vec<EncryptionKeyRow>,
+    versions: HashMap<Uuid, u64>,
+    encryptions: HashMap<Uuid, u64>,
+}
+
+async fn read(database: &Database) -> Result<Stored, RepositoryFailure> {
     let repository = database.encryption_keys();
-    let records = repository.all().await?;
-    let versions = repository.versions_by_key().await?;
-    Ok((records, versions.into_iter().collect()))
+    Ok(Stored {
+        records: repository.all().await?,
+        versions: repository.versions_by_key().await?.into_iter().collect(),
+        encryptions: repository.encryptions_by_key().await?.into_iter().collect(),
+    })
 }
 
 /// One key.
@@ -57,40 +70,57 @@ struct KeyStatus {
     created_at: String,
     state: &'static str,
     versions: u64,
+    /// How many values it may have encrypted.
+    encryptions: u64,
 }
 
 impl KeyStatus {
-    fn of(
-        record: EncryptionKeyRow,
-        versions: &HashMap<Uuid, u64>,
-        recognised: &RecognisedKeys,
-    ) -> Self {
+    fn of(record: &EncryptionKeyRow, stored: &Stored, recognised: &RecognisedKeys) -> Self {
+        let count =
+            |counts: &HashMap<Uuid, u64>| counts.get(&record.id).copied().unwrap_or_default();
         Self {
             id: record.id,
-            provider: record.provider,
+            provider: record.provider.clone(),
             created_at: record.created_at.to_rfc3339_opts(SecondsFormat::Secs, true),
             state: match recognised.standing(record.id) {
-                KeyStanding::Active => "active",
+                KeyStanding::Active => ACTIVE,
                 KeyStanding::Inactive => "inactive",
                 KeyStanding::Unknown => "unknown",
             },
-            versions: versions.get(&record.id).copied().unwrap_or_default(),
+            versions: count(&stored.versions),
+            encryptions: count(&stored.encryptions),
         }
     }
 }
 
 /// A table for people.
 fn table(keys: &[KeyStatus]) -> String {
-    let line = |id: &str, provider: &str, created_at: &str, state: &str, versions: &str| {
-        format!("{id:<36}  {provider:<8}  {created_at:<20}  {state:<8}  {versions:>10}\n")
+    let line = |id: &str, provider: &str, created_at: &str, state: &str, counts: [&str; 2]| {
+        let [versions, encryptions] = counts;
+        format!(
+            "{id:<36}  {provider:<8}  {created_at:<20}  {state:<8}  {versions:>10}  {encryptions:>11}\n"
+        )
     };
-    let head = line("KEY", "PROVIDER", "MADE", "STATE", "VERSIONS");
+    let counts = ["VERSIONS", "ENCRYPTIONS"];
+    let head = line("KEY", "PROVIDER", "MADE", "STATE", counts);
     let lines = keys.iter().map(|key| {
-        let (id, versions) = (key.id.to_string(), key.versions.to_string());
-        line(&id, &key.provider, &key.created_at, key.state, &versions)
+        let (versions, encryptions) = (key.versions.to_string(), key.encryptions.to_string());
+        let (id, counts) = (key.id.to_string(), [versions.as_str(), &encryptions]);
+        line(&id, &key.provider, &key.created_at, key.state, counts)
     });
     std::iter::once(head).chain(lines).collect()
 }
+
+/// Whether the active key has encrypted so much that it is time for another one.
+fn is_worn(keys: &[KeyStatus]) -> bool {
+    let mut active = keys.iter().filter(|key| key.state == ACTIVE);
+    active.any(|key| key.encryptions >= ENCRYPTIONS_PER_KEY_WARNED)
+}
+
+const ACTIVE: &str = "active";
+
+/// The line below the table where that is so.
+const WORN_KEY: &str = "The active key has encrypted more than half of the values that it may: make a new key the active one.\n";
 
 /// What is added to the table where the active key is none of those in it.
 const NEW_KEY: &str = "The configured active key is none of these: it never was active.\n";
@@ -107,16 +137,17 @@ mod tests {
             created_at: "2026-01-02T03:04:05Z".to_owned(),
             state,
             versions,
+            encryptions: 1_024,
         };
         let text = table(&[key(1, "inactive", 0), key(2, "active", 1_234_567)]);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             lines[0],
-            "KEY                                   PROVIDER  MADE                  STATE       VERSIONS"
+            "KEY                                   PROVIDER  MADE                  STATE       VERSIONS  ENCRYPTIONS"
         );
         assert_eq!(
             lines[2],
-            "00000000-0000-0000-0000-000000000002  raw       2026-01-02T03:04:05Z  active       1234567"
+            "00000000-0000-0000-0000-000000000002  raw       2026-01-02T03:04:05Z  active       1234567         1024"
         );
     }
 }

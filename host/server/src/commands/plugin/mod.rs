@@ -149,15 +149,16 @@ enum OutputForm {
 }
 
 fn object(text: &str) -> Result<Map<String, Value>, String> {
-    match serde_json::from_str(text) {
+    match keywright_json::read(text) {
         Ok(Value::Object(members)) => Ok(members),
         Ok(_) => Err("it is JSON, but no object".to_owned()),
-        Err(cause) => Err(format!("it is not JSON: {cause}")),
+        Err(cause) => Err(cause.to_string()),
     }
 }
 
 fn limits(text: &str) -> Result<Limits, String> {
-    serde_json::from_str(text).map_err(|cause| cause.to_string())
+    let limits: Value = keywright_json::read(text).map_err(|cause| cause.to_string())?;
+    serde_json::from_value(limits).map_err(|cause| cause.to_string())
 }
 
 /// The time of a call, in seconds since 1970.

@@ -39,10 +39,10 @@ use std::{
 };
 
 use keywright_core::ports::RepositoryFailure;
-use sqlx::{ConnectOptions, SqliteConnection, sqlite::SqliteConnectOptions};
+use sqlx::SqliteConnection;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::{PoolOccupancy, engine::Executor};
+use super::{PoolOccupancy, SqliteFile, engine::Executor};
 use crate::failure::repository_failure;
 use owner::{GroupFailed, Owner};
 
@@ -120,14 +120,14 @@ impl Turns {
     /// Opens the connection, so that it is known whether the database can be opened at all. Whoever asks for a turn waits
     /// for `wait_max` at most.
     pub(super) async fn open(
-        options: SqliteConnectOptions,
+        file: SqliteFile,
         wait_max: Duration,
         limits: GroupLimits,
     ) -> Result<Self, sqlx::Error> {
-        let connection = options.connect().await?;
+        let connection = file.connect().await?;
         let state = Arc::<State>::default();
         let (queue, asked) = mpsc::channel(QUEUE_LENGTH_MAX);
-        let owner = Owner::new(connection, options, limits, Arc::clone(&state));
+        let owner = Owner::new(connection, file, limits, Arc::clone(&state));
         let (running, ended) = watch::channel(());
         tokio::spawn(async move {
             owner.run(asked).await;

@@ -8,18 +8,19 @@ use std::{
 };
 
 use keywright_core::ports::RepositoryFailure;
-use sqlx::{ConnectOptions, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
+use sqlx::{Connection, SqliteConnection};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    super::engine::within, Asked, Borrower, GroupLimits, Returned, State, Told, Turn, Verdict,
+    super::{SqliteFile, engine::within},
+    Asked, Borrower, GroupLimits, Returned, State, Told, Turn, Verdict,
 };
 
 /// Gives turns on one connection, and alone begins, commits and rolls back.
 pub(super) struct Owner {
     /// None when the last group has left it in doubt.
     connection: Option<SqliteConnection>,
-    options: SqliteConnectOptions,
+    file: SqliteFile,
     limits: GroupLimits,
     state: Arc<State>,
 }
@@ -41,17 +42,17 @@ impl Error for GroupFailed {
 }
 
 impl Owner {
-    /// The owner of a connection that was opened with these options.
+    /// The owner of a connection to this file.
     pub(super) fn new(
         connection: SqliteConnection,
-        options: SqliteConnectOptions,
+        file: SqliteFile,
         limits: GroupLimits,
         state: Arc<State>,
     ) -> Self {
         state.is_open.store(true, Ordering::Relaxed);
         Self {
             connection: Some(connection),
-            options,
+            file,
             limits,
             state,
         }
@@ -74,7 +75,9 @@ impl Owner {
         match self.connected().await {
             Ok(connection) => {
                 let mut group = Group::new(connection, self.limits);
-                match group.write(first, queue).await {
+                let written = group.write(first, queue).await;
+                // What was written into a file without its name is lost with this process.
+                match written.and_then(|()| self.file.check().map_err(failed)) {
                     Ok(()) => {
                         group.tell(&Ok(()));
                         self.connection = group.connection;
@@ -93,9 +96,10 @@ impl Owner {
     }
 
     async fn connected(&mut self) -> Result<SqliteConnection, sqlx::Error> {
+        self.file.check()?;
         match self.connection.take() {
             Some(connection) => Ok(connection),
-            None => self.options.connect().await,
+            None => self.file.connect().await,
         }
     }
 

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use tokio::task::{JoinHandle, yield_now};
 
 use super::{
-    super::{Connections, Ended, PoolOccupancy, Target, Transaction, Writer},
+    super::{Connections, Ended, PoolOccupancy, SqliteFile, Target, Transaction, Writer},
     GroupLimits, QUEUE_LENGTH_MAX,
 };
 use crate::{row::column, statement::statement};
@@ -51,15 +51,15 @@ impl Fixture {
             .filename(folder.path().join("test.sqlite"))
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(SqliteSynchronous::Full)
-            .foreign_keys(true);
-        let reader = Target::Sqlite(Box::new(options.clone()));
-        let reader = Connections::open(reader, 1, WAIT_MAX).await.unwrap();
+            .synchronous(SqliteSynchronous::Full);
+        let file = SqliteFile::unwatched(options.foreign_keys(true));
+        let target = Target::Sqlite(Box::new(file.clone()));
+        let reader = Connections::open(target, 1, WAIT_MAX).await.unwrap();
         let create = "create table t (
             a integer primary key, other integer references t deferrable initially deferred, b blob
         )";
         reader.execute(statement(create)).await.unwrap();
-        let writer = Writer::in_groups(options, WAIT_MAX, limits);
+        let writer = Writer::in_groups(file, WAIT_MAX, limits);
         Self {
             folder,
             writer: writer.await.unwrap(),

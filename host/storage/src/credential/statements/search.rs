@@ -136,26 +136,41 @@ pub(crate) const SQLITE_FIND_EXPIRING_CONTAINING_SHORT: &str = select_found_expi
 
 // ---- Expiry with the chain --------------------------------------------------------------------------------------------
 
+/// The first links of chains: the versions in use. Here and in the further links, what is equal is a range of one, as in
+/// `newest_first!`: so each link is looked up, and not all versions are read to be joined, however many chains the planner
+/// expects.
+macro_rules! select_chain_ends {
+    () => {
+        "select c.sequence, c.name, c.current_created_at as version_created_at, cast(0 as bigint) as depth,
+            c.name as link_name, v.id as link_id, v.expires_at,
+            v.signed_by, v.issuer_version_id, v.issuer_expires_at
+         from credential c join credential_version v on v.sequence between c.current_sequence and c.current_sequence "
+    };
+}
+
 /// The links of the chains of versions in use that expire until `$1`, the first to expire first. A chain is walked from
 /// each version to the one that signed it; that one is older, so no chain comes back to itself. The farthest link has the
 /// depth `$2`.
 macro_rules! select_effective_expiries {
     ($($names:expr),*) => {
         concat!(
-            "with recursive chain_link as (
-                select c.sequence, c.name, c.current_created_at as version_created_at, cast(0 as bigint) as depth,
-                    c.name as link_name, v.id as link_id, v.expires_at,
-                    v.signed_by, v.issuer_version_id, v.issuer_expires_at
-                from credential c join credential_version v on v.sequence = c.current_sequence
-                where c.credential_type = 'certificate' and v.expires_at is not null ",
+            "with recursive chain_link as (",
+            select_chain_ends!(),
+            "where c.credential_type = 'certificate' and v.expires_at is not null ",
+            $($names,)*
+            " union all ",
+            select_chain_ends!(),
+            // That of another type an issuer has signed, after 1970. It has no transitional version.
+            "where c.credential_type <> 'certificate' and c.newest_expires_at > 0 and v.expires_at is not null ",
             $($names,)*
             "
                 union all
                 select l.sequence, l.name, l.version_created_at, l.depth + 1,
                     coalesce(i.name, l.signed_by), v.id, coalesce(v.expires_at, l.issuer_expires_at),
                     v.signed_by, v.issuer_version_id, v.issuer_expires_at
-                from chain_link l left join credential_version v on v.id = l.issuer_version_id
-                    left join credential i on i.sequence = v.credential_sequence
+                from chain_link l
+                    left join credential_version v on v.id between l.issuer_version_id and l.issuer_version_id
+                    left join credential i on i.sequence between v.credential_sequence and v.credential_sequence
                 where l.issuer_expires_at is not null and l.depth < $2
             )
             select sequence, name, version_created_at, depth, link_name, link_id, expires_at

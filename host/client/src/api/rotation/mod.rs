@@ -14,14 +14,15 @@
 //! After the last step none is transitional, as before the first: that a rotation has ended can't be told from that none
 //! was begun.
 
-use std::collections::HashSet;
+mod outstanding;
 
 use serde::Serialize;
 
 use super::certificates::{
     CertificateSummary, ListedVersion, RegenerateCertificate, TransitionalVersion,
 };
-use crate::{Client, CredentialVersion, Error, pem::first_certificate};
+use crate::{Client, CredentialVersion, Error};
+use outstanding::outstanding;
 
 /// Where the rotation of an authority stands.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
@@ -100,7 +101,8 @@ pub struct Rotation {
     pub signing_version: String,
     /// The id of the version that is transitional.
     pub transitional_version: Option<String>,
-    /// The certificates in use that don't come from the version that signs, directly or through another authority.
+    /// The certificates in use, and the credentials of other types with a certificate, that don't come from the version that
+    /// signs, directly or through another authority.
     /// Looked for only once the flag has moved.
     pub outstanding: Vec<String>,
     /// The certificates that the versions in use and in transition have, PEM: what must be trusted at this stage.
@@ -236,62 +238,6 @@ impl<'a> Versions<'a> {
             Some(_) => Stage::Switched,
         }
     }
-}
-
-/// The names below an authority whose certificate in use was not made by the version of their own authority that is in
-/// use. Everything below such a one is left out: it is regenerated with it.
-async fn outstanding(
-    client: &Client,
-    root: CertificateSummary,
-    signing: String,
-) -> Result<Vec<String>, RotationFailed> {
-    let mut found = Vec::new();
-    let mut seen = HashSet::from([root.name.to_lowercase()]);
-    let mut authorities = vec![(root, signing)];
-    while let Some((authority, signing)) = authorities.pop() {
-        for name in &authority.signs {
-            if !seen.insert(name.to_lowercase()) {
-                continue;
-            }
-            let child = readable(client.certificate(name).await, name, &authority)?;
-            // An older version may be what ties it to this authority; the newest says where it belongs.
-            if !child.signed_by.eq_ignore_ascii_case(&authority.name) {
-                continue;
-            }
-            let current = client.current_certificate_versions(&child.id).await;
-            let current = readable(current, name, &authority)?;
-            let Some(in_use) = current.first() else {
-                continue;
-            };
-            // The authority that signed stands first.
-            let authorities_of_child = in_use.public_member("ca").unwrap_or_default();
-            if first_certificate(&authorities_of_child) != first_certificate(&signing) {
-                found.push(child.name);
-            } else if !child.signs.is_empty() {
-                let certificate = certificate(in_use);
-                authorities.push((child, certificate));
-            }
-        }
-    }
-    found.sort_unstable();
-    Ok(found)
-}
-
-fn readable<T>(
-    answer: Result<T, Error>,
-    name: &str,
-    authority: &CertificateSummary,
-) -> Result<T, RotationFailed> {
-    answer.map_err(|failed| {
-        if failed.is_not_found() {
-            RotationFailed::Unreadable {
-                name: name.to_owned(),
-                authority: authority.name.clone(),
-            }
-        } else {
-            failed.into()
-        }
-    })
 }
 
 /// The certificate of a version, PEM with a line feed at its end.

@@ -1,0 +1,250 @@
+//! Extensions: those of RFC 5280 and of its companions. Of any other, a certificate as found may hold any octets, and a body
+//! of a guest any DER.
+
+use std::collections::BTreeSet;
+
+use super::{
+    super::{
+        der::{
+            BIT_STRING, IA5_STRING, INTEGER, NULL, OCTET_STRING, Strictness, elements, is_ascii,
+            is_der, is_filled, is_generalized_time, is_named_bits, is_null, is_octets, is_unsigned,
+            split_element,
+        },
+        shape::{
+            A_BOOLEAN, AN_OBJECT_IDENTIFIER, AN_OCTET_STRING, ANYTHING, Field, Shape, constructed,
+            primitive, sequence, sequence_of,
+        },
+    },
+    Part,
+    names::{
+        ATTRIBUTE, GENERAL_NAME, GENERAL_NAMES, GENERAL_NAMES_1, GENERAL_NAMES_2, SUBTREE_NAME,
+    },
+    part,
+};
+
+/// One extension; its value is checked apart.
+pub(super) static EXTENSION: Shape = sequence(&[
+    Field::required(&AN_OBJECT_IDENTIFIER),
+    Field::default(&A_BOOLEAN, &[0x01, 0x01, 0x00]),
+    Field::required(&AN_OCTET_STRING),
+]);
+
+/// Checks the values of extensions, and that none occurs twice. `list` has the shape of the field.
+///
+/// # Errors
+/// The first that is malformed.
+pub(super) fn check(list: &[u8], strictness: Strictness) -> Result<(), Part> {
+    let mut found = BTreeSet::new();
+    for extension in elements(content(content(list))) {
+        let mut fields = elements(content(extension));
+        let identifier = fields.next().map(content).unwrap_or_default();
+        let value = fields.last().map(content).unwrap_or_default();
+        if !found.insert(identifier) {
+            return Err(TWICE);
+        }
+        match KNOWN.iter().find(|known| known.identifier == identifier) {
+            Some(known) if !known.shape.is_of(value, strictness) => return Err(known.part),
+            None if strictness == Strictness::Exact && !is_der(value) => return Err(UNKNOWN),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn content(element: &[u8]) -> &[u8] {
+    split_element(element).map_or(&[], |(_, content, _)| content)
+}
+
+/// An extension whose value is defined.
+struct Known {
+    identifier: &'static [u8],
+    part: Part,
+    shape: &'static Shape,
+}
+
+macro_rules! known {
+    ($name:literal, $identifier:expr, $shape:expr) => {
+        Known {
+            identifier: $identifier,
+            part: part!($name),
+            shape: $shape,
+        }
+    };
+}
+
+static KNOWN: [Known; 24] = [
+    known!(
+        "extension subjectDirectoryAttributes",
+        b"\x55\x1d\x09",
+        &sequence_of(&ATTRIBUTE_WITH_VALUES)
+    ),
+    known!(
+        "extension subjectKeyIdentifier",
+        b"\x55\x1d\x0e",
+        &FILLED_OCTET_STRING
+    ),
+    known!("extension keyUsage", b"\x55\x1d\x0f", &NAMED_BITS),
+    known!(
+        "extension privateKeyUsagePeriod",
+        b"\x55\x1d\x10",
+        &sequence(&[
+            Field::optional(&Shape::Primitive(primitive(0), is_generalized_time)),
+            Field::optional(&Shape::Primitive(primitive(1), is_generalized_time)),
+        ])
+    ),
+    known!("extension subjectAltName", b"\x55\x1d\x11", &GENERAL_NAMES),
+    known!("extension issuerAltName", b"\x55\x1d\x12", &GENERAL_NAMES),
+    known!(
+        "extension basicConstraints",
+        b"\x55\x1d\x13",
+        &sequence(&[
+            Field::default(&A_BOOLEAN, &[0x01, 0x01, 0x00]),
+            Field::optional(&UNSIGNED),
+        ])
+    ),
+    known!(
+        "extension nameConstraints",
+        b"\x55\x1d\x1e",
+        &sequence(&[
+            Field::optional(&Shape::Each(constructed(0), &SUBTREE)),
+            Field::optional(&Shape::Each(constructed(1), &SUBTREE)),
+        ])
+    ),
+    known!(
+        "extension cRLDistributionPoints",
+        b"\x55\x1d\x1f",
+        &sequence_of(&DISTRIBUTION_POINT)
+    ),
+    known!(
+        "extension certificatePolicies",
+        b"\x55\x1d\x20",
+        &sequence_of(&POLICY)
+    ),
+    known!(
+        "extension policyMappings",
+        b"\x55\x1d\x21",
+        &sequence_of(&POLICY_MAPPING)
+    ),
+    known!(
+        "extension authorityKeyIdentifier",
+        b"\x55\x1d\x23",
+        &sequence(&[
+            Field::optional(&Shape::Primitive(primitive(0), is_octets)),
+            Field::optional(&GENERAL_NAMES_1),
+            Field::optional(&UNSIGNED_2),
+        ])
+    ),
+    known!(
+        "extension policyConstraints",
+        b"\x55\x1d\x24",
+        &sequence(&[Field::optional(&UNSIGNED_0), Field::optional(&UNSIGNED_1)])
+    ),
+    known!(
+        "extension extKeyUsage",
+        b"\x55\x1d\x25",
+        &sequence_of(&AN_OBJECT_IDENTIFIER)
+    ),
+    known!(
+        "extension freshestCRL",
+        b"\x55\x1d\x2e",
+        &sequence_of(&DISTRIBUTION_POINT)
+    ),
+    known!("extension inhibitAnyPolicy", b"\x55\x1d\x36", &UNSIGNED),
+    known!(
+        "extension authorityInfoAccess",
+        b"\x2b\x06\x01\x05\x05\x07\x01\x01",
+        &sequence_of(&ACCESS)
+    ),
+    known!(
+        "extension subjectInfoAccess",
+        b"\x2b\x06\x01\x05\x05\x07\x01\x0b",
+        &sequence_of(&ACCESS)
+    ),
+    known!(
+        "extension tlsFeature",
+        b"\x2b\x06\x01\x05\x05\x07\x01\x18",
+        &sequence_of(&UNSIGNED)
+    ),
+    known!(
+        "extension ocspNoCheck",
+        b"\x2b\x06\x01\x05\x05\x07\x30\x01\x05",
+        &Shape::Primitive(NULL, is_null)
+    ),
+    known!(
+        "extension netscapeCertType",
+        b"\x60\x86\x48\x01\x86\xf8\x42\x01\x01",
+        &NAMED_BITS
+    ),
+    known!(
+        "extension netscapeComment",
+        b"\x60\x86\x48\x01\x86\xf8\x42\x01\x0d",
+        &Shape::Primitive(IA5_STRING, is_ascii)
+    ),
+    known!(
+        "extension signedCertificateTimestampList",
+        b"\x2b\x06\x01\x04\x01\xd6\x79\x02\x04\x02",
+        &FILLED_OCTET_STRING
+    ),
+    known!(
+        "extension precertificatePoison",
+        b"\x2b\x06\x01\x04\x01\xd6\x79\x02\x04\x03",
+        &Shape::Primitive(NULL, is_null)
+    ),
+];
+
+static FILLED_OCTET_STRING: Shape = Shape::Primitive(OCTET_STRING, is_filled);
+static NAMED_BITS: Shape = Shape::Primitive(BIT_STRING, is_named_bits);
+static UNSIGNED: Shape = Shape::Primitive(INTEGER, is_unsigned);
+static UNSIGNED_0: Shape = Shape::Primitive(primitive(0), is_unsigned);
+static UNSIGNED_1: Shape = Shape::Primitive(primitive(1), is_unsigned);
+static UNSIGNED_2: Shape = Shape::Primitive(primitive(2), is_unsigned);
+
+static ATTRIBUTE_WITH_VALUES: Shape = sequence(&[
+    Field::required(&AN_OBJECT_IDENTIFIER),
+    Field::required(&Shape::EachSorted(&ANYTHING)),
+]);
+
+static SUBTREE: Shape = sequence(&[
+    Field::required(&SUBTREE_NAME),
+    Field::default(&UNSIGNED_0, &[0x80, 0x01, 0x00]),
+    Field::optional(&UNSIGNED_1),
+]);
+
+static DISTRIBUTION_POINT: Shape = sequence(&[
+    Field::optional(&Shape::Fields(
+        constructed(0),
+        &[Field::required(&Shape::Choice(&[
+            Shape::Each(constructed(0), &GENERAL_NAME),
+            Shape::Each(constructed(1), &ATTRIBUTE),
+        ]))],
+    )),
+    Field::optional(&Shape::Primitive(primitive(1), is_named_bits)),
+    Field::optional(&GENERAL_NAMES_2),
+]);
+
+static POLICY: Shape = sequence(&[
+    Field::required(&AN_OBJECT_IDENTIFIER),
+    Field::optional(&sequence_of(&POLICY_QUALIFIER)),
+]);
+
+static POLICY_QUALIFIER: Shape = sequence(&[
+    Field::required(&AN_OBJECT_IDENTIFIER),
+    Field::optional(&ANYTHING),
+]);
+
+static POLICY_MAPPING: Shape = sequence(&[
+    Field::required(&AN_OBJECT_IDENTIFIER),
+    Field::required(&AN_OBJECT_IDENTIFIER),
+]);
+
+static ACCESS: Shape = sequence(&[
+    Field::required(&AN_OBJECT_IDENTIFIER),
+    Field::required(&GENERAL_NAME),
+]);
+
+pub(super) const LIST: Part = part!("list of extensions");
+const TWICE: Part = Part {
+    of_certificate: "has the same extension twice",
+    of_body: "no extension may occur twice",
+};
+const UNKNOWN: Part = part!("extension of an unknown kind");

@@ -1,0 +1,196 @@
+//! The structure of an element, written down as ASN.1 modules write it, and compared with bytes.
+//!
+//! A shape is finite and refers to no shape around it, so a comparison goes no deeper than the shape and reads each byte
+//! once for each level.
+
+use super::der::{
+    BOOLEAN, INTEGER, OBJECT_IDENTIFIER, OCTET_STRING, SEQUENCE, SET, Strictness, is_boolean,
+    is_element, is_integer, is_object_identifier, is_octets, split_element,
+};
+
+/// What an element must look like.
+pub(super) enum Shape {
+    /// Any element that is DER all the way down.
+    Any,
+    /// Such an element, as other programs write it. Its bytes are compared with given ones elsewhere.
+    AsFound(&'static Shape),
+    /// One of several, told apart by their tags.
+    Choice(&'static [Shape]),
+    /// An element of this tag with one or more of the same inside: `SEQUENCE OF`.
+    Each(u8, &'static Shape),
+    /// As [`Shape::Each`], or with none inside.
+    EachOrNone(u8, &'static Shape),
+    /// As [`Shape::Each`], in ascending order of their bytes: `SET OF`.
+    EachSorted(&'static Shape),
+    /// An element of this tag with these inside, in this order and without any other: `SEQUENCE`, or an explicit tag.
+    Fields(u8, &'static [Field]),
+    /// An element of this tag with such a content.
+    Primitive(u8, fn(&[u8], Strictness) -> bool),
+}
+
+/// A field of a sequence.
+pub(super) struct Field {
+    presence: Presence,
+    shape: &'static Shape,
+}
+
+enum Presence {
+    Required,
+    Optional,
+    /// Absent means these bytes, so they are not written.
+    Default(&'static [u8]),
+}
+
+impl Field {
+    pub(super) const fn required(shape: &'static Shape) -> Self {
+        Self {
+            presence: Presence::Required,
+            shape,
+        }
+    }
+
+    pub(super) const fn optional(shape: &'static Shape) -> Self {
+        Self {
+            presence: Presence::Optional,
+            shape,
+        }
+    }
+
+    pub(super) const fn default(shape: &'static Shape, value: &'static [u8]) -> Self {
+        Self {
+            presence: Presence::Default(value),
+            shape,
+        }
+    }
+
+    /// Takes the field from the beginning of the bytes and returns what follows it; `None` if it is malformed.
+    fn take<'a>(&self, bytes: &'a [u8], strictness: Strictness) -> Option<&'a [u8]> {
+        let is_there = bytes
+            .first()
+            .is_some_and(|tag| self.shape.may_have_tag(*tag));
+        if !is_there {
+            return (!matches!(self.presence, Presence::Required)).then_some(bytes);
+        }
+        let rest = self.shape.take(bytes, strictness)?;
+        let is_default = matches!(self.presence, Presence::Default(value)
+            if bytes.get(..bytes.len() - rest.len()) == Some(value));
+        (!is_default || strictness == Strictness::AsFound).then_some(rest)
+    }
+}
+
+impl Shape {
+    /// Returns whether the bytes are one element of this shape and nothing else.
+    pub(super) fn is_of(&self, bytes: &[u8], strictness: Strictness) -> bool {
+        self.take(bytes, strictness).is_some_and(<[u8]>::is_empty)
+    }
+
+    /// Takes an element of this shape from the beginning of the bytes and returns what follows it.
+    fn take<'a>(&self, bytes: &'a [u8], strictness: Strictness) -> Option<&'a [u8]> {
+        let (tag, content, rest) = split_element(bytes)?;
+        if !self.may_have_tag(tag) {
+            return None;
+        }
+        let is_well_formed = match self {
+            Self::Any => is_element(tag, content, strictness),
+            Self::AsFound(shape) => return shape.take(bytes, Strictness::AsFound),
+            Self::Choice(shapes) => {
+                return shapes
+                    .iter()
+                    .find(|shape| shape.may_have_tag(tag))?
+                    .take(bytes, strictness);
+            }
+            Self::Each(_, shape) => {
+                !content.is_empty() && each(shape, content, strictness, |_, _| true)
+            }
+            Self::EachOrNone(_, shape) => each(shape, content, strictness, |_, _| true),
+            Self::EachSorted(shape) => {
+                let is_sorted =
+                    |one: &[u8], next: &[u8]| one <= next || strictness == Strictness::AsFound;
+                !content.is_empty() && each(shape, content, strictness, is_sorted)
+            }
+            Self::Fields(_, fields) => broken_field(fields, content, strictness).is_none(),
+            Self::Primitive(_, is_content) => is_content(content, strictness),
+        };
+        is_well_formed.then_some(rest)
+    }
+
+    fn may_have_tag(&self, tag: u8) -> bool {
+        match self {
+            Self::Any => true,
+            Self::AsFound(shape) => shape.may_have_tag(tag),
+            Self::Choice(shapes) => shapes.iter().any(|shape| shape.may_have_tag(tag)),
+            Self::Each(own, _)
+            | Self::EachOrNone(own, _)
+            | Self::Fields(own, _)
+            | Self::Primitive(own, _) => *own == tag,
+            Self::EachSorted(_) => tag == SET,
+        }
+    }
+}
+
+/// The place of the first field that is malformed, or of the last one if anything follows it.
+pub(super) fn broken_field(
+    fields: &[Field],
+    content: &[u8],
+    strictness: Strictness,
+) -> Option<usize> {
+    let mut rest = content;
+    for (place, field) in fields.iter().enumerate() {
+        match field.take(rest, strictness) {
+            Some(after) => rest = after,
+            None => return Some(place),
+        }
+    }
+    (!rest.is_empty()).then(|| fields.len().saturating_sub(1))
+}
+
+/// Returns whether the content is elements of one shape, each fit to follow the one before it.
+fn each(
+    shape: &Shape,
+    content: &[u8],
+    strictness: Strictness,
+    may_follow: impl Fn(&[u8], &[u8]) -> bool,
+) -> bool {
+    let mut rest = content;
+    let mut previous: &[u8] = &[];
+    while !rest.is_empty() {
+        let Some(after) = shape.take(rest, strictness) else {
+            return false;
+        };
+        let Some(element) = rest.get(..rest.len() - after.len()) else {
+            return false;
+        };
+        if !may_follow(previous, element) {
+            return false;
+        }
+        (previous, rest) = (element, after);
+    }
+    true
+}
+
+pub(super) static A_BOOLEAN: Shape = Shape::Primitive(BOOLEAN, is_boolean);
+pub(super) static AN_INTEGER: Shape = Shape::Primitive(INTEGER, is_integer);
+pub(super) static AN_OBJECT_IDENTIFIER: Shape =
+    Shape::Primitive(OBJECT_IDENTIFIER, is_object_identifier);
+pub(super) static AN_OCTET_STRING: Shape = Shape::Primitive(OCTET_STRING, is_octets);
+pub(super) static ANYTHING: Shape = Shape::Any;
+
+/// The tag of a sequence's field `[number]` that holds elements.
+pub(super) const fn constructed(number: u8) -> u8 {
+    0xa0 | number
+}
+
+/// The tag of a sequence's field `[number]` that holds a value.
+pub(super) const fn primitive(number: u8) -> u8 {
+    0x80 | number
+}
+
+/// A sequence of such fields.
+pub(super) const fn sequence(fields: &'static [Field]) -> Shape {
+    Shape::Fields(SEQUENCE, fields)
+}
+
+/// A sequence of one or more of the same.
+pub(super) const fn sequence_of(shape: &'static Shape) -> Shape {
+    Shape::Each(SEQUENCE, shape)
+}

@@ -1,0 +1,181 @@
+//! The work that waits in a lane: a queue for each flow, from which the threads take one job in rotation.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+};
+
+use keywright_core::permission::Actor;
+
+/// The flow to which a job belongs. Flows share the threads of a lane in rotation, however many jobs each has waiting.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Flow {
+    /// The requests of one actor.
+    Actor(Actor),
+    /// All bulk work together.
+    Bulk,
+    /// Calls that are not made for any actor.
+    Server,
+}
+
+/// Why a job was not queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NotQueued {
+    /// As many jobs wait in the lane as may.
+    LaneFull,
+    /// As many jobs of this flow wait as may.
+    FlowFull,
+}
+
+/// Jobs that wait, in a queue for each flow.
+pub(super) struct FairQueue<J> {
+    state: Mutex<State<J>>,
+    has_changed: Condvar,
+    length_max: usize,
+    length_per_flow_max: usize,
+}
+
+struct State<J> {
+    by_flow: HashMap<Flow, VecDeque<J>>,
+    /// The flows that have jobs, in the order in which they are served.
+    rotation: VecDeque<Flow>,
+    length: usize,
+    is_closed: bool,
+}
+
+impl<J> FairQueue<J> {
+    pub(super) fn new(length_max: usize, length_per_flow_max: usize) -> Self {
+        Self {
+            state: Mutex::new(State {
+                by_flow: HashMap::new(),
+                rotation: VecDeque::new(),
+                length: 0,
+                is_closed: false,
+            }),
+            has_changed: Condvar::new(),
+            length_max,
+            length_per_flow_max,
+        }
+    }
+
+    /// Queues a job behind those of its flow.
+    ///
+    /// # Errors
+    /// When the lane or the flow has as many jobs waiting as it may. A flow that is full is reported as such only while
+    /// the lane has room for others.
+    pub(super) fn push(&self, flow: Flow, job: J) -> Result<(), NotQueued> {
+        let state = self.state();
+        if state.length >= self.length_max {
+            return Err(NotQueued::LaneFull);
+        }
+        let waiting = state.by_flow.get(&flow).map_or(0, VecDeque::len);
+        if waiting >= self.length_per_flow_max {
+            return Err(NotQueued::FlowFull);
+        }
+        self.add(state, flow, job);
+        Ok(())
+    }
+
+    /// Queues a job beyond all limits, for callers that limit their number themselves.
+    pub(super) fn push_beyond_limits(&self, flow: Flow, job: J) {
+        self.add(self.state(), flow, job);
+    }
+
+    fn add(&self, mut state: MutexGuard<'_, State<J>>, flow: Flow, job: J) {
+        let jobs = state.by_flow.entry(flow.clone()).or_default();
+        jobs.push_back(job);
+        if jobs.len() == 1 {
+            state.rotation.push_back(flow);
+        }
+        state.length += 1;
+        drop(state);
+        self.has_changed.notify_one();
+    }
+
+    /// Waits for the next job: the oldest of the flow that has waited longest for its turn. `None` once the queue is closed
+    /// and empty.
+    pub(super) fn pop(&self) -> Option<J> {
+        let mut state = self.state();
+        loop {
+            if let Some(job) = state.take() {
+                return Some(job);
+            }
+            if state.is_closed {
+                return None;
+            }
+            let woken = self.has_changed.wait(state);
+            state = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Ends the threads that wait, once nothing is left.
+    pub(super) fn close(&self) {
+        self.state().is_closed = true;
+        self.has_changed.notify_all();
+    }
+
+    pub(super) fn length(&self) -> usize {
+        self.state().length
+    }
+
+    pub(super) fn length_max(&self) -> usize {
+        self.length_max
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<J>> {
+        // Each change is complete before anything in it can panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<J> State<J> {
+    fn take(&mut self) -> Option<J> {
+        let flow = self.rotation.pop_front()?;
+        let jobs = self.by_flow.get_mut(&flow)?;
+        let job = jobs.pop_front();
+        if jobs.is_empty() {
+            self.by_flow.remove(&flow);
+        } else {
+            self.rotation.push_back(flow);
+        }
+        self.length -= 1;
+        job
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn actor(name: &str) -> Flow {
+        Flow::Actor(Actor::of_lookup(name))
+    }
+
+    #[test]
+    fn flows_take_turns_and_each_keeps_its_order() {
+        let queue = FairQueue::new(100, 50);
+        for number in 0..50 {
+            queue.push(actor("many"), format!("many {number}")).unwrap();
+        }
+        queue.push(actor("one"), "one".to_owned()).unwrap();
+        queue.push_beyond_limits(Flow::Bulk, "bulk".to_owned());
+        let taken: Vec<_> = (0..5).filter_map(|_| queue.pop()).collect();
+        assert_eq!(taken, ["many 0", "one", "bulk", "many 1", "many 2"]);
+    }
+
+    #[test]
+    fn a_full_flow_leaves_room_for_others_until_the_lane_is_full() {
+        let queue = FairQueue::new(3, 2);
+        for expected in [Ok(()), Ok(()), Err(NotQueued::FlowFull)] {
+            assert_eq!(queue.push(actor("a"), ()), expected);
+        }
+        assert_eq!(queue.push(actor("b"), ()), Ok(()));
+        for name in ["a", "b", "c"] {
+            assert_eq!(queue.push(actor(name), ()), Err(NotQueued::LaneFull));
+        }
+        queue.push_beyond_limits(Flow::Bulk, ());
+        assert_eq!(queue.length(), 4);
+        queue.close();
+        assert_eq!(std::iter::from_fn(|| queue.pop()).count(), 4);
+    }
+}

@@ -1,0 +1,213 @@
+//! What a component consists of, read in one pass before anything of it is compiled.
+//!
+//! Compiling takes time and memory in proportion to what is counted here, and much more of both than the file has bytes. So
+//! a component that is too large in any of it is refused first, as is one whose imports and exports do not fit its role.
+
+use wasmparser::{
+    ComponentExternalKind, FunctionBody, Parser, Payload, Validator,
+    component_types::ComponentEntityType,
+    types::{Types, TypesRef},
+};
+
+use crate::refused::Refusal;
+
+/// The most functions that all modules of a component may have together.
+pub(crate) const FUNCTIONS_MAX: u64 = 40_000;
+/// The largest function, in bytes, and the most local variables that one may declare.
+pub(crate) const FUNCTION_BYTES_MAX: u64 = 1 << 20;
+/// The most code that all functions may have together, in bytes.
+pub(crate) const CODE_BYTES_MAX: u64 = 32 << 20;
+/// The most functions that may pass between modules and the component, or out of it: each takes code that is made for it.
+pub(crate) const CANONICAL_FUNCTIONS_MAX: u64 = 1_000;
+/// The most modules and components within a component.
+pub(crate) const MODULES_MAX: u64 = 64;
+/// The most declarations of all other kinds together: types, imports, exports, instances, aliases, tables, memories, globals,
+/// segments.
+pub(crate) const DECLARATIONS_MAX: u64 = 100_000;
+
+/// A component as it can be seen from outside.
+pub(crate) struct Outline {
+    /// What it imports.
+    pub(crate) imports: Vec<Import>,
+    /// The names of what it exports.
+    pub(crate) exports: Vec<String>,
+}
+
+/// Something that a component imports.
+pub(crate) struct Import {
+    pub(crate) name: String,
+    /// Whether it only names types, which carry no authority.
+    pub(crate) is_types_alone: bool,
+}
+
+impl Outline {
+    /// Reads a component. The code of its functions is not looked at.
+    ///
+    /// # Errors
+    /// [`Refusal::NotAComponent`], and [`Refusal::TooComplex`] for the first limit that it exceeds.
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, Refusal> {
+        let not_a_component = |cause| Refusal::NotAComponent(wasmtime::Error::new(cause));
+        let mut validator = Validator::new();
+        let mut size = Size::default();
+        let (mut depth, mut imports, mut exports) = (0_u32, Vec::new(), Vec::new());
+        for payload in Parser::new(0).parse_all(bytes) {
+            let payload = payload.map_err(not_a_component)?;
+            size.add(&payload).map_err(not_a_component)?;
+            size.check()?;
+            match &payload {
+                Payload::Version { .. } => depth += 1,
+                Payload::End(_) => depth -= 1,
+                Payload::ComponentImportSection(section) if depth == 1 => {
+                    for import in section.clone() {
+                        imports.push(import.map_err(not_a_component)?.name.name.to_owned());
+                    }
+                }
+                Payload::ComponentExportSection(section) if depth == 1 => {
+                    for export in section.clone() {
+                        let export = export.map_err(not_a_component)?;
+                        if export.kind != ComponentExternalKind::Type {
+                            exports.push(export.name.name.to_owned());
+                        }
+                    }
+                }
+                _ => {}
+            }
+            let valid = validator.payload(&payload).map_err(not_a_component)?;
+            if let (0, wasmparser::ValidPayload::End(types)) = (depth, valid) {
+                return Ok(Self {
+                    imports: imports_of(imports, &types),
+                    exports,
+                });
+            }
+        }
+        let cause = wasmtime::Error::msg("the component has no end");
+        Err(Refusal::NotAComponent(cause))
+    }
+
+    /// The names of all interfaces that it imports, be it for their types alone, or exports.
+    pub(crate) fn interface_names(&self) -> impl Iterator<Item = &str> {
+        let imports = self.imports.iter().map(|import| import.name.as_str());
+        imports.chain(self.exports.iter().map(String::as_str))
+    }
+
+    /// What it imports that is more than types, by name.
+    pub(crate) fn imported(&self) -> impl Iterator<Item = &str> {
+        let imports = self.imports.iter();
+        let imports = imports.filter(|import| !import.is_types_alone);
+        imports.map(|import| import.name.as_str())
+    }
+}
+
+fn imports_of(names: Vec<String>, types: &Types) -> Vec<Import> {
+    let types = types.as_ref();
+    let imports = names.into_iter().map(|name| Import {
+        is_types_alone: is_types_alone(&name, types),
+        name,
+    });
+    imports.collect()
+}
+
+fn is_types_alone(import: &str, types: TypesRef<'_>) -> bool {
+    let Some(ComponentEntityType::Instance(instance)) =
+        types.component_item_for_import(import).map(|item| item.ty)
+    else {
+        return false;
+    };
+    types.get(instance).is_some_and(|instance| {
+        let mut exports = instance.exports.values();
+        exports.all(|export| matches!(export.ty, ComponentEntityType::Type { .. }))
+    })
+}
+
+/// How much of each kind a component has, as far as it was read.
+#[derive(Debug, Default)]
+struct Size {
+    functions: u64,
+    /// Of the largest function.
+    function_bytes: u64,
+    code_bytes: u64,
+    canonical_functions: u64,
+    modules: u64,
+    declarations: u64,
+}
+
+impl Size {
+    fn add(&mut self, payload: &Payload<'_>) -> wasmparser::Result<()> {
+        let declarations = match payload {
+            Payload::TypeSection(section) => section.count(),
+            Payload::ImportSection(section) => section.count(),
+            Payload::TableSection(section) => section.count(),
+            Payload::MemorySection(section) => section.count(),
+            Payload::TagSection(section) => section.count(),
+            Payload::GlobalSection(section) => section.count(),
+            Payload::ExportSection(section) => section.count(),
+            Payload::ElementSection(section) => section.count(),
+            Payload::DataSection(section) => section.count(),
+            Payload::InstanceSection(section) => section.count(),
+            Payload::CoreTypeSection(section) => section.count(),
+            Payload::ComponentInstanceSection(section) => section.count(),
+            Payload::ComponentAliasSection(section) => section.count(),
+            Payload::ComponentTypeSection(section) => section.count(),
+            Payload::ComponentImportSection(section) => section.count(),
+            Payload::ComponentExportSection(section) => section.count(),
+            Payload::FunctionSection(section) => {
+                self.functions += u64::from(section.count());
+                0
+            }
+            Payload::ComponentCanonicalSection(section) => {
+                self.canonical_functions += u64::from(section.count());
+                0
+            }
+            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => {
+                self.modules += 1;
+                0
+            }
+            Payload::CodeSectionEntry(body) => {
+                let bytes = function_bytes(body)?;
+                self.function_bytes = self.function_bytes.max(bytes);
+                self.code_bytes += bytes;
+                0
+            }
+            _ => 0,
+        };
+        self.declarations += u64::from(declarations);
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), Refusal> {
+        let exceeded = [
+            (self.functions, "functions", FUNCTIONS_MAX),
+            (
+                self.function_bytes,
+                "bytes and local variables in one function",
+                FUNCTION_BYTES_MAX,
+            ),
+            (self.code_bytes, "bytes of code", CODE_BYTES_MAX),
+            (
+                self.canonical_functions,
+                "functions between its parts",
+                CANONICAL_FUNCTIONS_MAX,
+            ),
+            (self.modules, "modules", MODULES_MAX),
+            (self.declarations, "declarations", DECLARATIONS_MAX),
+        ];
+        let exceeded = exceeded.into_iter().find(|(found, _, max)| found > max);
+        exceeded.map_or(Ok(()), |(_, what, max)| {
+            Err(Refusal::TooComplex { what, max })
+        })
+    }
+}
+
+/// What a function counts: its bytes, and its local variables, of which a few bytes declare any number.
+fn function_bytes(body: &FunctionBody<'_>) -> wasmparser::Result<u64> {
+    let range = body.range();
+    let mut bytes = u64::try_from(range.end.saturating_sub(range.start)).unwrap_or(u64::MAX);
+    for local in body.get_locals_reader()? {
+        let (count, _) = local?;
+        bytes = bytes.saturating_add(u64::from(count));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests;

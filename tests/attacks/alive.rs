@@ -1,0 +1,52 @@
+//! Whether the server that a test attacks is still the one that it started, and has neither panicked nor failed.
+
+#![expect(clippy::panic, reason = "a test ends when the server does not answer")]
+
+use std::fs;
+
+use keywright_harness::{Answer, Server};
+use reqwest::Method;
+
+/// Requires that the server's process still runs and that its health check says so.
+#[track_caller]
+pub(crate) fn assert_runs(server: &Server, attack: &str) {
+    let status = format!("/proc/{}/status", server.process_id());
+    let status = fs::read_to_string(status).unwrap_or_default();
+    let state = status.lines().find_map(|line| line.strip_prefix("State:"));
+    let runs = state.is_some_and(|state| !state.trim_start().starts_with(['Z', 'X']));
+    assert!(
+        runs,
+        "the server has ended after {attack}:\n{}",
+        log_end(server)
+    );
+}
+
+/// Requires that the server's process still runs and serves, and that nothing in it has panicked.
+pub(crate) async fn assert_alive(server: &Server, attack: &str) {
+    assert_runs(server, attack);
+    let health = Answer::try_to(server.request(Method::GET, "/health")).await;
+    let health = health.unwrap_or_else(|cause| panic!("no health after {attack}: {cause}"));
+    let is_up = health.status == 200 && health.body.contains("UP");
+    assert!(is_up, "after {attack}: {health:?}");
+    let log = server.log();
+    assert!(!log.contains("panicked"), "after {attack}:\n{log}");
+}
+
+/// Requires that this is no failure of the server: no 5xx, but 503 with the time after which to try again.
+#[track_caller]
+pub(crate) fn assert_no_fault(answer: &Answer, attack: &str) {
+    let is_busy = answer.status == 503 && answer.header("retry-after").is_some();
+    assert!(
+        answer.status < 500 || is_busy,
+        "{attack}: {} {}",
+        answer.status,
+        answer.body
+    );
+}
+
+/// The end of the server's log.
+pub(crate) fn log_end(server: &Server) -> String {
+    let log = server.log();
+    let lines: Vec<_> = log.lines().rev().take(20).collect();
+    lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+}

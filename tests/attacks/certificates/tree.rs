@@ -1,0 +1,194 @@
+//! DER as a tree whose elements can be changed one by one, also into what is not DER.
+
+use rustls::pki_types::{CertificateDer, pem::PemObject};
+use serde_json::Value;
+
+/// An element.
+#[derive(Clone)]
+pub(crate) struct Node {
+    pub(crate) tag: u8,
+    pub(crate) length: Length,
+    pub(crate) content: Content,
+}
+
+/// What is inside an element.
+#[derive(Clone)]
+pub(crate) enum Content {
+    Bytes(Vec<u8>),
+    /// Bytes, such as the count of unused bits, and elements.
+    Nodes(Vec<u8>, Vec<Node>),
+}
+
+/// How the length of an element is written.
+#[derive(Clone, Copy)]
+pub(crate) enum Length {
+    Shortest,
+    /// With a zero in front.
+    Padded,
+    Indefinite,
+}
+
+pub(crate) const BOOLEAN: u8 = 0x01;
+pub(crate) const INTEGER: u8 = 0x02;
+pub(crate) const BIT_STRING: u8 = 0x03;
+pub(crate) const OCTET_STRING: u8 = 0x04;
+pub(crate) const NULL: u8 = 0x05;
+pub(crate) const OBJECT_IDENTIFIER: u8 = 0x06;
+pub(crate) const UTF8_STRING: u8 = 0x0c;
+pub(crate) const UTC_TIME: u8 = 0x17;
+pub(crate) const SEQUENCE: u8 = 0x30;
+pub(crate) const SET: u8 = 0x31;
+
+impl Node {
+    pub(crate) fn new(tag: u8, bytes: &[u8]) -> Self {
+        Self {
+            tag,
+            length: Length::Shortest,
+            content: Content::Bytes(bytes.to_vec()),
+        }
+    }
+
+    pub(crate) fn of(tag: u8, nodes: Vec<Self>) -> Self {
+        Self {
+            tag,
+            length: Length::Shortest,
+            content: Content::Nodes(Vec::new(), nodes),
+        }
+    }
+
+    pub(crate) fn null() -> Self {
+        Self::new(NULL, &[])
+    }
+
+    /// The one element that the bytes are.
+    pub(crate) fn parse(bytes: &[u8]) -> Self {
+        let [node] = <[Self; 1]>::try_from(parse_all(bytes).unwrap())
+            .ok()
+            .unwrap();
+        node
+    }
+
+    pub(crate) fn to_der(&self) -> Vec<u8> {
+        let mut content = Vec::new();
+        match &self.content {
+            Content::Bytes(bytes) => content.extend(bytes),
+            Content::Nodes(before, nodes) => {
+                content.extend(before);
+                content.extend(nodes.iter().flat_map(Self::to_der));
+            }
+        }
+        let mut digits: Vec<u8> = content.len().to_be_bytes().to_vec();
+        digits.drain(..digits.iter().take_while(|digit| **digit == 0).count());
+        let count = |digits: &[u8]| 0x80 | u8::try_from(digits.len()).unwrap();
+        let length = match self.length {
+            Length::Shortest if content.len() < 0x80 => vec![u8::try_from(content.len()).unwrap()],
+            Length::Shortest => [&[count(&digits)], digits.as_slice()].concat(),
+            Length::Padded => {
+                // What is short enough for one byte is padded by saying that the length is of one byte.
+                if content.len() >= 0x80 {
+                    digits.insert(0, 0);
+                }
+                digits.resize(digits.len().max(1), 0);
+                [&[count(&digits)], digits.as_slice()].concat()
+            }
+            Length::Indefinite => {
+                content.extend([0, 0]);
+                vec![0x80]
+            }
+        };
+        [&[self.tag], length.as_slice(), &content].concat()
+    }
+
+    /// The elements inside.
+    pub(crate) fn nodes(&mut self) -> &mut Vec<Self> {
+        match &mut self.content {
+            Content::Nodes(_, nodes) => nodes,
+            Content::Bytes(_) => panic!("an element of tag {:#x} has no elements", self.tag),
+        }
+    }
+
+    pub(crate) fn bytes(&mut self) -> &mut Vec<u8> {
+        match &mut self.content {
+            Content::Bytes(bytes) => bytes,
+            Content::Nodes(..) => panic!("an element of tag {:#x} has elements", self.tag),
+        }
+    }
+
+    pub(crate) fn has_nodes(&self) -> bool {
+        matches!(self.content, Content::Nodes(..))
+    }
+
+    /// The element at the end of a path.
+    pub(crate) fn at(&mut self, path: &[usize]) -> &mut Self {
+        path.iter()
+            .fold(self, |node, place| &mut node.nodes()[*place])
+    }
+
+    /// The paths to all elements, this one first.
+    pub(crate) fn paths(&self) -> Vec<Vec<usize>> {
+        let mut paths = vec![Vec::new()];
+        if let Content::Nodes(_, nodes) = &self.content {
+            for (place, node) in nodes.iter().enumerate() {
+                let below = node.paths();
+                paths.extend(
+                    below
+                        .into_iter()
+                        .map(|path| [&[place], path.as_slice()].concat()),
+                );
+            }
+        }
+        paths
+    }
+}
+
+/// The elements that the bytes are, if they are nothing else.
+fn parse_all(mut bytes: &[u8]) -> Option<Vec<Node>> {
+    let mut nodes = Vec::new();
+    while let [tag, first, rest @ ..] = bytes {
+        let (length, rest) = match usize::from(*first) {
+            short @ ..0x80 => (short, rest),
+            long => {
+                let (digits, rest) = rest.split_at_checked(long - 0x80)?;
+                (
+                    digits
+                        .iter()
+                        .fold(0, |length, digit| (length << 8) | usize::from(*digit)),
+                    rest,
+                )
+            }
+        };
+        let (content, rest) = rest.split_at_checked(length)?;
+        nodes.push(Node {
+            tag: *tag,
+            length: Length::Shortest,
+            content: parse_content(*tag, content)?,
+        });
+        bytes = rest;
+    }
+    bytes.is_empty().then_some(nodes)
+}
+
+/// Elements, also those in the octets of an extension and in the bits of a key.
+fn parse_content(tag: u8, content: &[u8]) -> Option<Content> {
+    let within = |before: &[u8], inner: &[u8]| {
+        let nodes = parse_all(inner).filter(|nodes| nodes.len() == 1)?;
+        Some(Content::Nodes(before.to_vec(), nodes))
+    };
+    if tag & 0x20 != 0 {
+        return Some(Content::Nodes(Vec::new(), parse_all(content)?));
+    }
+    let found = match (tag, content) {
+        (OCTET_STRING, inner @ [SEQUENCE | BIT_STRING | OCTET_STRING, ..]) => within(&[], inner),
+        (BIT_STRING, [0, inner @ ..]) if inner.first() == Some(&SEQUENCE) => within(&[0], inner),
+        _ => None,
+    };
+    Some(found.unwrap_or_else(|| Content::Bytes(content.to_vec())))
+}
+
+/// The certificate of a version, DER.
+pub(crate) fn certificate(version: &Value) -> Vec<u8> {
+    let pem = version["value"]["certificate"].as_str().unwrap();
+    CertificateDer::from_pem_slice(pem.as_bytes())
+        .unwrap()
+        .to_vec()
+}

@@ -1,1 +1,0 @@
-//! Files that vanish, fill the disk or lie: the database, the audit trail, exports and the registry.

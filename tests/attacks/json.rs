@@ -1,1 +1,0 @@
-//! Deep, huge, duplicated and magic-keyed JSON at every boundary.

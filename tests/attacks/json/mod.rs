@@ -1,0 +1,288 @@
+//! Deep, huge, duplicated and magic-keyed JSON at every boundary.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
+mod clients;
+pub(crate) mod corpus;
+mod plugins;
+mod tokens;
+
+use keywright_harness::{Answer, Server};
+use reqwest::{Method, header::CONTENT_TYPE};
+use serde_json::json;
+
+use crate::alive::{assert_alive, assert_no_fault};
+use corpus::{DEPTH_MAX, Fault, Input, inputs, nested};
+
+/// A body with a place for a hostile text, where `@` stands: the method, the path, the body, and the levels around the place.
+pub(crate) type Body = (&'static str, &'static str, &'static str, usize);
+
+/// Each endpoint that takes a body. In a path, `CERTIFICATE` stands for the id of a certificate.
+pub(crate) const BODIES: [Body; 21] = [
+    (
+        "PUT",
+        DATA,
+        r#"{"name":"/j","type":"json","value":{"a":@}}"#,
+        2,
+    ),
+    (
+        "PUT",
+        DATA,
+        r#"{"name":"/p","type":"password","value":@}"#,
+        1,
+    ),
+    (
+        "PUT",
+        DATA,
+        r#"{"name":"/c","type":"certificate","value":{"certificate":@}}"#,
+        2,
+    ),
+    (
+        "PUT",
+        DATA,
+        r#"{"name":"/m","type":"value","value":"v","metadata":{"a":@}}"#,
+        2,
+    ),
+    ("PUT", DATA, r#"{"name":@,"type":"value","value":"v"}"#, 1),
+    (
+        "PUT",
+        DATA,
+        r#"{"name":"/u","type":"value","value":"v","unknown":@}"#,
+        1,
+    ),
+    (
+        "POST",
+        DATA,
+        r#"{"name":"/g","type":"password","parameters":{"length":@}}"#,
+        2,
+    ),
+    (
+        "POST",
+        DATA,
+        r#"{"name":"/g","type":"password","metadata":{"a":@}}"#,
+        2,
+    ),
+    (
+        "POST",
+        DATA,
+        r#"{"name":"/g","type":"user","value":{"username":@}}"#,
+        2,
+    ),
+    (
+        "POST",
+        DATA,
+        r#"{"name":"/g","type":"certificate","parameters":{"alternative_names":[@]}}"#,
+        3,
+    ),
+    (
+        "POST",
+        "/api/v1/regenerate",
+        r#"{"name":"/j","metadata":@}"#,
+        1,
+    ),
+    ("POST", "/api/v1/bulk-regenerate", r#"{"signed_by":@}"#, 1),
+    ("POST", "/api/v1/interpolate", r#"{"a":@}"#, 1),
+    (
+        "POST",
+        "/api/v1/interpolate",
+        r#"{"a":[{"credentials":{"credhub-ref":@}}]}"#,
+        4,
+    ),
+    (
+        "POST",
+        "/api/v1/permissions",
+        r#"{"credential_name":"/j","permissions":[@]}"#,
+        2,
+    ),
+    (
+        "POST",
+        "/api/v2/permissions",
+        r#"{"path":"/j","actor":"uaa-client:a","operations":[@]}"#,
+        2,
+    ),
+    (
+        "PUT",
+        "/api/v2/permissions/00000000-0000-0000-0000-000000000000",
+        r#"{"path":@}"#,
+        1,
+    ),
+    (
+        "PATCH",
+        "/api/v2/permissions/00000000-0000-0000-0000-000000000000",
+        r#"{"operations":@}"#,
+        1,
+    ),
+    (
+        "POST",
+        "/api/v1/certificates/CERTIFICATE/regenerate",
+        r#"{"set_as_transitional":@}"#,
+        1,
+    ),
+    (
+        "PUT",
+        "/api/v1/certificates/CERTIFICATE/update_transitional_version",
+        r#"{"version":@}"#,
+        1,
+    ),
+    ("POST", "/management", r#"{"read_only_mode":[@]}"#, 2),
+];
+
+pub(crate) const DATA: &str = "/api/v1/data";
+
+/// A server whose certificate `/root` can be attacked, and the id of that certificate.
+pub(crate) async fn attacked() -> (Server, String) {
+    let server = Server::start().await;
+    let root = json!({"is_ca": true, "common_name": "root", "key_length": 2048});
+    server
+        .generate("/root", "certificate", root)
+        .await
+        .expect(200);
+    let certificates = server.get("/api/v1/certificates?name=/root").await;
+    let id = certificates.expect(200).json()["certificates"][0]["id"].clone();
+    (server, id.as_str().unwrap().to_owned())
+}
+
+/// Sends any bytes as a JSON body.
+pub(crate) async fn send(server: &Server, method: &str, path: &str, body: Vec<u8>) -> Answer {
+    let method = Method::from_bytes(method.as_bytes()).unwrap();
+    let request = server.authorized(method, path).body(body);
+    let answer = Answer::try_to(request).await;
+    answer.unwrap_or_else(|cause| panic!("no response to a request for {path}: {cause}"))
+}
+
+/// The body with a text in its place.
+pub(crate) fn filled(body: &str, text: &[u8]) -> Vec<u8> {
+    let (before, behind) = body.split_once('@').unwrap();
+    [before.as_bytes(), text, behind.as_bytes()].concat()
+}
+
+#[tokio::test]
+async fn no_json_in_a_body_ends_the_server() {
+    let (server, certificate_id) = attacked().await;
+    for (index, input) in inputs().iter().enumerate() {
+        for (place, (method, path, body, levels_around)) in BODIES.iter().enumerate() {
+            // The largest are sent to a few endpoints each.
+            let is_large = input.text.len() > 20_000;
+            // A name that is larger than a plugin may return is refused as the resolver's output is.
+            let is_name = body.contains("credhub-ref");
+            if is_large && (is_name || (index + place) % 5 != 0) {
+                continue;
+            }
+            let path = path.replace("CERTIFICATE", &certificate_id);
+            let answer = send(&server, method, &path, filled(body, &input.text)).await;
+            let attack = format!("{method} {path}: {body} with {}", input.what);
+            assert_no_fault(&answer, &attack);
+            if let Some(error) = input.fault.error(*levels_around) {
+                assert_eq!(answer.status, 400, "{attack}: {}", answer.body);
+                assert!(answer.error().contains(error), "{attack}: {}", answer.body);
+            }
+        }
+        let whole = send(&server, "PUT", DATA, input.text.clone()).await;
+        let is_refused = (400..500).contains(&whole.status);
+        assert!(is_refused, "{}: {whole:?}", input.what);
+        assert_alive(&server, &input.what).await;
+    }
+}
+
+#[tokio::test]
+async fn what_the_depth_allows_is_stored_and_read_again() {
+    let server = Server::start().await;
+    let deepest = format!(r#"{{"a":{}}}"#, nested("[", "]", DEPTH_MAX - 2));
+    let body =
+        format!(r#"{{"name":"/deep","type":"json","value":{deepest},"metadata":{deepest}}}"#);
+    send(&server, "PUT", DATA, body.into_bytes())
+        .await
+        .expect(200);
+    let read = server.get("/api/v1/data?name=/deep").await.expect(200);
+    assert_eq!(read.body.matches(&deepest).count(), 2);
+    server.regenerate("/deep").await.expect(400);
+    let document = r#"{"a":[{"credentials":{"credhub-ref":"/deep"}}]}"#;
+    let spliced = send(&server, "POST", "/api/v1/interpolate", document.into()).await;
+    assert_eq!(
+        spliced.expect(200).body,
+        format!(r#"{{"a":[{{"credentials":{deepest}}}]}}"#)
+    );
+    assert_alive(&server, "the deepest value").await;
+}
+
+#[tokio::test]
+async fn no_key_smuggles_another_type_than_is_written() {
+    let server = Server::start().await;
+    let smuggled = |json: &str| {
+        let text = json!(json);
+        format!(r#"{{"{}":{text}}}"#, corpus::RAW_VALUE_KEY)
+    };
+    for (method, body) in [
+        (
+            "POST",
+            format!(
+                r#"{{"name":"/s","type":"password","parameters":{{"length":{}}}}}"#,
+                smuggled("12")
+            ),
+        ),
+        (
+            "PUT",
+            format!(
+                r#"{{"name":"/s","type":"password","value":{}}}"#,
+                smuggled("\"p\"")
+            ),
+        ),
+        (
+            "PUT",
+            format!(
+                r#"{{"name":"/s","type":"value","value":{}}}"#,
+                smuggled("\"v\"")
+            ),
+        ),
+        (
+            "PUT",
+            format!(
+                r#"{{"name":"/s","type":"json","value":{}}}"#,
+                smuggled("{}")
+            ),
+        ),
+        (
+            "PUT",
+            format!(
+                r#"{{"name":"/s","type":"user","value":{{"password":{}}}}}"#,
+                smuggled("\"p\"")
+            ),
+        ),
+    ] {
+        let answer = send(&server, method, DATA, body.clone().into_bytes()).await;
+        assert_eq!(answer.status, 400, "{body}: {}", answer.body);
+        assert!(answer.error().contains("reserved key"), "{}", answer.body);
+    }
+    assert!(server.versions("/s").await.is_empty());
+}
+
+/// The errors for bodies never repeat what stands in them.
+#[tokio::test]
+async fn no_error_repeats_a_value() {
+    let server = Server::start().await;
+    for text in [
+        r#""hunter2","value":"hunter2""#,
+        r#"{"$serde_json::private::RawValue":"hunter2"}"#,
+        r#"{"hunter2":1,"hunter2":1}"#,
+        "\"hunter2",
+    ] {
+        let body = filled(r#"{"name":"/a","type":"value","value":@}"#, text.as_bytes());
+        let answer = send(&server, "PUT", DATA, body).await.expect(400);
+        assert!(!answer.body.contains("hunter2"), "{}", answer.body);
+        let is_json = answer
+            .header(CONTENT_TYPE.as_str())
+            .is_some_and(|told| told.contains("json"));
+        assert!(is_json, "{answer:?}");
+    }
+    assert!(!server.log().contains("hunter2"));
+}
+
+/// What an input is, for a place that reports no fault of its own.
+pub(crate) fn is_wrong_anywhere(input: &Input) -> bool {
+    !matches!(input.fault, Fault::None) && input.fault.error(0).is_some()
+}

@@ -1,0 +1,126 @@
+//! Tokens and the documents of identity providers.
+
+use std::sync::{Arc, Mutex};
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use jsonwebtoken::Algorithm;
+use keywright_harness::{
+    Answer, Options, Reply, Server, Stub,
+    mint::{Mint, present, sign_texts, signing_key},
+};
+use serde_json::json;
+
+use super::corpus::{inputs, short_inputs};
+use crate::alive::{assert_alive, assert_no_fault};
+
+/// No signature, no known key: whatever a stranger sends is refused.
+#[tokio::test]
+async fn no_token_of_a_stranger_ends_the_server() {
+    // The frames of a development build are small: with half of the usual stack, a head can hold enough to overflow it.
+    let options = Options::default().environment("RUST_MIN_STACK", "1048576");
+    let server = Server::start_with(&options).await;
+    let mint = Mint::of(&server).await;
+    let part = |text: &[u8]| URL_SAFE_NO_PAD.encode(text);
+    for input in short_inputs() {
+        let text = &input.text;
+        let member = |name: &str| [format!(r#"{{"{name}":"#).as_bytes(), text, b"}"].concat();
+        let header = mint.header().to_string();
+        for (header, payload) in [
+            (text.clone(), b"{}".to_vec()),
+            (member("alg"), b"{}".to_vec()),
+            (
+                [br#"{"alg":"RS256","kid":"#, &text[..], b"}"].concat(),
+                b"{}".to_vec(),
+            ),
+            (
+                [br#"{"alg":"RS256","x":"#, &text[..], b"}"].concat(),
+                b"{}".to_vec(),
+            ),
+            (header.clone().into_bytes(), text.clone()),
+            (header.clone().into_bytes(), member("exp")),
+        ] {
+            let token = format!("{}.{}.c2ln", part(&header), part(&payload));
+            let answer = present(&server, &token).await;
+            // A head that is too large is another refusal.
+            assert!(
+                matches!(answer.status, 401 | 431),
+                "{}: {answer:?}",
+                input.what
+            );
+        }
+        assert_alive(&server, &input.what).await;
+    }
+}
+
+/// What the identity provider has signed is no more trusted to be sound.
+#[tokio::test]
+async fn no_signed_claim_ends_the_server() {
+    let server = Server::start().await;
+    let mint = Mint::of(&server).await;
+    for input in short_inputs() {
+        let Ok(text) = str::from_utf8(&input.text) else {
+            continue;
+        };
+        for claim in ["aud", "exp", "scope", "grant_type", "client_id", "unknown"] {
+            let claims = mint.claims_with(claim, json!("@"));
+            let claims = claims.to_string().replace("\"@\"", text);
+            let header = mint.header().to_string();
+            let token = sign_texts(&header, &claims, Algorithm::RS256, &signing_key());
+            let answer = present(&server, &token).await;
+            assert_no_fault(&answer, &format!("{claim} with {}", input.what));
+            if input.fault.error(1).is_some() {
+                let is_refused = matches!(answer.status, 401 | 431);
+                assert!(is_refused, "{claim} with {}: {answer:?}", input.what);
+            }
+        }
+        assert_alive(&server, &input.what).await;
+    }
+}
+
+#[tokio::test]
+async fn no_document_of_an_identity_provider_ends_the_server() {
+    let hostile: Arc<Mutex<Vec<u8>>> = Arc::default();
+    let published = Arc::clone(&hostile);
+    let stub = Stub::start(move |asked, _, url| {
+        let text = published.lock().unwrap().clone();
+        let is_discovery = asked.line.contains("openid-configuration");
+        let sound = if is_discovery {
+            json!({"issuer": url, "jwks_uri": format!("{url}/keys")})
+        } else {
+            json!({"keys": []})
+        };
+        let place = if is_discovery { b'd' } else { b'k' };
+        match text.split_first() {
+            Some((at, text)) if *at == place => Reply::bytes(text),
+            _ => Reply::new(200, &sound.to_string()),
+        }
+    });
+    let options = Options::default()
+        .identity_provider(&stub.url())
+        .authentication_settings("keys_interval_seconds_min = 0");
+    let server = Server::start_with(&options).await;
+    for (number, input) in inputs().into_iter().enumerate() {
+        for (place, body) in [
+            ("d", "@"),
+            ("d", r#"{"issuer":"i","jwks_uri":@}"#),
+            ("d", r#"{"issuer":"i","x":@}"#),
+            ("k", "@"),
+            ("k", r#"{"keys":[@]}"#),
+            ("k", r#"{"keys":[{"kty":"RSA","n":@}]}"#),
+        ] {
+            let document = super::filled(body, &input.text);
+            *hostile.lock().unwrap() = [place.as_bytes(), &document].concat();
+            let header = json!({"alg": "RS256", "kid": format!("{number}{place}{body}")});
+            let token = sign_texts(&header.to_string(), "{}", Algorithm::RS256, &signing_key());
+            let before = stub.asked().len();
+            let answer: Answer = present(&server, &token).await;
+            assert!(
+                matches!(answer.status, 401 | 503),
+                "{}: {answer:?}",
+                input.what
+            );
+            assert!(stub.asked().len() > before, "the document was not read");
+        }
+        assert_alive(&server, &input.what).await;
+    }
+}

@@ -1,1 +1,0 @@
-//! Random mutations with a fixed seed, one per parser.

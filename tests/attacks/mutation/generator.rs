@@ -1,0 +1,129 @@
+//! Random numbers and mutations. The same seed gives the same inputs.
+
+use std::{
+    env,
+    time::{Duration, Instant},
+};
+
+/// Random numbers (`SplitMix64`), which need not be unpredictable.
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below this one, or 0.
+    pub(super) fn below(&mut self, bound: usize) -> usize {
+        let bound = u64::try_from(bound.max(1)).unwrap();
+        usize::try_from(self.next() % bound).unwrap()
+    }
+
+    pub(super) fn byte(&mut self) -> u8 {
+        self.next().to_le_bytes()[0]
+    }
+
+    pub(super) fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+        &items[self.below(items.len())]
+    }
+
+    /// Changes bytes in one to four ways. The words of the dictionary are inserted now and then.
+    pub(super) fn mutated(&mut self, bytes: &[u8], dictionary: &[&[u8]]) -> Vec<u8> {
+        let mut bytes = bytes.to_vec();
+        for _ in 0..=self.below(4) {
+            self.mutate(&mut bytes, dictionary);
+        }
+        bytes
+    }
+
+    fn mutate(&mut self, bytes: &mut Vec<u8>, dictionary: &[&[u8]]) {
+        let at = self.below(bytes.len() + 1);
+        let end = (at + 1 + self.below(8)).min(bytes.len());
+        match self.below(10) {
+            0 => {
+                let bit = 1 << self.below(8);
+                if let Some(byte) = bytes.get_mut(at) {
+                    *byte ^= bit;
+                }
+            }
+            1 => {
+                let random = self.byte();
+                if let Some(byte) = bytes.get_mut(at) {
+                    *byte = random;
+                }
+            }
+            2 => drop(bytes.drain(at.min(end)..end)),
+            3 => bytes.truncate(at),
+            4 => {
+                let from = self.below(bytes.len() + 1);
+                let to = (from + self.below(64)).min(bytes.len());
+                let copy = bytes[from..to].to_vec();
+                bytes.splice(at..at, copy);
+            }
+            5 => {
+                let copy = bytes[at.min(end)..end].repeat(1 + self.below(1_000));
+                bytes.splice(at..at, copy);
+            }
+            6 => {
+                let random: Vec<u8> = (0..=self.below(8)).map(|_| self.byte()).collect();
+                bytes.splice(at..at, random);
+            }
+            _ => {
+                let word = self.pick(dictionary).to_vec();
+                // In the place of something, or between.
+                let behind = if self.below(2) == 0 { at } else { end.max(at) };
+                bytes.splice(at..behind, word);
+            }
+        }
+    }
+}
+
+/// How long a test goes on.
+pub(super) struct Rounds {
+    pub(super) seed: u64,
+    number: usize,
+    count: usize,
+    until: Option<Instant>,
+}
+
+impl Rounds {
+    /// So many rounds, or those of the time that the environment asks for.
+    pub(super) fn new(seed: u64, count: usize) -> Self {
+        let number = |name: &str| env::var(name).ok().map(|text| text.parse().unwrap());
+        let seconds = number("KEYWRIGHT_TEST_MUTATION_SECONDS");
+        Self {
+            seed: number("KEYWRIGHT_TEST_SEED").unwrap_or(seed),
+            number: 0,
+            count,
+            until: seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds)),
+        }
+    }
+
+    /// The number of the next round, if there is one. Each has random numbers of its own, so that one can be repeated alone.
+    pub(super) fn next(&mut self) -> Option<(usize, Random)> {
+        let goes_on = match self.until {
+            Some(until) => Instant::now() < until,
+            None => self.number < self.count,
+        };
+        let number = self.number;
+        self.number += 1;
+        let seed = self.seed
+            ^ u64::try_from(number)
+                .unwrap()
+                .wrapping_mul(0xd134_2543_de82_ef95);
+        if !goes_on {
+            println!("{number} rounds from the seed {}", self.seed);
+        }
+        goes_on.then(|| (number, Random::new(seed)))
+    }
+}
+
+/// How many rounds there are between two looks at the log.
+pub(super) const ROUNDS_BETWEEN_CHECKS: usize = 50;

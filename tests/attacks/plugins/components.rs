@@ -1,0 +1,205 @@
+//! Components that are hostile before anything of them is called.
+
+use std::{fmt::Write as _, fs, path::Path};
+
+use keywright_harness::{Options, Server, workspace};
+use serde_json::{Map, Value, json};
+use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+use wit_parser::Resolve;
+
+/// A schema of `length` definitions, each of which refers to the one before so many times.
+fn doubling(length: usize, references: usize) -> Value {
+    let mut definitions = Map::new();
+    definitions.insert("d0".to_owned(), json!({"type": "object"}));
+    for number in 1..length {
+        let before = json!({"$ref": format!("#/$defs/d{}", number - 1)});
+        definitions.insert(
+            format!("d{number}"),
+            json!({"allOf": vec![before; references]}),
+        );
+    }
+    let last = format!("#/$defs/d{}", length - 1);
+    json!({"type": "object", "$defs": definitions, "allOf": [{"$ref": last}]})
+}
+
+/// Schemas that no server may load, each with its error.
+fn hostile_schemas() -> Vec<(String, &'static str)> {
+    let nested = |levels: usize| {
+        let (open, close) = (r#"{"not":"#.repeat(levels), "}".repeat(levels));
+        format!(r#"{open}{{"type":"object"}}{close}"#)
+    };
+    let recursive = json!({"type": "object", "allOf": [
+        {"properties": {"a": {"$ref": "#"}}},
+        {"properties": {"a": {"$ref": "#"}}},
+    ]});
+    let patterns = vec![json!({"pattern": "^a*$"}); 129];
+    vec![
+        (doubling(60, 2).to_string(), "levels deep"),
+        (doubling(15, 2).to_string(), "has more than 8192 parts"),
+        (doubling(4, 100).to_string(), "has more than 8192 parts"),
+        (recursive.to_string(), "is recursive"),
+        (nested(65), "levels deep"),
+        (nested(100), "levels deep"),
+        (nested(5_000), "is not JSON"),
+        (
+            json!({"type": "object", "anyOf": patterns}).to_string(),
+            "has more than 128 patterns",
+        ),
+        (
+            json!({"type": "object", "propertyNames": {"pattern": "(\\w{100}){100}"}}).to_string(),
+            "is not a JSON Schema",
+        ),
+        (
+            json!({"type": "object", "propertyNames": {"pattern": "^(a+)+\\1$"}}).to_string(),
+            "is not a JSON Schema",
+        ),
+        (
+            json!({"type": "object", "title": "a".repeat(65_536)}).to_string(),
+            "is longer than 65536 bytes",
+        ),
+        (
+            json!({"type": "object", "$ref": "http://127.0.0.1:1/s.json"}).to_string(),
+            "refers to a schema otherwise",
+        ),
+        (
+            json!({"type": "object", "$dynamicRef": "#a"}).to_string(),
+            "refers to a schema otherwise",
+        ),
+    ]
+}
+
+/// A generator of type `hostile` that describes itself with this schema of parameters, and makes `null`.
+fn described_by(parameters_schema: &str) -> Vec<u8> {
+    const RECORD: usize = 1_024;
+    let texts = ["hostile", "1", "Hostile.", parameters_schema, "{}"];
+    let (mut record, mut data) = (Vec::new(), Vec::new());
+    for text in texts {
+        let address = u32::try_from(RECORD + 1_024 + data.len()).unwrap();
+        let length = u32::try_from(text.len()).unwrap();
+        record.extend(address.to_le_bytes());
+        record.extend(length.to_le_bytes());
+        data.extend(text.bytes());
+    }
+    // Neither an issuer parameter nor random bits.
+    record.extend([0; 20]);
+    let bytes = |bytes: &[u8]| {
+        bytes.iter().fold(String::new(), |mut text, byte| {
+            write!(text, "\\{byte:02x}").unwrap();
+            text
+        })
+    };
+    let text = format!(
+        r#"(module
+            (memory (export "memory") 16)
+            (global $free (mut i32) (i32.const 524288))
+            (data (i32.const {RECORD}) "{}")
+            (data (i32.const {}) "{}")
+            (data (i32.const 512) "null")
+            (data (i32.const 520) "\00\00\00\00\00\02\00\00\04\00\00\00")
+            (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
+                global.get $free
+                (global.set $free (i32.and (i32.add (i32.add (global.get $free) (local.get 3)) (i32.const 7)) (i32.const -8))))
+            (func (export "keywright:generator/descriptor@0.2.0#describe") (result i32)
+                i32.const {RECORD})
+            (func (export "keywright:generator/generator@0.2.0#generate")
+                (param i32 i32 i32 i32 i64) (result i32)
+                i32.const 520))"#,
+        bytes(&record),
+        RECORD + 1_024,
+        bytes(&data),
+    );
+    let mut resolve = Resolve::default();
+    for file in [
+        "deps/wasi-random/random.wit",
+        "signing/signing.wit",
+        "generator/generator.wit",
+    ] {
+        let wit = fs::read_to_string(workspace().join("wit").join(file)).unwrap();
+        resolve.push_str(file, &wit).unwrap();
+    }
+    let world = "package test:test;\nworld w {
+        export keywright:generator/descriptor@0.2.0;
+        export keywright:generator/generator@0.2.0;
+    }";
+    let package = resolve.push_str("test.wit", world).unwrap();
+    let world = resolve.select_world(&[package], None).unwrap();
+    let mut module = wat::parse_str(text).unwrap();
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
+    let mut encoder = ComponentEncoder::default();
+    let encoder = encoder.module(&module).unwrap().validate(true);
+    encoder.encode().unwrap()
+}
+
+fn options(component: &Path) -> Options {
+    let section = format!("component = \"{}\"\nderived = true", component.display());
+    Options::default().generator("hostile", &section)
+}
+
+#[tokio::test]
+async fn schemas_that_take_too_long_are_refused_when_they_are_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let component = folder.path().join("hostile.wasm");
+    fs::write(&component, described_by(r#"{"type":"object"}"#)).unwrap();
+    let server = Server::start_with(&options(&component)).await;
+    server
+        .generate("/a", "hostile", json!({}))
+        .await
+        .expect(200);
+    for (schema, reason) in hostile_schemas() {
+        fs::write(&component, described_by(&schema)).unwrap();
+        let reloaded = server.reload_plugins(&options(&component)).await;
+        assert!(reloaded.contains("can't be used"), "{reloaded}");
+        let log = server.log();
+        let refusal = log.lines().rev().find(|line| line.contains("is refused"));
+        assert!(refusal.unwrap().contains(reason), "{reason}: {refusal:?}");
+        server.get("/health").await.expect(200);
+        server
+            .generate("/a", "hostile", json!({}))
+            .await
+            .expect(200);
+    }
+}
+
+/// A number as LEB128.
+fn number(mut value: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    loop {
+        let low = u8::try_from(value & 0x7f).unwrap();
+        value >>= 7;
+        if value == 0 {
+            bytes.push(low);
+            return bytes;
+        }
+        bytes.push(low | 0x80);
+    }
+}
+
+fn section(id: u8, content: &[u8]) -> Vec<u8> {
+    [&[id], number(content.len()).as_slice(), content].concat()
+}
+
+/// A component of 1.2 MB: a module of 300,000 functions that do nothing.
+fn of_many_functions() -> Vec<u8> {
+    const FUNCTIONS: usize = 300_000;
+    let items = |item: &[u8]| [number(FUNCTIONS), item.repeat(FUNCTIONS)].concat();
+    let module = [
+        b"\0asm\x01\0\0\0".to_vec(),
+        section(1, &[1, 0x60, 0, 0]),
+        section(3, &items(&[0])),
+        section(10, &items(&[2, 0, 0x0b])),
+    ];
+    let header = b"\0asm\x0d\0\x01\0";
+    [header.as_slice(), &section(1, &module.concat())].concat()
+}
+
+#[test]
+fn a_component_of_too_many_functions_is_refused_before_it_is_compiled() {
+    let folder = tempfile::tempdir().unwrap();
+    let component = folder.path().join("many.wasm");
+    fs::write(&component, of_many_functions()).unwrap();
+    let refusal = Server::refusal(&options(&component));
+    assert!(
+        refusal.contains("it has more than 40000 functions"),
+        "{refusal}"
+    );
+}

@@ -1,0 +1,6 @@
+//! A generator of X.509-SVIDs: certificates for workloads, in the values of another type than `certificate`.
+
+#[cfg(target_arch = "wasm32")]
+mod component;
+#[cfg(target_arch = "wasm32")]
+mod tbs;
