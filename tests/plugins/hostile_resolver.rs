@@ -22,9 +22,6 @@ async fn each_misbehaviour_has_an_error_of_its_own() {
         ("loop", "did not end within its deadline"),
         ("allocate", "asked for more memory than its limit"),
         ("panic", "trapped"),
-        ("many-references", "returned more than its output limit"),
-        ("amplify", "returned more than its output limit"),
-        ("long-name", "returned more than its output limit"),
         ("twice", malformed),
         ("within", malformed),
         ("misconfigured", "says that its settings are wrong"),
@@ -89,6 +86,18 @@ async fn any_place_that_the_document_has_may_be_filled() {
             .to_string()
             .replace("\"filled\"", &value.to_string());
         assert_eq!(answer.expect(200).body, expected, "{pointer}");
+    }
+}
+
+#[tokio::test]
+async fn a_document_with_too_many_or_too_long_references_is_400() {
+    for behaviour in ["many-references", "amplify", "long-name"] {
+        let server = server(behaviour).await;
+        let answer = server.post("/api/v1/interpolate", json!({})).await;
+        assert!(
+            answer.expect(400).error().contains("references"),
+            "{behaviour}"
+        );
     }
 }
 

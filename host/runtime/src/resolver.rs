@@ -27,6 +27,9 @@ const REFERENCES_MAX: usize = 1_000;
 /// The longest pointer of a reference, in bytes.
 const POINTER_BYTES_MAX: usize = 8 * 1_024;
 
+/// The rule that a document with too many or too long references breaks.
+const TOO_LARGE: &str = "it has too many references, or references that are too long";
+
 const FUNCTION: &str = "find-references";
 
 /// The resolver.
@@ -92,13 +95,21 @@ impl ResolverGuest {
                 let parameters = (document, self.plugin.settings.as_str());
                 self.resolver.call(store, instance, parameters)
             });
-        match outcome.map_err(|fault| self.plugin.faulted(fault))? {
+        match outcome.map_err(|fault| self.refused_or_faulted(fault))? {
             Ok(references) => self.checked(references),
             Err(Failure::InvalidDocument(text)) => {
                 Err(PluginFailure::DocumentRefused(for_caller(&text)))
             }
             Err(Failure::Misconfigured(text)) => Err(self.plugin.misconfigured(FUNCTION, &text)),
             Err(Failure::Other(text)) => Err(self.plugin.reported(FUNCTION, &text)),
+        }
+    }
+
+    /// The failure for a fault. References grow with the document, so too many of them are a reason to refuse the document.
+    fn refused_or_faulted(&self, fault: PluginFault) -> PluginFailure {
+        match fault {
+            PluginFault::OutputTooLarge => PluginFailure::DocumentRefused(TOO_LARGE.to_owned()),
+            other => self.plugin.faulted(other),
         }
     }
 
@@ -111,15 +122,14 @@ impl ResolverGuest {
             .sum();
         self.plugin
             .check_output(FUNCTION, bytes)
-            .map_err(|fault| self.plugin.faulted(fault))?;
-        if found.len() > REFERENCES_MAX {
-            let fault = PluginFault::OutputTooLarge;
-            let fault = self
-                .plugin
-                .fault(FUNCTION, fault, "it found more than 1,000 references");
-            return Err(self.plugin.faulted(fault));
-        }
+            .map_err(|fault| self.refused_or_faulted(fault))?;
         let pointers: Vec<&str> = found.iter().map(|found| found.pointer.as_str()).collect();
+        let has_long_pointer = pointers.iter().any(|one| one.len() > POINTER_BYTES_MAX);
+        if found.len() > REFERENCES_MAX || has_long_pointer {
+            let fault = PluginFault::OutputTooLarge;
+            let words = "it found more than 1,000 references, or one at a pointer of over 8 KiB";
+            return Err(self.refused_or_faulted(self.plugin.fault(FUNCTION, fault, words)));
+        }
         if !are_apart(&pointers) {
             return Err(self.plugin.malformed(FUNCTION));
         }
