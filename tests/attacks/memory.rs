@@ -16,8 +16,7 @@
 
 use std::{env, fs, time::Duration};
 
-use keywright_harness::{Answer, Caller, Options, Server, key_file};
-use reqwest::{Certificate, Client, Method, Response};
+use keywright_harness::{Answer, Caller, Options, Server};
 use serde_json::{Value, json};
 use tokio::{task::JoinSet, time::sleep};
 
@@ -47,13 +46,10 @@ async fn hostile_readers_leave_memory_for_honest_ones() {
     let actors = readers_of(&server, "/large").await;
     let mut hostile = JoinSet::new();
     for (reader, actor) in (0..readers).zip(actors.iter().cycle()) {
-        let (url, token) = (
-            format!("{}{path}", server.base_url()),
-            actor.token().to_owned(),
-        );
+        let (actor, path) = (actor.clone(), path.clone());
         hostile.spawn(async move {
             sleep(Duration::from_millis(reader as u64 % 7)).await;
-            ask_without_reading(&url, &token).await
+            actor.get_without_reading(&path).await
         });
     }
     let mut held = hostile.join_all().await;
@@ -89,13 +85,12 @@ async fn an_actor_holds_no_more_than_its_share() {
     let server = Server::start_with(&Options::default().server_settings(lines)).await;
     set_versions(&server, "/large", 17).await;
     let path = "/api/v1/data?name=/large";
-    let url = format!("{}{path}", server.base_url());
     let actors = readers_of(&server, "/large").await;
     let (last, others) = actors.split_last().unwrap();
     let mut held = Vec::new();
     for actor in &others[..3] {
         for status in [200, 200, 429] {
-            let answer = ask_without_reading(&url, actor.token()).await;
+            let answer = actor.get_without_reading(path).await;
             assert_eq!(answer.status(), status, "{answer:?}");
             assert_eq!(answer.headers().contains_key("retry-after"), status == 429);
             held.push(answer);
@@ -106,7 +101,7 @@ async fn an_actor_holds_no_more_than_its_share() {
             .await
             .expect(200);
     }
-    let first_of_last = ask_without_reading(&url, last.token()).await;
+    let first_of_last = last.get_without_reading(path).await;
     assert_eq!(first_of_last.status(), 200);
     let refused = last.get(path).await.expect(503);
     assert_eq!(refused.header("retry-after"), Some("1"), "{refused:?}");
@@ -167,19 +162,6 @@ async fn readers_of(server: &Server, name: &str) -> Vec<Caller> {
         actors.push(actor);
     }
     actors
-}
-
-/// Asks over a connection of its own, on which the server may send the head of a response and one byte of its body.
-async fn ask_without_reading(url: &str, token: &str) -> Response {
-    let authority = fs::read(key_file("ca.pem")).unwrap();
-    let client = Client::builder()
-        .tls_certs_only([Certificate::from_pem(&authority).unwrap()])
-        .no_proxy()
-        .http2_initial_stream_window_size(1)
-        .build()
-        .unwrap();
-    let request = client.request(Method::GET, url).bearer_auth(token);
-    request.send().await.unwrap()
 }
 
 /// Asks again until the memory is free that others held.

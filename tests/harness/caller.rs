@@ -1,9 +1,9 @@
 //! One of many who call a server.
 
-use reqwest::{Client, Method, RequestBuilder, header};
+use reqwest::{Client, Method, RequestBuilder, Response, header};
 use serde_json::Value;
 
-use crate::{Answer, Server};
+use crate::{Answer, Server, server::trusting};
 
 /// One of many who call a server, with a token or a client certificate of its own. What [`crate::Server`] itself sends, it sends as the client
 /// `developer`, who may do everything.
@@ -51,6 +51,16 @@ impl Caller {
     /// GET.
     pub async fn get(&self, path: &str) -> Answer {
         Answer::to(self.request(Method::GET, path)).await
+    }
+
+    /// GET over a connection of its own, on which the server may send the head of a response and one byte of its body.
+    pub async fn get_without_reading(&self, path: &str) -> Response {
+        let client = trusting()
+            .http2_initial_stream_window_size(1)
+            .build()
+            .unwrap();
+        let request = client.get(format!("{}{path}", self.base_url));
+        request.bearer_auth(self.token()).send().await.unwrap()
     }
 
     /// PUT a JSON body.

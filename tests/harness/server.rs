@@ -384,7 +384,7 @@ fn client() -> Client {
 }
 
 /// A client that trusts the tests' servers.
-fn trusting() -> ClientBuilder {
+pub(crate) fn trusting() -> ClientBuilder {
     // Another test of the same process may have installed it already.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let authority = fs::read(key_file("ca.pem")).unwrap();

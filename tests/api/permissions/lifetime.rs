@@ -82,18 +82,18 @@ async fn a_permission_holds_from_the_next_request_on_and_no_longer_than_it_is_th
 }
 
 #[tokio::test]
-async fn the_casing_that_is_asked_for_is_the_one_that_is_permitted() {
+async fn the_requested_and_the_stored_casing_must_both_be_permitted() {
     let server = Server::start().await;
     let id = set_value(&server, "/Mixed/Name", "x").await["id"].clone();
     let by_id = format!("/api/v1/data/{}", id.as_str().unwrap());
     for (path, asked, is_read, is_read_by_id) in [
         ("/Mixed/Name", "/Mixed/Name", true, true),
         ("/Mixed/Name", "/mixed/name", false, true),
-        ("/mixed/name", "/mixed/name", true, false),
+        ("/mixed/name", "/mixed/name", false, false),
         ("/mixed/name", "/Mixed/Name", false, false),
         ("/Mixed/*", "/Mixed/name", true, true),
         ("/Mixed/*", "/mixed/Name", false, true),
-        ("/mixed/*", "/mixed/Name", true, false),
+        ("/mixed/*", "/mixed/Name", false, false),
     ] {
         let caller = server.as_client("someone").await;
         let granted = server.grant(path, caller.actor(), &["read"]).await;

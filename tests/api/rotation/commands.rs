@@ -58,11 +58,11 @@ async fn the_status_shows_each_key_that_ever_was_active_and_changes_nothing() {
     let table = run_command(folder, &["keys", "status"]).expect(0).output;
     let lines: Vec<&str> = table.lines().collect();
     assert!(
-        lines[0].starts_with("KEY ") && lines[0].ends_with("VERSIONS"),
+        lines[0].starts_with("KEY ") && lines[0].ends_with("VERSIONS  ENCRYPTIONS"),
         "{table}"
     );
     assert!(
-        lines[1].contains("inactive") && lines[1].ends_with(" 3"),
+        lines[1].contains(" inactive           3 ") && lines[1].ends_with(" 1024"),
         "{table}"
     );
     assert_eq!(lines.len(), 3, "{table}");

@@ -7,7 +7,7 @@ use std::{
 
 use keywright_harness::{Server, is_on_postgres};
 
-use super::{assert_stored, become_healthy, get, health_check, options, set};
+use super::{assert_stored, become_healthy, get, is_healthy, options, set};
 
 /// How a file is taken away.
 #[derive(Clone, Copy, Debug)]
@@ -50,14 +50,14 @@ async fn a_database_that_is_not_in_its_place_is_not_used_until_it_is_back() {
             }
             become_healthy(&server, 503).await;
             assert_eq!(get(&server, &stored[0]).await, 503, "{taking:?} of {end}");
-            assert_eq!(health_check(&server, "database_file").await, 0.0);
+            assert!(!is_healthy(&server, "database_file").await);
             fs::rename(&taken, &file).unwrap();
             become_healthy(&server, 200).await;
             assert_stored(&server, &stored).await;
             assert_eq!(get(&server, &format!("/away/{number}/0")).await, 404);
         }
     }
-    assert_eq!(health_check(&server, "database_file").await, 1.0);
+    assert!(is_healthy(&server, "database_file").await);
     let log = server.log();
     assert!(log.contains("stopped using the database: its file is not in its place"));
     // All of it is in the files.

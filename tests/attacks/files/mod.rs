@@ -63,11 +63,11 @@ async fn become_healthy(server: &Server, status: u16) {
     unreachable!("health did not become {status}:\n{}", server.log());
 }
 
-/// What the measurements say of a part of health: 1, or 0.
-async fn health_check(server: &Server, check: &str) -> f64 {
+/// Whether the measurements say that a part of the server is healthy.
+async fn is_healthy(server: &Server, check: &str) -> bool {
     let scrape = server.scrape().await;
     let found = scrape.sum("keywright_health_check", &[("check", check)]);
-    found.unwrap()
+    found.unwrap() > 0.5
 }
 
 const POLL: Duration = Duration::from_millis(20);

@@ -77,7 +77,10 @@ fn wrong_usage_is_told_with_the_argument() {
             &["run", "wireguard.wasm", "--parameters", "[1]"],
             "no object",
         ),
-        (&["run", "wireguard.wasm", "--parameters", "{"], "not JSON"),
+        (
+            &["run", "wireguard.wasm", "--parameters", "{"],
+            "the JSON ends too early",
+        ),
         (
             &["bench", "wireguard.wasm", "--limits", r#"{"fuel": 1}"#],
             "unknown field",

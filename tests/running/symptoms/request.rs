@@ -33,6 +33,13 @@ pub(super) async fn provoke(text: &str) -> Answer {
         "the plugin … failed too often and is not called for a while" => {
             with_a_plugin_that_traps().await
         }
+        "the response is too large: …" => with_unread_responses(17, 0).await,
+        "the responses to this caller take more memory than allowed; …" => {
+            with_unread_responses(16, 0).await
+        }
+        "the response needs more memory than is free at present; try again later" => {
+            with_unread_responses(16, 3).await
+        }
         "too many plugin calls are waiting" => with_a_full_queue().await,
         text => of_one_server(text).await,
     }
@@ -66,6 +73,10 @@ async fn of_one_server(text: &str) -> Answer {
         }
         "the credential does not exist or the caller may not access it" => {
             app.get("/api/v1/data?name=/a").await
+        }
+        "the caller may not switch the mode: …" => {
+            let on = json!({"read_only_mode": true});
+            app.post("/management", on).await
         }
         "only the actors that the server's configuration names may manage it from another machine" => {
             from_elsewhere(&server).await
@@ -189,6 +200,35 @@ async fn beyond_the_rate() -> Answer {
         }
     }
     panic!("{REQUESTS_MAX} requests were answered");
+}
+
+/// The first refusal of a reader that takes none of its large responses, on a server where others do the same.
+async fn with_unread_responses(versions: usize, others: usize) -> Answer {
+    let limits =
+        "response_bytes_max = 1048576\nresponses_bytes_max = 8388608\nwrite_seconds_max = 3600";
+    let server = Server::start_with(&Options::default().server_settings(limits)).await;
+    for _ in 0..versions {
+        let value = json!("x".repeat(62_000));
+        server.set("/large", "value", value).await.expect(200);
+    }
+    let path = "/api/v1/data?name=/large";
+    let mut unread = Vec::new();
+    for number in 0..=others {
+        let reader = server.as_client(&format!("reader-{number}")).await;
+        server.grant("/large", reader.actor(), &["read"]).await;
+        loop {
+            let response = reader.get_without_reading(path).await;
+            if response.status() == 200 {
+                unread.push(response);
+                continue;
+            }
+            if number == others {
+                return reader.get(path).await;
+            }
+            break;
+        }
+    }
+    unreachable!("the last reader is refused");
 }
 
 async fn without_database() -> Answer {

@@ -53,10 +53,11 @@ impl Content {
         let fields = keywright_json::fields(plaintext.expose()).map_err(malformed)?;
         let field = |name| {
             let found = fields.iter().find(|(key, _)| key == name);
-            let text = found.map(|(_, text)| text.get());
-            text.filter(|text| *text != "null")
+            found.map(|(_, text)| text.get())
         };
+        // A plugin's value may be null; another field that is null is absent.
         let value = field("value").ok_or(Failure::StoredValueMalformed)?;
+        let field = |name| field(name).filter(|text| *text != "null");
         let parameters = field("parameters")
             .map(keywright_json::read)
             .transpose()

@@ -48,14 +48,31 @@ impl Permissions {
     ) -> Result<Explanation, Failure> {
         let permit = self.permit_on(caller, Operation::ReadAcl, &path).await?;
         let covering = PermissionPath::covering(path.as_str());
-        let rules = Rules::of(self.repository.of_actor_on(&actor, &covering).await?);
-        let considered = rules.considered(path.as_str());
-        let considered: Vec<_> = considered
-            .map(|(path, permission)| ConsideredRule {
-                path,
-                permission: permission.cloned(),
-            })
-            .collect();
+        let (mut permissions, stored) = self
+            .repository
+            .of_actor_on_name(&actor, &covering, &path.lookup())
+            .await?;
+        // A credential that is stored in another casing needs the permission in both.
+        let stored = stored.filter(|stored| stored.as_str() != path.as_str());
+        if let Some(stored) = &stored {
+            let on_stored = PermissionPath::of_lookup(&stored.lookup());
+            self.permit_on(caller, Operation::ReadAcl, &on_stored)
+                .await?;
+            let covering = PermissionPath::covering(stored.as_str());
+            permissions.extend(self.repository.of_actor_on(&actor, &covering).await?);
+        }
+        let rules = Rules::of(permissions);
+        let casings =
+            || std::iter::once(path.as_str()).chain(stored.iter().map(|name| name.as_str()));
+        let mut considered: Vec<ConsideredRule> = Vec::new();
+        for (path, permission) in casings().flat_map(|casing| rules.considered(casing)) {
+            if considered.iter().all(|rule| rule.path != path) {
+                considered.push(ConsideredRule {
+                    path,
+                    permission: permission.cloned(),
+                });
+            }
+        }
         let allowed_by = rules.allowing(operation, path.as_str()).cloned();
         if let Some(permission) = &allowed_by {
             permit.touched(permission.id);
@@ -63,7 +80,7 @@ impl Permissions {
         let is_enforced = self.authorization.is_enforced();
         Ok(Explanation {
             is_enforced,
-            is_allowed: !is_enforced || rules.allow(operation, path.as_str()),
+            is_allowed: !is_enforced || casings().all(|casing| rules.allow(operation, casing)),
             considered,
             allowed_by,
             actor,

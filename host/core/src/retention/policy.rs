@@ -56,7 +56,7 @@ impl RetentionLimits {
     }
 
     /// Whether there is a limit of age.
-    fn has_age(&self) -> bool {
+    fn has_age(self) -> bool {
         self.age_days_max.is_some()
     }
 

@@ -81,7 +81,8 @@ impl Vector {
     /// # Errors
     /// When it is none.
     pub fn parse_all(text: &str) -> Result<Vec<Self>, VectorsMalformed> {
-        keywright_json::read(text).map_err(VectorsMalformed)
+        let vectors: Value = keywright_json::read(text).map_err(serde_json::Error::from)?;
+        Ok(serde_json::from_value(vectors)?)
     }
 }
 
@@ -90,7 +91,7 @@ impl Vector {
 #[error(
     "it is not a JSON array of objects with parameters, random, now_seconds, and either value or refused"
 )]
-pub struct VectorsMalformed(#[source] keywright_json::JsonError);
+pub struct VectorsMalformed(#[from] serde_json::Error);
 
 /// A source that gives these bytes and no more.
 pub(super) struct GivenBytes {

@@ -75,15 +75,15 @@ async fn the_name_is_required_once() {
 }
 
 #[tokio::test]
-async fn read_acl_is_needed_on_the_name_as_it_is_asked_for() {
+async fn read_acl_is_needed_on_the_requested_and_the_stored_casing() {
     let server = Server::start().await;
     set_value(&server, "/Some/name", "x").await;
     for (path, as_stored, in_lower_case) in [
         ("/Some/name", true, false),
         ("/Some/*", true, false),
         ("/*", true, true),
-        ("/some/name", false, true),
-        ("/some/*", false, true),
+        ("/some/name", false, false),
+        ("/some/*", false, false),
         ("/Some/name/*", false, false),
         ("/Some", false, false),
     ] {
