@@ -85,15 +85,33 @@ impl Credentials {
             return Ok(stored);
         }
         drop(stored);
-        let size = self
-            .repository
-            .size_of_versions(credential, count_max)
-            .await?;
-        let bytes = rendered_bytes(size.ciphertext_bytes, size.count as usize);
-        caller.reserve(bytes)?;
-        // Those that are added meanwhile take the place of the oldest: memory is reserved for no more.
-        self.stored(credential, VersionSelection::Newest(size.count))
-            .await
+        let mut reserved_bytes = 0;
+        loop {
+            let size = self
+                .repository
+                .size_of_versions(credential, count_max)
+                .await?;
+            let bytes = rendered_bytes(size.ciphertext_bytes, size.count as usize);
+            caller.reserve(bytes.saturating_sub(reserved_bytes))?;
+            reserved_bytes = bytes.max(reserved_bytes);
+            // Versions may have been added since. If the oldest were cut off for them, the read would show a state that
+            // never was.
+            let limit = size
+                .count
+                .saturating_add(VERSIONS_READ_FIRST)
+                .min(count_max);
+            let stored = self
+                .stored(credential, VersionSelection::Newest(limit))
+                .await?;
+            if limit == count_max || stored.len() < limit as usize {
+                let sizes = stored
+                    .iter()
+                    .map(|version| version.envelope.ciphertext.len());
+                let bytes = rendered_bytes(sizes.sum(), stored.len());
+                caller.reserve(bytes.saturating_sub(reserved_bytes))?;
+                return Ok(stored);
+            }
+        }
     }
 
     /// What callers get of these versions.
