@@ -174,7 +174,11 @@ mod tests {
         };
         let pools = postgres::open(&options).await.unwrap();
         let lines = postgres_lines(&pools.reader).await.unwrap();
-        let text = lines.join("\n") + "\n";
+        let mut text = String::new();
+        for line in &lines {
+            text.push_str(line);
+            text.push('\n');
+        }
         if std::env::var_os("KEYWRIGHT_REFRESH_GOLDEN_FILES").is_some() {
             let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/check/postgres_schema.txt");
             std::fs::write(file, text).unwrap();

@@ -10,7 +10,11 @@ use uuid::Uuid;
 
 use self::statements::{READING_WHAT_COUNTS, indexed_statements, stopping_early};
 use crate::{
-    Database, DatabaseOptions, PostgresOptions, SqliteOptions, connections::Engine, row::column,
+    Database, DatabaseOptions, PostgresOptions, SqliteOptions,
+    connections::Engine,
+    credential::{retention::statements as retention, statements as credential},
+    key_rotation,
+    row::column,
     statement::statement,
 };
 
