@@ -79,7 +79,7 @@ async fn of_one_server(text: &str) -> Answer {
             app.post("/management", on).await
         }
         "only the actors that the server's configuration names may manage it from another machine" => {
-            from_elsewhere(&server).await
+            from_elsewhere(&server, &app).await
         }
         "the actor has this permission already" => {
             server.grant("/a", app.actor(), &["read"]).await;
@@ -138,7 +138,7 @@ async fn without_private_key(server: &Server) -> Answer {
     server.generate("/leaf", "certificate", parameters).await
 }
 
-async fn from_elsewhere(server: &Server) -> Answer {
+async fn from_elsewhere(server: &Server, caller: &Caller) -> Answer {
     let authority = std::fs::read(keywright_harness::key_file("ca.pem")).unwrap();
     let client = Client::builder()
         .tls_certs_only([Certificate::from_pem(&authority).unwrap()])
@@ -146,7 +146,7 @@ async fn from_elsewhere(server: &Server) -> Answer {
         .build()
         .unwrap();
     let request = client.get(format!("{}/management", server.base_url()));
-    server.send(request.bearer_auth(server.token())).await
+    server.send(request.bearer_auth(caller.token())).await
 }
 
 /// Calls a server with a certificate that an authority of its has signed.
