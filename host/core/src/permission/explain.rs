@@ -3,6 +3,7 @@
 use crate::{
     Failure,
     authorization::{Caller, Rules},
+    credential::CredentialName,
     permission::{Actor, Operation, Permission, PermissionPath, Permissions},
 };
 
@@ -63,7 +64,7 @@ impl Permissions {
         }
         let rules = Rules::of(permissions);
         let casings =
-            || std::iter::once(path.as_str()).chain(stored.iter().map(|name| name.as_str()));
+            || std::iter::once(path.as_str()).chain(stored.iter().map(CredentialName::as_str));
         let mut considered: Vec<ConsideredRule> = Vec::new();
         for (path, permission) in casings().flat_map(|casing| rules.considered(casing)) {
             if considered.iter().all(|rule| rule.path != path) {
