@@ -2,7 +2,7 @@
 //!
 //! Parameters name six fields of a subject, in one order and with one type of string each; four types of alternative
 //! names; five purposes; and nothing that limits an authority. A certificate of another program may have more, or have it
-//! otherwise. When it is made anew, what the parameters alone would write differently is written as it was found: the
+//! otherwise. When it is regenerated, what the parameters alone would write differently is written as it was found: the
 //! subject, and of an extension whether it is critical, and its value. Where it was not found in DER's one form, it is
 //! written in that, as an authority signs nothing else.
 

@@ -56,8 +56,8 @@ impl Protocols {
         }
     }
 
-    /// Speaks the version that was agreed on in the handshake, until the connection ends, and tells of each request that is
-    /// under way.
+    /// Speaks the version that was agreed on in the handshake, until the connection ends, and reports each request in
+    /// progress.
     pub(super) async fn serve(
         &self,
         stream: TlsStream<Watched>,

@@ -136,8 +136,8 @@ pub(crate) const SQLITE_FIND_EXPIRING_CONTAINING_SHORT: &str = select_found_expi
 
 // ---- Expiry with the chain --------------------------------------------------------------------------------------------
 
-/// The first links of chains: the versions in use. Here and in the further links, what is equal is a range of one, as in
-/// `newest_first!`: so each link is looked up, and not all versions are read to be joined, however many chains the planner
+/// The first links of chains: the versions in use. Here and in the further links, an equality is written as a range of one value, as in
+/// `newest_first!`, so that each link is looked up, and not all versions are read to be joined, however many chains the planner
 /// expects.
 macro_rules! select_chain_ends {
     () => {
