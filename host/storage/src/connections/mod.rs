@@ -138,14 +138,14 @@ impl Connections {
         self.in_time(async {
             let mut attempts = Attempts::new(&self.retries, self.wait_max);
             loop {
-                let mut lent = self.lend().await?;
-                let executor = lent.unsettled().executor();
+                let mut connection = self.lend().await?;
+                let executor = connection.unsettled().executor();
                 let outcome = match executor.fetch_each(statement.clone(), &mut receive).await {
                     // The connection stays unsettled: the rest of the rows is still to come.
                     Ok(ControlFlow::Break(())) => return Ok(()),
-                    outcome => lent.settled(outcome.map(drop)),
+                    outcome => connection.settled(outcome.map(drop)),
                 };
-                drop(lent);
+                drop(connection);
                 let is_first = !has_received.load(Ordering::Relaxed);
                 match outcome {
                     Err(failure)
