@@ -260,42 +260,43 @@ impl CredentialRepository for Memory {
         &self,
         _digest: &PluginDigest,
         names: &FindNames,
-    ) -> Result<Vec<GeneratedCredential>, RepositoryFailure> {
+        receive: Receive<'_, GeneratedCredential>,
+    ) -> Result<(), RepositoryFailure> {
         let find = Find {
             names: names.clone(),
             expires_until: None,
         };
         let found = self.found(&find)?.into_iter();
-        let generated = found.map(|found| GeneratedCredential {
+        let mut generated = found.map(|found| GeneratedCredential {
             found,
             is_newest: true,
         });
-        Ok(generated.collect())
+        let _ = generated.try_for_each(receive);
+        Ok(())
     }
 
     async fn effective_expiries(
         &self,
         names: &FindNames,
         until: DateTime<Utc>,
-    ) -> Result<Vec<EffectiveExpiry>, RepositoryFailure> {
+        receive: Receive<'_, EffectiveExpiry>,
+    ) -> Result<(), RepositoryFailure> {
         let find = Find {
             names: names.clone(),
             expires_until: Some(until),
         };
-        let found = self.found(&find)?;
-        Ok(found
-            .into_iter()
-            .map(|found| EffectiveExpiry {
-                link: ChainLink {
-                    depth: 1,
-                    name: None,
-                    version_id: None,
-                    expires_at: until,
-                },
-                name: found.name,
-                version_created_at: found.version_created_at,
-            })
-            .collect())
+        let mut expiries = self.found(&find)?.into_iter().map(|found| EffectiveExpiry {
+            link: ChainLink {
+                depth: 1,
+                name: None,
+                version_id: None,
+                expires_at: until,
+            },
+            name: found.name,
+            version_created_at: found.version_created_at,
+        });
+        let _ = expiries.try_for_each(receive);
+        Ok(())
     }
 
     async fn certificates(

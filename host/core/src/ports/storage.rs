@@ -134,7 +134,8 @@ pub trait CredentialRepository: Send + Sync {
         receive: Receive<'_, FoundCredential>,
     ) -> Result<(), RepositoryFailure>;
 
-    /// The credentials of these names of which this plugin made a version that counts, newest first, by one query.
+    /// Finds the credentials of these names of which this plugin generated the newest, the active or the transitional version,
+    /// newest first, by one query, until the receiver breaks off.
     ///
     /// # Errors
     /// When the database can't answer.
@@ -142,10 +143,11 @@ pub trait CredentialRepository: Send + Sync {
         &self,
         digest: &PluginDigest,
         names: &FindNames,
-    ) -> Result<Vec<GeneratedCredential>, RepositoryFailure>;
+        receive: Receive<'_, GeneratedCredential>,
+    ) -> Result<(), RepositoryFailure>;
 
-    /// The certificates of these names in whose chain in use a certificate expires at this time or before, the one that
-    /// expires first before the others, by one query.
+    /// Finds the certificates of these names whose active chain has a certificate that expires at this time or before, in the
+    /// order of that expiry, by one query, until the receiver breaks off.
     ///
     /// # Errors
     /// When the database can't answer.
@@ -153,7 +155,8 @@ pub trait CredentialRepository: Send + Sync {
         &self,
         names: &FindNames,
         until: DateTime<Utc>,
-    ) -> Result<Vec<EffectiveExpiry>, RepositoryFailure>;
+        receive: Receive<'_, EffectiveExpiry>,
+    ) -> Result<(), RepositoryFailure>;
 
     /// Finds all certificates, the one with the newest version first, by one query, until the receiver breaks off.
     ///
