@@ -2,6 +2,7 @@
 //! builds them below `target/clients`.
 
 mod go;
+mod kubernetes;
 mod spring;
 
 use std::{ffi::OsString, process::Command};
