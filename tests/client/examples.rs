@@ -1,14 +1,12 @@
 //! Each example that the help of a verb shows does what it says.
 
 use keywright_client::commands::{self, Example};
-use keywright_harness::{Server, Shell};
+use keywright_harness::{Application, Server, Shell};
 use serde_json::json;
-
-use crate::application::Application;
 
 #[tokio::test]
 async fn every_example_of_every_verb_can_be_typed() {
-    let application = Application::new();
+    let application = Application::issued();
     let server = Server::start_with(&application.options()).await;
     for verb in commands::examples() {
         for example in verb.examples {
@@ -23,7 +21,7 @@ async fn every_example_of_every_verb_can_be_typed() {
 
 #[tokio::test]
 async fn every_verb_does_on_a_terminal_what_its_first_example_says_and_shows_no_json() {
-    let application = Application::new();
+    let application = Application::issued();
     let server = Server::start_with(&application.options()).await;
     for verb in commands::examples() {
         let example = &verb.examples[0];

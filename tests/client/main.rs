@@ -8,7 +8,6 @@
     reason = "a test ends when what it needs is not there"
 )]
 
-mod application;
 mod certificates;
 mod completions;
 mod credentials;

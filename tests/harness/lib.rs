@@ -21,6 +21,7 @@
 )]
 
 mod answer;
+mod application;
 mod bad_plugin;
 mod caller;
 mod client;
@@ -46,6 +47,7 @@ mod toolchain;
 mod watched;
 
 pub use answer::Answer;
+pub use application::Application;
 pub use bad_plugin::BadPlugin;
 pub use caller::Caller;
 pub use client::Shell;
@@ -67,7 +69,9 @@ pub use server::{Server, server_program};
 pub use storage::{is_on_postgres, run_sql, shared_storage};
 pub use stub::{Asked, Reply, Stub};
 pub use terminal::Terminal;
-pub use toolchain::{component_by_toolchain, toolchain_program, toolchain_python};
+pub use toolchain::{
+    client_by_toolchain, component_by_toolchain, toolchain_program, toolchain_python,
+};
 
 use std::path::{Path, PathBuf};
 

@@ -17,6 +17,12 @@ pub fn component_by_toolchain(name: &str) -> Option<PathBuf> {
     found(path, &format!("{file} is not built"))
 }
 
+/// A client in another language than Rust, a file or a folder below `target/clients`; absent in the same way.
+pub fn client_by_toolchain(name: &str) -> Option<PathBuf> {
+    let path = workspace().join("target/clients").join(name);
+    found(path, &format!("the client {name} is not built"))
+}
+
 /// The Python with the packages that `host/xtask/toolchains/requirements.txt` lists; absent in the same way.
 pub fn toolchain_python() -> Option<Command> {
     let path = workspace().join("target/toolchains/python/bin/python3");
@@ -33,7 +39,7 @@ pub fn toolchain_program(name: &str) -> Option<Command> {
 }
 
 fn found(path: PathBuf, absence: &str) -> Option<PathBuf> {
-    if path.is_file() {
+    if path.exists() {
         return Some(path);
     }
     assert!(

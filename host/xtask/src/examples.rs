@@ -11,8 +11,8 @@ use std::{
 use keywright_author::{BuildFailed, build};
 
 use crate::{
-    dist::digest,
     guests,
+    outdated::{self, NotBuilt, rebuild},
     step::{self, StepFailed},
     toolchains,
 };
@@ -27,7 +27,7 @@ pub(crate) fn build_all() -> Result<(), StepFailed> {
     let components = guests::components()?;
     for (component, folder) in PROJECTS {
         let folder = step::workspace().join(folder);
-        keep_or_build(&components.join(component), &folder, |output| {
+        rebuild(&components.join(component), &inputs(&folder), |output| {
             let built = build(&folder, Some(output), &toolchains::programs());
             built.map(drop).map_err(|failed| {
                 let is_missing = matches!(failed, BuildFailed::ToolMissing { .. });
@@ -41,9 +41,9 @@ pub(crate) fn build_all() -> Result<(), StepFailed> {
         })?;
     }
     let folder = step::workspace().join(STARLING_MONKEY);
-    keep_or_build(
+    rebuild(
         &components.join(STARLING_MONKEY_COMPONENT),
-        &folder,
+        &inputs(&folder),
         |output| build_with_starling_monkey(&folder, output),
     )
 }
@@ -62,78 +62,19 @@ const STARLING_MONKEY: &str = "tests/guests/starling-monkey";
 const STARLING_MONKEY_COMPONENT: &str = "starling-monkey.wasm";
 const STARLING_MONKEY_SCRIPT: &str = "build.mjs";
 
+/// The project's own files, the recipes, and the versions of the tools.
+fn inputs(folder: &Path) -> [PathBuf; 3] {
+    [
+        folder.to_owned(),
+        step::workspace().join("host/author"),
+        outdated::versions_of_tools(),
+    ]
+}
+
 /// What an error says, and what those that caused it say.
 fn with_causes(error: &dyn Error) -> String {
     let causes = iter::successors(error.source(), |&cause| cause.source());
     causes.fold(error.to_string(), |said, cause| format!("{said}: {cause}"))
-}
-
-enum NotBuilt {
-    Failed(StepFailed),
-    WithoutTools(StepFailed),
-}
-
-/// Builds a component, unless it was built of the same.
-fn keep_or_build(
-    output: &Path,
-    folder: &Path,
-    build: impl FnOnce(&Path) -> Result<(), NotBuilt>,
-) -> Result<(), StepFailed> {
-    let digest = digest_of_inputs(folder)?;
-    let made_of = output.with_extension("inputs");
-    if output.is_file() && fs::read_to_string(&made_of).is_ok_and(|kept| kept == digest) {
-        return Ok(());
-    }
-    for stale in [output, &made_of] {
-        let _ = fs::remove_file(stale);
-    }
-    match build(output) {
-        Ok(()) => {
-            fs::write(&made_of, digest).map_err(|cause| StepFailed::new(made_of.display(), cause))
-        }
-        Err(NotBuilt::WithoutTools(StepFailed(reason))) => {
-            eprintln!("xtask: left out, and so are its tests: {reason}");
-            Ok(())
-        }
-        Err(NotBuilt::Failed(reason)) => Err(reason),
-    }
-}
-
-/// Of all that a project is built of: its own files, the recipes, and the versions of the tools.
-fn digest_of_inputs(folder: &Path) -> Result<String, StepFailed> {
-    let mut files = Vec::new();
-    for folder in [
-        folder,
-        &step::workspace().join(RECIPES),
-        &step::workspace().join(TOOLCHAINS),
-    ] {
-        add_files(folder, &mut files)?;
-    }
-    files.sort();
-    let mut digests = String::new();
-    for file in files {
-        let contents = fs::read(&file).map_err(|cause| StepFailed::new(file.display(), cause))?;
-        digests.push_str(&digest(&contents));
-    }
-    Ok(digest(digests.as_bytes()))
-}
-
-const RECIPES: &str = "host/author";
-/// The versions of the tools, in files.
-const TOOLCHAINS: &str = "host/xtask/toolchains";
-
-/// Adds the files below a folder, also those that links lead to, but for what building makes.
-fn add_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), StepFailed> {
-    let failed = |cause| StepFailed::new(format!("listing {}", folder.display()), cause);
-    for entry in fs::read_dir(folder).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        if path.is_file() {
-            files.push(path);
-        } else if !path.ends_with("generated") && !path.ends_with("__pycache__") {
-            add_files(&path, files)?;
-        }
-    }
-    Ok(())
 }
 
 fn build_with_starling_monkey(folder: &Path, output: &Path) -> Result<(), NotBuilt> {

@@ -1,10 +1,12 @@
 //! `cargo xtask …`: everything that is done with the workspace and is not a plain cargo command.
 
 mod bench;
+mod clients;
 mod componentize;
 mod dist;
 mod examples;
 mod guests;
+mod outdated;
 mod programs;
 mod python_environment;
 mod run;

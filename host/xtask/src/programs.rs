@@ -31,11 +31,13 @@ fn ensure_packages() {
 }
 
 /// Each program, with Debian's package of it.
-const PROGRAMS: [(&str, &str); 11] = [
+const PROGRAMS: [(&str, &str); 13] = [
     ("age-keygen", "age"),
     ("docker-registry", "docker-registry"),
     ("fish", "fish"),
+    ("javac", "default-jdk-headless"),
     ("minisign", "minisign"),
+    ("mvn", "maven"),
     ("npm", "npm"),
     ("openssl", "openssl"),
     ("postgres", "postgresql"),

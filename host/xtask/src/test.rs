@@ -3,7 +3,7 @@
 use std::{panic::resume_unwind, process::Command, thread, time::Instant};
 
 use crate::{
-    examples,
+    clients, examples,
     guests::{self, EXAMPLE_MANIFEST, Which},
     programs,
     step::{self, StepFailed},
@@ -69,13 +69,14 @@ const TEST_THREADS: &str = "RUST_TEST_THREADS";
 /// What has the tests' servers keep everything in PostgreSQL.
 const ON_POSTGRES: [(&str, &str); 1] = [("KEYWRIGHT_TEST_STORAGE", "postgres")];
 
-/// Builds the guests and the programs that tests run. Beside that, as it is mostly waited for, other programs are installed, and
-/// the guests that need them are built.
+/// Builds the guests and the programs that tests run. In parallel, as it mostly waits for downloads, installs other programs and
+/// builds the guests and clients in other languages.
 fn build() -> Result<(), StepFailed> {
     thread::scope(|scope| {
         let others = scope.spawn(|| {
             programs::ensure();
-            examples::build_all()
+            examples::build_all()?;
+            clients::build_all()
         });
         let ours = guests::build(Which::All).and_then(|_| {
             // With the same packages as the tests, so that their dependencies are built once.

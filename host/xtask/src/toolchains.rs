@@ -31,6 +31,16 @@ pub(crate) fn programs() -> Programs {
     Programs::on_path().first_in(step::workspace().join(BIN))
 }
 
+/// Returns a command that runs a program: a toolchain's, or else the one on the `PATH`.
+pub(crate) fn command(program: &str) -> Command {
+    let installed = step::workspace().join(BIN).join(program);
+    if installed.is_file() {
+        Command::new(installed)
+    } else {
+        Command::new(program)
+    }
+}
+
 /// The folder with the packages of npm.
 pub(crate) fn npm_folder() -> PathBuf {
     step::workspace().join(NPM)

@@ -5,7 +5,7 @@ use std::{
     os::unix::fs::{PermissionsExt, symlink},
 };
 
-use keywright_harness::{Server, Shell};
+use keywright_harness::{Application, Server, Shell};
 use serde_json::json;
 
 use super::session;
@@ -167,7 +167,7 @@ fn an_address_with_a_password_is_refused_without_repeating_it() {
 
 #[tokio::test]
 async fn a_server_without_an_identity_provider_says_that_it_has_none() {
-    let application = crate::application::Application::new();
+    let application = Application::issued();
     let options = application.options().without_tokens();
     let server = Server::start_with(&options).await;
     let run = Shell::at(&server).run_with(&["login", "--username", "a"], "b");

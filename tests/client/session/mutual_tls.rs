@@ -1,16 +1,15 @@
 //! Client certificates.
 
-use keywright_harness::{Server, Shell};
+use keywright_harness::{Application, Server, Shell};
 use serde_json::json;
 
 use super::session;
-use crate::application::Application;
 
 const CERTIFICATE: [&str; 4] = ["--cert", "app.pem", "--key", "app-key.pem"];
 
 #[tokio::test]
 async fn an_application_logs_in_by_its_certificate_and_needs_no_token() {
-    let application = Application::new();
+    let application = Application::issued();
     let options = application.options().without_tokens();
     let server = Server::start_with(&options).await;
     let shell = Shell::at(&server);
@@ -29,7 +28,7 @@ async fn an_application_logs_in_by_its_certificate_and_needs_no_token() {
 
 #[tokio::test]
 async fn a_certificate_that_the_server_does_not_know_logs_nobody_in() {
-    let application = Application::new();
+    let application = Application::issued();
     let server = Server::start().await;
     server.set("/a", "value", json!("v")).await.expect(200);
     let shell = Shell::at(&server);

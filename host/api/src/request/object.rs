@@ -74,20 +74,6 @@ impl<'a> RequestObject<'a> {
         self.take_parsed(member, "a string")
     }
 
-    /// Takes a member that must be there, and is a text or null.
-    ///
-    /// # Errors
-    /// When it is absent, or of another kind.
-    pub(crate) fn take_present_text(
-        &mut self,
-        member: &'static str,
-    ) -> Result<Option<String>, BodyRefused> {
-        if !self.members.contains_key(member) {
-            return Err(BodyRefused::MemberMissing(member));
-        }
-        self.take_parsed(member, "a string or null")
-    }
-
     /// Takes a member that is a boolean, or one of the texts `"true"` and `"false"`.
     ///
     /// # Errors
@@ -360,16 +346,6 @@ mod tests {
         for json in [r#"{"a":"yes"}"#, r#"{"a":1}"#, r#"{"a":"True"}"#] {
             assert!(object(json).take_boolean("a").is_err(), "{json}");
         }
-    }
-
-    #[test]
-    fn what_must_be_present_may_be_null_but_not_absent() {
-        assert_eq!(object(r#"{"a":null}"#).take_present_text("a"), Ok(None));
-        let text = object(r#"{"a":"b"}"#).take_present_text("a");
-        assert_eq!(text, Ok(Some("b".to_owned())));
-        let refused = object("{}").take_present_text("a").unwrap_err();
-        assert_eq!(refused.to_string(), "a is required");
-        assert!(object(r#"{"a":1}"#).take_present_text("a").is_err());
     }
 
     #[test]

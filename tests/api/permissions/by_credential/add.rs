@@ -115,37 +115,6 @@ async fn several_are_added_together_or_none_is() {
 }
 
 #[tokio::test]
-async fn each_entry_has_the_path_of_the_credential() {
-    let server = Server::start().await;
-    for (name, path, status) in [
-        ("/a/b", json!("/a/b"), 201),
-        ("c", json!("/c"), 201),
-        ("/d", json!("d"), 201),
-        ("*", json!("/*"), 201),
-        ("/e", Value::Null, 400),
-        ("/e", json!(""), 400),
-        ("/e", json!("/E"), 400),
-        ("/e", json!("/f"), 400),
-        ("/e", json!("/e/*"), 400),
-        ("/e", json!("/*"), 400),
-        ("/e", json!("/e/"), 400),
-        ("/e", json!(7), 400),
-    ] {
-        let actor = format!("on-{name}");
-        let mut entry = permission("", &actor, &["read"]);
-        entry["path"] = path;
-        let body = json!({"credential_name": name, "permissions": [entry]});
-        let answer = server.post(BY_CREDENTIAL, body.clone()).await;
-        assert_eq!(answer.status, status, "{body}: {answer:?}");
-    }
-    let body = json!({
-        "credential_name": "/e", "permissions": [{"actor": "x", "operations": ["read"]}],
-    });
-    let answer = server.post(BY_CREDENTIAL, body).await.expect(400);
-    assert!(answer.error().contains("path"), "{answer:?}");
-}
-
-#[tokio::test]
 async fn a_body_that_breaks_a_rule_is_refused() {
     let server = Server::start().await;
     let entry = |member: &str, value: Value| {

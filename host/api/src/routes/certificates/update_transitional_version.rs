@@ -24,12 +24,13 @@ use crate::{
 #[derive(JsonSchema)]
 #[schemars(rename = "UpdateTransitionalVersionRequest", deny_unknown_fields)]
 struct UpdateTransitionalVersionRequest {
-    /// The id of the version that is to be the transitional one, `latest` for the newest that has a certificate, or null for none.
-    #[schemars(rename = "version", with = "VersionToFlag")]
+    /// The id of the version that becomes the transitional one, or `latest` for the newest version that has a certificate.
+    /// If it is null or missing, no version is transitional any more.
+    #[schemars(rename = "version", with = "Option<VersionToFlag>")]
     to: TransitionalVersion,
 }
 
-/// How a body names the version.
+/// The id of a version, or `latest`.
 #[derive(JsonSchema)]
 #[schemars(untagged, inline)]
 #[expect(
@@ -39,7 +40,6 @@ struct UpdateTransitionalVersionRequest {
 enum VersionToFlag {
     Id(Uuid),
     Latest(Latest),
-    None(()),
 }
 
 #[derive(JsonSchema)]
@@ -55,7 +55,7 @@ enum Latest {
 impl UpdateTransitionalVersionRequest {
     fn read(body: &[u8]) -> Result<Self, BodyRefused> {
         let mut members = RequestObject::parse(body)?;
-        let version = members.take_present_text("version")?;
+        let version = members.take_text("version")?;
         members.finish()?;
         let to = match version.as_deref() {
             None => TransitionalVersion::None,
@@ -81,7 +81,7 @@ pub(crate) fn describe() -> Described {
         .asked("end", json!({"version": null}))
         .answer::<Vec<Version>>(200, "The version in use, and then the transitional one; what there is of them.")
         .answered("move", json!([example::certificate_version()]))
-        .fails(400, "The version is missing, or is none of this certificate.")
+        .fails(400, "The certificate has no such version.")
         .fails(403, "The caller may not write the certificate.")
         .fails(404, "There is no such certificate.")
         .fails(422, "The body has a member that is not known.")

@@ -8,14 +8,20 @@ use axum::{
     http::StatusCode,
 };
 use keywright_core::{
+    Failure,
     authorization::Caller,
-    permission::{CREDENTIAL_GRANTS_MAX, Grant, PERMISSION_PATH_CHARACTERS_MAX, PermissionPath},
+    permission::{
+        ACTOR_CHARACTERS_MAX, Actor, CREDENTIAL_GRANTS_MAX, Grant, PERMISSION_PATH_CHARACTERS_MAX,
+        PermissionPath,
+    },
 };
 
 use schemars::JsonSchema;
 use serde_json::json;
 
-use super::super::{GrantRequest, failed, refused};
+use super::super::{
+    OPERATIONS_LISTED_MAX, OperationSchema, failed, parsed_operations, refused, take_operations,
+};
 use crate::{
     Api,
     description::{Described, Tag},
@@ -30,9 +36,61 @@ struct AddRequest {
     /// The credential's name.
     #[schemars(length(min = 1, max = PERMISSION_PATH_CHARACTERS_MAX))]
     credential_name: String,
-    /// What is to be allowed; each has the credential's name as its path.
+    /// The permissions to add. Each applies to `credential_name`.
     #[schemars(length(min = 1, max = CREDENTIAL_GRANTS_MAX))]
-    permissions: Vec<GrantRequest>,
+    permissions: Vec<EntryRequest>,
+}
+
+/// A permission on the credential.
+#[derive(JsonSchema)]
+#[schemars(rename = "CredentialPermissionRequest", deny_unknown_fields)]
+struct EntryRequest {
+    /// The credential's name. If it is given, it must be the same as `credential_name`.
+    #[schemars(default, length(min = 1, max = PERMISSION_PATH_CHARACTERS_MAX))]
+    path: Option<String>,
+    /// The actor: such as `uaa-client:<client id>`, `uaa-user:<user id>` or `mtls-app:<application id>`.
+    #[schemars(length(min = 1, max = ACTOR_CHARACTERS_MAX))]
+    actor: String,
+    /// What the actor may do.
+    #[schemars(with = "Vec<OperationSchema>", length(min = 1, max = OPERATIONS_LISTED_MAX))]
+    operations: Vec<String>,
+}
+
+impl EntryRequest {
+    fn take(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
+        let path = members.take_text("path")?;
+        let actor = members.take_text("actor")?;
+        let operations = take_operations(&mut members)?;
+        members.finish()?;
+        Ok(Self {
+            path,
+            actor: actor.ok_or(BodyRefused::MemberMissing("actor"))?,
+            operations,
+        })
+    }
+
+    /// Returns the grant on a path, which the entry may repeat.
+    fn grant_on(&self, path: &PermissionPath) -> Result<Grant, ApiFailure> {
+        let operations = parsed_operations(&self.operations).map_err(failed)?;
+        if let Some(given) = &self.path
+            && parsed_path(given)? != *path
+        {
+            return Err(refused(&BodyRefused::MemberMalformed {
+                member: "path",
+                expected: "the same as credential_name",
+            }));
+        }
+        let actor = Actor::parse(&self.actor).map_err(|cause| failed(Failure::from(cause)))?;
+        Ok(Grant {
+            path: path.clone(),
+            actor,
+            operations,
+        })
+    }
+}
+
+fn parsed_path(text: &str) -> Result<PermissionPath, ApiFailure> {
+    PermissionPath::parse(text).map_err(|malformed| failed(malformed.into()))
 }
 
 impl AddRequest {
@@ -46,7 +104,7 @@ impl AddRequest {
                 expected: "an array of at least one and at most 100 permissions",
             });
         }
-        let permissions = permissions.into_iter().map(GrantRequest::take);
+        let permissions = permissions.into_iter().map(EntryRequest::take);
         Ok(Self {
             credential_name: credential_name
                 .ok_or(BodyRefused::MemberMissing("credential_name"))?,
@@ -54,28 +112,18 @@ impl AddRequest {
         })
     }
 
-    /// What is to be granted, all of it on the credential: an entry has no path of its own to choose.
+    /// Returns the path and the grants on it.
     fn grants(&self) -> Result<(PermissionPath, Vec<Grant>), ApiFailure> {
-        let path = PermissionPath::parse(&self.credential_name);
-        let path = path.map_err(|malformed| failed(malformed.into()))?;
-        let mut grants = Vec::with_capacity(self.permissions.len());
-        for entry in &self.permissions {
-            let grant = entry.grant().map_err(failed)?;
-            if grant.path != path {
-                return Err(refused(&BodyRefused::MemberMalformed {
-                    member: "path",
-                    expected: "the same as credential_name",
-                }));
-            }
-            grants.push(grant);
-        }
+        let path = parsed_path(&self.credential_name)?;
+        let grants = self.permissions.iter().map(|entry| entry.grant_on(&path));
+        let grants = grants.collect::<Result<_, _>>()?;
         Ok((path, grants))
     }
 }
 
 /// What the description says of it.
 pub(crate) fn describe() -> Described {
-    let entry = json!({"path": "/demo/web", "actor": "uaa-user:1", "operations": ["read"]});
+    let entry = json!({"actor": "uaa-user:1", "operations": ["read"]});
     Described::new(
         "addCredentialPermissions",
         Tag::Permissions,

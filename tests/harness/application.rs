@@ -1,22 +1,22 @@
-//! An application that has a client certificate, and servers that trust whom it was issued by.
+//! An application with a client certificate, and servers that trust the certificate's CA.
 
-use std::fs;
+use std::{fs, path::PathBuf};
 
-use keywright_harness::{Options, Shell};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
 };
 use tempfile::TempDir;
 
-/// An application, and its authority.
-pub(crate) struct Application {
+use crate::{Options, Shell};
+
+/// An application with a client certificate, in files that are deleted on drop.
+pub struct Application {
     folder: TempDir,
-    certificate_pem: String,
-    key_pem: String,
 }
 
 impl Application {
-    pub(crate) fn new() -> Self {
+    /// Issues a certificate from a new CA.
+    pub fn issued() -> Self {
         let key = KeyPair::generate().unwrap();
         let mut parameters = CertificateParams::default();
         parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -35,17 +35,19 @@ impl Application {
         let certificate = parameters.signed_by(&key, &authority).unwrap();
 
         let folder = TempDir::new().unwrap();
-        fs::write(folder.path().join("clients.pem"), authority_pem).unwrap();
-        Self {
-            folder,
-            certificate_pem: certificate.pem(),
-            key_pem: key.serialize_pem(),
+        for (file, pem) in [
+            (AUTHORITIES, authority_pem),
+            (CERTIFICATE, certificate.pem()),
+            (KEY, key.serialize_pem()),
+        ] {
+            fs::write(folder.path().join(file), pem).unwrap();
         }
+        Self { folder }
     }
 
-    /// A server that trusts the authority, and lets the application do everything.
-    pub(crate) fn options(&self) -> Options {
-        let authorities = self.folder.path().join("clients.pem");
+    /// A server that trusts the CA and grants the application all operations on all credentials.
+    pub fn options(&self) -> Options {
+        let authorities = self.folder.path().join(AUTHORITIES);
         let line = format!("client_authorities = \"{}\"", authorities.display());
         Options::default().tls_settings(&line).extra(&format!(
             "[[authorization.permissions]]\npath = \"/*\"\nactors = [\"mtls-app:{ID}\"]\n\
@@ -53,12 +55,27 @@ impl Application {
         ))
     }
 
-    /// Puts the certificate and its key into a shell's folder, as `app.pem` and `app-key.pem`.
-    pub(crate) fn equip(&self, shell: &Shell) {
-        fs::write(shell.file("app.pem"), &self.certificate_pem).unwrap();
-        fs::write(shell.file("app-key.pem"), &self.key_pem).unwrap();
+    /// The certificate, PEM.
+    pub fn certificate_file(&self) -> PathBuf {
+        self.folder.path().join(CERTIFICATE)
+    }
+
+    /// The private key, PKCS#8 in PEM.
+    pub fn key_file(&self) -> PathBuf {
+        self.folder.path().join(KEY)
+    }
+
+    /// Copies the certificate and its key to a shell's folder, as `app.pem` and `app-key.pem`.
+    pub fn equip(&self, shell: &Shell) {
+        for file in [CERTIFICATE, KEY] {
+            fs::copy(self.folder.path().join(file), shell.file(file)).unwrap();
+        }
     }
 }
+
+const AUTHORITIES: &str = "clients.pem";
+const CERTIFICATE: &str = "app.pem";
+const KEY: &str = "app-key.pem";
 
 /// The application's id.
 const ID: &str = "7c9b8a52-3d1e-4f60-9a7b-2c4d6e8f0a1b";

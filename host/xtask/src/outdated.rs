@@ -1,0 +1,92 @@
+//! Builds in other languages than Rust, which are repeated only when their inputs have changed.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    dist::digest,
+    step::{self, StepFailed},
+};
+
+/// Why a build has no output.
+pub(crate) enum NotBuilt {
+    /// The build failed.
+    Failed(StepFailed),
+    /// A tool or a download is missing.
+    WithoutTools(StepFailed),
+}
+
+/// Builds a file or a folder, unless it was built from the same inputs: files, and folders with all files below them. If a tool
+/// is missing, removes what was built before and prints what is skipped.
+///
+/// # Errors
+/// If the build fails although its tools are installed.
+pub(crate) fn rebuild(
+    output: &Path,
+    inputs: &[PathBuf],
+    build: impl FnOnce(&Path) -> Result<(), NotBuilt>,
+) -> Result<(), StepFailed> {
+    let digest = digest_of(inputs)?;
+    let built_from = output.with_extension("inputs");
+    if output.exists() && fs::read_to_string(&built_from).is_ok_and(|built| built == digest) {
+        return Ok(());
+    }
+    let _ = fs::remove_file(&built_from);
+    remove(output);
+    let built = build(output);
+    if built.is_err() {
+        remove(output);
+    }
+    match built {
+        Ok(()) => fs::write(&built_from, digest)
+            .map_err(|cause| StepFailed::new(built_from.display(), cause)),
+        Err(NotBuilt::WithoutTools(StepFailed(reason))) => {
+            eprintln!("xtask: skipped, with its tests: {reason}");
+            Ok(())
+        }
+        Err(NotBuilt::Failed(reason)) => Err(reason),
+    }
+}
+
+/// Removes a file or a folder. What cannot be removed, the next build overwrites.
+fn remove(path: &Path) {
+    let _ = fs::remove_file(path);
+    let _ = fs::remove_dir_all(path);
+}
+
+/// The files that list the versions of the tools.
+pub(crate) fn versions_of_tools() -> PathBuf {
+    step::workspace().join("host/xtask/toolchains")
+}
+
+fn digest_of(inputs: &[PathBuf]) -> Result<String, StepFailed> {
+    let mut files = Vec::new();
+    for input in inputs {
+        add_files(input, &mut files)?;
+    }
+    files.sort();
+    let mut digests = String::new();
+    for file in files {
+        let contents = fs::read(&file).map_err(|cause| StepFailed::new(file.display(), cause))?;
+        digests.push_str(&digest(&contents));
+    }
+    Ok(digest(digests.as_bytes()))
+}
+
+/// Adds a file, or all files below a folder. Follows links and skips files that builds generate.
+fn add_files(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), StepFailed> {
+    if path.is_file() {
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    let failed = |cause| StepFailed::new(format!("listing {}", path.display()), cause);
+    for entry in fs::read_dir(path).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if !path.ends_with("generated") && !path.ends_with("__pycache__") {
+            add_files(&path, files)?;
+        }
+    }
+    Ok(())
+}

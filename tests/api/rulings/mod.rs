@@ -1,0 +1,3 @@
+//! What the original server and its real clients do, one test or more for each ruling.
+
+mod spring;

@@ -1,0 +1,77 @@
+//! The manifests for the External Secrets Operator in `examples/kubernetes`, as the operator's own packages read them.
+
+use std::{path::Path, process::Command};
+
+use keywright_harness::{Options, Server, client_by_toolchain, key_file, workspace};
+use serde_json::{Value, json};
+
+use crate::run;
+
+#[tokio::test]
+async fn secrets_hold_the_values_of_credentials() {
+    let Some(client) = client_by_toolchain("kubernetes") else {
+        return;
+    };
+    let server = start().await;
+    let set = |name: &'static str, credential_type, value| server.set(name, credential_type, value);
+    let user = json!({"username": "shop", "password": "secret"});
+    let user = set("/shop/database/user", "user", user).await.expect(200);
+    let root = set("/shop/database/root-password", "password", json!("root"));
+    root.await.expect(200);
+    let parameters = json!({"common_name": "web", "self_sign": true, "key_type": "ecdsa-p256"});
+    let web = server.generate("/shop/web", "certificate", parameters);
+    let web = web.await.expect(200).json();
+
+    let secrets: Value = serde_json::from_str(&run(&mut operator(&client, &server))).unwrap();
+    let database = json!({
+        "root-password": "root",
+        "username": "shop",
+        "password": "secret",
+        "password_hash": user.json()["value"]["password_hash"],
+    });
+    let tls = json!({
+        "ca.crt": web["value"]["ca"],
+        "tls.crt": web["value"]["certificate"],
+        "tls.key": web["value"]["private_key"],
+    });
+    let expected = |secret_type: &str, data| json!({"type": secret_type, "data": data});
+    assert_eq!(secrets["shop/database"], expected("Opaque", database));
+    assert_eq!(secrets["shop/web-tls"], expected("kubernetes.io/tls", tls));
+    assert_eq!(secrets["warehouse/database"], secrets["shop/database"]);
+}
+
+#[tokio::test]
+async fn deleted_credential_is_reported_as_missing() {
+    let Some(client) = client_by_toolchain("kubernetes") else {
+        return;
+    };
+    let server = start().await;
+    let run = operator(&client, &server).output().unwrap();
+    assert!(!run.status.success());
+    let errors = String::from_utf8_lossy(&run.stderr);
+    assert!(errors.contains("Secret does not exist"), "{errors}");
+}
+
+/// Starts a server that knows the client of the manifests and lets it read below `/shop`.
+async fn start() -> Server {
+    let options = Options::default().extra(&format!(
+        "[[development_identity_provider.clients]]\nid = \"shop\"\nsecret = \"{SECRET}\"\n\
+         [[authorization.permissions]]\npath = \"/shop/*\"\nactors = [\"uaa-client:shop\"]\n\
+         operations = [\"read\"]\n"
+    ));
+    Server::start_with(&options).await
+}
+
+/// Returns a command that does what the operator does with the manifests.
+fn operator(client: &Path, server: &Server) -> Command {
+    let mut operator = Command::new(client);
+    operator
+        .arg(workspace().join("examples/kubernetes"))
+        .arg(server.base_url())
+        .arg(key_file("ca.pem"))
+        .arg(SECRET);
+    operator
+}
+
+/// Forms and URLs have other meanings for some of its characters.
+const SECRET: &str = "a secret & more+%";
