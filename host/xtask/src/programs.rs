@@ -31,8 +31,9 @@ fn ensure_packages() {
 }
 
 /// Each program, with Debian's package of it.
-const PROGRAMS: [(&str, &str); 11] = [
+const PROGRAMS: [(&str, &str); 12] = [
     ("age-keygen", "age"),
+    ("curl", "curl"),
     ("docker-registry", "docker-registry"),
     ("fish", "fish"),
     ("minisign", "minisign"),

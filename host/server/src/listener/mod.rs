@@ -2,7 +2,7 @@
 //!
 //! A connection takes a place (`places.rs`), shakes hands, and is served (`protocol.rs`). Its bytes (`watched.rs`) and its
 //! requests are told to its `activity.rs`; `judgement.rs` says whether the client still does its part, and `ending.rs` acts on
-//! that. What a request's answer did not wait for, `unread.rs` lets go.
+//! that. `unread.rs` discards bodies that no handler read.
 
 mod activity;
 mod ending;
