@@ -9,7 +9,7 @@ use axum::{
 };
 use keywright_core::{
     authorization::Caller,
-    permission::{CREDENTIAL_GRANTS_MAX, Grant, PERMISSION_PATH_CHARACTERS_MAX, PermissionPath},
+    permission::{CREDENTIAL_GRANTS_MAX, Grant, PermissionPath},
 };
 
 use schemars::JsonSchema;
@@ -18,7 +18,7 @@ use serde_json::json;
 use super::super::{GrantRequest, failed, refused};
 use crate::{
     Api,
-    description::{Described, Tag},
+    description::{Described, GrantedPath, Tag},
     request::{BodyRefused, RequestObject, read_json_body},
     response::ApiFailure,
 };
@@ -27,8 +27,7 @@ use crate::{
 #[derive(JsonSchema)]
 #[schemars(rename = "AddCredentialPermissionsRequest", deny_unknown_fields)]
 struct AddRequest {
-    /// The credential's name.
-    #[schemars(length(min = 1, max = PERMISSION_PATH_CHARACTERS_MAX))]
+    #[schemars(with = "GrantedPath")]
     credential_name: String,
     /// What is to be allowed; each has the credential's name as its path.
     #[schemars(length(min = 1, max = CREDENTIAL_GRANTS_MAX))]
