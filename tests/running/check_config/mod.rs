@@ -286,3 +286,23 @@ fn a_server_names_the_setting_and_does_not_repeat_its_value() {
     );
     assert!(!said.contains("hunter2"), "{said}");
 }
+
+#[test]
+fn an_environment_variable_without_a_setting_is_named() {
+    let layout = Layout::new();
+    for variable in [
+        "KEYWRIGHT_PORT",
+        "KEYWRIGHT_SERVER__PORT",
+        "Keywright_Server__Tls__Port",
+    ] {
+        let options = Options::default().environment(variable, "hunter2");
+        let refusal = Server::refusal(&options);
+        let named = format!("unknown environment variable {variable}; ");
+        assert!(refusal.contains(&named), "{refusal}");
+        assert!(!refusal.contains("hunter2"), "{refusal}");
+
+        let checked = layout.check(&["--no-plugins"], &[(variable, "hunter2")]);
+        let named = format!("({variable} in the environment)");
+        assert!(checked.expect(1).output.contains(&named), "{variable}");
+    }
+}
