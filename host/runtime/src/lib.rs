@@ -48,7 +48,7 @@ mod text;
 mod usage;
 mod versions;
 
-pub use cache::{CACHE_EXTENSIONS, CacheKeys};
+pub use cache::{CACHE_EXTENSIONS, CacheAccess, CacheKeys};
 pub use candidate::{
     Candidate, CandidateFailure, Check, InspectedGenerator, Inspection, LimitUsed, Quantiles, Run,
     Speed, Trial, Vector, VectorsMalformed,

@@ -57,7 +57,7 @@ pub(crate) enum Command {
         /// Also connect to the database. Nothing is changed there.
         #[arg(long)]
         connect: bool,
-        /// Don't load the plugins, which takes seconds: they are compiled for it.
+        /// Don't load the plugins. Loading takes seconds for those that are not in the plugin cache: it compiles them.
         #[arg(long)]
         no_plugins: bool,
     },
