@@ -44,7 +44,9 @@ mod refused;
 mod resolver;
 mod role;
 mod schema;
+mod tested;
 mod text;
+mod uncompiled;
 mod usage;
 mod versions;
 
@@ -63,3 +65,4 @@ pub use measure::{CALL_DURATION, LaneOccupancy, QUEUE_WAIT, describe_metrics};
 pub use plugins::Plugins;
 pub use refused::{LoadRefused, PluginRefused, Refusal};
 pub use schema::SchemaMalformed;
+pub use tested::TestedComponents;

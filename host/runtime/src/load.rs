@@ -1,7 +1,6 @@
 //! Loading the configured plugins.
 
 use std::{
-    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     io,
     panic::resume_unwind,
@@ -23,19 +22,19 @@ use crate::{
     breaker::Breakers,
     cache::{self, Cache, CacheAccess, CacheKeys},
     call::Plugin,
-    component_file::checked_digest,
     config::{Limits, RuntimeConfig, SandboxConfig, THREADS_PER_LANE_MAX},
     conformance::{Effort, RepeatableRandom},
     engine::{CALLING_THREAD_STACK_BYTES, new_engine, start_ticking},
-    generator::{DESCRIPTOR, GeneratorGuest, GeneratorSet, WasmGenerator, entropy_report},
+    generator::{GeneratorGuest, GeneratorSet, WasmGenerator, entropy_report},
     host::random::RandomSource,
     lane::Lanes,
-    link::{Fitting, link},
+    link::link,
     measure::{self, LaneOccupancy},
-    outline::Outline,
     refused::{LoadRefused, PluginRefused, Refusal},
-    resolver::{RESOLVER, ResolverGuest, WasmResolver},
+    resolver::{ResolverGuest, WasmResolver},
     role::{Role, roles},
+    tested::TestedComponents,
+    uncompiled::{Uncompiled, credential_type},
 };
 
 /// The loaded plugins.
@@ -76,6 +75,7 @@ impl Runtime {
             lanes: Arc::new(lanes),
             random,
             breakers: Breakers::new(config.sandbox.faults_max, config.sandbox.rest()),
+            tested: &config.tested,
         };
         let roles: Vec<_> = roles(config).collect();
         loader.load_all(&roles, cores.min(threads_per_lane * 2))
@@ -115,7 +115,7 @@ impl Runtime {
         }
         refusals.append(&mut limitless);
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        match Loader::checking(&sound, cores, random, &config.sandbox, cache) {
+        match Loader::checking(&sound, cores, random, config, cache) {
             Ok(loader) => match loader.load_each(&sound, cores) {
                 Ok(outcomes) => {
                     let refused = outcomes.into_iter().filter_map(Result::err);
@@ -205,24 +205,26 @@ enum Loaded {
 }
 
 /// What all plugins share.
-struct Loader {
+struct Loader<'c> {
     engine: Engine,
     /// Where compiled components are kept, if they are.
     cache: Option<Cache>,
     lanes: Arc<Lanes>,
     random: Arc<dyn RandomSource>,
     breakers: Breakers,
+    tested: &'c TestedComponents,
 }
 
-impl Loader {
+impl<'c> Loader<'c> {
     /// A loader whose plugins are only checked.
     fn checking(
         roles: &[Role<'_>],
         calls: usize,
         random: Arc<dyn RandomSource>,
-        sandbox: &SandboxConfig,
+        config: &'c RuntimeConfig,
         cache: CacheAccess<'_>,
     ) -> Result<Self, LoadRefused> {
+        let sandbox = &config.sandbox;
         let lanes = Lanes::start(1, sandbox.queue_limits()).map_err(LoadRefused::Threads)?;
         let engine = engine_for(roles.iter().copied(), calls)?;
         let directory = &sandbox.cache_directory;
@@ -237,6 +239,7 @@ impl Loader {
             lanes: Arc::new(lanes),
             random,
             breakers: Breakers::new(sandbox.faults_max, sandbox.rest()),
+            tested: &config.tested,
         })
     }
 
@@ -334,17 +337,19 @@ impl Loader {
                 Err(Refusal::DerivedNotAllowed)
             };
         };
-        let examine = || entropy_report(guest, random, declared_bits, Effort::AT_START);
         let plugin = &guest.plugin;
+        let digest = &plugin.identity.digest;
+        if self.tested.contains_with(digest, &plugin.settings) {
+            return Ok(());
+        }
+        let examine = || entropy_report(guest, random, declared_bits, Effort::AT_START);
         let report = match &self.cache {
-            Some(cache) => {
-                cache.entropy_report(&plugin.identity.digest, &plugin.settings, examine)?
-            }
+            Some(cache) => cache.entropy_report(digest, &plugin.settings, examine)?,
             None => examine()?,
         };
         tracing::info!(
             plugin.name = plugin.identity.name,
-            plugin.digest = plugin.identity.digest,
+            plugin.digest = digest,
             entropy.declared_bits = report.declared_bits,
             entropy.values = report.values,
             entropy.flipped_bits = report.flipped_bits,
@@ -381,41 +386,6 @@ impl Loader {
         let random = Arc::clone(&self.random);
         link(&self.engine, &component, digest, fitting, random)
     }
-}
-
-/// A component that fits its role, not yet compiled.
-struct Uncompiled<'a> {
-    bytes: Cow<'a, [u8]>,
-    digest: String,
-    fitting: Fitting<'a>,
-}
-
-impl<'a> Uncompiled<'a> {
-    /// Reads the component of a plugin, and checks what can be checked before it is compiled.
-    fn read(role: Role<'a>) -> Result<Self, Refusal> {
-        let interface = if role.is_generator {
-            credential_type(role)?;
-            DESCRIPTOR
-        } else {
-            RESOLVER
-        };
-        let bytes = role.config.component.read()?;
-        let digest = checked_digest(&bytes, role.config.sha256.as_deref())?;
-        let fitting = Fitting::check(&Outline::read(&bytes)?, role, interface)?;
-        Ok(Self {
-            bytes,
-            digest,
-            fitting,
-        })
-    }
-}
-
-/// The type whose values a generator makes, by the generator's name.
-fn credential_type(role: Role<'_>) -> Result<CredentialType, Refusal> {
-    CredentialType::parse(role.name)
-        .ok()
-        .filter(|parsed| parsed.as_str() == role.name)
-        .ok_or(Refusal::CredentialTypeMalformed)
 }
 
 fn log_loaded(plugin: &Plugin) {
