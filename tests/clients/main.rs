@@ -1,6 +1,7 @@
-//! Clients in other languages, on the libraries that their users have, against a real server over HTTPS. `cargo xtask test`
-//! builds them below `target/clients`.
+//! Real clients against a real server over HTTPS: programs, and libraries in other languages. `cargo xtask test` builds the
+//! libraries' programs below `target/clients`.
 
+mod curl;
 mod go;
 mod kubernetes;
 mod spring;

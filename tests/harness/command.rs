@@ -94,20 +94,33 @@ pub fn run_command_with_files_up_to(
     arguments: &[&str],
 ) -> Commanded {
     let plain = command(directory, arguments);
+    let limits = format!("trap '' XFSZ; ulimit -f {kibibytes}");
+    commanded(limited(&limits, &plain).current_dir(directory))
+}
+
+/// As [`run_program`], with so many seconds of a processor's time: the system ends a process that takes more.
+pub fn run_program_with_processor_seconds(
+    seconds: u32,
+    directory: &Path,
+    arguments: &[&str],
+) -> Commanded {
+    let mut plain = program();
+    plain.args(arguments);
+    commanded(limited(&format!("ulimit -t {seconds}"), &plain).current_dir(directory))
+}
+
+/// A command that a shell runs after it has set limits.
+fn limited(limits: &str, plain: &Command) -> Command {
     let mut limited = Command::new("bash");
     limited
-        .args([
-            "-c",
-            &format!("trap '' XFSZ; ulimit -f {kibibytes}; exec \"$0\" \"$@\""),
-        ])
+        .args(["-c", &format!("{limits}; exec \"$0\" \"$@\"")])
         .arg(plain.get_program())
         .args(plain.get_args())
-        .current_dir(directory)
         .stdin(Stdio::null());
     for (variable, _) in plain.get_envs() {
         limited.env_remove(variable);
     }
-    commanded(&mut limited)
+    limited
 }
 
 /// Runs a command to its end, which must be a good one, and returns the most memory that it had at once, in KiB.

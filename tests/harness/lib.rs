@@ -54,6 +54,7 @@ pub use client::Shell;
 pub use command::{
     Commanded, copied_by_backup, kill_command, memory_of_command, run_command,
     run_command_with_files_up_to, run_program, run_program_into_closed_pipe,
+    run_program_with_processor_seconds,
 };
 pub use docker_registry::{DockerRegistry, digest};
 pub use key_management::KeyManagementPlugin;

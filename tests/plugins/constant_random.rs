@@ -48,6 +48,9 @@ fn is_found_to_be_constant(name: &str) {
     let run = run_program(&workspace(), &arguments, &[]).expect(3);
     let tested: Value = serde_json::from_str(&run.output).unwrap();
     assert_eq!(tested["entropy"]["faults"][0]["rule"], "constant");
+    // No release is built with it.
+    let refused = run_program(&workspace(), &["plugin", "tested", file], &[]).expect(1);
+    assert!(refused.errors.contains(REASON), "{refused:?}");
     let checks = tested["checks"].as_array().unwrap();
     let faults: Vec<&str> = checks
         .iter()

@@ -18,4 +18,5 @@ mod registry;
 mod released;
 mod reload;
 mod rest;
+mod tested;
 mod wireguard;

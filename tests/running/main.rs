@@ -13,6 +13,7 @@ mod check_config;
 mod config_reference;
 mod documents;
 mod layout;
+mod listening;
 mod manager;
 mod ports;
 mod service;

@@ -55,7 +55,7 @@ async fn a_server_that_is_told_to_end_does_not_wait_for_plugins_that_it_is_loadi
 }
 
 /// The end of a pipe at which somebody writes, once the server has opened the one at which it reads.
-fn opened_by_the_server(pipe: PathBuf) -> File {
+pub(crate) fn opened_by_the_server(pipe: PathBuf) -> File {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || sender.send(File::options().write(true).open(pipe)));
     let opened = receiver.recv_timeout(OPENED_WITHIN);
@@ -63,7 +63,7 @@ fn opened_by_the_server(pipe: PathBuf) -> File {
 }
 
 /// The example, for this machine, with what other tests have compiled.
-fn with_compiled_plugins(layout: &Layout) -> String {
+pub(crate) fn with_compiled_plugins(layout: &Layout) -> String {
     let cache = workspace().join("target/test-plugin-cache");
     let cache = format!("cache_directory = \"{}\" #", cache.display());
     on_free_ports(&layout.example()).replacen("cache_directory =", &cache, 1)

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{component_file::ComponentSource, lane::QueueLimits};
+use crate::{component_file::ComponentSource, lane::QueueLimits, tested::TestedComponents};
 
 /// Everything that [`Runtime::load`](crate::Runtime::load) needs to know.
 #[derive(Clone, Debug)]
@@ -17,6 +17,8 @@ pub struct RuntimeConfig {
     pub generators: BTreeMap<String, PluginConfig>,
     /// The plugin that finds references in documents, if there is one.
     pub resolver: Option<PluginConfig>,
+    /// The components whose randomness need not be tested.
+    pub tested: TestedComponents,
 }
 
 /// What holds for all plugins together.

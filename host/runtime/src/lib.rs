@@ -44,11 +44,13 @@ mod refused;
 mod resolver;
 mod role;
 mod schema;
+mod tested;
 mod text;
+mod uncompiled;
 mod usage;
 mod versions;
 
-pub use cache::{CACHE_EXTENSIONS, CacheKeys};
+pub use cache::{CACHE_EXTENSIONS, CacheAccess, CacheKeys};
 pub use candidate::{
     Candidate, CandidateFailure, Check, InspectedGenerator, Inspection, LimitUsed, Quantiles, Run,
     Speed, Trial, Vector, VectorsMalformed,
@@ -63,3 +65,4 @@ pub use measure::{CALL_DURATION, LaneOccupancy, QUEUE_WAIT, describe_metrics};
 pub use plugins::Plugins;
 pub use refused::{LoadRefused, PluginRefused, Refusal};
 pub use schema::SchemaMalformed;
+pub use tested::TestedComponents;

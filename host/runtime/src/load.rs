@@ -20,21 +20,21 @@ use wasmtime::Engine;
 
 use crate::{
     breaker::Breakers,
-    cache::{self, Cache, CacheKeys},
+    cache::{self, Cache, CacheAccess, CacheKeys},
     call::Plugin,
-    component_file::checked_digest,
     config::{Limits, RuntimeConfig, SandboxConfig, THREADS_PER_LANE_MAX},
     conformance::{Effort, RepeatableRandom},
     engine::{CALLING_THREAD_STACK_BYTES, new_engine, start_ticking},
-    generator::{DESCRIPTOR, GeneratorGuest, GeneratorSet, WasmGenerator, entropy_report},
+    generator::{GeneratorGuest, GeneratorSet, WasmGenerator, entropy_report},
     host::random::RandomSource,
     lane::Lanes,
-    link::{Fitting, link},
+    link::link,
     measure::{self, LaneOccupancy},
-    outline::Outline,
     refused::{LoadRefused, PluginRefused, Refusal},
-    resolver::{RESOLVER, ResolverGuest, WasmResolver},
+    resolver::{ResolverGuest, WasmResolver},
     role::{Role, roles},
+    tested::TestedComponents,
+    uncompiled::{Uncompiled, credential_type},
 };
 
 /// The loaded plugins.
@@ -75,17 +75,33 @@ impl Runtime {
             lanes: Arc::new(lanes),
             random,
             breakers: Breakers::new(config.sandbox.faults_max, config.sandbox.rest()),
+            tested: &config.tested,
         };
         let roles: Vec<_> = roles(config).collect();
         loader.load_all(&roles, cores.min(threads_per_lane * 2))
     }
 
-    /// Everything that an operator must put right before the plugins could be loaded. They are compiled for it, unless the cache
-    /// has them. Without `cache_keys` nothing is kept, and the cache's directory is not looked at.
+    /// Returns everything that an operator must correct, as far as it can be found without compiling a component: limits out
+    /// of range, missing files, other digests than configured, imports that are not granted.
+    #[must_use]
+    pub fn check_components(config: &RuntimeConfig) -> Vec<LoadRefused> {
+        let sandbox = check_sandbox(&config.sandbox).err();
+        let each = roles(config).filter_map(|role| {
+            let checked = role.check_limits().and_then(|()| {
+                let uncompiled = Uncompiled::read(role);
+                uncompiled.map_err(|refusal| role.refused(refusal))
+            });
+            checked.err().map(LoadRefused::from)
+        });
+        sandbox.into_iter().chain(each).collect()
+    }
+
+    /// Returns everything that an operator must correct before the plugins can be loaded. Components that are not in the
+    /// cache are compiled for it.
     #[must_use]
     pub fn check(
         config: &RuntimeConfig,
-        cache_keys: Option<&CacheKeys>,
+        cache: CacheAccess<'_>,
         random: Arc<dyn RandomSource>,
     ) -> Vec<LoadRefused> {
         let mut refusals: Vec<LoadRefused> =
@@ -99,7 +115,7 @@ impl Runtime {
         }
         refusals.append(&mut limitless);
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        match Loader::checking(&sound, cores, random, &config.sandbox, cache_keys) {
+        match Loader::checking(&sound, cores, random, config, cache) {
             Ok(loader) => match loader.load_each(&sound, cores) {
                 Ok(outcomes) => {
                     let refused = outcomes.into_iter().filter_map(Result::err);
@@ -189,33 +205,41 @@ enum Loaded {
 }
 
 /// What all plugins share.
-struct Loader {
+struct Loader<'c> {
     engine: Engine,
     /// Where compiled components are kept, if they are.
     cache: Option<Cache>,
     lanes: Arc<Lanes>,
     random: Arc<dyn RandomSource>,
     breakers: Breakers,
+    tested: &'c TestedComponents,
 }
 
-impl Loader {
-    /// One whose plugins serve nobody. It keeps nothing without keys.
+impl<'c> Loader<'c> {
+    /// A loader whose plugins are only checked.
     fn checking(
         roles: &[Role<'_>],
         calls: usize,
         random: Arc<dyn RandomSource>,
-        sandbox: &SandboxConfig,
-        cache_keys: Option<&CacheKeys>,
+        config: &'c RuntimeConfig,
+        cache: CacheAccess<'_>,
     ) -> Result<Self, LoadRefused> {
+        let sandbox = &config.sandbox;
         let lanes = Lanes::start(1, sandbox.queue_limits()).map_err(LoadRefused::Threads)?;
         let engine = engine_for(roles.iter().copied(), calls)?;
-        let cache = cache_keys.map(|keys| Cache::open(&sandbox.cache_directory, keys, &engine));
+        let directory = &sandbox.cache_directory;
+        let cache = match cache {
+            CacheAccess::None => None,
+            CacheAccess::Read(keys) => Some(Cache::read_only(directory, keys, &engine)),
+            CacheAccess::ReadWrite(keys) => Some(Cache::open(directory, keys, &engine)?),
+        };
         Ok(Self {
-            cache: cache.transpose()?,
+            cache,
             engine,
             lanes: Arc::new(lanes),
             random,
             breakers: Breakers::new(sandbox.faults_max, sandbox.rest()),
+            tested: &config.tested,
         })
     }
 
@@ -285,11 +309,8 @@ impl Loader {
     }
 
     fn load_generator(&self, role: Role<'_>) -> Result<Loaded, Refusal> {
-        let credential_type = CredentialType::parse(role.name)
-            .ok()
-            .filter(|parsed| parsed.as_str() == role.name)
-            .ok_or(Refusal::CredentialTypeMalformed)?;
-        let plugin = self.link(role, DESCRIPTOR)?;
+        let credential_type = credential_type(role)?;
+        let plugin = self.link(role)?;
         let mut guest = GeneratorGuest::of(plugin, Some(&credential_type))?;
         let repeatable = Arc::new(RepeatableRandom::new());
         guest.plugin.random = Arc::clone(&repeatable) as Arc<dyn RandomSource>;
@@ -316,17 +337,19 @@ impl Loader {
                 Err(Refusal::DerivedNotAllowed)
             };
         };
-        let examine = || entropy_report(guest, random, declared_bits, Effort::AT_START);
         let plugin = &guest.plugin;
+        let digest = &plugin.identity.digest;
+        if self.tested.contains_with(digest, &plugin.settings) {
+            return Ok(());
+        }
+        let examine = || entropy_report(guest, random, declared_bits, Effort::AT_START);
         let report = match &self.cache {
-            Some(cache) => {
-                cache.entropy_report(&plugin.identity.digest, &plugin.settings, examine)?
-            }
+            Some(cache) => cache.entropy_report(digest, &plugin.settings, examine)?,
             None => examine()?,
         };
         tracing::info!(
             plugin.name = plugin.identity.name,
-            plugin.digest = plugin.identity.digest,
+            plugin.digest = digest,
             entropy.declared_bits = report.declared_bits,
             entropy.values = report.values,
             entropy.flipped_bits = report.flipped_bits,
@@ -340,7 +363,7 @@ impl Loader {
     }
 
     fn load_resolver(&self, role: Role<'_>) -> Result<Loaded, Refusal> {
-        let plugin = self.link(role, RESOLVER)?;
+        let plugin = self.link(role)?;
         log_loaded(&plugin);
         let breaker = self.breakers.of(&plugin.identity.digest);
         let guest = ResolverGuest::new(plugin)?;
@@ -349,12 +372,13 @@ impl Loader {
         Ok(Loaded::Resolver(Arc::new(resolver)))
     }
 
-    /// Reads, checks, compiles and links a component that must export an interface.
-    fn link(&self, role: Role<'_>, interface: &'static str) -> Result<Plugin, Refusal> {
-        let config = role.config;
-        let bytes = config.component.read()?;
-        let digest = checked_digest(&bytes, config.sha256.as_deref())?;
-        let fitting = Fitting::check(&Outline::read(&bytes)?, role, interface)?;
+    /// Reads, checks, compiles and links a component.
+    fn link(&self, role: Role<'_>) -> Result<Plugin, Refusal> {
+        let Uncompiled {
+            bytes,
+            digest,
+            fitting,
+        } = Uncompiled::read(role)?;
         let component = match &self.cache {
             Some(cache) => cache.component(&self.engine, &digest, &bytes)?,
             None => cache::compile(&self.engine, &bytes)?.1,

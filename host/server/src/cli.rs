@@ -1,12 +1,12 @@
 //! The command line.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use keywright_client::commands;
 
-use crate::commands::PluginCommand;
+use crate::{commands::PluginCommand, config::ListenAddress};
 
 /// Stores and makes the credentials that other systems run on.
 #[derive(Debug, Parser)]
@@ -57,7 +57,7 @@ pub(crate) enum Command {
         /// Also connect to the database. Nothing is changed there.
         #[arg(long)]
         connect: bool,
-        /// Don't load the plugins, which takes seconds: they are compiled for it.
+        /// Don't load the plugins. Loading takes seconds for those that are not in the plugin cache: it compiles them.
         #[arg(long)]
         no_plugins: bool,
     },
@@ -99,9 +99,9 @@ pub(crate) enum Command {
         /// Where the components of the shipped plugins are.
         #[arg(long, value_name = "FOLDER")]
         plugins: PathBuf,
-        /// The address to listen on. It is written into a configuration that is made, and ignored otherwise.
+        /// The address and port to listen on, such as `127.0.0.1:8844` or `localhost:8844`. It is written into a configuration that is made, and ignored otherwise.
         #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8844")]
-        listen: SocketAddr,
+        listen: ListenAddress,
     },
 }
 

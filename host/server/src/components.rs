@@ -4,7 +4,9 @@ use std::{collections::BTreeMap, error::Error, path::Path};
 
 use futures_util::future::join_all;
 use keywright_registry::{Cache, Fault, PinnedReference, SignatureKey, pull};
-use keywright_runtime::{self as runtime, ComponentSource, RuntimeConfig, SandboxConfig};
+use keywright_runtime::{
+    self as runtime, ComponentSource, RuntimeConfig, SandboxConfig, TestedComponents,
+};
 use tokio::task::spawn_blocking;
 
 use crate::config::{ComponentLocation, PluginConfig, RegistryConfig, SignatureConfig};
@@ -55,6 +57,7 @@ impl Components<'_> {
             sandbox,
             generators: BTreeMap::new(),
             resolver: None,
+            tested: tested_components(),
         };
         let mut refused = Vec::new();
         for (name, plugin) in join_all(collected).await {
@@ -146,6 +149,13 @@ impl Components<'_> {
             bytes: pulled.component.into(),
         })
     }
+}
+
+/// The components whose randomness was tested when this program was built, if it is a release. `cargo xtask dist` and
+/// `cargo xtask run --release` set the variable while they compile. Other builds test every component when they load it.
+pub(crate) fn tested_components() -> TestedComponents {
+    let list = option_env!("KEYWRIGHT_TESTED_COMPONENTS");
+    list.map(TestedComponents::parse).unwrap_or_default()
 }
 
 /// A file whose signature was verified: the very bytes that it is of.

@@ -3,7 +3,7 @@
 use std::{
     fs::{self, OpenOptions},
     io::Write,
-    net::{Ipv4Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
@@ -16,7 +16,7 @@ use rcgen::{
 };
 use zeroize::Zeroizing;
 
-use crate::started::StartRefused;
+use crate::{config::ListenAddress, started::StartRefused};
 
 /// The path under which the development identity provider answers.
 pub(crate) const IDENTITY_PATH: &str = "/identity";
@@ -33,7 +33,7 @@ pub(crate) const AUTHORITY_FILE: &str = "tls/ca.pem";
 pub(crate) fn prepare(
     directory: &Path,
     plugins: &Path,
-    listen: SocketAddr,
+    listen: &ListenAddress,
 ) -> Result<PathBuf, StartRefused> {
     let config_file = directory.join("keywright.toml");
     if config_file.is_file() {
@@ -129,7 +129,7 @@ fn shell_word(text: &str) -> String {
 }
 
 /// An authority, and a certificate of its for the loopback names and the address that is listened on.
-fn write_tls_files(directory: &Path, listen: SocketAddr) -> Result<(), StartRefused> {
+fn write_tls_files(directory: &Path, listen: &ListenAddress) -> Result<(), StartRefused> {
     let refused = |cause| StartRefused::while_doing("making the TLS certificate", cause);
     let mut authority = CertificateParams::default();
     authority
@@ -145,9 +145,9 @@ fn write_tls_files(directory: &Path, listen: SocketAddr) -> Result<(), StartRefu
         "127.0.0.1".to_owned(),
         "::1".to_owned(),
     ];
-    let address = listen.ip().to_string();
-    if !names.contains(&address) {
-        names.push(address);
+    let host = listen.host();
+    if !names.contains(&host) {
+        names.push(host);
     }
     let mut server = CertificateParams::new(names).map_err(refused)?;
     server
@@ -190,7 +190,7 @@ fn write_private(path: &Path, bytes: &[u8]) -> Result<(), StartRefused> {
         .map_err(|cause| StartRefused::file("writing", path, cause))
 }
 
-fn configuration(plugins: &Path, listen: SocketAddr) -> String {
+fn configuration(plugins: &Path, listen: &ListenAddress) -> String {
     let component = |name: &str| quoted(&plugins.join(format!("{name}.wasm")).to_string_lossy());
     format!(
         include_str!("development.template.toml"),
@@ -213,19 +213,16 @@ fn configuration(plugins: &Path, listen: SocketAddr) -> String {
 
 /// Where health and measurements are served: beside the address that is listened on, so that a second server of another
 /// port finds a free one. A port that the system chooses has one beside it that the system chooses, too.
-fn management_address(listen: SocketAddr) -> SocketAddr {
-    let ip = if listen.ip().is_loopback() {
-        listen.ip()
-    } else {
-        Ipv4Addr::LOCALHOST.into()
-    };
+fn management_address(listen: &ListenAddress) -> ListenAddress {
+    let loopback = listen.ip().filter(IpAddr::is_loopback);
+    let ip = loopback.unwrap_or(Ipv4Addr::LOCALHOST.into());
     let port = match listen.port() {
         0 => 0,
         port => port
             .checked_add(MANAGEMENT_PORT_DISTANCE)
             .unwrap_or(port - MANAGEMENT_PORT_DISTANCE),
     };
-    SocketAddr::new(ip, port)
+    ListenAddress::new(ip, port)
 }
 
 /// A text as a TOML basic string, whose escapes are those of JSON.
@@ -261,8 +258,9 @@ mod tests {
             ("127.0.0.1:65535", "127.0.0.1:65378"),
             ("127.0.0.1:0", "127.0.0.1:0"),
             ("192.0.2.1:8844", "127.0.0.1:9001"),
+            ("localhost:8844", "127.0.0.1:9001"),
         ] {
-            let listen = listen.parse().unwrap();
+            let listen = &listen.parse().unwrap();
             assert_eq!(management_address(listen).to_string(), management);
             let written = configuration(Path::new("/plugins"), listen);
             let line = format!("[management]\nlisten = \"{management}\"\n");

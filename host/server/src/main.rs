@@ -15,6 +15,7 @@ mod development;
 mod file_descriptors;
 mod keys;
 mod listener;
+mod listening;
 mod management;
 mod measurements;
 mod plugin_cache;

@@ -25,16 +25,19 @@ use hyper_util::{
 };
 use keywright_api::Router;
 use tokio::{
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     task::{AbortHandle, JoinSet},
     time::{Instant, timeout},
 };
 
-use crate::{config::ManagementConfig, started::StartRefused};
+use crate::{
+    listening::{BoundAddresses, Listeners},
+    started::StartRefused,
+};
 
 /// The second listener. It ends, with all of its connections, when this is dropped.
 pub(crate) struct ManagementListener {
-    listener: TcpListener,
+    listeners: Listeners,
     router: Router,
     connections: JoinSet<()>,
     /// Those of `connections` that may still be open, oldest first.
@@ -49,42 +52,34 @@ struct OpenConnection {
 }
 
 impl ManagementListener {
-    /// Listens on the configured address.
+    /// Listens on the bound addresses.
     ///
     /// # Errors
-    /// When the address can't be had.
-    pub(crate) async fn bind(
-        config: &ManagementConfig,
-        router: Router,
-    ) -> Result<Option<Self>, StartRefused> {
-        let Some(address) = config.listen else {
-            return Ok(None);
-        };
-        let refused = |cause| {
-            StartRefused::while_doing(format!("listening on {address} (management.listen)"), cause)
-        };
-        let listener = TcpListener::bind(address).await.map_err(refused)?;
-        let bound = listener.local_addr().map_err(refused)?;
-        tracing::info!(management.address = %bound, "health and metrics are served");
-        if !bound.ip().is_loopback() {
-            tracing::warn!(
-                management.address = %bound,
-                "the management address is no loopback one: whoever reaches it reads the metrics, without any authentication"
-            );
+    /// When another process listens there since.
+    pub(crate) fn listen(bound: BoundAddresses, router: Router) -> Result<Self, StartRefused> {
+        let listeners = bound.listen()?;
+        for address in listeners.addresses() {
+            tracing::info!(management.address = %address, "health and metrics are served");
+            if !address.ip().is_loopback() {
+                tracing::warn!(
+                    management.address = %address,
+                    "the management address is no loopback one: whoever reaches it reads the metrics, without any authentication"
+                );
+            }
         }
-        Ok(Some(Self {
-            listener,
+        Ok(Self {
+            listeners,
             router,
             connections: JoinSet::new(),
             open: VecDeque::new(),
-        }))
+        })
     }
 
     /// Answers requests for ever.
     pub(crate) async fn serve(mut self) -> Infallible {
         loop {
             self.make_room().await;
-            match self.listener.accept().await {
+            match self.listeners.accept().await {
                 Ok((stream, _)) => self.take(stream),
                 Err(cause) => {
                     tracing::warn!(error = %cause, "a connection to the management address could not be accepted");

@@ -12,7 +12,9 @@ use std::{
 };
 
 use keywright_registry::Cache;
-use keywright_runtime::{CacheKeys, LoadRefused, Plugins, Runtime, RuntimeConfig, SystemRandom};
+use keywright_runtime::{
+    CacheAccess, CacheKeys, LoadRefused, Plugins, Runtime, RuntimeConfig, SystemRandom,
+};
 use tokio::{
     signal::unix::{SignalKind, signal},
     task::spawn_blocking,
@@ -20,8 +22,8 @@ use tokio::{
 
 use crate::{
     components::{ComponentRefused, Components, ConfiguredPlugins},
-    config::Config,
-    keys::SharedKeyRing,
+    config::{Config, EncryptionConfig},
+    keys::{self, SharedKeyRing},
     plugin_cache::{InUse, remove_unused},
     started::StartRefused,
 };
@@ -32,11 +34,7 @@ pub(crate) async fn load(
     file: &Path,
     key_ring: &SharedKeyRing,
 ) -> Result<Arc<Plugins>, StartRefused> {
-    let derived = key_ring
-        .derive(CACHE_LABEL)
-        .map_err(|cause| StartRefused::while_doing("deriving the plugin cache's keys", cause))?;
-    let others = derived.others.iter().map(|key| &**key);
-    let cache_keys = Arc::new(CacheKeys::new(&derived.active, others));
+    let cache_keys = Arc::new(cache_keys(key_ring)?);
     let (plugins, refused, pulled) = collected(config).await;
     if let Some(first) = refused.into_iter().next() {
         return Err(StartRefused::while_doing("loading the plugins", first));
@@ -50,6 +48,24 @@ pub(crate) async fn load(
     let plugins = Arc::new(Plugins::new(runtime));
     replace_on_hangup(&plugins, in_use, file.to_owned(), cache_keys)?;
     Ok(plugins)
+}
+
+/// Derives the keys that authenticate the plugin cache.
+pub(crate) fn cache_keys(key_ring: &SharedKeyRing) -> Result<CacheKeys, StartRefused> {
+    let derived = key_ring
+        .derive(CACHE_LABEL)
+        .map_err(|cause| StartRefused::while_doing("deriving the plugin cache's keys", cause))?;
+    let others = derived.others.iter().map(|key| &**key);
+    Ok(CacheKeys::new(&derived.active, others))
+}
+
+/// Derives the key of the plugin cache from the active encryption key. `None` if that key is not in the configuration, but
+/// follows from records in the database.
+pub(crate) async fn cache_keys_without_database(
+    encryption: &EncryptionConfig,
+) -> Option<CacheKeys> {
+    let key_ring = keys::raw_key_ring(encryption).await?;
+    Some(CacheKeys::new(&*key_ring.derive(CACHE_LABEL).ok()?, []))
 }
 
 fn replace_on_hangup(
@@ -129,7 +145,8 @@ fn loaded_or_reasons(
     };
     loaded.map_err(|first| {
         // What could be loaded is in the cache by now, so the reasons are soon there.
-        let others = Runtime::check(config, Some(cache_keys), Arc::new(SystemRandom));
+        let cache = CacheAccess::ReadWrite(cache_keys);
+        let others = Runtime::check(config, cache, Arc::new(SystemRandom));
         reasons.extend(others.into_iter().map(in_words));
         if reasons.is_empty() {
             reasons.extend(first.map(in_words));

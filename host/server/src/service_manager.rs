@@ -12,9 +12,10 @@ pub(crate) struct ServiceManager {
 }
 
 impl ServiceManager {
-    /// Tells that requests are answered at this address, and from now on that the server is alive, if that is asked for.
-    pub(crate) fn ready(address: SocketAddr) -> Self {
-        let status = format!("listening on {address}");
+    /// Reports that the server responds to requests at these addresses, and from now on that it is alive, if that is asked for.
+    pub(crate) fn ready(addresses: &[SocketAddr]) -> Self {
+        let addresses: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
+        let status = format!("listening on {}", addresses.join(", "));
         tell(&[NotifyState::Ready, NotifyState::Status(&status)]);
         let silence_max = sd_notify::watchdog_enabled();
         Self {

@@ -38,7 +38,7 @@ use crate::{
         retention::retention,
         rotation::{LogReporter, Rotation},
     },
-    config::{AuthenticationConfig, AuthorizationConfig, Config, DevelopmentConfig, ServerSection},
+    config::{AuthenticationConfig, AuthorizationConfig, Config, DevelopmentConfig},
     development::{Announcement, IDENTITY_PATH},
     keys::{self, SharedKeyRing},
     measurements::{MeasurementsPage, Recorder, StoredCounts},
@@ -49,18 +49,18 @@ use crate::{
     tokens::token_verifier,
 };
 
-/// Makes a server of a configuration, which was read from this file.
-pub(crate) async fn assemble(config: &Config, file: &Path) -> Result<Served, StartRefused> {
-    tracing::info!(keywright.version = env!("CARGO_PKG_VERSION"), "starting");
-    // Whoever else of this process speaks TLS must use the same provider; a second installation changes nothing.
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+/// Makes a server of a configuration, which was read from this file. It is to listen on these addresses.
+pub(crate) async fn assemble(
+    config: &Config,
+    file: &Path,
+    addresses: &[SocketAddr],
+) -> Result<Served, StartRefused> {
     let recorder = Recorder::install_for(&config.management)?;
     let tls = Arc::new(Tls::load(&config.server.tls)?);
     tls.reload_on_hangup()?;
     let clock = clock();
-    let development_identity = served_development_identity(config, &clock)?;
+    let development_identity = served_development_identity(config, addresses, &clock)?;
     let token_verifier = token_verifier(config, development_identity.as_ref(), clock.clone())?;
-
     let audit = audit::start(&config.audit, Arc::clone(&clock))?;
     let identifiers: Arc<dyn Identifiers> = Arc::new(RandomIdentifiers);
     let database = open_database(config, Arc::clone(&identifiers)).await?;
@@ -240,12 +240,13 @@ fn permissions(database: &Database, authorization: Authorization) -> Permissions
 
 fn served_development_identity(
     config: &Config,
+    addresses: &[SocketAddr],
     clock: &Arc<dyn Clock>,
 ) -> Result<Option<DevelopmentIdentity>, StartRefused> {
     let Some(development) = &config.development_identity_provider else {
         return Ok(None);
     };
-    refuse_other_than_loopback(&config.server)?;
+    refuse_other_than_loopback(addresses)?;
     tracing::warn!(
         "THE DEVELOPMENT IDENTITY PROVIDER IS ON: its secrets are public, so anybody who reaches this server can log in. \
          Never use this configuration in production."
@@ -292,15 +293,14 @@ pub(crate) fn development_identity(
 }
 
 /// The development identity provider is served on loopback addresses alone.
-pub(crate) fn refuse_other_than_loopback(server: &ServerSection) -> Result<(), StartRefused> {
-    let is_loopback = |address: SocketAddr| address.ip().is_loopback();
-    if is_loopback(server.listen) {
+pub(crate) fn refuse_other_than_loopback(addresses: &[SocketAddr]) -> Result<(), StartRefused> {
+    let mut addresses = addresses.iter();
+    let Some(other) = addresses.find(|address| !address.ip().is_loopback()) else {
         return Ok(());
-    }
+    };
     Err(StartRefused::new(format!(
-        "the development identity provider is refused on {}: its secrets are public, so it is served on loopback \
-         addresses alone",
-        server.listen
+        "the development identity provider is refused on {other}: its secrets are public, so it is served on loopback \
+         addresses alone"
     )))
 }
 

@@ -13,6 +13,7 @@ mod run;
 mod schemathesis;
 mod step;
 mod test;
+mod tested;
 mod tidy;
 mod toolchains;
 mod wasm_target;

@@ -31,8 +31,9 @@ fn ensure_packages() {
 }
 
 /// Each program, with Debian's package of it.
-const PROGRAMS: [(&str, &str); 13] = [
+const PROGRAMS: [(&str, &str); 14] = [
     ("age-keygen", "age"),
+    ("curl", "curl"),
     ("docker-registry", "docker-registry"),
     ("fish", "fish"),
     ("javac", "default-jdk-headless"),

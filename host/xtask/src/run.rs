@@ -5,6 +5,7 @@ use std::{os::unix::process::CommandExt, process::Command};
 use crate::{
     guests::{self, Which},
     step::{self, StepFailed},
+    tested,
 };
 
 /// Builds the plugins and the host, then becomes a development server.
@@ -17,22 +18,29 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), StepFailed> {
         .strip_prefix(&["--".to_owned()])
         .unwrap_or(passed_on);
     let components = guests::build(Which::Shipped)?;
-    let mut cargo = step::cargo();
-    cargo.args(["build", "--locked", "--workspace", "--bins"]);
-    if is_release {
-        cargo.arg("--release");
-    }
-    step::run(&mut cargo)?;
-
     let root = step::workspace();
-    let profile = if is_release { "release" } else { "debug" };
-    let mut server = Command::new(root.join("target").join(profile).join("keywright"));
+    let program = if is_release {
+        tested::build_with_list(&components, |(variable, value)| {
+            step::run(build().arg("--release").env(variable, value))?;
+            Ok(root.join("target/release/keywright"))
+        })?
+    } else {
+        step::run(&mut build())?;
+        root.join("target/debug/keywright")
+    };
+    let mut server = Command::new(program);
     server
         .args(["develop", "--directory", DEVELOPMENT_FOLDER, "--plugins"])
         .arg(components)
         .args(passed_on)
         .current_dir(root);
     Err(StepFailed::new("starting the server", server.exec()))
+}
+
+fn build() -> Command {
+    let mut cargo = step::cargo();
+    cargo.args(["build", "--locked", "--workspace", "--bins"]);
+    cargo
 }
 
 /// Where the development server keeps its state, from the workspace's root.

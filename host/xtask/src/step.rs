@@ -3,7 +3,7 @@
 use std::{
     fmt::Display,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
     thread,
     time::Duration,
 };
@@ -46,6 +46,20 @@ pub(crate) fn run_over_network(command: &mut Command) -> Result<(), StepFailed> 
         }
     }
     run(command)
+}
+
+/// Returns what a program writes to standard output, in the workspace's root. Its errors are shown.
+pub(crate) fn output(command: &mut Command) -> Result<String, StepFailed> {
+    let shown = format!("{command:?}");
+    let output = command
+        .current_dir(workspace())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|cause| StepFailed::new(&shown, cause))?;
+    if !output.status.success() {
+        return Err(StepFailed::new(shown, output.status));
+    }
+    String::from_utf8(output.stdout).map_err(|cause| StepFailed::new(shown, cause))
 }
 
 /// The cargo that runs this task, in the workspace's root.

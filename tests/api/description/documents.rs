@@ -135,3 +135,25 @@ fn sha256(text: &str) -> String {
         .collect();
     base64::Engine::encode(&base64::prelude::BASE64_STANDARD, bytes)
 }
+
+#[tokio::test]
+async fn permission_paths_are_accepted_up_to_the_described_length() {
+    let server = Server::start().await;
+    let document = server.get("/openapi.json").await.expect(200).json();
+    let schema = document
+        .pointer("/components/schemas/PermissionPath")
+        .unwrap();
+    let limit = |pointer: &str| schema.pointer(pointer).and_then(Value::as_u64).unwrap();
+    for (start, characters_max) in [("/", limit("/maxLength")), ("", limit("/then/maxLength"))] {
+        for (end, excess, status) in [("/*", 0, 201), ("/*", 1, 400), ("", 0, 201), ("", 1, 400)] {
+            let characters = usize::try_from(characters_max).unwrap() + excess;
+            let middle = "a".repeat(characters - start.len() - end.len());
+            let actor = format!("uaa-client:{}", start.len());
+            let permission = json!({
+                "path": format!("{start}{middle}{end}"), "actor": actor, "operations": ["read"]
+            });
+            let answer = server.post("/api/v2/permissions", permission).await;
+            answer.expect(status);
+        }
+    }
+}

@@ -59,10 +59,15 @@ pub(super) fn get(path: &str, stream: u32) -> Vec<u8> {
 
 /// The head of a request for a token, whose body the server waits for.
 pub(super) fn form_without_body(stream: u32) -> Vec<u8> {
+    form_to("/identity/oauth/token", stream)
+}
+
+/// The head of a POST request with a form, whose body is to follow.
+pub(super) fn form_to(path: &str, stream: u32) -> Vec<u8> {
     let fields = [
         indexed(POST),
         indexed(HTTPS),
-        named(PATH, "/identity/oauth/token"),
+        named(PATH, path),
         named(AUTHORITY, "localhost"),
         named(CONTENT_TYPE, "application/x-www-form-urlencoded"),
     ];
@@ -113,7 +118,7 @@ fn length(length: usize) -> Vec<u8> {
     bytes
 }
 
-const END_STREAM: u8 = 1;
+pub(super) const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
 const AUTHORITY: u8 = 1;

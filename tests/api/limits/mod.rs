@@ -17,6 +17,7 @@ mod requests;
 mod settings;
 mod slow_clients;
 mod times;
+mod unread;
 mod writes;
 
 use keywright_harness::Options;

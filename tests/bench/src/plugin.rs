@@ -11,7 +11,7 @@ use keywright_core::{credential::CredentialType, ports::Generator};
 use keywright_harness::component;
 use keywright_runtime::{
     CacheKeys, Grant, Limits, PluginConfig, RandomSource, RandomUnavailable, Runtime,
-    RuntimeConfig, SandboxConfig,
+    RuntimeConfig, SandboxConfig, TestedComponents,
 };
 use rand::{Rng, SeedableRng, rngs::ChaCha12Rng};
 use serde_json::Map;
@@ -35,6 +35,7 @@ pub(crate) fn load(
         },
         generators: BTreeMap::from([(name.to_owned(), plugin)]),
         resolver: None,
+        tested: TestedComponents::default(),
     };
     let runtime = Runtime::load(&config, &CacheKeys::new(&[0; 32], []), random)?;
     let credential_type = CredentialType::parse(name)?;

@@ -4,10 +4,16 @@ mod mistakes;
 
 use std::{fs, net::TcpListener};
 
-use keywright_harness::{Options, Server, key_file, run_program_into_closed_pipe};
+use keywright_harness::{
+    Commanded, Options, Server, key_file, run_program_into_closed_pipe,
+    run_program_with_processor_seconds,
+};
 use mistakes::MISTAKES;
 
-use crate::layout::{Layout, set_mode};
+use crate::{
+    layout::{Layout, set_mode},
+    service::with_compiled_plugins,
+};
 
 #[test]
 fn the_example_has_no_mistake_once_its_files_are_there() {
@@ -286,3 +292,59 @@ fn a_server_names_the_setting_and_does_not_repeat_its_value() {
     );
     assert!(!said.contains("hunter2"), "{said}");
 }
+
+#[test]
+fn an_environment_variable_without_a_setting_is_named() {
+    let layout = Layout::new();
+    for variable in [
+        "KEYWRIGHT_PORT",
+        "KEYWRIGHT_SERVER__PORT",
+        "Keywright_Server__Tls__Port",
+    ] {
+        let options = Options::default().environment(variable, "hunter2");
+        let refusal = Server::refusal(&options);
+        let named = format!("unknown environment variable {variable}; ");
+        assert!(refusal.contains(&named), "{refusal}");
+        assert!(!refusal.contains("hunter2"), "{refusal}");
+
+        let checked = layout.check(&["--no-plugins"], &[(variable, "hunter2")]);
+        let named = format!("({variable} in the environment)");
+        assert!(checked.expect(1).output.contains(&named), "{variable}");
+    }
+}
+
+#[tokio::test]
+async fn components_in_the_plugin_cache_are_not_compiled() {
+    // Another server has compiled the plugins under the same key.
+    drop(Server::start().await);
+    let layout = Layout::new();
+    assert_eq!(checked_quickly(&layout).status, None);
+    layout.write_configuration(&with_compiled_plugins(&layout));
+    checked_quickly(&layout).expect(0);
+}
+
+#[test]
+fn nothing_is_compiled_while_there_are_mistakes() {
+    let layout = Layout::new();
+    let text = layout.example();
+    for (from, to, setting) in [
+        ("tls/server.pem", "tls/absent.pem", "server.tls.certificate"),
+        ("ssh.wasm", "absent.wasm", "generators.ssh.component"),
+    ] {
+        layout.write_configuration(&text.replacen(from, to, 1));
+        let checked = checked_quickly(&layout).expect(1);
+        let output = &checked.output;
+        assert!(output.contains(&format!("\n{setting}: ")), "{output}");
+        assert!(output.contains("warning: plugins: were not compiled"));
+    }
+}
+
+/// Checks the configuration in a time in which the plugins can't be compiled.
+fn checked_quickly(layout: &Layout) -> Commanded {
+    let file = layout.configuration();
+    let arguments = ["check-config", file.to_str().unwrap()];
+    run_program_with_processor_seconds(COMPILING_SECONDS_MIN, layout.root(), &arguments)
+}
+
+/// Compiling the plugins takes a processor at least as long, in seconds.
+const COMPILING_SECONDS_MIN: u32 = 5;

@@ -15,6 +15,9 @@ pub(super) async fn provoke(text: &str) -> String {
         "there is no such setting" => checked("connections_max", "conections_max"),
         "there is no folder …" => checked("lib/keywright/keywright.db", "lib/absent/keywright.db"),
         "using it for the certificate" => checked("tls/server-key.pem", "tls/other-signing-key.pem"),
+        "unknown environment variable …" => {
+            Server::refusal(&plain.environment("KEYWRIGHT_PORT", "tcp://127.0.0.1:8844"))
+        }
         "one encryption key must be active, and none is" => {
             Server::refusal(&plain.encryption(&key_section("")))
         }

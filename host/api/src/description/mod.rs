@@ -23,7 +23,7 @@ use std::sync::LazyLock;
 pub(crate) use bodies::{GenerateBody, SetBody, SetCertificate, Version};
 pub(crate) use operation::{Described, Parameter, Tag};
 pub(crate) use page::content_security_policy;
-pub(crate) use scalars::{LenientBoolean, LookedUpName, Metadata, Timestamp};
+pub(crate) use scalars::{GrantedPath, LenientBoolean, LookedUpName, Metadata, Timestamp};
 
 /// The description, as JSON text.
 pub(crate) fn document() -> &'static str {

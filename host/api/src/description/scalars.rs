@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use keywright_core::credential::{METADATA_CHARACTERS_MAX, NAME_CHARACTERS_MAX};
+use keywright_core::{
+    credential::{METADATA_CHARACTERS_MAX, NAME_CHARACTERS_MAX},
+    permission::PERMISSION_PATH_CHARACTERS_MAX,
+};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 /// The name of a credential that is written.
@@ -14,15 +17,41 @@ impl JsonSchema for Name {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": "string",
-            "description": "The name of a credential. A leading slash is prepended where it is absent, and counts. Casing is kept, and does not tell names apart.",
-            "minLength": 1,
-            "maxLength": NAME_CHARACTERS_MAX,
-            "pattern": "^/?[A-Za-z0-9_.:()\\[\\]-]+(/[A-Za-z0-9_.:()\\[\\]-]+)*$",
-        })
+        let description = "The name of a credential. A leading slash is prepended where it is absent, and counts. Casing is kept, and does not tell names apart.";
+        absolute(description, NAME, NAME_CHARACTERS_MAX)
     }
 }
+
+/// The path of a permission that is added or replaced.
+pub(crate) struct GrantedPath;
+
+impl JsonSchema for GrantedPath {
+    fn schema_name() -> Cow<'static, str> {
+        "PermissionPath".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let description = "The full name of one credential, or a path that ends in `/*`: all names below it. A leading slash is prepended where it is absent, and counts. Casing counts.";
+        let path = format!(r"({NAME}(/\*)?|\*)");
+        absolute(description, &path, PERMISSION_PATH_CHARACTERS_MAX)
+    }
+}
+
+/// The schema of a text of this form, to which the server prepends a slash if it has none. The slash counts.
+fn absolute(description: &str, form: &str, characters_max: usize) -> Schema {
+    json_schema!({
+        "type": "string",
+        "description": description,
+        "minLength": 1,
+        "maxLength": characters_max,
+        "pattern": format!("^/?{form}$"),
+        "if": {"pattern": "^[^/]"},
+        "then": {"maxLength": characters_max - 1},
+    })
+}
+
+/// The name of a credential without its leading slash, as a regular expression.
+const NAME: &str = r"[A-Za-z0-9_.:()\[\]-]+(/[A-Za-z0-9_.:()\[\]-]+)*";
 
 /// The name of a credential that is looked up: one that is malformed is one that is not there.
 pub(crate) struct LookedUpName;

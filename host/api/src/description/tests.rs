@@ -6,7 +6,10 @@ use std::{
     path::Path,
 };
 
-use keywright_core::{credential::CredentialType, permission::Operation};
+use keywright_core::{
+    credential::{CredentialName, CredentialType},
+    permission::{Operation, PermissionPath},
+};
 use serde_json::{Map, Value, json};
 
 use super::*;
@@ -65,6 +68,44 @@ fn the_golden_file_is_what_the_code_says() {
         kept == format!("{:#}\n", document::document()),
         "host/api/openapi.json is not what the code says; run `cargo xtask golden` and look at the difference"
     );
+}
+
+#[test]
+fn schemas_of_names_and_paths_accept_what_the_server_accepts() {
+    let document = document::document();
+    let schema = |name: &str| {
+        let reference = json!({"$ref": format!("#/components/schemas/{name}")});
+        validator(&document, &reference)
+    };
+    let (name, path) = (schema("CredentialName"), schema("PermissionPath"));
+    let mut accepted = 0;
+    for text in texts_like_paths() {
+        let as_name = CredentialName::parse(&text).is_ok();
+        let as_path = PermissionPath::parse(&text).is_ok();
+        assert_eq!(name.is_valid(&json!(text)), as_name, "{text}");
+        assert_eq!(path.is_valid(&json!(text)), as_path, "{text}");
+        accepted += u32::from(as_path && !as_name);
+    }
+    assert!(accepted > 0);
+}
+
+/// Every text of up to five of these parts, and texts around the longest that are allowed.
+fn texts_like_paths() -> Vec<String> {
+    let mut texts = vec![String::new()];
+    let mut longest = texts.clone();
+    for _ in 0..5 {
+        longest = longest
+            .iter()
+            .flat_map(|text| ["/", "*", "a", "[", " "].map(|part| format!("{text}{part}")))
+            .collect();
+        texts.extend(longest.iter().cloned());
+    }
+    for characters in 250..=256 {
+        for (start, end) in [("", ""), ("/", ""), ("", "/*"), ("/", "/*")] {
+            texts.push(format!("{start}{}{end}", "a".repeat(characters)));
+        }
+    }
+    texts
 }
 
 #[test]

@@ -75,11 +75,23 @@ fn purposeful(master_key: &[u8; 32]) -> hmac::Key {
     )
 }
 
+/// How plugins that are only checked use the cache.
+#[derive(Clone, Copy)]
+pub enum CacheAccess<'k> {
+    /// Every component is compiled.
+    None,
+    /// Components in the cache are not compiled. Nothing is written to it.
+    Read(&'k CacheKeys),
+    /// Components in the cache are not compiled. Others are compiled and written to it.
+    ReadWrite(&'k CacheKeys),
+}
+
 /// The directory of compiled components.
 pub(crate) struct Cache {
     directory: PathBuf,
     keys: CacheKeys,
     engine_hash: String,
+    is_read_only: bool,
     /// The files that were asked for.
     used: Mutex<BTreeSet<PathBuf>>,
 }
@@ -121,11 +133,20 @@ impl Cache {
             });
         }
         Ok(Self {
+            is_read_only: false,
+            ..Self::read_only(directory, keys, engine)
+        })
+    }
+
+    /// Uses the directory as it is, whether it exists or not, and writes nothing there.
+    pub(crate) fn read_only(directory: &Path, keys: &CacheKeys, engine: &Engine) -> Self {
+        Self {
             directory: directory.to_owned(),
             keys: keys.clone(),
             engine_hash: engine_hash(engine),
+            is_read_only: true,
             used: Mutex::default(),
-        })
+        }
     }
 
     /// The files of what was asked for so far, as far as they could be kept.
@@ -217,6 +238,9 @@ impl Cache {
 
     /// Writes a file, without which all goes on, though not as fast at the next start.
     fn keep(&self, name: &str, content: &[u8]) {
+        if self.is_read_only {
+            return;
+        }
         if let Err(cause) = self.write(name, content) {
             let path = self.directory.join(name);
             tracing::warn!(path = %path.display(), %cause, "what was compiled or found out of a plugin could not be kept");

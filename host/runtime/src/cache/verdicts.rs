@@ -44,7 +44,7 @@ impl Cache {
             return Ok(report);
         }
         // Where there are no locks, several may do the same work.
-        let lock = locked(&path.with_extension(REPORT_LOCK)).ok();
+        let lock = (!self.is_read_only).then(|| locked(&path.with_extension(REPORT_LOCK)));
         if let Some(report) = self.kept_report(&self.keys.writing, &name) {
             return Ok(report);
         }

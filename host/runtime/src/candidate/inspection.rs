@@ -64,9 +64,8 @@ impl Candidate {
     /// When the system gives no thread.
     pub fn inspect(&self) -> Result<Inspection, CandidateFailure> {
         let outline = &self.outline;
-        let exports = |interface| imports::exports_any(outline, interface);
         let versions = named_versions(outline);
-        let is_resolver = exports(RESOLVER) && !exports(DESCRIPTOR);
+        let is_resolver = self.is_resolver();
         let mut inspection = Inspection {
             bytes: self.bytes,
             sha256: self.digest.clone(),
@@ -92,6 +91,11 @@ impl Candidate {
             Err(failure) => return Err(failure),
         }
         Ok(inspection)
+    }
+
+    pub(super) fn is_resolver(&self) -> bool {
+        let exports = |interface| imports::exports_any(&self.outline, interface);
+        exports(RESOLVER) && !exports(DESCRIPTOR)
     }
 
     fn inspect_generator(&self) -> Result<InspectedGenerator, CandidateFailure> {

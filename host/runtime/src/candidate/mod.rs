@@ -93,6 +93,12 @@ impl Candidate {
         })
     }
 
+    /// The SHA-256 of the component, in lower-case hexadecimal.
+    #[must_use]
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
     /// With somebody who reads what the plugin notes; without, it is dropped, as in a server.
     #[must_use]
     pub fn with_notes(self, reader: NoteReader) -> Self {

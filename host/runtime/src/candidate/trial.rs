@@ -17,6 +17,7 @@ use crate::{
     conformance::{Effort, EntropyReport, RepeatableRandom},
     generator::{GeneratorGuest, describe, entropy_report},
     host::random::{RandomSource, SystemRandom},
+    refused::Refusal,
     usage::Usage,
 };
 
@@ -102,6 +103,29 @@ impl Candidate {
                 limits: self.limits_used(&usage),
                 entropy,
             })
+        })?
+    }
+
+    /// Tests the randomness of a generator's values as a server does when it loads the component. `false` for a resolver, and
+    /// for a generator whose values are derived.
+    ///
+    /// # Errors
+    /// When no server would load the component.
+    pub fn is_random(&self) -> Result<bool, CandidateFailure> {
+        if self.is_resolver() {
+            return Ok(false);
+        }
+        on_calling_thread(|| {
+            let random = Arc::new(RepeatableRandom::new());
+            let guest = self.guest(Arc::clone(&random) as Arc<dyn RandomSource>)?;
+            let Some(declared_bits) = guest.description.entropy_bits_min else {
+                return Ok(false);
+            };
+            let report = entropy_report(&guest, &random, declared_bits, Effort::AT_START);
+            match report.map_err(|refusal| self.refused(refusal))?.fault() {
+                Some(fault) => Err(self.refused(Refusal::NotRandom(fault.clone()))),
+                None => Ok(true),
+            }
         })?
     }
 

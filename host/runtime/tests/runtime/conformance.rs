@@ -2,8 +2,10 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
-use keywright_runtime::{LoadRefused, PluginConfig, RuntimeConfig, SandboxConfig};
-use serde_json::{Value, json};
+use keywright_runtime::{
+    Candidate, Limits, LoadRefused, PluginConfig, RuntimeConfig, SandboxConfig, TestedComponents,
+};
+use serde_json::{Map, Value, json};
 
 use crate::support::{component, config, load, plugin, scratch};
 
@@ -105,6 +107,42 @@ fn what_was_found_out_is_kept_beside_the_compiled_component() {
         assert!(matches!(refused, Err(LoadRefused::Plugin(_))));
     }
     assert_eq!(reports(&folder).len(), 2);
+}
+
+#[test]
+fn a_tested_component_is_not_tested_again_unless_it_was_changed_or_has_settings() {
+    let folder = scratch().join("tested");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir(&folder).unwrap();
+    let cache = folder.join("cache");
+    let own = fs::read(component("careless")).unwrap();
+    let digest = Candidate::open(component("careless"), Map::new(), Limits::default());
+    let mut tested = TestedComponents::default();
+    tested.insert(digest.unwrap().digest().to_owned());
+    let start = |plugin: PluginConfig| {
+        let mut config = RuntimeConfig {
+            sandbox: SandboxConfig::new(cache.clone()),
+            tested: tested.clone(),
+            ..config()
+        };
+        config.generators.insert("careless".to_owned(), plugin);
+        load(&config)
+    };
+    assert!(start(careless(None)).is_ok());
+    assert!(reports(&cache).is_empty());
+
+    // An empty custom section, whose name is one letter.
+    let changed = folder.join("changed.wasm");
+    fs::write(&changed, [&own[..], &[0, 2, 1, b'x']].concat()).unwrap();
+    let other = PluginConfig {
+        derived: false,
+        ..plugin(changed, &json!({}))
+    };
+    assert!(start(other).is_ok());
+    assert_eq!(reports(&cache).len(), 1);
+
+    let refused = start(careless(Some("constant")));
+    assert!(matches!(refused, Err(LoadRefused::Plugin(_))));
 }
 
 /// The reports in a cache, by name: when each was written, and what stands in it.

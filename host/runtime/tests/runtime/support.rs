@@ -17,7 +17,7 @@ use keywright_core::{
 };
 use keywright_runtime::{
     CacheKeys, Grant, Limits, LoadRefused, PluginConfig, RandomSource, Runtime, RuntimeConfig,
-    SandboxConfig, SystemRandom,
+    SandboxConfig, SystemRandom, TestedComponents,
 };
 use serde_json::{Map, Value, json};
 use wit_component::{ComponentEncoder, StringEncoding, dummy_module, embed_component_metadata};
@@ -100,6 +100,7 @@ pub(crate) fn config() -> RuntimeConfig {
         sandbox: SandboxConfig::new(cache),
         generators: [].into(),
         resolver: None,
+        tested: TestedComponents::default(),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
 /// Prints what is wrong with a configuration, a line for each setting, and what an operator should know of.
 pub(crate) fn check_config(file: &Path, extent: Extent) -> Result<ExitCode, StartRefused> {
     commands::on_threads(async {
-        let findings = config_check::check(file, extent).await?;
+        let findings = Box::pin(config_check::check(file, extent)).await?;
         output::print(&report(&findings, file))?;
         Ok(if findings.mistakes.is_empty() {
             ExitCode::SUCCESS

@@ -58,7 +58,7 @@ pub(crate) fn execute(arguments: Arguments) -> Result<ExitCode, StartRefused> {
             plugins,
             listen,
         } => {
-            let config_file = development::prepare(&directory, &plugins, listen)?;
+            let config_file = development::prepare(&directory, &plugins, &listen)?;
             serve::serve(&config_file)
         }
     }

@@ -3,8 +3,8 @@
 use std::{path::Path, process::ExitCode};
 
 use crate::{
-    commands, config::Config, listener, management::ManagementListener, started::StartRefused,
-    telemetry, wiring,
+    commands, config::Config, listener, listening::BoundAddresses, management::ManagementListener,
+    started::StartRefused, telemetry, wiring,
 };
 
 /// Runs a server as this file configures it, until it is told to end.
@@ -13,12 +13,20 @@ pub(crate) fn serve(file: &Path) -> Result<ExitCode, StartRefused> {
     telemetry::start(&config.log)?;
     commands::on_threads(async {
         listener::survive_failing_writes()?;
-        let mut served = wiring::assemble(config, file).await?;
-        let management = match served.management.take() {
-            Some(router) => ManagementListener::bind(&config.management, router).await?,
-            None => None,
-        };
-        let serving = listener::serve(served, config);
+        tracing::info!(keywright.version = env!("CARGO_PKG_VERSION"), "starting");
+        // Whoever else of this process speaks TLS must use the same provider; a second installation changes nothing.
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let bound = BoundAddresses::bind(&config.server.listen, "server.listen")?;
+        let management = config.management.listen.as_ref();
+        let management = management
+            .map(|address| BoundAddresses::bind(address, "management.listen"))
+            .transpose()?;
+        let mut served = wiring::assemble(config, file, bound.addresses()).await?;
+        let management = management
+            .zip(served.management.take())
+            .map(|(bound, router)| ManagementListener::listen(bound, router))
+            .transpose()?;
+        let serving = listener::serve(served, bound, config);
         match management {
             Some(management) => tokio::select! {
                 outcome = serving => outcome,

@@ -1,12 +1,11 @@
 //! The management of the server.
 
-use std::net::SocketAddr;
-
 use keywright_api::ServerMode;
 use keywright_core::permission::{ACTOR_KINDS, Actor};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::ListenAddress;
 use crate::started::StartRefused;
 
 /// The management of the server, and the management address, for those who watch it.
@@ -17,8 +16,8 @@ pub(crate) struct ManagementConfig {
     /// Without any, no caller may. From the server's own address every authenticated caller may read the mode.
     actors: Vec<String>,
     /// The address and port on which `/health` and `/metrics` are served, in plain HTTP and to anybody, so it should be a
-    /// loopback one. Without it they are not served, and nothing is measured.
-    pub(crate) listen: Option<SocketAddr>,
+    /// loopback one. Host names are as in `server.listen`. Without it they are not served, and nothing is measured.
+    pub(crate) listen: Option<ListenAddress>,
 }
 
 impl ManagementConfig {

@@ -10,6 +10,7 @@ mod authorization;
 mod certificates;
 mod encryption;
 mod identity;
+mod listen;
 mod management;
 mod number;
 mod plugin;
@@ -30,6 +31,7 @@ use std::{
 
 use figment::{
     Figment,
+    error::Kind,
     providers::{Env, Format, Toml},
     value::UncasedStr,
 };
@@ -45,6 +47,7 @@ pub(crate) use encryption::{
     EncryptionConfig, KeyConfig, KeyOrigin, PluginAddress, SecretKind, SecretSource,
 };
 pub(crate) use identity::DevelopmentConfig;
+pub(crate) use listen::ListenAddress;
 pub(crate) use management::ManagementConfig;
 pub(crate) use plugin::{ComponentLocation, PluginConfig, SignatureConfig};
 pub(crate) use registry::{RegistryConfig, RegistryHostConfig};
@@ -258,6 +261,11 @@ impl Config {
 /// What is wrong with a setting.
 fn mistake(error: &figment::Error) -> String {
     let setting = error.path.join(".");
+    if let Kind::UnknownField(..) = &error.kind
+        && let Some(variable) = set_variable(&setting)
+    {
+        return format!("unknown environment variable {variable}; {VARIABLES}");
+    }
     let (what, source) = (sections::in_words(&error.kind), source_of(&setting));
     if setting.is_empty() {
         return what;
@@ -267,10 +275,18 @@ fn mistake(error: &figment::Error) -> String {
 
 /// Where a setting comes from, when that is not the file.
 pub(crate) fn source_of(setting: &str) -> String {
-    let variable = reference::variable(setting);
-    if std::env::var_os(&variable).is_some() {
+    set_variable(setting).map_or_else(String::new, |variable| {
         format!(" ({variable} in the environment)")
-    } else {
-        String::new()
-    }
+    })
 }
+
+/// The environment variable that overrides a setting, if it is set. Its case is of no account.
+fn set_variable(setting: &str) -> Option<String> {
+    let variable = reference::variable(setting);
+    let mut names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    names.find(|name| name.eq_ignore_ascii_case(&variable))
+}
+
+/// How variables are named, for an operator who has set another one.
+const VARIABLES: &str =
+    "a variable whose name begins with KEYWRIGHT_ must name a setting, as KEYWRIGHT_SECTION__NAME";

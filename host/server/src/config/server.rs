@@ -1,20 +1,21 @@
 //! The listener and its limits.
 
-use std::{net::SocketAddr, num::NonZeroU32};
+use std::num::NonZeroU32;
 
 use keywright_api::{Limits, RequestLimits};
 use keywright_core::response_memory::ResponseLimits;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{TlsConfig, number::Number};
+use super::{ListenAddress, TlsConfig, number::Number};
 
 /// The listener and its limits.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ServerSection {
-    /// The address and port to listen on.
-    pub(crate) listen: SocketAddr,
+    /// The address and port to listen on: `127.0.0.1:8844`, `[::1]:8844` or `localhost:8844`. The server listens on all
+    /// addresses of a host name that the machine has; it resolves the name once, when it starts.
+    pub(crate) listen: ListenAddress,
     /// The server's certificate, and its clients'.
     pub(crate) tls: TlsConfig,
 

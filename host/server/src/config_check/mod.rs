@@ -67,7 +67,7 @@ pub(crate) async fn check(file: &Path, extent: Extent) -> Result<Findings, Start
     authentication::check(&sections, &mut findings);
     management::check(&sections, &mut findings);
     registry::check(&sections, &mut findings);
-    plugins::check(sections, extent.loads_plugins, &mut findings).await;
+    plugins::check(sections, extent, &mut findings).await;
     if findings.mistakes.is_empty() {
         // Whatever no section's own check knows of.
         findings.taken("the configuration", Config::load(file));

@@ -3,26 +3,35 @@
 use std::{path::PathBuf, sync::Arc};
 
 use keywright_registry::Cache;
-use keywright_runtime::{LoadRefused, Runtime, SandboxConfig, SystemRandom};
+use keywright_runtime::{
+    CacheAccess, CacheKeys, LoadRefused, Runtime, SandboxConfig, SystemRandom,
+};
+use keywright_storage::Database;
 
-use super::{Findings, access::check_private_folder};
+use super::{Extent, Findings, access::check_private_folder};
 use crate::{
     components::{Components, ConfiguredPlugins},
     config::Sections,
+    keys, plugins,
     started::StartRefused,
+    wiring::RandomIdentifiers,
 };
 
-/// Looks the sandbox and the keys of signatures over, and loads each plugin as the server does, but for the compiled ones that the
-/// server has kept: they are compiled anew. What is in registries is pulled, unless it was before. Nothing is kept.
-pub(super) async fn check(sections: Sections, loads_plugins: bool, findings: &mut Findings) {
+/// Checks the sandbox and the keys of signatures, and loads each plugin as the server does. Components in registries are
+/// pulled, unless the cache has them. Nothing is written.
+///
+/// Components are compiled last, and only if no mistake was found: compiling takes long. Those in the plugin cache are not
+/// compiled if the keys of the cache are known.
+pub(super) async fn check(sections: Sections, extent: Extent, findings: &mut Findings) {
     if let Some(sandbox) = &sections.plugins {
         let folder = &sandbox.cache_directory;
         check_private_folder("plugins.cache_directory", folder, findings);
     }
     check_signature_keys(&sections, findings);
-    if !loads_plugins {
+    if !extent.loads_plugins {
         return;
     }
+    let cache_keys = cache_keys(&sections, extent.connects).await;
     let sandbox = sections.plugins;
     let sandbox = sandbox.unwrap_or_else(|| SandboxConfig::new(PathBuf::new()));
     let components = Components {
@@ -39,13 +48,49 @@ pub(super) async fn check(sections: Sections, loads_plugins: bool, findings: &mu
         let refused = Err::<(), _>(StartRefused::while_doing("loading it", refused));
         findings.taken(setting, refused);
     }
-    let checked =
-        tokio::task::spawn_blocking(move || Runtime::check(&config, None, Arc::new(SystemRandom)))
-            .await;
-    let refusals = match checked {
-        Ok(refusals) => refusals,
-        Err(cause) => vec![LoadRefused::Threads(cause.into())],
-    };
+    let config = Arc::new(config);
+    let uncompiled = Arc::clone(&config);
+    add(
+        blocking(move || Runtime::check_components(&uncompiled)).await,
+        findings,
+    );
+    if !findings.mistakes.is_empty() {
+        let what =
+            "were not compiled, because there are mistakes: check again after correcting them";
+        findings.warning("plugins", what);
+        return;
+    }
+    let checked = blocking(move || {
+        let cache = cache_keys
+            .as_ref()
+            .map_or(CacheAccess::None, CacheAccess::Read);
+        Runtime::check(&config, cache, Arc::new(SystemRandom))
+    });
+    add(checked.await, findings);
+}
+
+/// Runs a check on a thread that requests do not need.
+async fn blocking(check: impl FnOnce() -> Vec<LoadRefused> + Send + 'static) -> Vec<LoadRefused> {
+    tokio::task::spawn_blocking(check)
+        .await
+        .unwrap_or_else(|cause| vec![LoadRefused::Threads(cause.into())])
+}
+
+/// Returns the keys of the plugin cache, if they follow from the configuration, or from the database that is connected to.
+async fn cache_keys(sections: &Sections, connects: bool) -> Option<CacheKeys> {
+    let encryption = sections.encryption.as_ref()?;
+    let keys = plugins::cache_keys_without_database(encryption).await;
+    if keys.is_some() || !connects {
+        return keys;
+    }
+    let options = sections.storage.as_ref()?.options().ok()?;
+    let database = Database::open_to_read(&options, Arc::new(RandomIdentifiers));
+    let database = database.await.ok()?;
+    let key_ring = keys::unlock_to_read(encryption, &database).await.ok()?;
+    plugins::cache_keys(&key_ring).ok()
+}
+
+fn add(refusals: Vec<LoadRefused>, findings: &mut Findings) {
     for refused in refusals {
         let setting = match &refused {
             LoadRefused::Plugin(plugin) if plugin.is_generator => {

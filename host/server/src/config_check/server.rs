@@ -1,10 +1,11 @@
 //! The listener, its limits and its TLS.
 
-use std::net::{IpAddr, SocketAddr};
+use std::{net::IpAddr, net::SocketAddr};
 
 use super::{Findings, access::warn_of_others};
 use crate::{
-    config::{DevelopmentConfig, Sections, ServerSection},
+    config::{DevelopmentConfig, ListenAddress, Sections},
+    started::StartRefused,
     tls, wiring,
 };
 
@@ -17,18 +18,30 @@ pub(super) fn check(sections: &Sections, findings: &mut Findings) {
     }
     tls::check(&server.tls, findings);
     warn_of_others("server.tls.private_key", &server.tls.private_key, findings);
+    let addresses = resolved("server.listen", &server.listen, findings);
     let management = sections.management.as_ref();
-    if let Some(listen) = management.and_then(|management| management.listen) {
-        check_management_address(listen, server, findings);
+    if let Some(listen) = management.and_then(|management| management.listen.as_ref()) {
+        for own in resolved("management.listen", listen, findings) {
+            check_management_address(own, &addresses, findings);
+        }
     }
     if let Some(development) = &sections.development_identity_provider {
-        check_development(development, sections, server, findings);
+        check_development(development, sections, &addresses, findings);
     }
 }
 
-fn check_management_address(listen: SocketAddr, server: &ServerSection, findings: &mut Findings) {
-    if listen.port() == server.listen.port() && listen.port() != 0 {
-        let (own, other) = (listen.ip(), server.listen.ip());
+/// The addresses of a setting; none if its host name can't be resolved.
+fn resolved(setting: &str, listen: &ListenAddress, findings: &mut Findings) -> Vec<SocketAddr> {
+    let resolved = listen.resolve();
+    let resolved = resolved
+        .map_err(|cause| StartRefused::while_doing(format!("resolving {}", listen.host()), cause));
+    findings.taken(setting, resolved).unwrap_or_default()
+}
+
+fn check_management_address(listen: SocketAddr, server: &[SocketAddr], findings: &mut Findings) {
+    let same_port = |other: &&SocketAddr| listen.port() == other.port() && listen.port() != 0;
+    for other in server.iter().filter(same_port) {
+        let (own, other) = (listen.ip(), other.ip());
         if own == other {
             findings.mistake("management.listen", "is the address of server.listen");
         } else if covers(own, other) || covers(other, own) {
@@ -54,7 +67,7 @@ fn covers(wide: IpAddr, other: IpAddr) -> bool {
 fn check_development(
     development: &DevelopmentConfig,
     sections: &Sections,
-    server: &ServerSection,
+    addresses: &[SocketAddr],
     findings: &mut Findings,
 ) {
     let section = "development_identity_provider";
@@ -62,7 +75,7 @@ fn check_development(
         section,
         "its secrets are public: never use this configuration in production",
     );
-    findings.taken(section, wiring::refuse_other_than_loopback(server));
+    findings.taken(section, wiring::refuse_other_than_loopback(addresses));
     if let Some(authentication) = &sections.authentication {
         let clock = wiring::clock();
         let provider = wiring::development_identity(development, authentication, &clock);

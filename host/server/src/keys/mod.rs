@@ -10,7 +10,7 @@ use std::{collections::HashSet, error::Error, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 use keywright_core::ports::{Identifiers, KeyStanding, RepositoryFailure};
-use keywright_crypto::{ConfiguredKeys, KeyRing, Recognition};
+use keywright_crypto::{ConfiguredKey, ConfiguredKeys, KeyRing, KeySource, Recognition};
 use keywright_storage::{Database, SqlEncryptionKeyRepository};
 use uuid::Uuid;
 
@@ -59,6 +59,26 @@ pub(crate) async fn unlock_to_read(
     keys.check().await?;
     let key_ring = keys.recognition.key_ring_to_read();
     Ok(keys.shared(key_ring))
+}
+
+/// Returns the active key alone, without a database: `None` unless it is a readable raw key. It can derive keys; nothing
+/// stored names it.
+pub(crate) async fn raw_key_ring(config: &EncryptionConfig) -> Option<KeyRing> {
+    let active = config.keys.iter().find(|key| key.active)?;
+    let source = source_of(&active.origin().ok()?).ok()?;
+    let KeySource::Raw(_) = source else {
+        return None;
+    };
+    let active = ConfiguredKey {
+        source,
+        is_active: true,
+    };
+    let configured = ConfiguredKeys::new(vec![active]).ok()?;
+    let record = configured.new_record(Uuid::nil(), DateTime::UNIX_EPOCH);
+    let records = [record.await.ok()?];
+    let mut recognition = Recognition::default();
+    recognition.compare(&configured, &records).await.ok()?;
+    recognition.key_ring()
 }
 
 /// The configured keys, and those of them that were recognised by the records that there are.

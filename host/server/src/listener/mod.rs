@@ -2,7 +2,7 @@
 //!
 //! A connection takes a place (`places.rs`), shakes hands, and is served (`protocol.rs`). Its bytes (`watched.rs`) and its
 //! requests are told to its `activity.rs`; `judgement.rs` says whether the client still does its part, and `ending.rs` acts on
-//! that. What a request's answer did not wait for, `unread.rs` lets go.
+//! that. `unread.rs` discards bodies that no handler read.
 
 mod activity;
 mod ending;
@@ -15,11 +15,7 @@ mod watched;
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use keywright_api::{Connection, Router};
-use tokio::{
-    net::{TcpListener, TcpSocket, TcpStream},
-    sync::watch,
-    time::timeout,
-};
+use tokio::{net::TcpStream, sync::watch, time::timeout};
 use tokio_rustls::server::TlsStream;
 
 pub(crate) use ending::survive_failing_writes;
@@ -35,6 +31,7 @@ use self::{
 use crate::{
     config::{Config, ServerSection},
     file_descriptors,
+    listening::{BoundAddresses, Listeners},
     measurements::handshake_failed,
     served::Served,
     service_manager::ServiceManager,
@@ -43,32 +40,35 @@ use crate::{
 };
 
 /// Answers requests until the process is told to end, then lets those under way finish.
-pub(crate) async fn serve(mut served: Served, config: &Config) -> Result<(), StartRefused> {
+pub(crate) async fn serve(
+    mut served: Served,
+    bound: BoundAddresses,
+    config: &Config,
+) -> Result<(), StartRefused> {
     let database_connections_max = config.storage.connections_max();
     let config = &config.server;
     file_descriptors::provide_for(config.connections_max.count(), database_connections_max);
-    let listener = listen(config.listen).map_err(|cause| {
-        StartRefused::while_doing(format!("listening on {}", config.listen), cause)
-    })?;
-    let address = listener
-        .local_addr()
-        .map_err(|cause| StartRefused::while_doing("asking for the listener's address", cause))?;
+    let listeners = bound.listen()?;
     let mut end = EndSignals::new()?;
     served.begin().await?;
     let connections = Connections::new(served.tls, served.router, config);
-    tracing::info!(server.address = %address, "listening");
-    if let Some(announcement) = &served.announcement {
-        announcement.print(address);
+    for address in listeners.addresses() {
+        tracing::info!(server.address = %address, "listening");
     }
-    let service_manager = ServiceManager::ready(address);
+    if let (Some(announcement), Some(address)) =
+        (&served.announcement, listeners.addresses().first())
+    {
+        announcement.print(*address);
+    }
+    let service_manager = ServiceManager::ready(listeners.addresses());
 
     loop {
         tokio::select! {
             () = end.received() => break,
-            () = connections.accept_one(&listener) => {}
+            () = connections.accept_one(&listeners) => {}
         }
     }
-    drop(listener);
+    drop(listeners);
     served.background.tell_to_stop();
     service_manager.ending();
     tracing::info!("ending: requests under way are finished, new ones are refused");
@@ -82,20 +82,6 @@ pub(crate) async fn serve(mut served: Served, config: &Config) -> Result<(), Sta
     served.database.close().await;
     Ok(())
 }
-
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = match address {
-        SocketAddr::V4(_) => TcpSocket::new_v4()?,
-        SocketAddr::V6(_) => TcpSocket::new_v6()?,
-    };
-    // A server that is started again takes its address back at once.
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    socket.listen(WAITING_MAX)
-}
-
-/// How many connections may wait to be accepted; the kernel may allow fewer. A client beyond it must try again.
-const WAITING_MAX: u32 = 4_096;
 
 /// How long a connection may be idle while places are short.
 pub(crate) const SHORT_IDLE_TIME: Duration = Duration::from_secs(1);
@@ -142,13 +128,13 @@ impl Connections {
     }
 
     /// Waits for a free place and for a connection, and serves it beside the others.
-    async fn accept_one(&self, listener: &TcpListener) {
+    async fn accept_one(&self, listeners: &Listeners) {
         let Some(place) = self.place().await else {
             return;
         };
         let accepted = loop {
             tokio::select! {
-                accepted = listener.accept() => break accepted,
+                accepted = listeners.accept() => break accepted,
                 () = self.places.left() => self.open_if_plenty(),
             }
         };

@@ -9,7 +9,7 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
-use keywright_api::{Connection, FRAME_BYTES_MAX, HeldBody, Router};
+use keywright_api::{Connection, FRAME_BYTES_MAX, HeldBody, Limits, Router};
 use tokio::sync::watch;
 use tokio_rustls::server::TlsStream;
 use tower::ServiceExt;
@@ -18,7 +18,7 @@ use super::{
     activity::Activity,
     ending::{Ended, RequestExecutor, Stage, serve_to_the_end},
     judgement::Times,
-    unread::lend,
+    unread::returned,
     watched::Watched,
 };
 use crate::config::ServerSection;
@@ -28,6 +28,7 @@ use crate::config::ServerSection;
 pub(super) struct Protocols {
     http1: Arc<http1::Builder>,
     http2: Arc<http2::Builder<RequestExecutor>>,
+    body_limits: Limits,
 }
 
 impl Protocols {
@@ -53,6 +54,7 @@ impl Protocols {
         Self {
             http1: Arc::new(http1),
             http2: Arc::new(http2),
+            body_limits: config.body_limits(),
         }
     }
 
@@ -70,19 +72,17 @@ impl Protocols {
         let is_http2 = stream.get_ref().1.alpn_protocol() == Some(HTTP2);
         activity.is_ready(!is_http2);
         let requests = Arc::clone(&activity);
+        let body_limits = self.body_limits;
         let service = service_fn(move |mut request: Request<Incoming>| {
             let under_way = requests.request_begins();
             let router = router.clone();
             request.extensions_mut().insert(connection.clone());
             let (head, body) = request.into_parts();
-            let (body, unread) = lend(body, &head.headers);
+            let (body, unread) = returned(body, &head.headers);
             let request = Request::from_parts(head, body);
             async move {
                 let response = router.oneshot(request).await?;
-                // HTTP/2 ends a stream that nobody reads, and the connection goes on.
-                if !is_http2 {
-                    unread.discard().await;
-                }
+                unread.discard(body_limits).await;
                 let under_way = under_way.answered();
                 Ok::<_, Infallible>(response.map(|body| HeldBody::new(body, under_way)))
             }

@@ -1,9 +1,14 @@
-//! What becomes of a request's body that the answer did not wait for.
+//! Receives and discards the part of a request's body that its handler did not read.
 //!
-//! Of a request that is refused by its head alone the body may still be on its way. An HTTP/1.1 connection whose request
-//! was not received whole can't carry another one: hyper closes it behind the answer. A client that goes on sending then
-//! meets a reset, and may lose the answer with it; one that keeps the connection sends its next request into nothing
-//! (RFC 9112, sections 9.3 and 9.6). So what is small is received first, and let go.
+//! A request can be refused by its head alone while its body is still being sent. A response that is sent at that point can be
+//! lost:
+//!
+//! - Over HTTP/1.1, the connection of an incomplete request can't carry another one, so hyper closes it after the response
+//!   (RFC 9112, sections 9.3 and 9.6). A client that is still sending is reset and may lose the response.
+//! - Over HTTP/2, hyper resets the stream after the response. RFC 9113, section 8.1, forbids clients to discard the response
+//!   because of that reset, but curl 7.88 does.
+//!
+//! So the server first receives the body to its end, unless it is too large or too slow. The received bytes are not kept.
 
 use std::{
     pin::Pin,
@@ -17,37 +22,41 @@ use hyper::{
     body::{Body, Bytes, Frame, Incoming, SizeHint},
     header::EXPECT,
 };
+use keywright_api::Limits;
 use tokio::{sync::oneshot, time::timeout};
 
-/// A request's body, which is given back when it was not read to its end.
-pub(super) struct LentBody {
+/// A request's body, which is returned to the listener when it is dropped before its end.
+pub(super) struct ReturnedBody {
     body: Option<Incoming>,
     owner: Option<oneshot::Sender<Incoming>>,
 }
 
-/// What comes back of a [`LentBody`].
+/// The body that a dropped [`ReturnedBody`] returned.
 pub(super) struct Unread(oneshot::Receiver<Incoming>);
 
-/// Lends a body. Nothing of it comes back where a client first waits to be told that it may send it: it will not.
-pub(super) fn lend(body: Incoming, headers: &HeaderMap) -> (LentBody, Unread) {
+/// Passes on a body that is returned unless it is read to its end. A body is never returned if its client waits for
+/// `100 Continue` before sending it.
+pub(super) fn returned(body: Incoming, headers: &HeaderMap) -> (ReturnedBody, Unread) {
     let (owner, unread) = oneshot::channel();
-    let is_announced = headers.contains_key(EXPECT);
-    let lent = LentBody {
+    let is_awaited = headers.contains_key(EXPECT);
+    let returned = ReturnedBody {
         body: Some(body),
-        owner: (!is_announced).then_some(owner),
+        owner: (!is_awaited).then_some(owner),
     };
-    (lent, Unread(unread))
+    (returned, Unread(unread))
 }
 
 impl Unread {
-    /// Receives what was not read, unless that is too much or takes too long.
-    pub(super) async fn discard(mut self) {
+    /// Receives the rest of the body and discards it. Returns early if the rest is larger than a body may be or takes longer
+    /// than [`DISCARDING_TIME_MAX`] to arrive.
+    pub(super) async fn discard(mut self, limits: Limits) {
         let Ok(mut body) = self.0.try_recv() else {
             return;
         };
+        let bytes_max = u64::try_from(limits.body_bytes_max).unwrap_or(u64::MAX);
         let discarded = async {
             let mut bytes = 0;
-            while body.size_hint().lower().saturating_add(bytes) <= DISCARDED_BYTES_MAX {
+            while body.size_hint().lower().saturating_add(bytes) <= bytes_max {
                 let Some(Ok(frame)) = body.frame().await else {
                     return;
                 };
@@ -55,12 +64,13 @@ impl Unread {
                 bytes = bytes.saturating_add(u64::try_from(received).unwrap_or(u64::MAX));
             }
         };
-        // Where it takes longer the connection is closed behind the answer.
-        let _ = timeout(DISCARDING_TIME_MAX, discarded).await;
+        let time_max = limits.body_deadline.min(DISCARDING_TIME_MAX);
+        // After that time the response is sent, and the connection is closed or the stream reset.
+        let _ = timeout(time_max, discarded).await;
     }
 }
 
-impl Body for LentBody {
+impl Body for ReturnedBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -85,20 +95,18 @@ impl Body for LentBody {
     }
 }
 
-impl Drop for LentBody {
+impl Drop for ReturnedBody {
     fn drop(&mut self) {
         let (Some(body), Some(owner)) = (self.body.take(), self.owner.take()) else {
             return;
         };
         if !body.is_end_stream() {
-            // Whoever lent it may be gone with the connection.
+            // The receiver is gone if the connection has ended.
             let _ = owner.send(body);
         }
     }
 }
 
-/// The most that is received of a body that nobody read, in bytes.
-const DISCARDED_BYTES_MAX: u64 = 64 * 1024;
-
-/// How long an answer waits for a body that nobody read.
+/// How long a response waits for the rest of a body. Shorter than `body_seconds_max` usually is, because clients that are not
+/// authenticated can make a request wait for it.
 const DISCARDING_TIME_MAX: Duration = Duration::from_secs(5);

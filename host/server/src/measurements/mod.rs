@@ -40,7 +40,7 @@ impl Recorder {
     /// # Errors
     /// When something else records them already.
     pub(crate) fn install_for(config: &ManagementConfig) -> Result<Option<Self>, StartRefused> {
-        config.listen.map(|_| Self::install()).transpose()
+        config.listen.as_ref().map(|_| Self::install()).transpose()
     }
 
     fn install() -> Result<Self, StartRefused> {

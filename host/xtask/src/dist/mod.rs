@@ -19,7 +19,8 @@ use std::{
 
 use crate::{
     guests::{self, Which},
-    step::{self, StepFailed},
+    step::{self, StepFailed, output},
+    tested,
 };
 
 pub(crate) use self::archive::digest;
@@ -37,7 +38,9 @@ pub(crate) fn dist(arguments: &[String]) -> Result<(), StepFailed> {
     let program = if is_debug {
         build_debug()?
     } else {
-        build_release()?
+        // A release tests its components itself, whatever an earlier build has found.
+        tested::forget(&components)?;
+        tested::build_with_list(&components, build_release)?
     };
     let host = host_triple()?;
     let program_graph = Graph::of_program(&host)?;
@@ -88,13 +91,14 @@ fn build_debug() -> Result<PathBuf, StepFailed> {
 }
 
 /// The program as it is shipped, in a folder of its own: the paths of this machine are not built into it.
-fn build_release() -> Result<PathBuf, StepFailed> {
+fn build_release((variable, value): (&str, &str)) -> Result<PathBuf, StepFailed> {
     let target = step::workspace().join("target/dist-build");
     let mut cargo = step::cargo();
     cargo
         .args(["build", "--locked", "--profile", "dist"])
         .args(["--package", "keywright-server", "--target-dir"])
         .arg(&target)
+        .env(variable, value)
         .env_remove("RUSTFLAGS")
         .env(
             "CARGO_ENCODED_RUSTFLAGS",
@@ -124,19 +128,6 @@ fn time() -> Result<u64, StepFailed> {
     told.trim()
         .parse()
         .map_err(|cause| StepFailed::new(format!("reading the time {told:?}"), cause))
-}
-
-/// What a program writes to standard output, in the workspace's root.
-fn output(command: &mut Command) -> Result<String, StepFailed> {
-    let shown = format!("{command:?}");
-    let output = command
-        .current_dir(step::workspace())
-        .output()
-        .map_err(|cause| StepFailed::new(&shown, cause))?;
-    if !output.status.success() {
-        return Err(StepFailed::new(shown, output.status));
-    }
-    String::from_utf8(output.stdout).map_err(|cause| StepFailed::new(shown, cause))
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), StepFailed> {

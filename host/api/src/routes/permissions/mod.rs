@@ -16,8 +16,7 @@ use axum::{
 use keywright_core::{
     Failure,
     permission::{
-        ACTOR_CHARACTERS_MAX, Actor, Grant, Operation, Operations, PERMISSION_PATH_CHARACTERS_MAX,
-        Permission, PermissionPath,
+        ACTOR_CHARACTERS_MAX, Actor, Grant, Operation, Operations, Permission, PermissionPath,
     },
 };
 use schemars::JsonSchema;
@@ -27,6 +26,7 @@ use uuid::Uuid;
 
 use crate::{
     Api,
+    description::GrantedPath,
     request::{BodyRefused, RequestObject, read_json_body},
     response::{ApiFailure, Endpoint, rendered},
 };
@@ -61,9 +61,7 @@ impl<'a> PermissionBody<'a> {
 #[derive(JsonSchema)]
 #[schemars(rename = "PermissionRequest", deny_unknown_fields)]
 struct GrantRequest {
-    /// The full name of one credential, or all names below a path, which ends in `/*`. A leading slash is prepended where it is
-    /// absent.
-    #[schemars(length(min = 1, max = PERMISSION_PATH_CHARACTERS_MAX))]
+    #[schemars(with = "GrantedPath")]
     path: String,
     /// Who may: such as `uaa-client:<client id>`, `uaa-user:<user id>` or `mtls-app:<application id>`.
     #[schemars(length(min = 1, max = ACTOR_CHARACTERS_MAX))]

@@ -11,6 +11,7 @@ mod push;
 mod registry;
 mod run;
 mod test;
+mod tested;
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -51,6 +52,9 @@ pub(crate) enum PluginCommand {
     /// Look whether a plugin keeps to what a server expects of it, how near it comes to its limits, and whether its
     /// values are random. Ends with 3 when something is found.
     Test(test::Test),
+    /// Test the randomness of components for a release.
+    #[command(hide = true)]
+    Tested(tested::Tested),
 }
 
 /// Does what the arguments say.
@@ -69,6 +73,7 @@ pub(crate) fn plugin(command: PluginCommand) -> Result<ExitCode, StartRefused> {
         PluginCommand::Push(command) => command.execute(),
         PluginCommand::Run(command) => command.execute(),
         PluginCommand::Test(command) => command.execute(),
+        PluginCommand::Tested(command) => command.execute(),
     }
 }
 

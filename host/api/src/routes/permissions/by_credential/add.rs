@@ -10,10 +10,7 @@ use axum::{
 use keywright_core::{
     Failure,
     authorization::Caller,
-    permission::{
-        ACTOR_CHARACTERS_MAX, Actor, CREDENTIAL_GRANTS_MAX, Grant, PERMISSION_PATH_CHARACTERS_MAX,
-        PermissionPath,
-    },
+    permission::{ACTOR_CHARACTERS_MAX, Actor, CREDENTIAL_GRANTS_MAX, Grant, PermissionPath},
 };
 
 use schemars::JsonSchema;
@@ -24,7 +21,7 @@ use super::super::{
 };
 use crate::{
     Api,
-    description::{Described, Tag},
+    description::{Described, GrantedPath, Tag},
     request::{BodyRefused, RequestObject, read_json_body},
     response::ApiFailure,
 };
@@ -33,8 +30,7 @@ use crate::{
 #[derive(JsonSchema)]
 #[schemars(rename = "AddCredentialPermissionsRequest", deny_unknown_fields)]
 struct AddRequest {
-    /// The credential's name.
-    #[schemars(length(min = 1, max = PERMISSION_PATH_CHARACTERS_MAX))]
+    #[schemars(with = "GrantedPath")]
     credential_name: String,
     /// The permissions to add. Each applies to `credential_name`.
     #[schemars(length(min = 1, max = CREDENTIAL_GRANTS_MAX))]
@@ -46,7 +42,7 @@ struct AddRequest {
 #[schemars(rename = "CredentialPermissionRequest", deny_unknown_fields)]
 struct EntryRequest {
     /// The credential's name. If it is given, it must be the same as `credential_name`.
-    #[schemars(default, length(min = 1, max = PERMISSION_PATH_CHARACTERS_MAX))]
+    #[schemars(default, with = "Option<GrantedPath>")]
     path: Option<String>,
     /// The actor: such as `uaa-client:<client id>`, `uaa-user:<user id>` or `mtls-app:<application id>`.
     #[schemars(length(min = 1, max = ACTOR_CHARACTERS_MAX))]

@@ -1,0 +1,45 @@
+//! What is checked of a component before it is compiled.
+
+use std::borrow::Cow;
+
+use keywright_core::credential::CredentialType;
+
+use crate::{
+    component_file::checked_digest, generator::DESCRIPTOR, link::Fitting, outline::Outline,
+    refused::Refusal, resolver::RESOLVER, role::Role,
+};
+
+/// A component that fits its role, not yet compiled.
+pub(crate) struct Uncompiled<'a> {
+    pub(crate) bytes: Cow<'a, [u8]>,
+    pub(crate) digest: String,
+    pub(crate) fitting: Fitting<'a>,
+}
+
+impl<'a> Uncompiled<'a> {
+    /// Reads the component of a plugin, and checks what can be checked before it is compiled.
+    pub(crate) fn read(role: Role<'a>) -> Result<Self, Refusal> {
+        let interface = if role.is_generator {
+            credential_type(role)?;
+            DESCRIPTOR
+        } else {
+            RESOLVER
+        };
+        let bytes = role.config.component.read()?;
+        let digest = checked_digest(&bytes, role.config.sha256.as_deref())?;
+        let fitting = Fitting::check(&Outline::read(&bytes)?, role, interface)?;
+        Ok(Self {
+            bytes,
+            digest,
+            fitting,
+        })
+    }
+}
+
+/// The type whose values a generator makes, by the generator's name.
+pub(crate) fn credential_type(role: Role<'_>) -> Result<CredentialType, Refusal> {
+    CredentialType::parse(role.name)
+        .ok()
+        .filter(|parsed| parsed.as_str() == role.name)
+        .ok_or(Refusal::CredentialTypeMalformed)
+}

@@ -1,0 +1,195 @@
+//! Binds the configured addresses, and later listens on them.
+//!
+//! A server binds its addresses before it does anything that takes long, so that it reports a busy port at once. It listens
+//! when it is ready. Until then, the system refuses connections: clients and load balancers move on to another server, and
+//! a health check that only connects does not take the server for a ready one.
+
+use std::{
+    fmt,
+    future::poll_fn,
+    io,
+    net::SocketAddr,
+    sync::atomic::{AtomicUsize, Ordering},
+    task::Poll,
+};
+
+use rustix::io::Errno;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+
+use crate::{config::ListenAddress, started::StartRefused};
+
+/// The addresses of one setting, bound.
+pub(crate) struct BoundAddresses {
+    setting: &'static str,
+    sockets: Vec<TcpSocket>,
+    addresses: Vec<SocketAddr>,
+}
+
+/// The addresses of one setting, listened on.
+pub(crate) struct Listeners {
+    sockets: Vec<TcpListener>,
+    addresses: Vec<SocketAddr>,
+    /// Counts the attempts to accept a connection, so that each starts with another listener.
+    attempts: AtomicUsize,
+}
+
+impl BoundAddresses {
+    /// Binds all addresses of a host name, as far as the machine has them.
+    ///
+    /// # Errors
+    /// When the name can't be resolved, an address is in use, or the machine has none of them.
+    pub(crate) fn bind(
+        configured: &ListenAddress,
+        setting: &'static str,
+    ) -> Result<Self, StartRefused> {
+        let resolved = configured.resolve();
+        let resolved = resolved.map_err(|cause| refused(setting, configured, cause))?;
+        Self::bind_all(&resolved, setting)
+    }
+
+    fn bind_all(addresses: &[SocketAddr], setting: &'static str) -> Result<Self, StartRefused> {
+        let mut bound = Self {
+            setting,
+            sockets: Vec::with_capacity(addresses.len()),
+            addresses: Vec::with_capacity(addresses.len()),
+        };
+        let mut missing = None;
+        for mut address in addresses.iter().copied() {
+            // If the system chooses the port, it is the same for all addresses.
+            if let (0, Some(first)) = (address.port(), bound.addresses.first()) {
+                address.set_port(first.port());
+            }
+            match bind(address).and_then(|socket| Ok((socket.local_addr()?, socket))) {
+                Ok((address, socket)) => {
+                    bound.sockets.push(socket);
+                    bound.addresses.push(address);
+                }
+                Err(cause) if is_missing(&cause) => missing = Some((address, cause)),
+                Err(cause) => return Err(refused(setting, &address, cause)),
+            }
+        }
+        match missing {
+            Some((address, cause)) if bound.sockets.is_empty() => {
+                Err(refused(setting, &address, cause))
+            }
+            Some((address, cause)) => {
+                tracing::warn!(setting, %address, %cause, "skipped an address of the host name: this machine does not have it");
+                Ok(bound)
+            }
+            None => Ok(bound),
+        }
+    }
+
+    /// The bound addresses, with the ports that the system chose.
+    pub(crate) fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Starts to listen.
+    ///
+    /// # Errors
+    /// When another process listens there since.
+    pub(crate) fn listen(self) -> Result<Listeners, StartRefused> {
+        let sockets = self.sockets.into_iter().zip(&self.addresses);
+        let listeners = sockets.map(|(socket, address)| {
+            let listening = socket.listen(WAITING_MAX);
+            listening.map_err(|cause| refused(self.setting, address, cause))
+        });
+        Ok(Listeners {
+            sockets: listeners.collect::<Result<_, _>>()?,
+            addresses: self.addresses,
+            attempts: AtomicUsize::new(0),
+        })
+    }
+}
+
+impl Listeners {
+    /// The addresses, with the ports that the system chose. There is at least one.
+    pub(crate) fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Waits for a connection to any of the addresses.
+    ///
+    /// # Errors
+    /// When a connection could not be accepted.
+    pub(crate) async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        let count = self.sockets.len();
+        poll_fn(|context| {
+            let first = self.attempts.fetch_add(1, Ordering::Relaxed) % count;
+            let in_turn = self.sockets.iter().cycle().skip(first).take(count);
+            for listener in in_turn {
+                if let Poll::Ready(accepted) = listener.poll_accept(context) {
+                    return Poll::Ready(accepted);
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+fn refused(setting: &str, address: &impl fmt::Display, cause: io::Error) -> StartRefused {
+    StartRefused::while_doing(format!("listening on {address} ({setting})"), cause)
+}
+
+fn bind(address: SocketAddr) -> io::Result<TcpSocket> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // A restarted server gets its address back at once.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    Ok(socket)
+}
+
+/// Whether the machine does not have an address, for example because IPv6 is off.
+fn is_missing(cause: &io::Error) -> bool {
+    cause.kind() == io::ErrorKind::AddrNotAvailable
+        || cause.raw_os_error() == Some(Errno::AFNOSUPPORT.raw_os_error())
+}
+
+/// How many connections may wait to be accepted; the kernel may allow fewer. A client beyond it must try again.
+const WAITING_MAX: u32 = 4_096;
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    fn bound(addresses: &[&str]) -> Result<BoundAddresses, StartRefused> {
+        let addresses: Vec<_> = addresses.iter().map(|text| text.parse().unwrap()).collect();
+        BoundAddresses::bind_all(&addresses, "server.listen")
+    }
+
+    #[tokio::test]
+    async fn connections_to_each_address_are_accepted() {
+        let listeners = bound(&["127.0.0.1:0", "127.0.0.2:0"]).unwrap();
+        let listeners = listeners.listen().unwrap();
+        let [first, second] = listeners.addresses() else {
+            panic!("{:?}", listeners.addresses());
+        };
+        assert_eq!(first.port(), second.port());
+        for address in [first, second, first, second] {
+            let _client = TcpStream::connect(address).await.unwrap();
+            let (accepted, _) = listeners.accept().await.unwrap();
+            assert_eq!(accepted.local_addr().unwrap(), *address);
+        }
+    }
+
+    #[tokio::test]
+    async fn an_address_that_the_machine_does_not_have_is_skipped_unless_it_is_the_only_one() {
+        let listeners = bound(&["192.0.2.1:0", "127.0.0.1:0"]).unwrap();
+        assert_eq!(listeners.addresses().len(), 1);
+        assert!(bound(&["192.0.2.1:0"]).is_err());
+    }
+
+    #[tokio::test]
+    async fn a_busy_address_is_refused_though_another_one_is_free() {
+        let busy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let busy = busy.local_addr().unwrap().to_string();
+        assert!(bound(&["127.0.0.2:0", &busy]).is_err());
+    }
+}

@@ -1,0 +1,66 @@
+//! The list of tested components that a release embeds.
+//!
+//! The entropy test of a component takes seconds, and its outcome is known when the release is built. So the release build
+//! tests the shipped components, fails if one fails, and compiles their digests into the program. A component with another
+//! digest is tested when a server loads it.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use crate::{
+    guests::SHIPPED,
+    step::{self, StepFailed},
+};
+
+/// Builds a program that embeds the list of the shipped components. `build` gets the variable for the compiler.
+///
+/// The program itself tests the components, so it is built again with the list unless an earlier build has left the same
+/// one.
+pub(crate) fn build_with_list(
+    components: &Path,
+    build: impl Fn((&str, &str)) -> Result<PathBuf, StepFailed>,
+) -> Result<PathBuf, StepFailed> {
+    let kept = components.join(LIST_FILE);
+    let mut list = fs::read_to_string(&kept).unwrap_or_default();
+    loop {
+        let program = build((VARIABLE, &list))?;
+        let tested = tested(&program, components)?;
+        if tested == list {
+            return Ok(program);
+        }
+        fs::write(&kept, &tested)
+            .map_err(|cause| StepFailed::new(format!("writing {}", kept.display()), cause))?;
+        list = tested;
+    }
+}
+
+/// Removes the list that an earlier build has left.
+pub(crate) fn forget(components: &Path) -> Result<(), StepFailed> {
+    let kept = components.join(LIST_FILE);
+    match fs::remove_file(&kept) {
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(StepFailed::new(
+            format!("removing {}", kept.display()),
+            cause,
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Tests the components that the program does not know, and returns the list of all.
+fn tested(program: &Path, components: &Path) -> Result<String, StepFailed> {
+    eprintln!("xtask: testing the randomness of the shipped plugins");
+    let files = SHIPPED.map(|name| components.join(format!("{name}.wasm")));
+    let mut command = Command::new(program);
+    command.args(["plugin", "tested"]).args(files);
+    let tested = step::output(&mut command)?;
+    Ok(tested.trim_end().to_owned())
+}
+
+/// What the server's `components.rs` reads when it is compiled.
+const VARIABLE: &str = "KEYWRIGHT_TESTED_COMPONENTS";
+
+/// Where the list is kept, next to the components.
+const LIST_FILE: &str = "tested.txt";

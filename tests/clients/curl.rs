@@ -1,0 +1,188 @@
+//! `curl` over HTTP/2. Debian 12 has curl 7.88, which loses a response when the server resets the stream behind it.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends when a program can't be run"
+)]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    thread,
+};
+
+use keywright_harness::{Options, Program, RawConnection, Server, is_available, key_file};
+use tempfile::TempDir;
+
+#[tokio::test]
+async fn responses_sent_before_the_body_was_read_reach_curl() {
+    if !is_available("curl") {
+        return;
+    }
+    let server = Server::start().await;
+    let bodies = Bodies::new();
+    let stranger = server.as_client("stranger").await;
+    let (token, stranger) = (Some(server.token()), Some(stranger.token()));
+    for size in [10, 100_000, REQUEST_BYTES_MAX - 1, REQUEST_BYTES_MAX] {
+        let body = bodies.of(size);
+        for (method, path, content_type, token, status, content) in [
+            ("PUT", DATA, JSON, None, 401, "access_denied"),
+            ("PUT", DATA, "text/plain", token, 400, "content type"),
+            ("POST", "/management", JSON, stranger, 403, "\"error\""),
+            ("PUT", "/api/v1/nothing", JSON, token, 404, ""),
+            ("PATCH", DATA, JSON, token, 404, ""),
+        ] {
+            let upload = Upload {
+                method,
+                url: &format!("{}{path}", server.base_url()),
+                content_type,
+                token,
+                body: &body,
+            };
+            upload.expect_every_response(status, content);
+        }
+    }
+}
+
+#[tokio::test]
+async fn refusals_by_a_busy_server_reach_curl() {
+    if !is_available("curl") {
+        return;
+    }
+    let limits = "requests_max = 1\nrequests_per_actor_max = 1\nbody_seconds_max = 3600";
+    let server = Server::start_with(&Options::default().server_settings(limits)).await;
+    let _only_slot = request_in_progress(&server);
+    let other = server.as_client("other").await;
+    let bodies = Bodies::new();
+    for size in [10, 100_000, REQUEST_BYTES_MAX - 1] {
+        for (token, status) in [(server.token(), 429), (other.token(), 503)] {
+            let upload = Upload {
+                method: "PUT",
+                url: &format!("{}{DATA}", server.base_url()),
+                content_type: JSON,
+                token: Some(token),
+                body: &bodies.of(size),
+            };
+            upload.expect_every_response(status, "\"error\"");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_body_beyond_the_limit_is_refused_and_the_refusal_reaches_curl() {
+    if !is_available("curl") {
+        return;
+    }
+    let server = Server::start().await;
+    let bodies = Bodies::new();
+    let upload = Upload {
+        method: "PUT",
+        url: &format!("{}{DATA}", server.base_url()),
+        content_type: JSON,
+        token: Some(server.token()),
+        body: &bodies.of(REQUEST_BYTES_MAX + 1),
+    };
+    upload.expect_every_response(413, "at most 1048576 bytes");
+}
+
+/// A request by curl.
+#[derive(Clone, Copy)]
+struct Upload<'a> {
+    method: &'a str,
+    url: &'a str,
+    content_type: &'a str,
+    token: Option<&'a str>,
+    body: &'a Path,
+}
+
+impl Upload<'_> {
+    /// Sends the request [`ATTEMPTS`] times, each by a curl and over a connection of its own.
+    fn expect_every_response(self, status: u16, content: &str) {
+        thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    for _ in 0..ATTEMPTS / THREADS {
+                        self.expect_response(status, content);
+                    }
+                });
+            }
+        });
+    }
+
+    fn expect_response(self, status: u16, content: &str) {
+        let mut curl = Command::new("curl");
+        curl.args([
+            "--silent",
+            "--http2",
+            "--noproxy",
+            "*",
+            "--request",
+            self.method,
+        ])
+        .args([
+            "--max-time",
+            "120",
+            "--write-out",
+            "\n%{http_version} %{http_code}",
+        ])
+        .arg("--cacert")
+        .arg(key_file("ca.pem"))
+        .args(["--header", &format!("Content-Type: {}", self.content_type)])
+        .args(["--data-binary", &format!("@{}", self.body.display())]);
+        if let Some(token) = self.token {
+            curl.args(["--header", &format!("Authorization: Bearer {token}")]);
+        }
+        let run = Program::finish(curl.arg(self.url), "");
+        let response = run.output.rsplit_once('\n');
+        assert!(
+            response.is_some_and(|(body, version_and_status)| {
+                version_and_status == format!("2 {status}") && body.contains(content)
+            }),
+            "{status} {} {} {} {run:?}",
+            self.method,
+            self.url,
+            self.body.display(),
+        );
+    }
+}
+
+/// Files of any size, to be sent.
+struct Bodies(TempDir);
+
+impl Bodies {
+    fn new() -> Self {
+        Self(TempDir::new().unwrap())
+    }
+
+    fn of(&self, bytes: usize) -> PathBuf {
+        let file = self.0.path().join(format!("{bytes}-bytes"));
+        fs::write(&file, " ".repeat(bytes)).unwrap();
+        file
+    }
+}
+
+/// A request whose body the server waits for.
+fn request_in_progress(server: &Server) -> RawConnection {
+    let mut connection = server.connect();
+    let head = format!(
+        "PUT /api/v1/data HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: 10\r\nExpect: 100-continue\r\n\r\n",
+        server.token(),
+    );
+    connection.send(head.as_bytes());
+    assert!(connection.receive_until("\r\n\r\n").contains(" 100 "));
+    connection
+}
+
+const DATA: &str = "/api/v1/data";
+
+const JSON: &str = "application/json";
+
+/// The default of `server.request_bytes_max`.
+const REQUEST_BYTES_MAX: usize = 1_048_576;
+
+/// How often each request is sent: a response can be lost now and then.
+const ATTEMPTS: usize = 40;
+
+const THREADS: usize = 4;
