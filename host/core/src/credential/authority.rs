@@ -88,25 +88,28 @@ impl Credentials {
             .await
     }
 
-    /// Checks that the permit is about a certificate authority, of which nothing is decrypted. Whether it can sign, it shows
-    /// when it does.
+    /// Checks that the permit is about a certificate authority. Whether it can sign, it shows when it does.
     ///
     /// # Errors
     /// [`Failure::IssuerNotFound`] when it does not exist, [`Failure::IssuerUnusable`] when it is no authority.
     pub(super) async fn check_authority(&self, permit: &Permit<'_>) -> Result<(), Failure> {
         let in_use = self.current_versions(permit.name()).await?.in_use;
-        let facts = in_use
+        let in_use = in_use
             .filter(|version| version.credential_type.is_certificate())
-            .ok_or(Failure::IssuerNotFound)?
-            .certificate
-            .ok_or(member_absent("certificate"))?;
-        if facts.is_certificate_authority {
-            Ok(())
-        } else {
-            Err(Failure::IssuerUnusable(CertificateRefused {
+            .ok_or(Failure::IssuerNotFound)?;
+        match &in_use.certificate {
+            Some(facts) if facts.is_certificate_authority => Ok(()),
+            Some(_) => Err(Failure::IssuerUnusable(CertificateRefused {
                 member: "certificate",
                 rule: NOT_AN_AUTHORITY.into(),
-            }))
+            })),
+            None => {
+                let value = self.certificate_of(permit, in_use).await?;
+                value
+                    .certificate
+                    .map(drop)
+                    .ok_or(member_absent("certificate"))
+            }
         }
     }
 

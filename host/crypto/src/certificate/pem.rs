@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_block_is_strict_when_nothing_else_is_in_its_lines() {
-        let strict = "-----BEGIN A-----\nAQ\r\nI=\n-----END A-----";
+        let strict = "-----BEGIN A-----\nAQ\nI=\n-----END A-----";
         for (text, is_strict) in [
             (strict.to_owned(), true),
             (strict.replace('\n', "\r\n"), true),
