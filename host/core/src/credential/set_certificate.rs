@@ -18,6 +18,7 @@ use crate::{
         host_work::computed,
         service::{Draft, MAKINGS_MAX},
         stored_certificate::{members, take_text},
+        value,
     },
     permission::Operation,
     ports::{AppendCondition, CertificateMembers, Generator, ReadVersions},
@@ -260,7 +261,17 @@ impl Members {
                 "at least one of ca, ca_name, certificate and private_key is required".to_owned(),
             ));
         }
+        // Before any of it is read more closely.
+        value::check_bytes(parsed.bytes())?;
         Ok(parsed)
+    }
+
+    /// How many bytes the fields have together: the value has more, and how many more depends on how it is written.
+    fn bytes(&self) -> usize {
+        let texts = [&self.ca, &self.ca_name, &self.certificate];
+        let texts = texts.into_iter().flatten().map(String::len);
+        let private_key = self.private_key.as_ref().map(|key| key.expose().len());
+        texts.chain(private_key).sum()
     }
 
     pub(super) fn have_certificate(&self) -> bool {

@@ -198,13 +198,13 @@ mod tests {
 
     #[test]
     fn the_bits_of_an_integer_begin_with_its_first_one() {
-        for (modulus, bits) in [
+        for (modulus, expected) in [
             (&[0x00, 0x80, 0x00][..], 16),
             (&[0x01, 0x00], 9),
             (&[0x00, 0x00], 0),
             (&[], 0),
         ] {
-            assert_eq!(super::bits(modulus), bits);
+            assert_eq!(bits(modulus), expected);
         }
     }
 }

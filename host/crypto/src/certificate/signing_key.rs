@@ -37,7 +37,7 @@ pub(super) enum SigningKey {
     Ecdsa(EcdsaKeyPair, &'static EcdsaAlgorithm),
     Ed25519(Ed25519KeyPair),
     Rsa(RsaKeyPair),
-    ShortRsa(ShortRsaKey),
+    ShortRsa(Box<ShortRsaKey>),
 }
 
 /// An RSA key of 1024 to 2047 bits, with which the library of the others does not sign.
@@ -153,10 +153,10 @@ impl SigningKey {
         (RSA_BITS_MIN..RSA_BITS_RECOMMENDED)
             .contains(&bits)
             .then(|| {
-                Self::ShortRsa(ShortRsaKey {
+                Self::ShortRsa(Box::new(ShortRsaKey {
                     key: pkcs1v15::SigningKey::new(key),
                     public_key,
-                })
+                }))
             })
     }
 

@@ -1,6 +1,7 @@
 //! Row 13: what is stored, OpenSSL reads, and it can sign. Malformed DER is among the attacks (`tests/attacks/certificates/`).
 
 #![expect(
+    clippy::indexing_slicing,
     clippy::unwrap_used,
     reason = "a test ends when what it needs is not there"
 )]

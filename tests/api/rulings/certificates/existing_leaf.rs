@@ -1,11 +1,5 @@
 //! Row 6: the authority that a generate names, when the leaf exists already.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
-
 use keywright_harness::{Answer, Caller, Server};
 use serde_json::{Value, json};
 

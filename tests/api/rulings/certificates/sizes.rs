@@ -1,6 +1,7 @@
 //! Row 14: what can be generated can be set and imported again.
 
 #![expect(
+    clippy::indexing_slicing,
     clippy::unwrap_used,
     reason = "a test ends when what it needs is not there"
 )]
@@ -128,6 +129,13 @@ async fn row_14_a_certificate_beyond_the_limit_of_a_value_is_413() {
         let too_long = value(&format!("{longest}x"));
         server
             .set("/a", "certificate", too_long)
+            .await
+            .expect(413)
+            .error();
+        // Its size is checked before anything is parsed.
+        let garbage = json!({member: "x".repeat(VALUE_BYTES_MAX + 1)});
+        server
+            .set("/a", "certificate", garbage)
             .await
             .expect(413)
             .error();
