@@ -11,5 +11,6 @@ openssl x509 -req -in server.csr -CA ca.pem -CAkey ca-key.pem -days 36500 -set_s
     printf 'subjectAltName=DNS:localhost,IP:127.0.0.1\nextendedKeyUsage=serverAuth\nbasicConstraints=critical,CA:FALSE\n')
 openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:2048 -out token-signing-key.pem
 openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:2048 -out other-signing-key.pem
+openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:8192 -out rsa-8192.pem
 openssl rand -base64 32 >encryption.key
 rm server.csr ca-key.pem

@@ -4,6 +4,7 @@ use std::{fs, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use keywright_harness::{Options, Server, key_file};
+use serde_json::json;
 use tempfile::TempDir;
 
 use super::nothing_provokes;
@@ -46,6 +47,7 @@ pub(super) async fn provoke(text: &str) -> String {
                 .encryption(&format!("[[encryption.keys]]\n{key}\n"))
                 .environment("PASSWORD", "short")
         }
+        "stored an RSA key that is shorter than 2048 bits" => return after_a_short_key().await,
         text => nothing_provokes(text),
     };
     let server = Server::start_with(&options).await;
@@ -59,6 +61,13 @@ pub(super) async fn provoke(text: &str) -> String {
     server.log()
 }
 
+async fn after_a_short_key() -> String {
+    let server = Server::start().await;
+    let value = json!({"certificate": RSA_1024});
+    server.set("/short", "certificate", value).await.expect(200);
+    server.log()
+}
+
 async fn after_the_authorities_went() -> String {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("clients.pem");
@@ -69,6 +78,9 @@ async fn after_the_authorities_went() -> String {
     fs::remove_file(&file).unwrap();
     server.reload_tls_files().await
 }
+
+/// A certificate with an RSA key of 1024 bits.
+const RSA_1024: &str = include_str!("../../../plugins/certificate/tests/keys/rsa_1024.pem");
 
 /// How often it is looked whether the log has it, for several minutes: some of it is found by work beside the start.
 const POLLS_MAX: usize = 30_000;

@@ -16,10 +16,10 @@ use keywright_core::{
     credential::{CredentialType, Parameters, PluginIdentity},
     permission::Actor,
     ports::{
-        CertificateIssuer, CertificateMembers, CertificateRefused, Certificates, Clock, Envelope,
-        Generator, GeneratorDescription, Generators, Identifiers, KeyStanding, PluginFailure,
-        PluginFault, RecognitionFailure, Recovered, Reference, Resolver, Resolvers, SealFailure,
-        SealedPlace, Sealer, SigningRefused, Violation,
+        CertificateIssuer, CertificateMembers, CertificateRefused, Certificates, CheckedMembers,
+        Clock, Envelope, Generator, GeneratorDescription, Generators, HostWork, Identifiers,
+        KeyStanding, PluginFailure, PluginFault, RecognitionFailure, Recovered, Reference,
+        Resolver, Resolvers, SealFailure, SealedPlace, Sealer, SigningRefused, Violation,
     },
 };
 use serde_json::{Map, Value, json};
@@ -167,6 +167,11 @@ impl Generator for EchoGenerator {
         }
     }
 
+    async fn run_for_host(&self, work: HostWork) -> Result<(), PluginFailure> {
+        work();
+        Ok(())
+    }
+
     async fn generate(
         &self,
         parameters: &Parameters,
@@ -235,15 +240,26 @@ impl Certificates for CredulousCertificates {
     fn check_members(
         &self,
         members: CertificateMembers<'_>,
-    ) -> Result<Option<CertificateFacts>, CertificateRefused> {
-        Ok(members.certificate.map(|_| facts()))
+    ) -> Result<CheckedMembers, CertificateRefused> {
+        Ok(CheckedMembers {
+            ca: members.ca.map(str::to_owned),
+            ca_expires_at: members.ca.map(|_| facts().expires_at),
+            certificate: members.certificate.map(str::to_owned),
+            private_key: members.private_key.cloned(),
+            facts: members.certificate.map(|_| facts()),
+            rsa_bits: None,
+        })
+    }
+
+    fn rsa_bits(&self, _: &str) -> Option<u32> {
+        None
     }
 
     fn check_stored(
         &self,
         members: CertificateMembers<'_>,
     ) -> Result<Option<CertificateFacts>, CertificateRefused> {
-        self.check_members(members)
+        self.check_members(members).map(|checked| checked.facts)
     }
 
     fn check_generated(

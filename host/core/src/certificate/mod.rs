@@ -75,5 +75,8 @@ impl SigningUsages {
 /// The longest validity of a generated certificate, in days.
 pub const DURATION_DAYS_MAX: u32 = 3_650;
 
-/// The largest `certificate` or `ca` that may be set, in bytes of PEM.
-pub const CERTIFICATE_BYTES_MAX: usize = 7_000;
+/// The length of the shortest RSA key that may be set, in bits.
+pub const RSA_BITS_MIN: u32 = 1_024;
+
+/// The length of the shortest RSA key that is set without a warning, in bits.
+pub const RSA_BITS_RECOMMENDED: u32 = 2_048;

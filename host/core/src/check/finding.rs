@@ -1,5 +1,7 @@
 //! What a check finds.
 
+use std::borrow::Cow;
+
 use uuid::Uuid;
 
 use crate::{permission::PathMalformed, ports::CertificateRefused};
@@ -61,7 +63,7 @@ pub enum Fault {
         /// The version that is said to have signed.
         issuer_id: Uuid,
         /// The rule that is broken.
-        rule: &'static str,
+        rule: Cow<'static, str>,
     },
     /// Whether a configured key has this id could not be told.
     #[error(

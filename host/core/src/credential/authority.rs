@@ -8,7 +8,7 @@ use crate::{
         current::CurrentVersions, stored_certificate::StoredCertificate,
     },
     permission::Operation,
-    ports::{CertificateRefused, ReadVersions},
+    ports::{CertificateRefused, NOT_AN_AUTHORITY, ReadVersions},
 };
 
 /// The version of an authority that signs, decrypted.
@@ -88,6 +88,31 @@ impl Credentials {
             .await
     }
 
+    /// Checks that the permit is about a certificate authority. Whether it can sign, it shows when it does.
+    ///
+    /// # Errors
+    /// [`Failure::IssuerNotFound`] when it does not exist, [`Failure::IssuerUnusable`] when it is no authority.
+    pub(super) async fn check_authority(&self, permit: &Permit<'_>) -> Result<(), Failure> {
+        let in_use = self.current_versions(permit.name()).await?.in_use;
+        let in_use = in_use
+            .filter(|version| version.credential_type.is_certificate())
+            .ok_or(Failure::IssuerNotFound)?;
+        match &in_use.certificate {
+            Some(facts) if facts.is_certificate_authority => Ok(()),
+            Some(_) => Err(Failure::IssuerUnusable(CertificateRefused {
+                member: "certificate",
+                rule: NOT_AN_AUTHORITY.into(),
+            })),
+            None => {
+                let value = self.certificate_of(permit, in_use).await?;
+                value
+                    .certificate
+                    .map(drop)
+                    .ok_or(member_absent("certificate"))
+            }
+        }
+    }
+
     /// As [`Credentials::authority_in_use`], out of its versions.
     pub(super) async fn authority_of(
         &self,
@@ -135,6 +160,6 @@ impl Credentials {
 pub(super) fn member_absent(member: &'static str) -> Failure {
     Failure::IssuerUnusable(CertificateRefused {
         member,
-        rule: "is absent",
+        rule: "is absent".into(),
     })
 }

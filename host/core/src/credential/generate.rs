@@ -102,6 +102,9 @@ impl Credentials {
         let existing = self
             .existing(&generate.name.lookup(), &generate.credential_type)
             .await?;
+        if let Some(issuer_permit) = &permitted.issuer_permit {
+            self.check_authority(issuer_permit).await?;
+        }
         if let Some(kept) = self.kept(permitted, &existing).await? {
             return Ok(Some(kept_answer(self.presented(permit, kept)?)));
         }

@@ -13,6 +13,7 @@ use crate::{
         asked::{self, COMMON_NAME, DURATION, IS_CA},
         authority::{Authority, TransitionalParent},
         content::Content,
+        host_work::computed,
         service::Draft,
         stored_certificate::StoredCertificate,
     },
@@ -68,13 +69,15 @@ impl Credentials {
         authority: Option<&Authority>,
     ) -> Result<Draft, Failure> {
         let now = self.now_in_seconds();
-        let issuer = authority
-            .map(|authority| self.lend_issuer(authority, parameters))
-            .transpose()?;
+        let issuer = match authority {
+            Some(authority) => Some(self.lend_issuer(authority, parameters, generator).await?),
+            None => None,
+        };
         let value = generator.generate(parameters, now, issuer.clone()).await?;
         let is_certificate = credential_type.is_certificate();
         let certificate = if is_certificate {
-            Some(self.check_generated(&value, issuer.as_deref())?)
+            let checked = self.check_generated(value.clone(), issuer.clone(), generator);
+            Some(checked.await?)
         } else {
             issuer.as_deref().and_then(CertificateIssuer::signed)
         };
@@ -104,18 +107,20 @@ impl Credentials {
     }
 
     /// An issuer for one call, out of an authority.
-    fn lend_issuer(
+    async fn lend_issuer(
         &self,
         authority: &Authority,
         parameters: &Parameters,
+        generator: &dyn Generator,
     ) -> Result<Arc<dyn CertificateIssuer>, Failure> {
-        self.certificates
-            .issuer(
-                &authority.certificate,
-                &authority.private_key,
-                self.issuance_rules(parameters),
-            )
-            .map_err(Failure::IssuerUnusable)
+        let certificates = Arc::clone(&self.certificates);
+        let certificate = authority.certificate.clone();
+        let private_key = authority.private_key.clone();
+        let rules = self.issuance_rules(parameters);
+        let issuer = computed(generator, move || {
+            certificates.issuer(&certificate, &private_key, rules)
+        });
+        issuer.await?.map_err(Failure::IssuerUnusable)
     }
 
     fn issuance_rules(&self, parameters: &Parameters) -> IssuanceRules {
@@ -132,19 +137,23 @@ impl Credentials {
         }
     }
 
-    fn check_generated(
+    async fn check_generated(
         &self,
-        value: &Secret,
-        issuer: Option<&dyn CertificateIssuer>,
+        value: Secret,
+        issuer: Option<Arc<dyn CertificateIssuer>>,
+        generator: &dyn Generator,
     ) -> Result<CertificateFacts, Failure> {
-        let certificate = StoredCertificate::parse(value)?;
-        let facts = self
-            .certificates
-            .check_generated(certificate.members(), issuer)
-            .map_err(Failure::GeneratedCertificateRefused)?;
+        let certificates = Arc::clone(&self.certificates);
+        let is_self_signed = issuer.is_none();
+        let facts = computed(generator, move || {
+            let certificate = StoredCertificate::parse(&value)?;
+            certificates
+                .check_generated(certificate.members(), issuer.as_deref())
+                .map_err(Failure::GeneratedCertificateRefused)
+        });
         Ok(CertificateFacts {
-            is_self_signed: issuer.is_none(),
-            ..facts
+            is_self_signed,
+            ..facts.await??
         })
     }
 }

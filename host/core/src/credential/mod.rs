@@ -10,6 +10,7 @@ mod delete;
 mod find;
 mod generate;
 mod get;
+mod host_work;
 mod known_types;
 mod make;
 mod metadata;

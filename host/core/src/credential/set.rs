@@ -5,9 +5,10 @@ use zeroize::Zeroizing;
 use crate::{
     Failure, Secret,
     authorization::Caller,
+    certificate::RSA_BITS_MIN,
     credential::{
         CredentialName, CredentialType, CredentialVersion, Credentials, Metadata, content::Content,
-        service::Draft, value,
+        service::Draft, set_certificate::warn_of_short_key, value,
     },
     permission::Operation,
     ports::AppendCondition,
@@ -35,6 +36,7 @@ impl Credentials {
         if set.credential_type.is_certificate() {
             return self.set_certificate(caller, set).await;
         }
+        let mut rsa_bits = None;
         let value = match set.credential_type.as_str() {
             CredentialType::VALUE => accept_text(set.value)?,
             CredentialType::JSON => accept_object(set.value)?,
@@ -42,7 +44,11 @@ impl Credentials {
                 let generator = self.generator(caller, &set.credential_type)?;
                 // Looked at here, so that no guest works on what is too large, and again when what it made is sealed.
                 value::check_size(&set.value)?;
-                generator.accept(&set.value).await?
+                let value = generator.accept(&set.value).await?;
+                if set.credential_type.as_str() == CredentialType::RSA {
+                    rsa_bits = self.shortest_rsa_key(&value)?;
+                }
+                value
             }
         };
         let permit = self
@@ -67,7 +73,27 @@ impl Credentials {
             unchanged: Vec::new(),
         };
         let appended = self.append(&permit, draft, AppendCondition::Always).await?;
-        Ok(appended.ok_or(Failure::Contended)?.into_version(&permit))
+        let version = appended.ok_or(Failure::Contended)?;
+        warn_of_short_key(&version.stored.name, rsa_bits);
+        Ok(version.into_version(&permit))
+    }
+
+    /// Checks the length of each key of an RSA key pair, and returns the shortest, in bits. What is no RSA key is not checked.
+    fn shortest_rsa_key(&self, value: &Secret) -> Result<Option<u32>, Failure> {
+        let mut shortest: Option<u32> = None;
+        for (name, key) in keywright_json::fields(value.expose()).unwrap_or_default() {
+            let key = keywright_json::text(key.get()).map(Zeroizing::new);
+            let Some(bits) = key.ok().and_then(|key| self.certificates.rsa_bits(&key)) else {
+                continue;
+            };
+            if bits < RSA_BITS_MIN {
+                return Err(Failure::ValueRefused(format!(
+                    "{name} has an RSA key of fewer than {RSA_BITS_MIN} bits"
+                )));
+            }
+            shortest = Some(shortest.map_or(bits, |shortest| shortest.min(bits)));
+        }
+        Ok(shortest)
     }
 }
 

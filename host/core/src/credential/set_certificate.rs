@@ -1,21 +1,27 @@
 //! Setting a certificate. The host checks it itself: it must read certificates anyway, and the private key of an
 //! authority must not enter a guest.
 
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
 use serde_json::json;
 
 use crate::{
     Failure, Secret,
     authorization::{Caller, Permit},
+    certificate::{CertificateFacts, RSA_BITS_RECOMMENDED},
     credential::{
         CredentialName, CredentialType, CredentialVersion, Credentials, IssuerVersion, LookupName,
         Set,
         authority::member_absent,
         content::Content,
+        host_work::computed,
         service::{Draft, MAKINGS_MAX},
         stored_certificate::{members, take_text},
+        value,
     },
     permission::Operation,
-    ports::{AppendCondition, CertificateMembers, ReadVersions},
+    ports::{AppendCondition, CertificateMembers, Generator, ReadVersions},
 };
 
 /// Members that clients echo back from responses. They say what the host itself knows better, and are ignored.
@@ -32,37 +38,65 @@ impl Credentials {
         caller: &Caller,
         set: Set,
     ) -> Result<CredentialVersion, Failure> {
-        self.generator(caller, &set.credential_type)?;
+        let generator = self.generator(caller, &set.credential_type)?;
         let members = Members::parse(&set.value)?;
-        self.check_alone(&members)?;
+        let checked = self.check(generator.as_ref(), members, None).await?;
         let permit = self
             .authorization
             .permit(caller, Operation::Write, &set.name.lookup())
             .await?;
-        let ca_permit = self.permit_ca_name(caller, &members).await?;
+        let ca_permit = self.permit_ca_name(caller, &checked.members).await?;
         for _ in 0..MAKINGS_MAX {
             let (name, credential_type) = (set.name.clone(), set.credential_type.clone());
             let mut draft = self
-                .draft_of_members(name, credential_type, members.clone(), ca_permit.as_ref())
+                .draft_of(
+                    name,
+                    credential_type,
+                    checked.clone(),
+                    ca_permit.as_ref(),
+                    generator.as_ref(),
+                )
                 .await?;
             draft.content.metadata.clone_from(&set.metadata);
             let appended = self.append(&permit, draft, AppendCondition::Always).await?;
             if let Some(version) = appended {
+                warn_of_short_key(&set.name, checked.rsa_bits);
                 return Ok(version.into_version(&permit));
             }
         }
         Err(Failure::Contended)
     }
 
-    /// Checks what a caller brings as far as it can be checked without a look at what is stored.
-    pub(super) fn check_alone(&self, members: &Members) -> Result<(), Failure> {
-        self.certificates.check_members(CertificateMembers {
-            ca: members.ca.as_deref(),
-            certificate: members.certificate.as_deref(),
-            private_key: members.private_key.as_ref(),
-            ca_is_stored: false,
-        })?;
-        Ok(())
+    /// Checks what a caller brings, with the certificate of the stored authority that it names, or, without one, as far as
+    /// it can be checked by itself.
+    pub(super) async fn check(
+        &self,
+        generator: &dyn Generator,
+        members: Members,
+        stored_ca: Option<String>,
+    ) -> Result<CheckedSet, Failure> {
+        let certificates = Arc::clone(&self.certificates);
+        let checked = computed(generator, move || {
+            let ca = stored_ca.as_deref().or(members.ca.as_deref());
+            let checked = certificates.check_members(CertificateMembers {
+                ca,
+                certificate: members.certificate.as_deref(),
+                private_key: members.private_key.as_ref(),
+                ca_is_stored: stored_ca.is_some(),
+            })?;
+            Ok::<_, Failure>(CheckedSet {
+                members: Members {
+                    ca: checked.ca,
+                    ca_name: members.ca_name,
+                    certificate: checked.certificate,
+                    private_key: checked.private_key,
+                },
+                ca_expires_at: checked.ca_expires_at,
+                facts: checked.facts,
+                rsa_bits: checked.rsa_bits,
+            })
+        });
+        checked.await?
     }
 
     /// Lets the caller use the authority that it names, if it names one.
@@ -80,67 +114,54 @@ impl Credentials {
         }
     }
 
-    /// Checks what a caller brings, and completes it with the certificate of the authority that it names.
-    pub(super) async fn draft_of_members(
+    /// Completes what was checked with the certificate of the authority that the caller names, if it names one.
+    pub(super) async fn draft_of(
         &self,
         name: CredentialName,
         credential_type: CredentialType,
-        mut members: Members,
+        mut checked: CheckedSet,
         ca_permit: Option<&Permit<'_>>,
+        generator: &dyn Generator,
     ) -> Result<Draft, Failure> {
-        let signer = match ca_permit {
-            Some(ca_permit) => Some(self.stored_authority(ca_permit).await?),
-            None => None,
-        };
-        let ca_is_stored = signer.is_some();
         let mut unchanged = Vec::new();
-        let (signer_name, stored_issuer, trusted_ca) = match signer {
-            Some(signer) => {
-                members.ca = Some(signer.certificate);
-                unchanged.push(signer.read);
-                (Some(signer.name), signer.issuer, signer.trusted_certificate)
-            }
-            None => (None, None, None),
-        };
-        let facts = self.certificates.check_members(CertificateMembers {
-            ca: members.ca.as_deref(),
-            certificate: members.certificate.as_deref(),
-            private_key: members.private_key.as_ref(),
-            ca_is_stored,
-        })?;
-        let is_self_signed = facts.as_ref().is_some_and(|facts| facts.is_self_signed);
-        let signed_by = signer_name.or_else(|| is_self_signed.then(|| name.clone()));
-        let issuer = if ca_is_stored || is_self_signed {
-            stored_issuer
+        let (mut signed_by, mut issuer, mut trusted_ca) = (None, None, None);
+        if let Some(ca_permit) = ca_permit {
+            let signer = self.stored_authority(ca_permit).await?;
+            let stored_ca = Some(signer.certificate);
+            checked = self.check(generator, checked.members, stored_ca).await?;
+            unchanged.push(signer.read);
+            (signed_by, issuer) = (Some(signer.name), signer.issuer);
+            trusted_ca = signer.trusted_certificate;
+        } else if checked
+            .facts
+            .as_ref()
+            .is_some_and(|facts| facts.is_self_signed)
+        {
+            signed_by = Some(name.clone());
         } else {
-            self.issuer_of_text(members.ca.as_deref())?
-        };
+            // All that is known of the issuer is its certificate.
+            issuer = checked.ca_expires_at.map(|expires_at| IssuerVersion {
+                version_id: None,
+                expires_at,
+            });
+        }
         Ok(Draft {
             name,
             credential_type,
             is_transitional: false,
             is_generated: Some(false),
             content: Content {
-                value: members.to_value(),
+                value: checked.members.to_value(),
                 parameters: None,
                 metadata: None,
                 trusted_ca,
             },
-            certificate: facts,
+            certificate: checked.facts,
             signed_by,
             issuer,
             provenance: None,
             unchanged,
         })
-    }
-
-    /// What is known of an issuer of which there is but the certificate.
-    fn issuer_of_text(&self, ca: Option<&str>) -> Result<Option<IssuerVersion>, Failure> {
-        let facts = ca.map(|ca| self.certificates.facts(ca)).transpose()?;
-        Ok(facts.map(|facts| IssuerVersion {
-            version_id: None,
-            expires_at: facts.expires_at,
-        }))
     }
 
     /// A stored authority: its newest version that is not transitional must have signed, and the transitional one is
@@ -182,6 +203,27 @@ struct StoredAuthority {
     read: ReadVersions,
 }
 
+/// What a caller sets, checked, with the members as they are to be stored.
+#[derive(Clone)]
+pub(super) struct CheckedSet {
+    pub(super) members: Members,
+    ca_expires_at: Option<DateTime<Utc>>,
+    facts: Option<CertificateFacts>,
+    /// The length of the shortest RSA key that was set.
+    pub(super) rsa_bits: Option<u32>,
+}
+
+/// Logs a warning when a caller has set an RSA key that is shorter than recommended.
+pub(super) fn warn_of_short_key(name: &CredentialName, rsa_bits: Option<u32>) {
+    if let Some(bits) = rsa_bits.filter(|bits| *bits < RSA_BITS_RECOMMENDED) {
+        tracing::warn!(
+            credential.name = name.as_str(),
+            key.bits = bits,
+            "stored an RSA key that is shorter than 2048 bits"
+        );
+    }
+}
+
 /// What a caller sets, with empty strings already absent.
 #[derive(Clone)]
 pub(super) struct Members {
@@ -219,7 +261,17 @@ impl Members {
                 "at least one of ca, ca_name, certificate and private_key is required".to_owned(),
             ));
         }
+        // Before any of it is read more closely.
+        value::check_bytes(parsed.bytes())?;
         Ok(parsed)
+    }
+
+    /// How many bytes the fields have together: the value has more, and how many more depends on how it is written.
+    fn bytes(&self) -> usize {
+        let texts = [&self.ca, &self.ca_name, &self.certificate];
+        let texts = texts.into_iter().flatten().map(String::len);
+        let private_key = self.private_key.as_ref().map(|key| key.expose().len());
+        texts.chain(private_key).sum()
     }
 
     pub(super) fn have_certificate(&self) -> bool {

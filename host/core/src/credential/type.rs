@@ -56,6 +56,12 @@ impl CredentialType {
         }
     }
 
+    /// The type of X.509 certificates.
+    #[must_use]
+    pub fn certificate() -> Self {
+        Self(Self::CERTIFICATE.to_owned())
+    }
+
     /// The type's name, in lower case.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -20,13 +20,7 @@ const LONG_MEMBERS: [&str; 2] = ["public_key", "username"];
 pub(crate) fn check_size(value: &Secret) -> Result<(), Failure> {
     let json = value.expose();
     let string = keywright_json::text(json).map(Zeroizing::new).ok();
-    let bytes = string.as_ref().map_or(json.len(), |string| string.len());
-    if bytes > VALUE_BYTES_MAX {
-        return Err(Failure::ValueTooLarge {
-            what: "the value of a credential",
-            limit: "65,536 bytes",
-        });
-    }
+    check_bytes(string.as_ref().map_or(json.len(), |string| string.len()))?;
     let is_too_long = |(name, field): (String, &RawValue)| {
         let text = keywright_json::text(field.get()).map(Zeroizing::new);
         LONG_MEMBERS.contains(&name.as_str())
@@ -38,6 +32,20 @@ pub(crate) fn check_size(value: &Secret) -> Result<(), Failure> {
         return Err(Failure::ValueTooLarge {
             what: "a public_key or a username",
             limit: "7,000 characters",
+        });
+    }
+    Ok(())
+}
+
+/// Checks a number of bytes that a value has at least.
+///
+/// # Errors
+/// [`Failure::ValueTooLarge`].
+pub(crate) fn check_bytes(bytes: usize) -> Result<(), Failure> {
+    if bytes > VALUE_BYTES_MAX {
+        return Err(Failure::ValueTooLarge {
+            what: "the value of a credential",
+            limit: "65,536 bytes",
         });
     }
     Ok(())

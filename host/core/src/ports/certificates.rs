@@ -1,6 +1,8 @@
 //! Reading certificates, and lending issuers.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
+
+use chrono::{DateTime, Utc};
 
 use crate::{
     Secret,
@@ -22,17 +24,20 @@ pub trait Certificates: Send + Sync {
     fn issuance_facts(&self, certificate: &str) -> Result<IssuanceFacts, CertificateRefused>;
 
     /// Checks what a caller sets: that every certificate is well formed, that `ca` is an authority and signed the
-    /// certificate, and that the private key is its own. Absent members are not checked.
+    /// certificate, that the private key is its own, and that no RSA key is too short. Absent members are not checked.
     ///
     /// # Errors
     /// Which member breaks which rule.
     fn check_members(
         &self,
         members: CertificateMembers<'_>,
-    ) -> Result<Option<CertificateFacts>, CertificateRefused>;
+    ) -> Result<CheckedMembers, CertificateRefused>;
+
+    /// Returns the length of the RSA key in a PEM text, public or private, in bits; `None` for any other text.
+    fn rsa_bits(&self, key: &str) -> Option<u32>;
 
     /// Checks a stored value as far as it can be held against itself: what [`Certificates::check_members`] checks but for
-    /// sizes, which hold for what is set alone.
+    /// the length of keys, which an older release did not check.
     ///
     /// # Errors
     /// Which member breaks which rule.
@@ -76,9 +81,27 @@ pub struct CertificateMembers<'a> {
     pub certificate: Option<&'a str>,
     /// Its private key, PEM.
     pub private_key: Option<&'a Secret>,
-    /// Whether `ca` came from a stored credential that the caller named as `ca_name`: then it has kept the rules of size
-    /// already, another one signed, and a refusal speaks of `ca_name`.
+    /// Whether `ca` came from a stored credential that the caller named as `ca_name`: then it is stored as it is, another
+    /// one signed, and a refusal speaks of `ca_name`.
     pub ca_is_stored: bool,
+}
+
+/// Members that keep every rule, as they are to be stored: as they were sent, but for PEM that other programs would not
+/// find or read, which is written again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckedMembers {
+    /// The signing authority's certificate, PEM.
+    pub ca: Option<String>,
+    /// The end of its validity.
+    pub ca_expires_at: Option<DateTime<Utc>>,
+    /// The certificate, PEM.
+    pub certificate: Option<String>,
+    /// Its private key, PEM.
+    pub private_key: Option<Secret>,
+    /// What the certificate says of itself, if there is one.
+    pub facts: Option<CertificateFacts>,
+    /// The length of the shortest RSA key that was set, in bits, if there is any.
+    pub rsa_bits: Option<u32>,
 }
 
 /// A rule that a certificate breaks.
@@ -88,8 +111,12 @@ pub struct CertificateRefused {
     /// The member that breaks it.
     pub member: &'static str,
     /// The rule, so that "member rule" reads as a sentence for an operator.
-    pub rule: &'static str,
+    pub rule: Cow<'static, str>,
 }
+
+/// The rule that a certificate breaks that was to be an authority's.
+pub const NOT_AN_AUTHORITY: &str =
+    "is no certificate authority: its basic constraints do not say so";
 
 /// A certificate authority that signs for one call. Its private key stays inside.
 pub trait CertificateIssuer: Send + Sync {

@@ -17,7 +17,8 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 pub use certificates::{
-    CertificateIssuer, CertificateMembers, CertificateRefused, Certificates, SigningRefused,
+    CertificateIssuer, CertificateMembers, CertificateRefused, Certificates, CheckedMembers,
+    NOT_AN_AUTHORITY, SigningRefused,
 };
 pub use check::{
     CheckEnds, CheckRepository, CheckedCredential, CheckedIndexEntry, CheckedPermission,
@@ -32,8 +33,8 @@ pub use key_rotation::{KeyRotationRepository, ResealedVersion, SealedVersion};
 pub use leases::{Lease, Leases};
 pub use permissions::PermissionRepository;
 pub use plugins::{
-    Generator, GeneratorDescription, Generators, POINTER_SEGMENTS_MAX, PluginFailure, PluginFault,
-    Recovered, Reference, Resolver, Resolvers, Violation,
+    Generator, GeneratorDescription, Generators, HostWork, POINTER_SEGMENTS_MAX, PluginFailure,
+    PluginFault, Recovered, Reference, Resolver, Resolvers, Violation,
 };
 pub use reading::{
     CredentialKey, NewestSize, ReadVersions, Receive, VersionSelection, VersionsSize,

@@ -47,6 +47,13 @@ pub trait Generator: Send + Sync {
     /// for a full queue, and all such calls together never take more places than there are threads.
     fn in_turn(&self) -> Arc<dyn Generator>;
 
+    /// Runs work of the host on one of the threads of short calls, in the turn of the actor: work that takes long enough, for
+    /// some input, to be kept off the threads that serve requests.
+    ///
+    /// # Errors
+    /// When the queue is full, or the work panicked.
+    async fn run_for_host(&self, work: HostWork) -> Result<(), PluginFailure>;
+
     /// The parameters that no caller may send, since the plugin sets them itself when it recovers parameters. A value made
     /// with any of them is held against what a caller asks for by what [`Self::recover`] says of it.
     fn read_only_parameters(&self) -> &[String];
@@ -92,6 +99,9 @@ pub trait Generator: Send + Sync {
         value: &Secret,
     ) -> Result<Option<Recovered>, PluginFailure>;
 }
+
+/// Work of the host that leaves its result where its caller finds it.
+pub type HostWork = Box<dyn FnOnce() + Send>;
 
 /// What a generator says of itself to those who use it.
 #[derive(Clone, Debug, PartialEq, Eq)]

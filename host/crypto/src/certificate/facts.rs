@@ -1,24 +1,25 @@
-//! Reading certificates: what they say, and who signed them.
+//! Reading certificates: what they say of themselves.
 
-use aws_lc_rs::signature::{
-    ECDSA_P256_SHA512_ASN1, ECDSA_P384_SHA512_ASN1, ECDSA_P521_SHA256_ASN1, ECDSA_P521_SHA384_ASN1,
-    ECDSA_P521_SHA512_ASN1, EcdsaVerificationAlgorithm, UnparsedPublicKey,
-};
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 use keywright_core::certificate::{CertificateFacts, IssuanceFacts, SerialNumber, SigningUsages};
 use x509_parser::{
     asn1_rs::{Oid, oid},
     certificate::{TbsCertificate, X509Certificate},
     oid_registry::{
-        OID_EC_P256, OID_NIST_EC_P384, OID_NIST_EC_P521, OID_SIG_ECDSA_WITH_SHA256,
-        OID_SIG_ECDSA_WITH_SHA384, OID_SIG_ECDSA_WITH_SHA512, OID_SIG_ED25519,
+        OID_EC_P256, OID_KEY_TYPE_EC_PUBLIC_KEY, OID_NIST_EC_P384, OID_NIST_EC_P521,
+        OID_PKCS1_RSAENCRYPTION, OID_PKCS1_RSASSAPSS, OID_SIG_ED25519,
     },
     prelude::FromDer,
-    public_key::PublicKey,
     x509::SubjectPublicKeyInfo,
 };
 
-use super::pem::PemBlock;
+use zeroize::Zeroizing;
+
+use super::{
+    der::split_element,
+    pem::{PemBlock, write_block},
+    signature,
+};
 
 /// The DER of the first certificate in a PEM text.
 pub(super) fn first_certificate(pem: &str) -> Option<Vec<u8>> {
@@ -32,6 +33,23 @@ pub(super) fn all_certificates(pem: &str) -> impl Iterator<Item = Option<Vec<u8>
         .map(|block| Some(block.decode()?.to_vec()))
 }
 
+/// Returns the text of certificates as it is stored: as it was sent if every program finds the same certificates in it, or
+/// else the certificates alone. Each of its certificates can be decoded.
+pub(super) fn stored_text(pem: &str) -> String {
+    let mut before =
+        PemBlock::all(pem).take_while(|block| !CERTIFICATE_LABELS.contains(&block.label));
+    if before.all(|block| LABELS_BEFORE.contains(&block.label))
+        && PemBlock::all(pem).all(|block| block.is_strict())
+    {
+        return pem.to_owned();
+    }
+    let mut text = Zeroizing::new(String::new());
+    for certificate in all_certificates(pem).flatten() {
+        write_block(CERTIFICATE_LABELS[0], &certificate, &mut text);
+    }
+    std::mem::take(&mut *text)
+}
+
 /// Parses a certificate that is all of the bytes.
 pub(super) fn parse(der: &[u8]) -> Option<X509Certificate<'_>> {
     let (rest, certificate) = X509Certificate::from_der(der).ok()?;
@@ -41,12 +59,17 @@ pub(super) fn parse(der: &[u8]) -> Option<X509Certificate<'_>> {
 /// What a certificate says of itself; none when its validity is beyond what can be told.
 pub(super) fn facts(certificate: &X509Certificate<'_>) -> Option<CertificateFacts> {
     Some(CertificateFacts {
-        expires_at: DateTime::from_timestamp(certificate.validity().not_after.timestamp(), 0)?,
+        expires_at: expires_at(certificate)?,
         is_certificate_authority: certificate.is_ca(),
         is_self_signed: is_self_signed(certificate),
         key_length_bits: key_length_bits(certificate.public_key()),
         serial_number: Some(SerialNumber::new(certificate.raw_serial().to_vec())),
     })
+}
+
+/// The end of a certificate's validity; `None` when it is beyond what can be told.
+pub(super) fn expires_at(certificate: &X509Certificate<'_>) -> Option<DateTime<Utc>> {
+    DateTime::from_timestamp(certificate.validity().not_after.timestamp(), 0)
 }
 
 /// Returns whether the parser reads every extension that the host goes by.
@@ -88,92 +111,60 @@ pub(super) fn signing_usages(tbs: &TbsCertificate<'_>) -> SigningUsages {
 /// Whether a certificate names itself as its issuer, and its own key verifies it.
 pub(super) fn is_self_signed(certificate: &X509Certificate<'_>) -> bool {
     certificate.issuer().as_raw() == certificate.subject().as_raw()
-        && is_signed_by(certificate, certificate.public_key())
+        && signature::is_made_by(certificate, certificate.public_key()) == Ok(true)
 }
 
-/// Whether the key verifies the certificate's signature. Names and validity do not count.
-pub(super) fn is_signed_by(
-    certificate: &X509Certificate<'_>,
-    signer: &SubjectPublicKeyInfo<'_>,
-) -> bool {
-    let Some(algorithm) = ecdsa_beside_the_parser(certificate, signer) else {
-        return certificate.verify_signature(Some(signer)).is_ok();
-    };
-    UnparsedPublicKey::new(algorithm, &signer.subject_public_key.data)
-        .verify(
-            certificate.tbs_certificate.as_ref(),
-            &certificate.signature_value.data,
-        )
-        .is_ok()
-}
-
-/// The algorithm of an ECDSA signature that the parser of certificates can't verify itself.
-fn ecdsa_beside_the_parser(
-    certificate: &X509Certificate<'_>,
-    signer: &SubjectPublicKeyInfo<'_>,
-) -> Option<&'static EcdsaVerificationAlgorithm> {
-    let curve = curve(signer)?;
-    let signature = &certificate.signature_algorithm.algorithm;
-    ECDSA_BESIDE_THE_PARSER
-        .iter()
-        .find(|(of_curve, of_signature, _)| *of_curve == curve && of_signature == signature)
-        .map(|(_, _, algorithm)| *algorithm)
-}
-
-fn curve<'a>(key: &SubjectPublicKeyInfo<'a>) -> Option<Oid<'a>> {
+/// The curve of an elliptic curve key, if the key names one.
+pub(super) fn curve<'a>(key: &SubjectPublicKeyInfo<'a>) -> Option<Oid<'a>> {
     key.algorithm.parameters.as_ref()?.clone().oid().ok()
 }
 
 /// The length of a key in bits; 0 when the key is of an unknown kind.
 fn key_length_bits(key: &SubjectPublicKeyInfo<'_>) -> u32 {
-    if key.algorithm.algorithm == OID_SIG_ED25519 {
+    let algorithm = &key.algorithm.algorithm;
+    if *algorithm == OID_SIG_ED25519 {
         return ED25519_BITS;
     }
-    match key.parsed() {
-        Ok(PublicKey::RSA(rsa)) => modulus_bits(rsa.modulus),
-        Ok(PublicKey::EC(_)) => curve(key)
+    if *algorithm == OID_KEY_TYPE_EC_PUBLIC_KEY {
+        return curve(key)
             .and_then(|curve| CURVE_BITS.iter().find(|(of_curve, _)| *of_curve == curve))
-            .map_or(0, |(_, bits)| *bits),
-        _ => 0,
+            .map_or(0, |(_, bits)| *bits);
     }
+    rsa_bits(key).unwrap_or(0)
 }
 
-fn modulus_bits(modulus: &[u8]) -> u32 {
-    let mut significant = modulus.iter().skip_while(|byte| **byte == 0);
-    let Some(first) = significant.next() else {
+/// The length of an RSA key in bits; `None` for a key of another algorithm.
+pub(super) fn rsa_bits(key: &SubjectPublicKeyInfo<'_>) -> Option<u32> {
+    RSA_KEYS
+        .contains(&key.algorithm.algorithm)
+        .then(|| modulus(&key.subject_public_key.data).map_or(0, bits))
+}
+
+/// The modulus of an `RSAPublicKey` (RFC 8017, appendix A.1.1), without leading zeros.
+pub(super) fn modulus(public_key: &[u8]) -> Option<&[u8]> {
+    let (_, fields, _) = split_element(public_key)?;
+    let (_, modulus, _) = split_element(fields)?;
+    Some(without_leading_zeros(modulus))
+}
+
+/// The length of an unsigned integer in bits.
+pub(super) fn bits(integer: &[u8]) -> u32 {
+    let significant = without_leading_zeros(integer);
+    let Some(first) = significant.first() else {
         return 0;
     };
-    u32::try_from(significant.count())
-        .map_or(0, |rest| rest * u8::BITS + u8::BITS - first.leading_zeros())
+    u32::try_from(significant.len()).map_or(u32::MAX, |bytes| {
+        bytes.saturating_mul(u8::BITS) - first.leading_zeros()
+    })
 }
 
-static ECDSA_BESIDE_THE_PARSER: [(Oid<'_>, Oid<'_>, &EcdsaVerificationAlgorithm); 5] = [
-    (
-        OID_EC_P256,
-        OID_SIG_ECDSA_WITH_SHA512,
-        &ECDSA_P256_SHA512_ASN1,
-    ),
-    (
-        OID_NIST_EC_P384,
-        OID_SIG_ECDSA_WITH_SHA512,
-        &ECDSA_P384_SHA512_ASN1,
-    ),
-    (
-        OID_NIST_EC_P521,
-        OID_SIG_ECDSA_WITH_SHA256,
-        &ECDSA_P521_SHA256_ASN1,
-    ),
-    (
-        OID_NIST_EC_P521,
-        OID_SIG_ECDSA_WITH_SHA384,
-        &ECDSA_P521_SHA384_ASN1,
-    ),
-    (
-        OID_NIST_EC_P521,
-        OID_SIG_ECDSA_WITH_SHA512,
-        &ECDSA_P521_SHA512_ASN1,
-    ),
-];
+fn without_leading_zeros(integer: &[u8]) -> &[u8] {
+    let begin = integer.iter().position(|byte| *byte != 0);
+    begin.and_then(|begin| integer.get(begin..)).unwrap_or(&[])
+}
+
+/// The algorithms of RSA keys.
+const RSA_KEYS: [Oid<'_>; 2] = [OID_PKCS1_RSAENCRYPTION, OID_PKCS1_RSASSAPSS];
 
 static CURVE_BITS: [(Oid<'_>, u32); 4] = [
     (OID_EC_P256, 256),
@@ -190,19 +181,30 @@ const SECONDS_A_DAY: i64 = 24 * 60 * 60;
 /// What a block with a certificate may call itself (RFC 7468, section 5).
 const CERTIFICATE_LABELS: [&str; 2] = ["CERTIFICATE", "X509 CERTIFICATE"];
 
+/// What blocks before the first certificate may call themselves: those that people keep with it. OpenSSL takes a
+/// `TRUSTED CERTIFICATE` for one too, and gives up at an unknown label.
+const LABELS_BEFORE: [&str; 6] = [
+    "EC PARAMETERS",
+    "EC PRIVATE KEY",
+    "ENCRYPTED PRIVATE KEY",
+    "PRIVATE KEY",
+    "PUBLIC KEY",
+    "RSA PRIVATE KEY",
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_bits_of_a_modulus_are_those_from_its_first_one() {
-        for (modulus, bits) in [
+    fn the_bits_of_an_integer_begin_with_its_first_one() {
+        for (modulus, expected) in [
             (&[0x00, 0x80, 0x00][..], 16),
             (&[0x01, 0x00], 9),
             (&[0x00, 0x00], 0),
             (&[], 0),
         ] {
-            assert_eq!(modulus_bits(modulus), bits);
+            assert_eq!(bits(modulus), expected);
         }
     }
 }

@@ -8,14 +8,19 @@ mod issuer;
 mod issuer_rules;
 mod pem;
 mod shape;
+mod signature;
 mod signing_key;
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
+use chrono::{DateTime, Utc};
 use keywright_core::{
     Secret,
-    certificate::{CERTIFICATE_BYTES_MAX, CertificateFacts, IssuanceFacts, IssuanceRules},
-    ports::{CertificateIssuer, CertificateMembers, CertificateRefused, Certificates},
+    certificate::{CertificateFacts, IssuanceFacts, IssuanceRules, RSA_BITS_MIN},
+    ports::{
+        CertificateIssuer, CertificateMembers, CertificateRefused, Certificates, CheckedMembers,
+        NOT_AN_AUTHORITY,
+    },
 };
 use x509_parser::certificate::X509Certificate;
 
@@ -41,27 +46,34 @@ impl Certificates for X509Certificates {
     fn check_members(
         &self,
         members: CertificateMembers<'_>,
-    ) -> Result<Option<CertificateFacts>, CertificateRefused> {
-        check_size(CERTIFICATE, members.certificate)?;
-        if !members.ca_is_stored {
-            check_size(CA, members.ca)?;
-        }
-        let Some(facts) = check_together(members)? else {
-            return Ok(None);
-        };
-        let is_self_signed =
-            facts.is_self_signed && facts.is_certificate_authority && !members.ca_is_stored;
-        Ok(Some(CertificateFacts {
-            is_self_signed,
+    ) -> Result<CheckedMembers, CertificateRefused> {
+        let (facts, ca_expires_at) = check_together(members)?;
+        let rsa_bits = shortest_rsa_key(members)?;
+        let facts = facts.map(|facts| CertificateFacts {
+            is_self_signed: facts.is_self_signed
+                && facts.is_certificate_authority
+                && !members.ca_is_stored,
             ..facts
-        }))
+        });
+        Ok(CheckedMembers {
+            ca: members.ca.map(facts::stored_text),
+            ca_expires_at,
+            certificate: members.certificate.map(facts::stored_text),
+            private_key: members.private_key.map(signing_key::stored_text),
+            facts,
+            rsa_bits,
+        })
+    }
+
+    fn rsa_bits(&self, key: &str) -> Option<u32> {
+        signing_key::rsa_bits_of_text(key)
     }
 
     fn check_stored(
         &self,
         members: CertificateMembers<'_>,
     ) -> Result<Option<CertificateFacts>, CertificateRefused> {
-        check_together(members)
+        check_together(members).map(|(facts, _)| facts)
     }
 
     fn check_generated(
@@ -75,8 +87,10 @@ impl Certificates for X509Certificates {
         check_private_key(Some(&certificate), private_key)?;
         let signer_der = issuer.map_or(der.as_slice(), CertificateIssuer::certificate);
         let signer = parse(CA, signer_der)?;
-        if !facts::is_signed_by(&certificate, signer.public_key()) {
-            return Err(refused(CERTIFICATE, "is not signed by its issuer"));
+        match signature::is_made_by(&certificate, signer.public_key()) {
+            Ok(true) => {}
+            Ok(false) => return Err(refused(CERTIFICATE, "is not signed by its issuer")),
+            Err(reason) => return Err(refused(CERTIFICATE, reason.to_string())),
         }
         if first_der(CA, members.ca.ok_or(absent(CA))?)? != signer_der {
             return Err(refused(CA, "is not the certificate of the issuer"));
@@ -103,10 +117,10 @@ impl Certificates for X509Certificates {
     }
 }
 
-/// Checks members against each other, and reads what the certificate says of itself, if there is one.
+/// Checks members against each other. Reads what the certificate says of itself, and when the authority's expires.
 fn check_together(
     members: CertificateMembers<'_>,
-) -> Result<Option<CertificateFacts>, CertificateRefused> {
+) -> Result<(Option<CertificateFacts>, Option<DateTime<Utc>>), CertificateRefused> {
     let ca_member = if members.ca_is_stored { CA_NAME } else { CA };
     let certificate_der = members
         .certificate
@@ -132,14 +146,33 @@ fn check_together(
     if let Some(private_key) = members.private_key {
         check_private_key(certificate.as_ref(), private_key)?;
     }
-    certificate.as_ref().map(read_facts).transpose()
+    let facts = certificate.as_ref().map(read_facts).transpose()?;
+    let ca_expires_at = ca
+        .as_ref()
+        .map(|ca| facts::expires_at(ca).ok_or_else(|| refused(ca_member, NOT_A_CERTIFICATE)));
+    Ok((facts, ca_expires_at.transpose()?))
 }
 
-fn check_size(member: &'static str, pem: Option<&str>) -> Result<(), CertificateRefused> {
-    if pem.is_some_and(|pem| pem.len() > CERTIFICATE_BYTES_MAX) {
-        return Err(refused(member, "may have at most 7,000 bytes"));
+/// Checks the length of every RSA key that is set, and returns the shortest, in bits.
+fn shortest_rsa_key(members: CertificateMembers<'_>) -> Result<Option<u32>, CertificateRefused> {
+    let ca = members.ca.filter(|_| !members.ca_is_stored);
+    let mut shortest = None;
+    for (member, pem) in [(CA, ca), (CERTIFICATE, members.certificate)] {
+        let Some(pem) = pem else { continue };
+        let der = first_der(member, pem)?;
+        let Some(bits) = facts::rsa_bits(parse(member, &der)?.public_key()) else {
+            continue;
+        };
+        if bits < RSA_BITS_MIN {
+            return Err(refused(member, RSA_KEY_TOO_SHORT));
+        }
+        shortest = Some(shortest.map_or(bits, |shortest: u32| shortest.min(bits)));
     }
-    Ok(())
+    // A key without a certificate may be the shortest. Reading it, its length was checked.
+    let private_key = members
+        .private_key
+        .and_then(|key| signing_key::rsa_bits_of_text(key.expose()));
+    Ok([shortest, private_key].into_iter().flatten().min())
 }
 
 fn check_authority(
@@ -150,10 +183,7 @@ fn check_authority(
     if ca.is_ca() || is_itself {
         return Ok(());
     }
-    Err(refused(
-        member,
-        "is no certificate authority: its basic constraints do not say so",
-    ))
+    Err(refused(member, NOT_AN_AUTHORITY))
 }
 
 fn check_signed(
@@ -161,16 +191,17 @@ fn check_signed(
     ca: &X509Certificate<'_>,
     ca_is_stored: bool,
 ) -> Result<(), CertificateRefused> {
-    match certificate {
-        Some(certificate) if !facts::is_signed_by(certificate, ca.public_key()) => {
-            let rule = if ca_is_stored {
-                "was not signed by the current certificate of the credential that ca_name names"
-            } else {
-                "was not signed by ca"
-            };
-            Err(refused(CERTIFICATE, rule))
-        }
-        _ => Ok(()),
+    let Some(certificate) = certificate else {
+        return Ok(());
+    };
+    match signature::is_made_by(certificate, ca.public_key()) {
+        Ok(true) => Ok(()),
+        Ok(false) if ca_is_stored => Err(refused(
+            CERTIFICATE,
+            "was not signed by the current certificate of the credential that ca_name names",
+        )),
+        Ok(false) => Err(refused(CERTIFICATE, "was not signed by ca")),
+        Err(reason) => Err(refused(CERTIFICATE, reason.to_string())),
     }
 }
 
@@ -236,12 +267,16 @@ fn absent(member: &'static str) -> CertificateRefused {
     refused(member, "is absent")
 }
 
-fn refused(member: &'static str, rule: &'static str) -> CertificateRefused {
-    CertificateRefused { member, rule }
+fn refused(member: &'static str, rule: impl Into<Cow<'static, str>>) -> CertificateRefused {
+    CertificateRefused {
+        member,
+        rule: rule.into(),
+    }
 }
 
 const CA: &str = "ca";
 const CA_NAME: &str = "ca_name";
 const CERTIFICATE: &str = "certificate";
 const PRIVATE_KEY: &str = "private_key";
+const RSA_KEY_TOO_SHORT: &str = "has an RSA key of fewer than 1024 bits";
 const NOT_A_CERTIFICATE: &str = "must be a PEM-encoded X.509 certificate";

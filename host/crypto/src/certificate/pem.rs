@@ -10,6 +10,7 @@ pub(super) struct PemBlock<'a> {
     /// What it says it is: `CERTIFICATE`.
     pub(super) label: &'a str,
     body: &'a str,
+    has_own_lines: bool,
 }
 
 impl<'a> PemBlock<'a> {
@@ -28,6 +29,29 @@ impl<'a> PemBlock<'a> {
         self.body.contains("ENCRYPTED")
     }
 
+    /// Returns whether every program that reads PEM finds the block: its first and last line have nothing else in them, and
+    /// each line between them has base64 characters and nothing else.
+    ///
+    /// OpenSSL skips a block whose first line is indented, for example, and so may find another certificate than the host.
+    pub(super) fn is_strict(&self) -> bool {
+        let Some(lines) = self
+            .body
+            .strip_prefix("\r\n")
+            .or(self.body.strip_prefix('\n'))
+        else {
+            return false;
+        };
+        let Some(lines) = lines.strip_suffix('\n') else {
+            return false;
+        };
+        let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte);
+        self.has_own_lines
+            && lines.split('\n').all(|line| {
+                let line = line.strip_suffix('\r').unwrap_or(line);
+                !line.is_empty() && line.bytes().all(is_base64)
+            })
+    }
+
     /// The bytes inside; none when they are not base64.
     pub(super) fn decode(&self) -> Option<Zeroizing<Vec<u8>>> {
         let mut digits = Zeroizing::new(Vec::with_capacity(self.body.len()));
@@ -39,14 +63,51 @@ impl<'a> PemBlock<'a> {
     }
 }
 
+/// Writes a block: lines of 64 characters that end in LF.
+pub(super) fn write_block(label: &str, bytes: &[u8], text: &mut Zeroizing<String>) {
+    let mut digits = Zeroizing::new(vec![0; bytes.len().div_ceil(3) * 4]);
+    // The buffer has the length of the encoding.
+    let written = STANDARD
+        .encode_slice(bytes, &mut digits)
+        .unwrap_or_default();
+    let lines = digits
+        .get(..written)
+        .unwrap_or_default()
+        .chunks(LINE_CHARACTERS);
+    // Reserved at once, so that no part of a private key stays behind in memory that was too small.
+    text.reserve(written + written / LINE_CHARACTERS + 2 * (label.len() + FRAME_BYTES));
+    for part in [BEGIN, label, DASHES, "\n"] {
+        text.push_str(part);
+    }
+    for line in lines {
+        text.extend(line.iter().copied().map(char::from));
+        text.push('\n');
+    }
+    for part in [END, label, DASHES, "\n"] {
+        text.push_str(part);
+    }
+}
+
 /// The first block, and the text behind it.
 fn first_block(text: &str) -> Option<(PemBlock<'_>, &str)> {
-    let (_, from_label) = text.split_once(BEGIN)?;
+    let (before, from_label) = text.split_once(BEGIN)?;
     let (label, from_body) = from_label.split_once(DASHES)?;
     let (body, from_end) = from_body.split_once(END)?;
     let after = from_end.strip_prefix(label)?.strip_prefix(DASHES)?;
-    Some((PemBlock { label, body }, after))
+    let is_line_end =
+        |text: &str| text.is_empty() || text.starts_with('\n') || text.starts_with("\r\n");
+    let block = PemBlock {
+        label,
+        body,
+        has_own_lines: (before.is_empty() || before.ends_with('\n')) && is_line_end(after),
+    };
+    Some((block, after))
 }
+
+const LINE_CHARACTERS: usize = 64;
+
+/// At least as many bytes as the first or the last line has beside its label.
+const FRAME_BYTES: usize = 20;
 
 const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
@@ -76,6 +137,42 @@ mod tests {
             "-----BEGIN A",
         ] {
             assert!(PemBlock::all(text).next().is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_block_is_strict_when_nothing_else_is_in_its_lines() {
+        let strict = "-----BEGIN A-----\nAQ\nI=\n-----END A-----";
+        for (text, is_strict) in [
+            (strict.to_owned(), true),
+            (strict.replace('\n', "\r\n"), true),
+            (format!("text\n{strict}\r\ntext"), true),
+            (format!(" {strict}"), false),
+            (format!("{strict} "), false),
+            (strict.replace("AQ", " AQ"), false),
+            (strict.replace("AQ", "AQ "), false),
+            (strict.replace("AQ", "AQ\n"), false),
+            (strict.replace("A-----\n", "A-----\n\n"), false),
+            (strict.replace("A-----\n", "A-----"), false),
+            (strict.replace("=\n", "="), false),
+            (strict.replace('\n', "\r"), false),
+        ] {
+            let block = PemBlock::all(&text).next().unwrap();
+            assert_eq!(block.is_strict(), is_strict, "{text:?}");
+            assert_eq!(*block.decode().unwrap(), [1, 2], "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_written_block_is_strict_and_decodes_to_its_bytes() {
+        for length in [0, 1, 47, 48, 49, 5_000] {
+            let bytes = vec![7; length];
+            let mut text = Zeroizing::new(String::new());
+            write_block("A B", &bytes, &mut text);
+            let block = PemBlock::all(&text).next().unwrap();
+            assert_eq!(*block.decode().unwrap(), bytes);
+            assert!(block.is_strict() || length == 0);
+            assert!(text.lines().all(|line| line.len() <= LINE_CHARACTERS));
         }
     }
 

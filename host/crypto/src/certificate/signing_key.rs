@@ -3,26 +3,48 @@
 use aws_lc_rs::{
     error::KeyRejected,
     rand::SystemRandom,
-    rsa,
+    rsa::KeyPair as RsaKeyPair,
     signature::{
         ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING,
         ECDSA_P521_SHA512_ASN1_SIGNING, EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair,
         KeyPair as _, RSA_PKCS1_SHA256,
     },
 };
-use keywright_core::Secret;
+use getrandom::SysRng;
+use keywright_core::{
+    Secret,
+    certificate::{RSA_BITS_MIN, RSA_BITS_RECOMMENDED},
+};
+use rsa::{
+    RsaPrivateKey,
+    pkcs1::{DecodeRsaPrivateKey as _, EncodeRsaPublicKey as _},
+    pkcs1v15,
+    pkcs8::DecodePrivateKey as _,
+    signature::{RandomizedSigner as _, SignatureEncoding as _},
+};
+use sha2::Sha256;
 use x509_parser::x509::SubjectPublicKeyInfo;
+use zeroize::Zeroizing;
 
 use super::{
     der::{elements, split_element},
-    pem::PemBlock,
+    facts,
+    pem::{PemBlock, write_block},
 };
 
 /// A private key. The library that holds it zeroes it when it is dropped.
 pub(super) enum SigningKey {
     Ecdsa(EcdsaKeyPair, &'static EcdsaAlgorithm),
     Ed25519(Ed25519KeyPair),
-    Rsa(rsa::KeyPair),
+    Rsa(RsaKeyPair),
+    ShortRsa(Box<ShortRsaKey>),
+}
+
+/// An RSA key of 1024 to 2047 bits, with which the library of the others does not sign.
+pub(super) struct ShortRsaKey {
+    key: pkcs1v15::SigningKey<Sha256>,
+    /// DER.
+    public_key: Vec<u8>,
 }
 
 impl SigningKey {
@@ -31,9 +53,7 @@ impl SigningKey {
     /// # Errors
     /// The rule that the text breaks, to stand behind the name of the member.
     pub(super) fn parse(pem: &Secret) -> Result<Self, &'static str> {
-        let block = PemBlock::all(pem.expose())
-            .find(|block| block.label != EC_PARAMETERS)
-            .ok_or(NOT_A_PRIVATE_KEY)?;
+        let block = key_block(pem.expose()).ok_or(NOT_A_PRIVATE_KEY)?;
         if block.label == ENCRYPTED_PKCS8 || block.is_encrypted() {
             return Err(ENCRYPTED);
         }
@@ -53,6 +73,7 @@ impl SigningKey {
             Self::Ecdsa(key, _) => key.public_key().as_ref(),
             Self::Ed25519(key) => key.public_key().as_ref(),
             Self::Rsa(key) => key.public_key().as_ref(),
+            Self::ShortRsa(key) => &key.public_key,
         }
     }
 
@@ -64,7 +85,7 @@ impl SigningKey {
         let is_of_algorithm = match self {
             Self::Ecdsa(_, own) => algorithm == own.of_key,
             Self::Ed25519(_) => algorithm == ED25519_IDENTIFIER,
-            Self::Rsa(_) => RSA_IDENTIFIERS.contains(&algorithm),
+            Self::Rsa(_) | Self::ShortRsa(_) => RSA_IDENTIFIERS.contains(&algorithm),
         };
         is_of_algorithm && public_key.subject_public_key.data.as_ref() == self.public_key()
     }
@@ -79,7 +100,9 @@ impl SigningKey {
                 coordinates.get(..coordinates.len() / 2).unwrap_or_default()
             }
             Self::Ed25519(key) => key.public_key().as_ref(),
-            Self::Rsa(key) => modulus(key.public_key().as_ref()).unwrap_or_default(),
+            Self::Rsa(_) | Self::ShortRsa(_) => {
+                facts::modulus(self.public_key()).unwrap_or_default()
+            }
         }
     }
 
@@ -88,7 +111,7 @@ impl SigningKey {
         match self {
             Self::Ecdsa(_, algorithm) => algorithm.identifier,
             Self::Ed25519(_) => ED25519_IDENTIFIER,
-            Self::Rsa(_) => SHA256_WITH_RSA_IDENTIFIER,
+            Self::Rsa(_) | Self::ShortRsa(_) => SHA256_WITH_RSA_IDENTIFIER,
         }
     }
 
@@ -111,11 +134,30 @@ impl SigningKey {
                 .ok()?;
                 Some(signature)
             }
+            // Blinded by random numbers, so that the time it takes tells nothing of the key.
+            Self::ShortRsa(key) => {
+                let signature = key.key.try_sign_with_rng(&mut SysRng, message).ok()?;
+                Some(signature.to_vec())
+            }
         }
     }
 
     fn parse_pkcs1(der: &[u8]) -> Option<Self> {
-        rsa::KeyPair::from_der(der).ok().map(Self::Rsa)
+        let rsa = RsaKeyPair::from_der(der).ok().map(Self::Rsa);
+        rsa.or_else(|| Self::short_rsa(RsaPrivateKey::from_pkcs1_der(der).ok()?))
+    }
+
+    fn short_rsa(key: RsaPrivateKey) -> Option<Self> {
+        let public_key = key.to_public_key().to_pkcs1_der().ok()?.into_vec();
+        let bits = facts::bits(facts::modulus(&public_key)?);
+        (RSA_BITS_MIN..RSA_BITS_RECOMMENDED)
+            .contains(&bits)
+            .then(|| {
+                Self::ShortRsa(Box::new(ShortRsaKey {
+                    key: pkcs1v15::SigningKey::new(key),
+                    public_key,
+                }))
+            })
     }
 
     fn parse_sec1(der: &[u8]) -> Option<Self> {
@@ -123,19 +165,60 @@ impl SigningKey {
     }
 
     fn parse_pkcs8(der: &[u8]) -> Option<Self> {
-        let rsa = rsa::KeyPair::from_pkcs8(der).map(Self::Rsa).ok();
+        let rsa = RsaKeyPair::from_pkcs8(der).map(Self::Rsa).ok();
         let ecdsa = || parse_ecdsa(|algorithm| EcdsaKeyPair::from_pkcs8(algorithm, der));
         let ed25519 = || Ed25519KeyPair::from_pkcs8(der).map(Self::Ed25519).ok();
-        rsa.or_else(ecdsa).or_else(ed25519)
+        let short_rsa = || Self::short_rsa(RsaPrivateKey::from_pkcs8_der(der).ok()?);
+        rsa.or_else(ecdsa).or_else(ed25519).or_else(short_rsa)
     }
 }
 
-/// The modulus of an `RSAPublicKey` (RFC 8017, appendix A.1.1), without leading zeros.
-fn modulus(public_key: &[u8]) -> Option<&[u8]> {
-    let (_, members, _) = split_element(public_key)?;
-    let (_, modulus, _) = split_element(members)?;
-    let begin = modulus.iter().position(|octet| *octet != 0)?;
-    modulus.get(begin..)
+/// Returns the text of a private key as it is stored: as it was sent if every program finds the key in it, or else the key
+/// alone. The text has a key, which [`SigningKey::parse`] reads.
+pub(super) fn stored_text(pem: &Secret) -> Secret {
+    let mut parameters =
+        PemBlock::all(pem.expose()).take_while(|block| block.label == EC_PARAMETERS);
+    let key = key_block(pem.expose());
+    if parameters.all(|block| block.is_strict()) && key.is_some_and(|key| key.is_strict()) {
+        return pem.clone();
+    }
+    let rewritten = key_block(pem.expose()).and_then(|block| {
+        let mut text = Zeroizing::new(String::new());
+        write_block(block.label, &block.decode()?, &mut text);
+        Some(Secret::new(std::mem::take(&mut *text)))
+    });
+    rewritten.unwrap_or_else(|| pem.clone())
+}
+
+/// The first block that may be a key.
+fn key_block(pem: &str) -> Option<PemBlock<'_>> {
+    PemBlock::all(pem).find(|block| block.label != EC_PARAMETERS)
+}
+
+/// The length of the RSA key in a PEM text, public or private, in bits; `None` for any other text.
+pub(super) fn rsa_bits_of_text(pem: &str) -> Option<u32> {
+    let block = key_block(pem)?;
+    let der = block.decode()?;
+    let is_rsa = |place| field(&der, place).is_some_and(|field| RSA_IDENTIFIERS.contains(&field));
+    let modulus = match block.label {
+        PKCS1_PUBLIC => field(&der, 0),
+        PKCS1 => field(&der, 1),
+        SPKI if is_rsa(0) => content(field(&der, 1)?)?
+            .split_first()
+            .and_then(|(_, key)| field(key, 0)),
+        PKCS8 if is_rsa(1) => field(content(field(&der, 2)?)?, 1),
+        _ => None,
+    };
+    Some(facts::bits(content(modulus?)?))
+}
+
+/// The element at a place inside the first element.
+fn field(bytes: &[u8], place: usize) -> Option<&[u8]> {
+    elements(content(bytes)?).nth(place)
+}
+
+fn content(bytes: &[u8]) -> Option<&[u8]> {
+    split_element(bytes).map(|(_, content, _)| content)
 }
 
 /// A curve with the hash that goes with it, and their DER names.
@@ -207,6 +290,8 @@ const SHA256_WITH_RSA_IDENTIFIER: &[u8] = &[
 ];
 
 const PKCS1: &str = "RSA PRIVATE KEY";
+const PKCS1_PUBLIC: &str = "RSA PUBLIC KEY";
+const SPKI: &str = "PUBLIC KEY";
 const PKCS8: &str = "PRIVATE KEY";
 const SEC1: &str = "EC PRIVATE KEY";
 const ENCRYPTED_PKCS8: &str = "ENCRYPTED PRIVATE KEY";
@@ -217,5 +302,5 @@ const EC_PARAMETERS: &str = "EC PARAMETERS";
 const ENCRYPTED: &str = "must not be encrypted";
 const NOT_A_PRIVATE_KEY: &str =
     "is malformed: it must be a PEM-encoded private key in the form of PKCS#1, SEC1 or PKCS#8";
-const NOT_A_KNOWN_KEY: &str = "is malformed: it must be an RSA key of 2048 to 8192 bits, an ECDSA key on P-256, P-384 or P-521, \
+const NOT_A_KNOWN_KEY: &str = "is malformed: it must be an RSA key of 1024 to 8192 bits, an ECDSA key on P-256, P-384 or P-521, \
      or an Ed25519 key";

@@ -2,7 +2,7 @@
 
 use chrono::Utc;
 use keywright_core::{
-    certificate::{CERTIFICATE_BYTES_MAX, CertificateFacts, IssuanceRules, SigningUsages},
+    certificate::{CertificateFacts, IssuanceRules, SigningUsages},
     ports::{CertificateMembers, CertificateRefused, Certificates},
 };
 use keywright_crypto::X509Certificates;
@@ -87,7 +87,8 @@ fn any_one_member_is_enough_and_what_is_given_is_checked() {
         private_key,
         ..CertificateMembers::default()
     };
-    assert_eq!(X509Certificates.check_members(members), Ok(None));
+    let checked = X509Certificates.check_members(members).unwrap();
+    assert_eq!((checked.facts, checked.rsa_bits), (None, None));
     for (ca, certificate, sentence) in [
         (
             Some("garbage"),
@@ -154,6 +155,7 @@ fn each_structural_rule_names_the_member_that_breaks_it() {
     let itself = X509Certificates
         .check_members(members(&lone, &lone))
         .unwrap()
+        .facts
         .unwrap();
     assert!(
         !itself.is_self_signed,
@@ -172,7 +174,8 @@ fn an_authority_that_signed_itself_counts_so_unless_it_was_set_with_ca_name() {
             ca_is_stored,
             ..members(&authority, &authority)
         };
-        let facts = X509Certificates.check_members(members).unwrap().unwrap();
+        let checked = X509Certificates.check_members(members).unwrap();
+        let facts = checked.facts.unwrap();
         assert_eq!(facts.is_self_signed, !ca_is_stored);
         assert!(facts.is_certificate_authority);
     }
@@ -226,27 +229,6 @@ fn the_first_certificate_of_a_bundle_counts_and_text_around_it_does_not() {
         assert!(!X509Certificates.is_same_certificate(text, &authority.certificate));
     }
     assert!(!X509Certificates.is_same_certificate("", ""));
-}
-
-#[test]
-fn certificate_and_ca_have_at_most_7000_bytes() {
-    let Some(openssl) = Openssl::available() else {
-        return;
-    };
-    let mut certificate = openssl.authority(P256).certificate;
-    certificate.push_str(&"x".repeat(CERTIFICATE_BYTES_MAX - certificate.len()));
-    assert!(set(Some(&certificate), Some(&certificate)).is_ok());
-    certificate.push('x');
-    for (ca, certificate, member) in [
-        (Some(&certificate), None, "ca"),
-        (None, Some(&certificate), "certificate"),
-    ] {
-        let refused = set(ca.map(String::as_str), certificate.map(String::as_str)).unwrap_err();
-        assert_eq!(
-            refused.to_string(),
-            format!("{member} may have at most 7,000 bytes")
-        );
-    }
 }
 
 #[test]
@@ -351,7 +333,9 @@ fn set(
         certificate,
         ..CertificateMembers::default()
     };
-    X509Certificates.check_members(members)
+    X509Certificates
+        .check_members(members)
+        .map(|checked| checked.facts)
 }
 
 fn members<'a>(ca: &'a Identity, certificate: &'a Identity) -> CertificateMembers<'a> {

@@ -62,13 +62,13 @@ fn encrypted_and_malformed_keys_are_refused_with_the_reason() {
         ]
         .concat(),
     );
-    let short = openssl.private_key(&["RSA", "-pkeyopt", "rsa_keygen_bits:1024"]);
+    let short = openssl.private_key(&["RSA", "-pkeyopt", "rsa_keygen_bits:1023"]);
     let mut cut = identity.private_key.expose().to_owned();
     cut.truncate(cut.len() / 2);
     for (private_key, rule) in [
         (pkcs8.as_str(), "must not be encrypted"),
         (&pkcs1, "must not be encrypted"),
-        (short.expose(), "RSA key of 2048 to 8192 bits"),
+        (short.expose(), "RSA key of 1024 to 8192 bits"),
         (&cut, "must be a PEM-encoded private key"),
         ("garbage", "must be a PEM-encoded private key"),
         (&identity.certificate, "must be a PEM-encoded private key"),

@@ -15,7 +15,8 @@ use keywright_core::{
     credential::{CredentialType, Parameters, PluginIdentity},
     permission::Actor,
     ports::{
-        CertificateIssuer, Generator, GeneratorDescription, Generators, PluginFailure, Recovered,
+        CertificateIssuer, Generator, GeneratorDescription, Generators, HostWork, PluginFailure,
+        Recovered,
     },
 };
 
@@ -29,6 +30,9 @@ use crate::{
     breaker::{Attempt, Breaker},
     lane::{Flow, Lane, Lanes, NotRun},
 };
+
+/// What work of the host is called in measurements.
+const HOST_WORK: &str = "host-work";
 
 /// The configured generators.
 pub(crate) struct GeneratorSet(BTreeMap<CredentialType, Arc<dyn Generator>>);
@@ -89,7 +93,7 @@ impl WasmGenerator {
             .unwrap_or_else(|not_run| Err(plugin.not_run(function, not_run)))
     }
 
-    /// Does in the brief lane what the host does in the place of a function that the guest lacks.
+    /// Does work of the host in the brief lane, such as what it does in the place of a function that the guest lacks.
     async fn host<T: Send + 'static>(
         &self,
         function: &'static str,
@@ -145,6 +149,14 @@ impl Generator for WasmGenerator {
             waits_for_its_turn: true,
             ..self.clone()
         })
+    }
+
+    async fn run_for_host(&self, work: HostWork) -> Result<(), PluginFailure> {
+        self.host(HOST_WORK, move |_| {
+            work();
+            Ok(())
+        })
+        .await
     }
 
     fn read_only_parameters(&self) -> &[String] {

@@ -6,9 +6,6 @@ use serde_json::{Value, json};
 use super::VERSION_1;
 use crate::made_elsewhere::{another_private_key, authority, self_signed_leaf};
 
-/// The most bytes that a `certificate` or a `ca` may have.
-const CERTIFICATE_BYTES_MAX: usize = 7_000;
-
 #[tokio::test]
 async fn any_one_of_the_four_members_is_enough() {
     let server = Server::start().await;
@@ -174,27 +171,6 @@ async fn only_the_first_certificate_of_a_bundle_counts() {
             .json();
         assert_eq!(answer["value"]["certificate"], bundle);
         assert_eq!(answer["certificate_authority"], false);
-    }
-}
-
-#[tokio::test]
-async fn a_certificate_of_7000_bytes_is_taken_and_one_more_is_400() {
-    let server = Server::start().await;
-    let root = authority("root");
-    let padded = |bytes: usize| {
-        let padding = bytes - root.certificate.len();
-        format!("{}{}", root.certificate, "\n".repeat(padding))
-    };
-    for member in ["certificate", "ca"] {
-        let longest = json!({member: padded(CERTIFICATE_BYTES_MAX)});
-        server.set("/a", "certificate", longest).await.expect(200);
-        let too_long = json!({member: padded(CERTIFICATE_BYTES_MAX + 1)});
-        let error = server
-            .set("/a", "certificate", too_long)
-            .await
-            .expect(400)
-            .error();
-        assert!(error.contains(member), "{error}");
     }
 }
 

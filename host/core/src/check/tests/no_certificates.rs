@@ -1,11 +1,13 @@
 //! What can't tell anything of certificates.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use crate::{
     Secret,
     certificate::{CertificateFacts, IssuanceFacts, IssuanceRules},
-    ports::{CertificateIssuer, CertificateMembers, CertificateRefused, Certificates},
+    ports::{
+        CertificateIssuer, CertificateMembers, CertificateRefused, Certificates, CheckedMembers,
+    },
 };
 
 /// Reads no certificate.
@@ -23,8 +25,12 @@ impl Certificates for NoCertificates {
     fn check_members(
         &self,
         _: CertificateMembers<'_>,
-    ) -> Result<Option<CertificateFacts>, CertificateRefused> {
+    ) -> Result<CheckedMembers, CertificateRefused> {
         Err(REFUSED)
+    }
+
+    fn rsa_bits(&self, _: &str) -> Option<u32> {
+        None
     }
 
     fn check_stored(
@@ -58,5 +64,5 @@ impl Certificates for NoCertificates {
 
 const REFUSED: CertificateRefused = CertificateRefused {
     member: "certificate",
-    rule: "is none",
+    rule: Cow::Borrowed("is none"),
 };

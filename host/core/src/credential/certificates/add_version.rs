@@ -5,7 +5,11 @@ use uuid::Uuid;
 use crate::{
     Failure, Secret,
     authorization::Caller,
-    credential::{CredentialVersion, Credentials, service::MAKINGS_MAX, set_certificate::Members},
+    credential::{
+        CredentialType, CredentialVersion, Credentials,
+        service::MAKINGS_MAX,
+        set_certificate::{Members, warn_of_short_key},
+    },
     permission::Operation,
     ports::VersionSelection,
 };
@@ -36,17 +40,24 @@ impl Credentials {
         if !members.have_certificate() {
             return Err(Failure::ValueRefused("certificate is required".to_owned()));
         }
-        self.check_alone(&members)?;
+        let generator = self.generator(caller, &CredentialType::certificate())?;
+        let checked = self.check(generator.as_ref(), members, None).await?;
         let newest = VersionSelection::Newest(1);
         let (permit, newest) = self
             .permitted_certificate_versions(caller, Operation::Write, new.certificate_id, newest)
             .await?;
         let newest = newest.into_iter().next().ok_or(Failure::NotFound)?;
-        let ca_permit = self.permit_ca_name(caller, &members).await?;
+        let ca_permit = self.permit_ca_name(caller, &checked.members).await?;
         for _ in 0..MAKINGS_MAX {
             let (name, credential_type) = (newest.name.clone(), newest.credential_type.clone());
             let mut draft = self
-                .draft_of_members(name, credential_type, members.clone(), ca_permit.as_ref())
+                .draft_of(
+                    name,
+                    credential_type,
+                    checked.clone(),
+                    ca_permit.as_ref(),
+                    generator.as_ref(),
+                )
                 .await?;
             draft.is_transitional = new.is_transitional;
             draft.is_generated = None;
@@ -54,6 +65,7 @@ impl Credentials {
                 .append_to_certificate(&permit, draft, new.certificate_id)
                 .await?;
             if let Some(version) = appended {
+                warn_of_short_key(&newest.name, checked.rsa_bits);
                 return Ok(version.into_version(&permit));
             }
         }

@@ -1,0 +1,288 @@
+//! Verifying the signature of a certificate.
+
+use std::fmt;
+
+use aws_lc_rs::{
+    digest::{Algorithm, Digest, SHA1_FOR_LEGACY_USE_ONLY, SHA224, SHA256, SHA384, SHA512, digest},
+    signature::{
+        ECDSA_P256_SHA256_ASN1, ECDSA_P384_SHA384_ASN1, ECDSA_P521_SHA512_ASN1, ED25519,
+        EcdsaVerificationAlgorithm, UnparsedPublicKey, VerificationAlgorithm as _,
+    },
+};
+use rsa::{Pkcs1v15Sign, Pss, RsaPublicKey, pkcs1::DecodeRsaPublicKey as _};
+use sha1::Sha1;
+use sha2::{Sha224, Sha256, Sha384, Sha512};
+use x509_parser::{
+    asn1_rs::{Oid, oid},
+    certificate::X509Certificate,
+    objects::{oid_registry, oid2sn},
+    oid_registry::{
+        OID_EC_P256, OID_HASH_SHA1, OID_KEY_TYPE_EC_PUBLIC_KEY, OID_NIST_EC_P384, OID_NIST_EC_P521,
+        OID_NIST_HASH_SHA256, OID_NIST_HASH_SHA384, OID_NIST_HASH_SHA512, OID_PKCS1_RSAENCRYPTION,
+        OID_PKCS1_RSASSAPSS, OID_PKCS1_SHA1WITHRSA, OID_PKCS1_SHA224WITHRSA,
+        OID_PKCS1_SHA256WITHRSA, OID_PKCS1_SHA384WITHRSA, OID_PKCS1_SHA512WITHRSA,
+        OID_SHA1_WITH_RSA, OID_SIG_ECDSA_WITH_SHA224, OID_SIG_ECDSA_WITH_SHA256,
+        OID_SIG_ECDSA_WITH_SHA384, OID_SIG_ECDSA_WITH_SHA512, OID_SIG_ED25519,
+    },
+    signature_algorithm::RsaSsaPssParams,
+    x509::{AlgorithmIdentifier, SubjectPublicKeyInfo},
+};
+
+use super::facts;
+
+/// Why a signature can't be verified, whoever made it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Unverifiable {
+    /// The signature algorithm is not supported, or not with its parameters.
+    Algorithm(String),
+    /// The key of the signer is not supported: its length, its exponent or its curve.
+    Key,
+}
+
+/// Returns whether the key made the certificate's signature. Names and validity do not count.
+///
+/// The time is bounded: RSA keys of more than 8192 bits, and exponents of more than 33, are refused before they are used.
+///
+/// # Errors
+/// When the algorithm or the key is not supported, so that nothing can be said.
+pub(super) fn is_made_by(
+    certificate: &X509Certificate<'_>,
+    signer: &SubjectPublicKeyInfo<'_>,
+) -> Result<bool, Unverifiable> {
+    let message = certificate.tbs_certificate.as_ref();
+    let signature = certificate.signature_value.data.as_ref();
+    let scheme = Scheme::of(&certificate.signature_algorithm)?;
+    let key = signer.subject_public_key.data.as_ref();
+    let key_algorithm = &signer.algorithm.algorithm;
+    match scheme {
+        Scheme::RsaPkcs1(hash) if *key_algorithm == OID_PKCS1_RSAENCRYPTION => {
+            let hashed = digest(hash.algorithm(), message);
+            let verified = rsa_key(key)?.verify(hash.pkcs1(), hashed.as_ref(), signature);
+            Ok(verified.is_ok())
+        }
+        Scheme::RsaPss(hash, salt_bytes)
+            if [OID_PKCS1_RSAENCRYPTION, OID_PKCS1_RSASSAPSS].contains(key_algorithm) =>
+        {
+            let hashed = digest(hash.algorithm(), message);
+            let key = rsa_key(key)?;
+            Ok(hash.verify_pss(&key, salt_bytes, hashed.as_ref(), signature))
+        }
+        Scheme::Ecdsa(hash) if *key_algorithm == OID_KEY_TYPE_EC_PUBLIC_KEY => {
+            let curve = Curve::of(signer).ok_or(Unverifiable::Key)?;
+            Ok(curve.verify(key, &digest(hash.algorithm(), message), signature))
+        }
+        Scheme::Ed25519 if *key_algorithm == OID_SIG_ED25519 => {
+            let key = UnparsedPublicKey::new(&ED25519, key);
+            Ok(key.verify(message, signature).is_ok())
+        }
+        // A key of another algorithm did not make it.
+        _ => Ok(false),
+    }
+}
+
+/// How a signature is made.
+#[derive(Clone, Copy)]
+enum Scheme {
+    Ecdsa(Hash),
+    Ed25519,
+    RsaPkcs1(Hash),
+    /// With the length of the salt, in bytes.
+    RsaPss(Hash, usize),
+}
+
+impl Scheme {
+    fn of(algorithm: &AlgorithmIdentifier<'_>) -> Result<Self, Unverifiable> {
+        let identifier = &algorithm.algorithm;
+        if *identifier == OID_PKCS1_RSASSAPSS {
+            return Self::of_pss(algorithm).ok_or_else(|| {
+                Unverifiable::Algorithm("RSASSA-PSS with these parameters".to_owned())
+            });
+        }
+        SCHEMES
+            .iter()
+            .find(|(known, _)| known == identifier)
+            .map(|(_, scheme)| *scheme)
+            .ok_or_else(|| Unverifiable::Algorithm(name_of(identifier)))
+    }
+
+    /// The message and the mask must be hashed in the same way, as every program does.
+    fn of_pss(algorithm: &AlgorithmIdentifier<'_>) -> Option<Self> {
+        let parameters = RsaSsaPssParams::try_from(algorithm.parameters.as_ref()?).ok()?;
+        let mask = parameters.mask_gen_algorithm().ok()?;
+        let hash = parameters.hash_algorithm_oid();
+        let salt_bytes = usize::try_from(parameters.salt_length()).ok()?;
+        let is_known = mask.mgf == MGF1 && mask.hash == *hash && parameters.trailer_field() == 1;
+        let (_, hash) = HASHES.iter().find(|(known, _)| known == hash)?;
+        is_known.then_some(Self::RsaPss(*hash, salt_bytes))
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Hash {
+    Sha1,
+    Sha224,
+    Sha256,
+    Sha384,
+    Sha512,
+}
+
+impl Hash {
+    fn algorithm(self) -> &'static Algorithm {
+        match self {
+            Self::Sha1 => &SHA1_FOR_LEGACY_USE_ONLY,
+            Self::Sha224 => &SHA224,
+            Self::Sha256 => &SHA256,
+            Self::Sha384 => &SHA384,
+            Self::Sha512 => &SHA512,
+        }
+    }
+
+    fn pkcs1(self) -> Pkcs1v15Sign {
+        match self {
+            Self::Sha1 => Pkcs1v15Sign::new::<Sha1>(),
+            Self::Sha224 => Pkcs1v15Sign::new::<Sha224>(),
+            Self::Sha256 => Pkcs1v15Sign::new::<Sha256>(),
+            Self::Sha384 => Pkcs1v15Sign::new::<Sha384>(),
+            Self::Sha512 => Pkcs1v15Sign::new::<Sha512>(),
+        }
+    }
+
+    fn verify_pss(self, key: &RsaPublicKey, salt: usize, hashed: &[u8], signature: &[u8]) -> bool {
+        let verified = match self {
+            Self::Sha1 => key.verify(Pss::<Sha1>::new_with_salt(salt), hashed, signature),
+            Self::Sha224 => key.verify(Pss::<Sha224>::new_with_salt(salt), hashed, signature),
+            Self::Sha256 => key.verify(Pss::<Sha256>::new_with_salt(salt), hashed, signature),
+            Self::Sha384 => key.verify(Pss::<Sha384>::new_with_salt(salt), hashed, signature),
+            Self::Sha512 => key.verify(Pss::<Sha512>::new_with_salt(salt), hashed, signature),
+        };
+        verified.is_ok()
+    }
+}
+
+/// Reads a key of 1024 to 8192 bits with an odd exponent of 3 or more and at most 33 bits.
+fn rsa_key(key: &[u8]) -> Result<RsaPublicKey, Unverifiable> {
+    RsaPublicKey::from_pkcs1_der(key).map_err(|_| Unverifiable::Key)
+}
+
+/// A curve, with the algorithm that verifies hashes of as many bits as the order of the curve has, or, for P-521, of as
+/// many as a hash has at most.
+struct Curve {
+    algorithm: &'static EcdsaVerificationAlgorithm,
+    hash: &'static Algorithm,
+}
+
+impl Curve {
+    fn of(key: &SubjectPublicKeyInfo<'_>) -> Option<&'static Self> {
+        let curve = facts::curve(key)?;
+        let found = CURVES.iter().find(|(known, _)| *known == curve);
+        found.map(|(_, curve)| curve)
+    }
+
+    /// ECDSA signs a number: the leftmost bits of the hash, at most as many as the order of the curve has (FIPS 186-5,
+    /// section 6.4.2). So a longer hash is cut, and leading zeros do not change a shorter one.
+    fn verify(&self, key: &[u8], hashed: &Digest, signature: &[u8]) -> bool {
+        let hashed = hashed.as_ref();
+        let bytes = self.hash.output_len();
+        let leftmost = hashed.get(..bytes).unwrap_or(hashed);
+        let mut number = vec![0; bytes - leftmost.len()];
+        number.extend(leftmost);
+        Digest::import_less_safe(&number, self.hash)
+            .and_then(|number| self.algorithm.verify_digest_sig(key, &number, signature))
+            .is_ok()
+    }
+}
+
+/// The name of an algorithm, or its number.
+fn name_of(identifier: &Oid<'_>) -> String {
+    match oid2sn(identifier, oid_registry()) {
+        Ok(name) => name.to_owned(),
+        Err(_) if identifier.as_bytes().len() <= NUMBER_BYTES_MAX => identifier.to_id_string(),
+        Err(_) => "with an unknown number".to_owned(),
+    }
+}
+
+impl fmt::Display for Unverifiable {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Algorithm(name) => write!(
+                formatter,
+                "was not checked: the signature algorithm {name} can't be verified; use RSA or ECDSA with SHA-1 or \
+                 SHA-2, or Ed25519"
+            ),
+            Self::Key => formatter.write_str(
+                "was not checked: no signature can be verified with the signer's key; use an RSA key of 1024 to 8192 \
+                 bits with an exponent of at most 33 bits, an ECDSA key on P-256, P-384 or P-521, or an Ed25519 key",
+            ),
+        }
+    }
+}
+
+/// The longest number of an unknown algorithm that is shown, in bytes of DER.
+const NUMBER_BYTES_MAX: usize = 32;
+
+static SCHEMES: [(Oid<'_>, Scheme); 12] = [
+    (OID_PKCS1_SHA1WITHRSA, Scheme::RsaPkcs1(Hash::Sha1)),
+    (OID_SHA1_WITH_RSA, Scheme::RsaPkcs1(Hash::Sha1)),
+    (OID_PKCS1_SHA224WITHRSA, Scheme::RsaPkcs1(Hash::Sha224)),
+    (OID_PKCS1_SHA256WITHRSA, Scheme::RsaPkcs1(Hash::Sha256)),
+    (OID_PKCS1_SHA384WITHRSA, Scheme::RsaPkcs1(Hash::Sha384)),
+    (OID_PKCS1_SHA512WITHRSA, Scheme::RsaPkcs1(Hash::Sha512)),
+    (ECDSA_WITH_SHA1, Scheme::Ecdsa(Hash::Sha1)),
+    (OID_SIG_ECDSA_WITH_SHA224, Scheme::Ecdsa(Hash::Sha224)),
+    (OID_SIG_ECDSA_WITH_SHA256, Scheme::Ecdsa(Hash::Sha256)),
+    (OID_SIG_ECDSA_WITH_SHA384, Scheme::Ecdsa(Hash::Sha384)),
+    (OID_SIG_ECDSA_WITH_SHA512, Scheme::Ecdsa(Hash::Sha512)),
+    (OID_SIG_ED25519, Scheme::Ed25519),
+];
+
+static HASHES: [(Oid<'_>, Hash); 5] = [
+    (OID_HASH_SHA1, Hash::Sha1),
+    (NIST_HASH_SHA224, Hash::Sha224),
+    (OID_NIST_HASH_SHA256, Hash::Sha256),
+    (OID_NIST_HASH_SHA384, Hash::Sha384),
+    (OID_NIST_HASH_SHA512, Hash::Sha512),
+];
+
+static CURVES: [(Oid<'_>, Curve); 3] = [
+    (
+        OID_EC_P256,
+        Curve {
+            algorithm: &ECDSA_P256_SHA256_ASN1,
+            hash: &SHA256,
+        },
+    ),
+    (
+        OID_NIST_EC_P384,
+        Curve {
+            algorithm: &ECDSA_P384_SHA384_ASN1,
+            hash: &SHA384,
+        },
+    ),
+    (
+        OID_NIST_EC_P521,
+        Curve {
+            algorithm: &ECDSA_P521_SHA512_ASN1,
+            hash: &SHA512,
+        },
+    ),
+];
+
+const ECDSA_WITH_SHA1: Oid<'static> = oid!(1.2.840.10045.4.1);
+const MGF1: Oid<'static> = oid!(1.2.840.113549.1.1.8);
+const NIST_HASH_SHA224: Oid<'static> = oid!(2.16.840.1.101.3.4.2.4);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_an_unknown_algorithm_is_shown_unless_it_is_long() {
+        let number = |bytes: usize| {
+            let number = vec![1; bytes];
+            name_of(&Oid::new(number.into()))
+        };
+        assert_eq!(number(3), "0.1.1.1");
+        assert!(number(NUMBER_BYTES_MAX).starts_with("0.1.1"));
+        assert_eq!(number(NUMBER_BYTES_MAX + 1), "with an unknown number");
+    }
+}

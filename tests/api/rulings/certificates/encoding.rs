@@ -1,0 +1,214 @@
+//! Row 13: what is stored, OpenSSL reads, and it can sign. Malformed DER is among the attacks (`tests/attacks/certificates/`).
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
+use keywright_harness::{Options, Server};
+use serde_json::json;
+
+use super::openssl::{Identity, Openssl, P256};
+
+/// Texts of one PEM block that OpenSSL reads as they are.
+fn strict(pem: &str) -> Vec<String> {
+    let (lines, digits) = (lines(pem), digits(pem));
+    let (first, last) = (lines[0], lines[lines.len() - 1]);
+    vec![
+        pem.to_owned(),
+        pem.trim_end().to_owned(),
+        pem.replace('\n', "\r\n"),
+        format!("text\n{pem}text"),
+        format!("{first}\n{digits}\n{last}\n"),
+        format!("{first}\n{}\n{}\n{last}\n", &digits[..7], &digits[7..]),
+    ]
+}
+
+/// Texts of one PEM block that OpenSSL does not read, or that another reader may not.
+fn sloppy(pem: &str) -> Vec<String> {
+    let (lines, digits) = (lines(pem), digits(pem));
+    let (first, last) = (lines[0], lines[lines.len() - 1]);
+    vec![
+        format!("\u{feff}{pem}"),
+        lines.join(" "),
+        lines.concat(),
+        lines.join("\n\n"),
+        lines.join("\r"),
+        lines.join("\n  "),
+        format!("  {}", lines.join("\n  ")),
+        format!("{} \n", lines.join(" \n")),
+        format!("{first}\n{digits}{last}\n"),
+        format!("text {pem}"),
+        format!("{} text\n", pem.trim_end()),
+        format!("{first}\n{}\n{digits}\n{last}\n", " ".repeat(1_000)),
+    ]
+}
+
+fn lines(pem: &str) -> Vec<&str> {
+    pem.lines().collect()
+}
+
+fn digits(pem: &str) -> String {
+    pem.lines().filter(|line| !line.starts_with('-')).collect()
+}
+
+async fn stored(server: &Server, member: &str, text: &str) -> String {
+    let answer = server.set("/a", "certificate", json!({member: text})).await;
+    assert_eq!(answer.status, 200, "{text:?}: {}", answer.body);
+    answer.json()["value"][member].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn row_13_openssl_reads_certificates_of_any_layout_that_are_stored() {
+    let Some(openssl) = Openssl::available() else {
+        return;
+    };
+    let server = Server::start().await;
+    let certificate = openssl
+        .authority(openssl.private_key(P256), &[])
+        .certificate;
+    for member in ["certificate", "ca"] {
+        for text in strict(&certificate) {
+            assert_eq!(stored(&server, member, &text).await, text);
+            assert_eq!(openssl.subject(&text), "subject=CN = root\n", "{text:?}");
+        }
+        for text in sloppy(&certificate) {
+            assert_eq!(
+                stored(&server, member, &text).await,
+                certificate,
+                "{text:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn row_13_openssl_reads_private_keys_of_any_layout_that_are_stored() {
+    let Some(openssl) = Openssl::available() else {
+        return;
+    };
+    let server = Server::start().await;
+    let key = openssl.private_key(P256);
+    let public_key = openssl.public_key(&key);
+    let sec1 = openssl.run(&["ec", "-in", "key.pem"]);
+    let parameters = openssl.run(&["ecparam", "-name", "prime256v1"]);
+    let sec1_with_parameters = format!("{parameters}{sec1}");
+    for text in strict(&key).into_iter().chain([sec1_with_parameters]) {
+        assert_eq!(stored(&server, "private_key", &text).await, text);
+        assert_eq!(openssl.public_key(&text), public_key, "{text:?}");
+    }
+    for text in sloppy(&key) {
+        assert_eq!(stored(&server, "private_key", &text).await, key, "{text:?}");
+    }
+    let sloppy_parameters = format!(" {parameters}{sec1}");
+    assert_eq!(
+        stored(&server, "private_key", &sloppy_parameters).await,
+        sec1
+    );
+}
+
+#[tokio::test]
+async fn row_13_openssl_finds_the_certificate_that_the_server_finds() {
+    let Some(openssl) = Openssl::available() else {
+        return;
+    };
+    let server = Server::start().await;
+    let Identity {
+        certificate: first,
+        private_key,
+    } = openssl.authority(openssl.private_key(P256), &[]);
+    let key = openssl.private_key(P256);
+    openssl.write("key.pem", &key);
+    let second = openssl.run(&["req", "-x509", "-key", "key.pem", "-subj", "/CN=second"]);
+    openssl.write("second.pem", &second);
+    let trusted = openssl.run(&["x509", "-in", "second.pem", "-trustout"]);
+    assert!(trusted.contains("BEGIN TRUSTED CERTIFICATE"));
+    let unknown = "-----BEGIN X-----\nAQI=\n-----END X-----\n";
+    for (text, expected) in [
+        (format!("{first}{second}"), None),
+        (format!("{private_key}{first}"), None),
+        (
+            format!(" {first}{second}"),
+            Some(format!("{first}{second}")),
+        ),
+        (format!("{trusted}{first}"), Some(first.clone())),
+        (format!("{unknown}{first}"), Some(first.clone())),
+    ] {
+        let value = json!({"certificate": text, "private_key": private_key});
+        let answer = server
+            .set("/a", "certificate", value)
+            .await
+            .expect(200)
+            .json();
+        let stored = answer["value"]["certificate"].as_str().unwrap();
+        assert_eq!(stored, expected.as_ref().unwrap_or(&text));
+        assert_eq!(openssl.subject(stored), "subject=CN = root\n", "{text:?}");
+    }
+}
+
+#[tokio::test]
+async fn row_13_an_authority_that_was_set_in_any_layout_signs() {
+    let Some(openssl) = Openssl::available() else {
+        return;
+    };
+    let server = Server::start().await;
+    let root = openssl.authority(openssl.private_key(P256), &[]);
+    let layouts = sloppy(&root.certificate)
+        .into_iter()
+        .zip(sloppy(&root.private_key));
+    for (certificate, private_key) in layouts {
+        let value = json!({"certificate": certificate, "private_key": private_key});
+        server.set("/root", "certificate", value).await.expect(200);
+        let leaf = json!({"ca": "/root", "common_name": "leaf", "key_type": "ed25519"});
+        let leaf = server
+            .generate_in_mode("overwrite", "/leaf", "certificate", leaf)
+            .await;
+        let leaf = leaf.expect(200).json();
+        let leaf = leaf["value"]["certificate"].as_str().unwrap();
+        openssl.assert_verified(&root.certificate, leaf);
+    }
+}
+
+/// The work is counted where it runs: on the threads of short plugin calls, which are bounded in number.
+#[tokio::test]
+async fn row_13_certificates_are_checked_on_threads_of_their_own() {
+    let Some(openssl) = Openssl::available() else {
+        return;
+    };
+    let server = Server::start_with(&Options::default().watched()).await;
+    let root = openssl.authority(openssl.private_key(P256), &[]);
+    let leaf = openssl.leaf_of(&root, &[]);
+    let value = json!({"certificate": root.certificate, "private_key": root.private_key});
+    server.set("/root", "certificate", value).await.expect(200);
+    let mut runs = runs_in_brief_lane(&server).await;
+    for (value, more) in [
+        (
+            json!({"ca": root.certificate, "certificate": leaf.certificate}),
+            1.0,
+        ),
+        (json!({"ca": "malformed"}), 1.0),
+        // By itself, and with the stored authority.
+        (
+            json!({"ca_name": "/root", "certificate": leaf.certificate}),
+            2.0,
+        ),
+    ] {
+        server.set("/leaf", "certificate", value).await;
+        let runs_after = runs_in_brief_lane(&server).await;
+        assert!(
+            (runs_after - runs - more).abs() < 0.5,
+            "{runs} {runs_after}"
+        );
+        runs = runs_after;
+    }
+}
+
+async fn runs_in_brief_lane(server: &Server) -> f64 {
+    let scrape = server.scrape().await;
+    let count = scrape.sum(
+        "keywright_plugin_queue_wait_seconds_count",
+        &[("lane", "brief")],
+    );
+    count.unwrap_or_default()
+}

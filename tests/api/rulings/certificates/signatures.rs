@@ -1,0 +1,310 @@
+//! Row 7: by which algorithms the signature of a set leaf is verified.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
+use std::time::{Duration, Instant};
+
+use keywright_harness::Server;
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, IsCa, PKCS_RSA_SHA256, PublicKeyData,
+    SignatureAlgorithm, SigningKey,
+};
+use serde_json::json;
+
+use super::openssl::{Identity, Openssl, P256, rsa_8192};
+
+const RSA: &[&str] = &["RSA", "-pkeyopt", "rsa_keygen_bits:2048"];
+
+const HASHES: [&str; 5] = ["-sha1", "-sha224", "-sha256", "-sha384", "-sha512"];
+
+/// Asserts that a leaf is accepted with the authority that signed it, and refused with another one of the same kind, as
+/// OpenSSL does.
+async fn assert_verified(
+    server: &Server,
+    openssl: &Openssl,
+    (authority, other): (&Identity, &Identity),
+    options: &[&str],
+) {
+    let leaf = openssl.leaf_of(authority, options);
+    openssl.assert_verified(&authority.certificate, &leaf.certificate);
+    let stored =
+        json!({"certificate": authority.certificate, "private_key": authority.private_key});
+    server.set("/root", "certificate", stored).await.expect(200);
+    for value in [
+        json!({"ca": authority.certificate, "certificate": leaf.certificate}),
+        json!({"ca_name": "/root", "certificate": leaf.certificate}),
+    ] {
+        let answer = server.set("/leaf", "certificate", value).await;
+        assert_eq!(answer.status, 200, "{options:?}: {}", answer.body);
+    }
+    let value = json!({"ca": other.certificate, "certificate": leaf.certificate});
+    let error = server
+        .set("/leaf", "certificate", value)
+        .await
+        .expect(400)
+        .error();
+    assert!(
+        error.contains("certificate was not signed by ca"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn row_07_rsa_of_1024_to_8192_bits_is_verified_with_every_hash() {
+    let Some(openssl) = Openssl::available() else {
+        return;
+    };
+    let server = Server::start().await;
+    let kind =
+        |bits: &str| openssl.private_key(&["RSA", "-pkeyopt", &format!("rsa_keygen_bits:{bits}")]);
+    let other = openssl.authority(kind("1024"), &[]);
+    for key in [
+        kind("1024"),
+        kind("2047"),
+        kind("2048"),
+        kind("3072"),
+        rsa_8192(),
+    ] {
+        let authority = openssl.authority(key, &[]);
+        for hash in HASHES {
+            assert_verified(&server, &openssl, (&authority, &other), &[hash]).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn row_07_ecdsa_on_every_curve_is_verified_with_every_hash() {
+    let Some(openssl) = Openssl::available() else {
+        return;
+    };
+    let server = Server::start().await;
+    for curve in ["P-256", "P-384", "P-521"] {
+        let curve = format!("ec_paramgen_curve:{curve}");
+        let [authority, other] = [(); 2]
+            .map(|()| openssl.authority(openssl.private_key(&["EC", "-pkeyopt", &curve]), &[]));
+        for hash in HASHES {
+            assert_verified(&server, &openssl, (&authority, &other), &[hash]).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn row_07_ed25519_is_verified() {
+    let Some(openssl) = Openssl::available() else {
+        return;
+    };
+    let server = Server::start().await;
+    let [authority, other] =
+        [(); 2].map(|()| openssl.authority(openssl.private_key(&["ED25519"]), &[]));
+    assert_verified(&server, &openssl, (&authority, &other), &[]).await;
+}
+
+#[tokio::test]
+async fn row_07_rsa_with_pss_is_verified() {
+    let Some(openssl) = Openssl::available() else {
+        return;
+    };
+    let server = Server::start().await;
+    let [authority, other] = [(); 2].map(|()| openssl.authority(openssl.private_key(RSA), &[]));
+    for (hash, salt) in [
+        ("-sha1", "0"),
+        ("-sha224", "20"),
+        ("-sha256", "digest"),
+        ("-sha384", "digest"),
+        ("-sha512", "max"),
+    ] {
+        let salt = format!("rsa_pss_saltlen:{salt}");
+        let options = [hash, "-sigopt", "rsa_padding_mode:pss", "-sigopt", &salt];
+        assert_verified(&server, &openssl, (&authority, &other), &options).await;
+    }
+    // A key for PSS alone.
+    let kind = ["RSA-PSS", "-pkeyopt", "rsa_keygen_bits:2048"];
+    let authority = openssl.authority(openssl.private_key(&kind), &[]);
+    let leaf = openssl.leaf_of(&authority, &[]);
+    openssl.assert_verified(&authority.certificate, &leaf.certificate);
+    let value = json!({"ca": authority.certificate, "certificate": leaf.certificate});
+    server.set("/leaf", "certificate", value).await.expect(200);
+}
+
+#[tokio::test]
+async fn row_07_a_key_of_another_algorithm_did_not_sign() {
+    let Some(openssl) = Openssl::available() else {
+        return;
+    };
+    let server = Server::start().await;
+    let authorities: Vec<_> = [P256, &["ED25519"], RSA]
+        .map(|kind| openssl.authority(openssl.private_key(kind), &[]))
+        .into();
+    for (place, authority) in authorities.iter().enumerate() {
+        let leaf = openssl.leaf_of(authority, &[]);
+        for (other_place, other) in authorities.iter().enumerate() {
+            let value = json!({"ca": other.certificate, "certificate": leaf.certificate});
+            let answer = server.set("/leaf", "certificate", value).await;
+            if place == other_place {
+                answer.expect(200);
+            } else {
+                let error = answer.expect(400).error();
+                assert!(
+                    error.contains("certificate was not signed by ca"),
+                    "{error}"
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn row_07_an_algorithm_that_is_not_supported_is_named() {
+    let Some(openssl) = Openssl::available() else {
+        return;
+    };
+    let server = Server::start().await;
+    let rsa = openssl.authority(openssl.private_key(RSA), &[]);
+    let ed448 = openssl.authority(openssl.private_key(&["ED448"]), &[]);
+    let pss: &[&str] = &[
+        "-sha256",
+        "-sigopt",
+        "rsa_padding_mode:pss",
+        "-sigopt",
+        "rsa_mgf1_md:sha1",
+    ];
+    for (authority, options, algorithm) in [
+        (&rsa, &["-md5"][..], "md5WithRSAEncryption"),
+        (&rsa, &["-sha512-256"], "1.2.840.113549.1.1.16"),
+        (&rsa, pss, "RSASSA-PSS with these parameters"),
+        (&ed448, &[], "ed448"),
+    ] {
+        let leaf = openssl.leaf_of(authority, options);
+        let words = format!(
+            "certificate was not checked: the signature algorithm {algorithm} can't be verified"
+        );
+        for member in [
+            json!({"ca": authority.certificate, "certificate": leaf.certificate}),
+            json!({"ca": rsa.certificate, "certificate": leaf.certificate}),
+        ] {
+            let error = server
+                .set("/leaf", "certificate", member)
+                .await
+                .expect(400)
+                .error();
+            assert!(error.starts_with(&words), "{error}");
+        }
+        // Without the authority there is nothing to check.
+        let alone = json!({"certificate": leaf.certificate, "private_key": leaf.private_key});
+        server.set("/leaf", "certificate", alone).await.expect(200);
+    }
+}
+
+#[tokio::test]
+async fn row_07_a_curve_that_is_not_supported_is_no_other_signer() {
+    let Some(openssl) = Openssl::available() else {
+        return;
+    };
+    let server = Server::start().await;
+    for curve in ["secp256k1", "brainpoolP256r1"] {
+        let curve = format!("ec_paramgen_curve:{curve}");
+        let authority = openssl.authority(openssl.private_key(&["EC", "-pkeyopt", &curve]), &[]);
+        let leaf = openssl.leaf_of(&authority, &[]);
+        let value = json!({"ca": authority.certificate, "certificate": leaf.certificate});
+        let error = server
+            .set("/leaf", "certificate", value)
+            .await
+            .expect(400)
+            .error();
+        assert!(
+            error.contains("no signature can be verified with the signer's key"),
+            "{error}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn row_07_keys_beyond_the_limits_are_refused_before_computing() {
+    let Some(openssl) = Openssl::available() else {
+        return;
+    };
+    let server = Server::start().await;
+    let signer = openssl.authority(openssl.private_key(RSA), &[]);
+    let leaf = openssl.leaf_of(&signer, &[]).certificate;
+    let odd = |bytes: usize| [&[0x80][..], &vec![0x5a; bytes - 2], &[0x01]].concat();
+    for (what, modulus, exponent) in [
+        ("modulus of 8200 bits", odd(1_025), vec![1, 0, 1]),
+        ("modulus of 160,000 bits", odd(20_000), vec![1, 0, 1]),
+        ("exponent of 34 bits", odd(256), vec![3, 0, 0, 0, 1]),
+        ("exponent of 2,040 bits", odd(256), odd(255)),
+        ("exponent of 160,000 bits", odd(256), odd(20_000)),
+        ("exponent of 1", odd(256), vec![1]),
+        ("even modulus", [odd(255), vec![0]].concat(), vec![1, 0, 1]),
+        ("modulus of 0", vec![], vec![1, 0, 1]),
+    ] {
+        let ca = HostileKey::new(&modulus, &exponent).authority();
+        let begin = Instant::now();
+        let value = json!({"ca": ca, "certificate": leaf});
+        let error = server
+            .set("/leaf", "certificate", value)
+            .await
+            .expect(400)
+            .error();
+        let taken = begin.elapsed();
+        assert!(
+            error.contains("no signature can be verified with the signer's key")
+                || error.contains("ca has an RSA key of fewer than 1024 bits"),
+            "{what}: {error}"
+        );
+        assert!(taken < Duration::from_secs(2), "{what}: {taken:?}");
+    }
+}
+
+/// A public RSA key of any numbers, and signatures of zeros.
+struct HostileKey(Vec<u8>);
+
+impl HostileKey {
+    fn new(modulus: &[u8], exponent: &[u8]) -> Self {
+        let numbers = [integer(modulus), integer(exponent)].concat();
+        Self(element(0x30, &numbers))
+    }
+
+    /// An authority with this key, PEM.
+    fn authority(&self) -> String {
+        let mut parameters = CertificateParams::default();
+        parameters
+            .distinguished_name
+            .push(DnType::CommonName, "root");
+        parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        parameters.self_signed(self).unwrap().pem()
+    }
+}
+
+impl PublicKeyData for HostileKey {
+    fn der_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    fn algorithm(&self) -> &'static SignatureAlgorithm {
+        &PKCS_RSA_SHA256
+    }
+}
+
+impl SigningKey for HostileKey {
+    fn sign(&self, _: &[u8]) -> Result<Vec<u8>, rcgen::Error> {
+        Ok(vec![0; 256])
+    }
+}
+
+fn integer(number: &[u8]) -> Vec<u8> {
+    let needs_zero = number.first().is_none_or(|first| *first >= 0x80);
+    let sign: &[u8] = if needs_zero { &[0] } else { &[] };
+    element(0x02, &[sign, number].concat())
+}
+
+fn element(tag: u8, content: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(content.len()).unwrap().to_be_bytes();
+    match content.len() {
+        short @ 0..0x80 => [&[tag, u8::try_from(short).unwrap()], content].concat(),
+        0x80..0x100 => [&[tag, 0x81, length[1]], content].concat(),
+        _ => [&[tag, 0x82, length[0], length[1]], content].concat(),
+    }
+}
