@@ -5,6 +5,7 @@ mod componentize;
 mod dist;
 mod examples;
 mod guests;
+mod npm_environment;
 mod programs;
 mod python_environment;
 mod run;

@@ -3,6 +3,7 @@
 use std::{path::PathBuf, process::Command};
 
 use crate::{
+    npm_environment::NpmEnvironment,
     schemathesis,
     step::{self, StepFailed},
 };
@@ -12,7 +13,19 @@ use crate::{
 pub(crate) fn ensure() {
     ensure_packages();
     schemathesis::ensure();
+    if let Err(StepFailed(reason)) = NODE_PACKAGES.ensure() {
+        eprintln!(
+            "xtask: {} can't be installed; tests that need it are skipped: {reason}",
+            NODE_PACKAGES.folder
+        );
+    }
 }
+
+/// The packages of npm that tests run.
+pub(crate) const NODE_PACKAGES: NpmEnvironment = NpmEnvironment {
+    folder: "target/test-clients/node",
+    pinned: "tests/clients/node",
+};
 
 fn ensure_packages() {
     for (program, package) in PROGRAMS {
@@ -31,11 +44,12 @@ fn ensure_packages() {
 }
 
 /// Each program, with Debian's package of it.
-const PROGRAMS: [(&str, &str); 11] = [
+const PROGRAMS: [(&str, &str); 12] = [
     ("age-keygen", "age"),
     ("docker-registry", "docker-registry"),
     ("fish", "fish"),
     ("minisign", "minisign"),
+    ("node", "nodejs"),
     ("npm", "npm"),
     ("openssl", "openssl"),
     ("postgres", "postgresql"),
