@@ -4,6 +4,7 @@
 mod curl;
 mod go;
 mod kubernetes;
+mod oidc_provider;
 mod spring;
 
 use std::{ffi::OsString, process::Command};

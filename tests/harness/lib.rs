@@ -38,6 +38,7 @@ mod process;
 mod program;
 mod python;
 mod raw_connection;
+mod recipe;
 mod scrape;
 mod server;
 mod storage;
@@ -65,13 +66,14 @@ pub use process::{ended, signal};
 pub use program::{Program, is_available, tell};
 pub use python::python_program;
 pub use raw_connection::{RawConnection, tls_config};
+pub use recipe::identity_provider_recipe;
 pub use scrape::{Sample, Scrape};
 pub use server::{Server, server_program};
 pub use storage::{is_on_postgres, run_sql, shared_storage};
 pub use stub::{Asked, Reply, Stub};
 pub use terminal::Terminal;
 pub use toolchain::{
-    client_by_toolchain, component_by_toolchain, toolchain_program, toolchain_python,
+    client_by_toolchain, component_by_toolchain, node_modules, toolchain_program, toolchain_python,
 };
 
 use std::path::{Path, PathBuf};

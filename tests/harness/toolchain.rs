@@ -29,6 +29,14 @@ pub fn toolchain_python() -> Option<Command> {
     found(path, "Python's packages are not installed").map(Command::new)
 }
 
+/// The folder of the packages of npm that `tests/clients/node/package-lock.json` lists, for `node`; absent in the same way.
+pub fn node_modules() -> Option<PathBuf> {
+    let path = workspace().join("target/test-clients/node/node_modules");
+    let package = path.join("oidc-provider/package.json");
+    let package = found(package, "npm's packages are not installed");
+    (is_available("node") && package.is_some()).then_some(path)
+}
+
 /// A program of those toolchains, which may be on the `PATH` as well; absent in the same way.
 pub fn toolchain_program(name: &str) -> Option<Command> {
     let installed = workspace().join("target/toolchains/bin").join(name);

@@ -69,6 +69,8 @@ pub use api::{
     rotation::{Rotation, RotationFailed, Stage, Step},
     types::{KnownType, Plugin},
 };
-pub use client::{Client, ClientBuilder, Error, Grant, Loss, Refusal, Tokens, Wait};
+pub use client::{
+    Client, ClientBuilder, Error, Grant, LoginOptions, Loss, Refusal, Tokens, UserAction, Wait,
+};
 pub use keywright_json::JsonError;
 pub use secret::{Secret, SecretJson};

@@ -6,6 +6,7 @@ mod componentize;
 mod dist;
 mod examples;
 mod guests;
+mod npm_environment;
 mod outdated;
 mod programs;
 mod python_environment;

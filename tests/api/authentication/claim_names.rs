@@ -1,60 +1,9 @@
 //! Providers whose tokens say in other claims than UAA's what is read of them.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test ends when the guide has no example"
-)]
-
-use std::fs;
-
-use keywright_harness::{Options, Server, workspace};
+use keywright_harness::{Options, Server};
 use serde_json::{Value, json};
 
-use super::{
-    mint::{Mint, expect_refused, present},
-    stub_provider::{Signer, StubProvider},
-};
-
-#[tokio::test]
-async fn the_guides_example_of_another_provider_works() {
-    let key = Signer::p256("a");
-    let provider = StubProvider::start("", &[&key]);
-    let options = Options::default()
-        .identity_provider(&provider.url())
-        .authentication_settings(&guides_example());
-    let server = Server::start_with(&options).await;
-    let mut claims = json!({
-        "iss": provider.url(),
-        "sub": "auth0|507f1f77bcf86cd799439020",
-        "aud": ["https://keywright.example", "https://example.auth0.com/userinfo"],
-        "azp": "my_client_id",
-        "scope": "openid credhub.read credhub.write",
-        "iat": provider.claims()["iat"],
-        "exp": provider.claims()["exp"],
-    });
-    present(&server, &key.token(&claims)).await.expect(200);
-    claims["gty"] = json!("client-credentials");
-    present(&server, &key.token(&claims)).await.expect(200);
-    for (claim, value, code) in [
-        ("scope", json!("openid credhub.read"), "insufficient_scope"),
-        (
-            "scope",
-            json!(["credhub.read", "credhub.write"]),
-            "invalid_token",
-        ),
-        (
-            "aud",
-            json!("https://example.auth0.com/userinfo"),
-            "invalid_token",
-        ),
-        ("azp", json!(""), "invalid_token"),
-        ("gty", json!("something-else"), "invalid_token"),
-    ] {
-        let mut changed = claims.clone();
-        changed[claim] = value;
-        expect_refused(&server, &key.token(&changed), code, claim).await;
-    }
-}
+use super::mint::{Mint, expect_refused, present};
 
 #[tokio::test]
 async fn scopes_are_of_the_configured_form_and_name() {
@@ -210,6 +159,10 @@ fn rules_by_which_no_token_could_be_judged_are_refused_at_start() {
             "[authentication.claims.grant_type]\nof_clients = []\nof_users = []",
             "nobody",
         ),
+        (
+            "[authentication.claims]\nclient_subjects = [\"a\"]\n[authentication.claims.grant_type]\nclaim = \"gty\"",
+            "exclude each other",
+        ),
     ] {
         let log = Server::refusal(&Options::default().authentication_settings(settings));
         assert!(log.contains(told), "{settings}: {log}");
@@ -218,17 +171,4 @@ fn rules_by_which_no_token_could_be_judged_are_refused_at_start() {
 
 async fn server_with(settings: &str) -> Server {
     Server::start_with(&Options::default().authentication_settings(settings)).await
-}
-
-/// The settings in the operator's guide for a provider that is no UAA, without the provider's address.
-fn guides_example() -> String {
-    let guide = fs::read_to_string(workspace().join("host/server/OPERATING.md")).unwrap();
-    let blocks = guide.split("```toml\n").skip(1);
-    let block = blocks
-        .filter_map(|block| block.split("```").next())
-        .find(|block| block.starts_with("[authentication]"))
-        .unwrap();
-    let settings = block.lines().skip(1);
-    let settings = settings.filter(|line| !line.starts_with("url "));
-    settings.collect::<Vec<_>>().join("\n")
 }

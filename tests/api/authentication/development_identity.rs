@@ -37,6 +37,24 @@ async fn a_client_logs_in_with_its_id_and_secret() {
 }
 
 #[tokio::test]
+async fn an_id_and_a_secret_in_the_header_are_decoded_as_forms_are() {
+    let server = Server::start().await;
+    for (secret, status) in [
+        ("developer-secret", 200),
+        ("developer%2Dsecret", 200),
+        ("developer+secret", 401),
+        ("developer-secret&", 401),
+    ] {
+        let request = server
+            .request(Method::POST, "/identity/oauth/token")
+            .basic_auth("develope%72", Some(secret))
+            .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .body("grant_type=client_credentials");
+        server.send(request).await.expect(status);
+    }
+}
+
+#[tokio::test]
 async fn a_user_logs_in_through_the_command_lines_client_with_its_empty_secret() {
     let server = Server::start().await;
     let granted = ask(&server, USER_LOGIN).await.expect(200).json();

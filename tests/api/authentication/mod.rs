@@ -8,6 +8,7 @@ mod development_identity;
 mod forgery;
 mod header;
 mod provider;
+mod recipes;
 mod static_key;
 mod stub_provider;
 

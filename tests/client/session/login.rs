@@ -131,7 +131,7 @@ async fn a_login_that_is_refused_leaves_what_was_there() {
         (&as_client, "", 1, "standard input is empty"),
         (&["login"], "", 2, "as who"),
         (
-            &["login", "--client-id", "a", "--username", "b"],
+            &["login", "--device", "--username", "b"],
             "",
             2,
             "cannot be used",

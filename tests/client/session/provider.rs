@@ -24,7 +24,7 @@ fn anonymous(stub: &Stub) -> Shell {
 #[test]
 fn a_provider_that_fails_is_asked_again_and_ends_with_status_6() {
     for (failing, status) in [
-        ("GET /uaa/info", 503),
+        ("GET /uaa/.well-known/openid-configuration", 503),
         ("POST /uaa/oauth/token", 500),
         ("POST /uaa/oauth/token", 502),
         ("POST /uaa/oauth/token", 503),
@@ -57,7 +57,7 @@ fn a_provider_that_fails_is_asked_again_and_ends_with_status_6() {
 #[test]
 fn a_provider_that_is_back_soon_is_waited_for() {
     let stub = Stub::start(|asked, before, url| {
-        let is_away = asked.line.contains(" /uaa") && before == 0;
+        let is_away = asked.line.contains("/uaa") && before == 0;
         if is_away {
             return Reply::new(503, "").header("retry-after", "0");
         }

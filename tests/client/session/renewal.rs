@@ -85,13 +85,18 @@ fn a_client_of_the_environment_asks_for_another_token_by_its_secret() {
         .variable("KEYWRIGHT_CLIENT_ID", "app")
         .variable("KEYWRIGHT_CLIENT_SECRET", "s&cret");
     shell.run(&["get", "/a"]).expect(0);
-    let log_in = ["GET /info", "GET /uaa/info", "POST /uaa/oauth/token"];
+    let log_in = [
+        "GET /info",
+        "GET /uaa/.well-known/openid-configuration",
+        "GET /.well-known/oauth-authorization-server/uaa",
+        "POST /uaa/oauth/token",
+    ];
     let get = ["GET /api/v1/data?current=true&name=%2Fa"];
     assert_eq!(stub.lines(), [&log_in[..], &get, &log_in, &get].concat());
-    let form = stub.asked()[2].body.clone();
+    let form = stub.asked()[3].body.clone();
     assert_eq!(
         form,
-        "response_type=token&grant_type=client_credentials&client_id=app&client_secret=s%26cret"
+        "grant_type=client_credentials&response_type=token&client_id=app&client_secret=s%26cret"
     );
 }
 

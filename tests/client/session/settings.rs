@@ -75,6 +75,7 @@ async fn servers_leave_the_variables_of_clients_alone() {
         "ID",
         "SECRET",
         "TOKEN",
+        "SCOPE",
         "OUTPUT",
         "LISTEN__PORT",
     ]
@@ -82,6 +83,7 @@ async fn servers_leave_the_variables_of_clients_alone() {
     .fold(Options::default(), |options, name| {
         options.environment(&format!("KEYWRIGHT_CLIENT_{name}"), "x")
     });
+    let options = options.environment("KEYWRIGHT_TOKEN", "x");
     let server = Server::start_with(&options).await;
     server.set("/a", "value", json!("v")).await.expect(200);
     let refused = Server::refusal(&Options::default().environment("KEYWRIGHT_CLIENTS", "x"));

@@ -65,8 +65,9 @@ fn replay(name: &str) {
     }
 }
 
-const DOCUMENTS: [&str; 5] = [
+const DOCUMENTS: [&str; 6] = [
     "README.md",
+    "host/server/IDENTITY_PROVIDERS.md",
     "host/server/OPERATING.md",
     "host/server/MIGRATING.md",
     "plugins/README.md",

@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use keywright_harness::{Commanded, Options, Server, Shell};
+use keywright_harness::{Commanded, Options, Reply, Server, Shell, Stub};
+use serde_json::json;
 
 use super::nothing_provokes;
 
@@ -11,6 +12,23 @@ pub(super) async fn provoke(text: &str) -> Commanded {
     let mut options = Options::default();
     if text.starts_with("the identity provider is not available") {
         options = options.identity_provider("https://127.0.0.1:1");
+    }
+    let provider = Stub::start(|asked, _, url| {
+        let body = match asked.line.as_str() {
+            "POST /device" => json!({
+                "device_code": "d", "user_code": "u", "verification_uri": url, "expires_in": 0,
+            }),
+            _ => json!({
+                "issuer": url, "token_endpoint": url, "device_authorization_endpoint": format!("{url}/device"),
+            }),
+        };
+        Reply::new(200, &body.to_string())
+    });
+    if text.starts_with("the login was not completed in time") {
+        options = options.identity_provider(&provider.url());
+    }
+    if text.starts_with("the identity provider's response can't be used") {
+        options = options.identity_provider(&format!("{}/another", provider.url()));
     }
     let server = Server::start_with(&options).await;
     let shell = match text {
@@ -27,7 +45,17 @@ pub(super) async fn provoke(text: &str) -> Commanded {
             fs::write(folder.join("session.json"), "{").unwrap();
             shell
         }
-        "the credential does not exist or the caller may not access it" => Shell::of(&server),
+        "… must hold an access token: …" => {
+            Shell::at(&server).variable("KEYWRIGHT_TOKEN", "two words")
+        }
+        "the identity provider does not support this: its discovery document has no …"
+        | "the login was not completed in time; log in again" => {
+            let shell = Shell::at(&server);
+            let login = move || shell.run(&["login", "--device"]);
+            return tokio::task::spawn_blocking(login).await.unwrap();
+        }
+        "the credential does not exist or the caller may not access it"
+        | "the identity provider's response can't be used: …" => Shell::of(&server),
         "there is no login for this server" => Shell::at(&server),
         "the identity provider refuses the login: …" => {
             Shell::of(&server).variable("KEYWRIGHT_CLIENT_SECRET", "wrong")

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{
     identity::Identity,
-    token_rules::{Bearer, ScopeForm, TokenRules},
+    token_rules::{Bearer, ClaimSettings, ScopeForm, TokenRules},
 };
 
 /// Why a token does not let its bearer pass.
@@ -103,16 +103,37 @@ impl Claims {
 
     fn actor(&self, rules: &TokenRules) -> Result<Actor, TokenRefused> {
         let claims = &rules.claims;
-        let bearer = claims
-            .grant_type
-            .bearer(self.text(&claims.grant_type.claim)?)
-            .ok_or(TokenRefused::Invalid("its grant type names no actor"))?;
+        let bearer = self.bearer(claims)?;
         let id = |claim| Ok(self.name(claim)?.unwrap_or_default());
         let actor = match bearer {
             Bearer::Client => Actor::client(id(&claims.client_id)?),
             Bearer::User => Actor::user(id(&claims.user_id)?),
         };
         actor.map_err(|_| TokenRefused::Invalid("it does not say whose it is"))
+    }
+
+    /// Tells a client's token from a user's.
+    ///
+    /// With `client_subjects`, a token whose subject is its client must be of a listed client. It is refused otherwise: a user
+    /// may have been given the id of the client through which they log in, and a client the id of a user (RFC 9700, section
+    /// 4.15).
+    fn bearer(&self, claims: &ClaimSettings) -> Result<Bearer, TokenRefused> {
+        if claims.client_subjects.is_empty() {
+            return claims
+                .grant_type
+                .bearer(self.text(&claims.grant_type.claim)?)
+                .ok_or(TokenRefused::Invalid("its grant type names no actor"));
+        }
+        let client_id = self.text(&claims.client_id)?.unwrap_or_default();
+        if self.text(&claims.subject)? != Some(client_id) {
+            return Ok(Bearer::User);
+        }
+        if claims.is_client_subject(client_id) {
+            return Ok(Bearer::Client);
+        }
+        Err(TokenRefused::Invalid(
+            "its subject is its client, which is not among client_subjects",
+        ))
     }
 
     /// A claim that names somebody. It is remembered, so its length is bounded.

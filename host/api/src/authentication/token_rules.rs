@@ -31,6 +31,11 @@ pub struct ClaimSettings {
     pub subject: String,
     /// What tells the tokens of clients from those of users.
     pub grant_type: GrantTypeSettings,
+    /// For providers whose tokens of clients name the client in both `client_id` and `subject` and have no claim for
+    /// `grant_type` (RFC 9068): the ids of these clients. A token is a client's if both claims have the same id and it is listed
+    /// here, refused if it is not listed, and a user's if the claims differ. List no client through which users log in. `*`
+    /// stands for every client; use it only if no user's id can ever equal a client's. If empty, `grant_type` applies.
+    pub client_subjects: Vec<String>,
 }
 
 /// How scopes are written.
@@ -45,7 +50,7 @@ pub enum ScopeForm {
 }
 
 /// What tells the tokens of clients, which act for themselves, from those of users.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GrantTypeSettings {
     /// The claim that tells.
@@ -95,6 +100,11 @@ pub enum TokenRulesRefused {
     /// No grant type is anybody's.
     #[error("authentication.claims.grant_type names nobody whose a token could be")]
     GrantTypesMissing,
+    /// Two ways to tell clients from users are configured.
+    #[error(
+        "authentication.claims.client_subjects and authentication.claims.grant_type exclude each other: remove one of them"
+    )]
+    GrantTypeUnused,
     /// Every token of the issuer would be good.
     #[error(
         "without authentication.scopes_required there must be an authentication.audience: otherwise every token that \
@@ -164,11 +174,18 @@ impl Default for ClaimSettings {
             user_id: "user_id".to_owned(),
             subject: "sub".to_owned(),
             grant_type: GrantTypeSettings::default(),
+            client_subjects: Vec::new(),
         }
     }
 }
 
 impl ClaimSettings {
+    /// Whether tokens of this client may name it as their subject.
+    pub(super) fn is_client_subject(&self, client_id: &str) -> bool {
+        let mut listed = self.client_subjects.iter();
+        listed.any(|listed| listed == client_id || listed == ANY)
+    }
+
     fn refuse_unusable(&self) -> Result<(), TokenRulesRefused> {
         for (member, claim) in [
             ("scope", &self.scope),
@@ -180,6 +197,10 @@ impl ClaimSettings {
             if claim.is_empty() {
                 return Err(TokenRulesRefused::ClaimUnnamed(member));
             }
+        }
+        let has_subjects = !self.client_subjects.is_empty();
+        if has_subjects && self.grant_type != GrantTypeSettings::default() {
+            return Err(TokenRulesRefused::GrantTypeUnused);
         }
         self.grant_type.refuse_unusable()
     }
@@ -241,7 +262,7 @@ fn is_scope(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_scope_byte)
 }
 
-/// Stands for any grant type that is not named.
+/// Stands for any grant type, or any client, that is not named.
 const ANY: &str = "*";
 
 #[cfg(test)]
@@ -327,6 +348,13 @@ mod tests {
             let refused = TokenRulesRefused::ScopeMalformed(scope.to_owned());
             assert_eq!(rules(&["a", scope], None, defaults()), Some(refused));
         }
+        let both = ClaimSettings {
+            client_subjects: vec!["a".to_owned()],
+            grant_type: grant_types(&["a"], &[], WhenAbsent::Refused),
+            ..defaults()
+        };
+        let refused = Some(TokenRulesRefused::GrantTypeUnused);
+        assert_eq!(rules(&["a"], None, both), refused);
         let unnamed = ClaimSettings {
             user_id: String::new(),
             ..defaults()

@@ -146,9 +146,20 @@ fn basic_credentials(header: &HeaderValue) -> Option<ClientCredentials> {
     let decoded = String::from_utf8(STANDARD.decode(encoded.trim()).ok()?).ok()?;
     let (id, secret) = decoded.split_once(':')?;
     Some(ClientCredentials {
-        id: id.to_owned(),
-        secret: Secret::new(secret.to_owned()),
+        id: form_decoded(id),
+        secret: Secret::new(form_decoded(secret)),
     })
+}
+
+/// Decodes an id or a secret of the basic scheme, which are encoded as in forms (RFC 6749, section 2.3.1).
+fn form_decoded(text: &str) -> String {
+    // An ampersand is only there if the client did not encode the text.
+    let value = ["=", &text.replace('&', "%26")].concat();
+    let mut values = form_urlencoded::parse(value.as_bytes());
+    values
+        .next()
+        .map(|(_, value)| value.into_owned())
+        .unwrap_or_default()
 }
 
 fn json_body(body: &Value) -> Response {

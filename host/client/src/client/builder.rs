@@ -6,7 +6,8 @@ use reqwest::{Certificate, Identity, redirect::Policy, tls};
 use zeroize::Zeroizing;
 
 use super::{
-    Client, Error, Grant, Shared, Tokens, Wait,
+    Client, Error, Grant, LoginOptions, Shared, Tokens, UserAction, Wait,
+    identity::UserActions,
     login::{Login, Renewed},
     transport::Transport,
     wait::{Notice, RETRIES_DEFAULT, Waits},
@@ -19,6 +20,8 @@ pub struct ClientBuilder {
     authorities_pem: Vec<Vec<u8>>,
     identity_pem: Option<Zeroizing<Vec<u8>>>,
     grant: Option<Grant>,
+    login_options: LoginOptions,
+    user_actions: Option<UserActions>,
     tokens: Option<Tokens>,
     renewed: Option<Renewed>,
     notice: Option<Notice>,
@@ -32,6 +35,8 @@ impl ClientBuilder {
             authorities_pem: Vec::new(),
             identity_pem: None,
             grant: None,
+            login_options: LoginOptions::default(),
+            user_actions: None,
             tokens: None,
             renewed: None,
             notice: None,
@@ -61,6 +66,18 @@ impl ClientBuilder {
     /// Logs in by this grant, with the first request and whenever the login has expired.
     pub fn grant(mut self, grant: Grant) -> Self {
         self.grant = Some(grant);
+        self
+    }
+
+    /// Requests tokens with these options.
+    pub fn login_options(mut self, options: LoginOptions) -> Self {
+        self.login_options = options;
+        self
+    }
+
+    /// Reports the steps that a user must take to complete a login by [`Grant::DeviceCode`] or [`Grant::AuthorizationCode`].
+    pub fn on_user_action(mut self, report: impl Fn(&UserAction) + Send + Sync + 'static) -> Self {
+        self.user_actions = Some(Box::new(report));
         self
     }
 
@@ -126,6 +143,8 @@ impl ClientBuilder {
                 retries_max: self.retries_max,
                 notice: self.notice,
             },
+            login_options: self.login_options,
+            user_actions: self.user_actions,
         };
         Ok(Client {
             shared: Arc::new(shared),

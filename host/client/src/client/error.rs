@@ -55,6 +55,23 @@ pub enum Error {
     /// The server does not say who its identity provider is.
     #[error("the server names no identity provider; callers need a client certificate")]
     NoIdentityProvider,
+    /// A document or response of the identity provider can't be used.
+    #[error("the identity provider's response can't be used: {url}: {reason}")]
+    ProviderMalformed {
+        /// The address of the document or endpoint.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The identity provider does not support this kind of login.
+    #[error("the identity provider does not support this: its discovery document has no {0}")]
+    GrantUnsupported(&'static str),
+    /// The login was refused on the identity provider's pages.
+    #[error("the identity provider refuses the login: {0}")]
+    LoginDenied(String),
+    /// The user has not completed the login in time.
+    #[error("the login was not completed in time; log in again")]
+    LoginTimedOut,
     /// The access token holds no id that it could be revoked by.
     #[error("the access token has no id, so the login can't be ended at the identity provider")]
     TokenWithoutId,
@@ -112,7 +129,11 @@ impl Error {
     pub fn is_not_allowed(&self) -> bool {
         match self {
             Self::Refused(refusal) => matches!(refusal.status, 401 | 403),
-            Self::LoginRefused(_) | Self::NotLoggedIn | Self::LoginExpired => true,
+            Self::LoginRefused(_)
+            | Self::LoginDenied(_)
+            | Self::LoginTimedOut
+            | Self::NotLoggedIn
+            | Self::LoginExpired => true,
             _ => false,
         }
     }

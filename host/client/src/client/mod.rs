@@ -8,7 +8,7 @@ mod login;
 mod transport;
 mod wait;
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use keywright_json::Checked;
 use serde::de::DeserializeOwned;
@@ -17,10 +17,10 @@ use zeroize::Zeroizing;
 pub use builder::ClientBuilder;
 pub(crate) use call::Call;
 pub use error::{Error, Loss, Refusal};
-pub use identity::{Grant, Tokens};
+pub use identity::{Grant, LoginOptions, Tokens, UserAction};
 pub use wait::Wait;
 
-use identity::IdentityProvider;
+use identity::{IdentityProvider, UserActions};
 use login::Login;
 pub(crate) use transport::address;
 use transport::{Answer, Transport};
@@ -33,11 +33,12 @@ pub struct Client {
 }
 
 /// What all clones of a client share.
-#[derive(Debug)]
 struct Shared {
     transport: Transport,
     login: Login,
     waits: Waits,
+    login_options: LoginOptions,
+    user_actions: Option<UserActions>,
 }
 
 impl Client {
@@ -64,7 +65,7 @@ impl Client {
     /// expired is renewed for it once.
     ///
     /// # Errors
-    /// When there is no login, the access token says nothing of its id, or the provider refuses.
+    /// When there is no login, or the provider refuses or has no way to end one.
     pub async fn log_out(&self) -> Result<(), Error> {
         self.shared.login.log_out(&self.shared.provider()).await
     }
@@ -129,7 +130,20 @@ impl Shared {
         IdentityProvider {
             transport: &self.transport,
             waits: &self.waits,
+            options: &self.login_options,
+            user_actions: self.user_actions.as_ref(),
         }
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Shared")
+            .field("transport", &self.transport)
+            .field("login", &self.login)
+            .field("waits", &self.waits)
+            .finish_non_exhaustive()
     }
 }
 

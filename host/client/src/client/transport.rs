@@ -6,6 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use form_urlencoded::byte_serialize;
 use reqwest::{
     Method, Response, StatusCode, Url,
     header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER},
@@ -59,38 +60,44 @@ impl Transport {
         if let Some(body) = &call.body {
             request = request.body(body.to_vec());
         }
-        answer(request, &self.server).await
+        answer(request, &self.server, ANSWER_BYTES_MAX).await
     }
 
     /// Asks the identity provider for a document.
     pub(super) async fn get(&self, url: &str) -> Result<Answer, Error> {
         let request = self.http.get(url).header(ACCEPT, JSON);
-        answer(request.timeout(PROVIDER_TIMEOUT), url).await
+        provider_answer(request, url).await
     }
 
-    /// Sends a form to the identity provider.
+    /// Sends a form to the identity provider, with a client's id and secret in the `Authorization` header if they are given.
     pub(super) async fn post_form(
         &self,
         url: &str,
         form: &[(&str, &str)],
+        basic: Option<(&str, &Secret)>,
     ) -> Result<Answer, Error> {
         let body = form_urlencoded::Serializer::new(String::new())
             .extend_pairs(form)
             .finish();
-        let request = self
+        let mut request = self
             .http
             .post(url)
             .header(ACCEPT, JSON)
             .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
             .body(body);
-        answer(request.timeout(PROVIDER_TIMEOUT), url).await
+        if let Some((id, secret)) = basic {
+            // Both are encoded, so that an id can have a colon (RFC 6749, section 2.3.1).
+            let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
+            request = request.basic_auth(encoded(id), Some(encoded(secret.expose())));
+        }
+        provider_answer(request, url).await
     }
 
     /// Has the identity provider delete something.
     pub(super) async fn delete(&self, url: &str, token: &Secret) -> Result<Answer, Error> {
         let request = self.http.request(Method::DELETE, url);
         let request = request.bearer_auth(token.expose());
-        answer(request.timeout(PROVIDER_TIMEOUT), url).await
+        provider_answer(request, url).await
     }
 }
 
@@ -124,7 +131,17 @@ pub(crate) fn address(text: &str) -> Result<String, Error> {
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
-async fn answer(request: reqwest::RequestBuilder, server: &str) -> Result<Answer, Error> {
+/// Sends a request to the identity provider.
+async fn provider_answer(request: reqwest::RequestBuilder, url: &str) -> Result<Answer, Error> {
+    let request = request.timeout(PROVIDER_TIMEOUT);
+    answer(request, url, PROVIDER_ANSWER_BYTES_MAX).await
+}
+
+async fn answer(
+    request: reqwest::RequestBuilder,
+    server: &str,
+    bytes_max: usize,
+) -> Result<Answer, Error> {
     let unreachable = |cause: reqwest::Error| Error::Unreachable {
         server: server.to_owned(),
         loss: loss(&cause),
@@ -135,8 +152,8 @@ async fn answer(request: reqwest::RequestBuilder, server: &str) -> Result<Answer
     let retry_after = asked_patience(&response);
     let mut body = Zeroizing::new(Vec::new());
     while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
-        if body.len() + chunk.len() > ANSWER_BYTES_MAX {
-            return Err(Error::AnswerTooLarge(ANSWER_BYTES_MAX));
+        if body.len() + chunk.len() > bytes_max {
+            return Err(Error::AnswerTooLarge(bytes_max));
         }
         body.extend_from_slice(&chunk);
     }
@@ -199,6 +216,9 @@ const JSON: &str = "application/json";
 
 /// How long a whole answer of the identity provider may take.
 const PROVIDER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The largest response of an identity provider, in bytes.
+const PROVIDER_ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
 /// The largest answer that is taken: the names of a million credentials, of 255 bytes each.
 const ANSWER_BYTES_MAX: usize = 512 * 1024 * 1024;

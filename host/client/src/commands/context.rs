@@ -29,6 +29,10 @@ pub(crate) struct CommonArguments {
     /// The file with the private key of the client certificate, PEM.
     #[arg(long, global = true, value_name = "FILE", help_heading = HEADING, value_hint = ValueHint::FilePath)]
     key: Option<PathBuf>,
+    /// The file with an access token, which is read by each command. It goes before `KEYWRIGHT_TOKEN`, a client's id and
+    /// secret in the environment, and the login.
+    #[arg(long, global = true, value_name = "FILE", help_heading = HEADING, value_hint = ValueHint::FilePath)]
+    token_file: Option<PathBuf>,
     /// How the answer is written: a table on a terminal and JSON elsewhere, unless this says otherwise.
     #[arg(long, short, global = true, value_enum, value_name = "FORM", help_heading = HEADING)]
     output: Option<OutputFormat>,
@@ -50,6 +54,7 @@ impl Context {
             ca_cert: arguments.ca_cert,
             cert: arguments.cert,
             key: arguments.key,
+            token_file: arguments.token_file,
             output: arguments.output,
         })?;
         if let Some(file) = StoredSession::open_to_others(&settings.directory) {
@@ -78,11 +83,13 @@ impl Context {
         }
         if let Some(grant) = &settings.grant {
             builder = builder.grant(grant.clone());
+            builder = builder.login_options(settings.login_options.clone());
         }
         if let Some(tokens) = &settings.tokens {
             builder = builder.tokens(tokens.clone());
         }
         if let (Some(session), None) = (&settings.session, &settings.grant) {
+            builder = builder.login_options(session.login_options.clone());
             let session = Mutex::new(session.clone());
             let directory = settings.directory.clone();
             builder = builder.on_new_tokens(move |tokens| {

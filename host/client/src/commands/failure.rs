@@ -78,7 +78,7 @@ impl Failure {
     pub(crate) fn advice(&self) -> Option<&'static str> {
         match self {
             Self::Client(Error::NotLoggedIn | Error::LoginExpired) => Some(
-                "Log in by `keywright login`, or set KEYWRIGHT_CLIENT_ID and KEYWRIGHT_CLIENT_SECRET.",
+                "Log in by `keywright login`, set KEYWRIGHT_CLIENT_ID and KEYWRIGHT_CLIENT_SECRET, or provide a token.",
             ),
             _ => None,
         }

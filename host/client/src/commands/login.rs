@@ -7,38 +7,56 @@ use std::{
 
 use clap::Args;
 
-use super::{Context, Example, Failure, Outcome, Verb, context::telling_of_waits, help};
+use super::{Context, Example, Failure, Outcome, Verb, browser, context::telling_of_waits, help};
 use crate::{
-    Client, Grant, Tokens, output,
+    Client, Grant, LoginOptions, Tokens, UserAction, output,
     session::{FileFailure, Settings, StoredSession},
 };
 
-/// Log in, so that other verbs need no more than a name.
+/// Log in at the server's identity provider.
 ///
-/// What the identity provider gives is kept, with the server's address and the files that are named here, in the folder for
-/// settings, for your eyes alone. Secrets come from a prompt on a terminal, and from standard input otherwise; they are not
-/// kept. With a client certificate (`--cert` and `--key`) and nothing else, it is the certificate that says who you are.
+/// Choose one of `--username`, `--device`, `--browser`, and `--refresh-token` to log in as a user. Use `--client-id` alone to
+/// log in as a client with a secret. With a client certificate (`--cert` and `--key`) and no other option, the certificate
+/// identifies you.
 ///
-/// The access token of a client can't be renewed without its secret: where that stands in `KEYWRIGHT_CLIENT_ID` and
-/// `KEYWRIGHT_CLIENT_SECRET`, no login is needed.
+/// Keywright stores the tokens, the server's address, and the paths of the given files in your settings folder, readable by you
+/// alone. It reads passwords and secrets from a prompt, or from standard input if that is no terminal, and does not store them.
+///
+/// A client's access token can't be renewed without its secret. If you set `KEYWRIGHT_CLIENT_ID` and
+/// `KEYWRIGHT_CLIENT_SECRET`, or provide a token (`--token-file`, `KEYWRIGHT_TOKEN`), you need no login.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub struct Login {
     #[command(flatten)]
     who: Who,
+    /// The client's id. With an option for users, the public client through which the user logs in; default `credhub_cli`.
+    #[arg(long, value_name = "ID")]
+    client_id: Option<String>,
+    /// The scopes to request, separated by spaces. Default: the provider decides.
+    #[arg(long, value_name = "SCOPES")]
+    scope: Option<String>,
+    /// The audience to request, which Auth0 requires.
+    #[arg(long, value_name = "AUDIENCE")]
+    audience: Option<String>,
+    /// The resource to request (RFC 8707).
+    #[arg(long, value_name = "URI")]
+    resource: Option<String>,
 }
 
-/// As who.
+/// How a user logs in.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 struct Who {
-    /// Log in as a client, by its id and its secret.
-    #[arg(long, value_name = "ID")]
-    client_id: Option<String>,
-    /// Log in as a user, by a name and a password.
+    /// Log in as a user with this name and a password.
     #[arg(long, value_name = "NAME")]
     username: Option<String>,
-    /// Log in by a refresh token.
+    /// Log in as a user with a browser on any device, where you enter a code.
+    #[arg(long)]
+    device: bool,
+    /// Log in as a user with the browser on this machine. `BROWSER` names the program that opens the page.
+    #[arg(long)]
+    browser: bool,
+    /// Log in with a refresh token.
     #[arg(long)]
     refresh_token: bool,
 }
@@ -46,14 +64,21 @@ struct Who {
 impl Verb for Login {
     async fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let mut settings = context.settings.clone();
-        let grant = self.who.grant(&settings).await?;
+        if settings.is_token_of_file {
+            return Err(Failure::Usage(
+                "login does not use --token-file: pass it to the other commands instead".to_owned(),
+            ));
+        }
+        let options = self.options(&settings);
+        let grant = self.grant(&settings).await?;
         if grant.is_some() && settings.is_certificate_of_session {
             // It was of the login that ends now.
             settings.client_certificate = None;
         }
         let builder = telling_of_waits(settings.anonymous_client()?);
         let (client, tokens) = if let Some(grant) = grant {
-            let client = builder.grant(grant).build()?;
+            let builder = builder.grant(grant).login_options(options.clone());
+            let client = builder.on_user_action(show).build()?;
             let tokens = client.log_in().await?;
             (client, Some(tokens))
         } else {
@@ -62,34 +87,59 @@ impl Verb for Login {
             client.version().await?;
             (client, None)
         };
-        session(&settings, &client, tokens)?.write(&settings.directory)?;
+        session(&settings, &client, tokens, options)?.write(&settings.directory)?;
         output::note(&format!("logged in to {}", client.server()));
         Ok(Outcome::Done)
     }
 }
 
-impl Who {
-    /// What tokens are asked for by; none where the client certificate is all.
+impl Login {
+    /// Returns the parameters of the login. Arguments go before the environment and the settings file.
+    fn options(&self, settings: &Settings) -> LoginOptions {
+        let mut options = settings.login_options.clone();
+        for (option, argument) in [
+            (&mut options.client_id, &self.client_id),
+            (&mut options.scope, &self.scope),
+            (&mut options.audience, &self.audience),
+            (&mut options.resource, &self.resource),
+        ] {
+            if argument.is_some() {
+                option.clone_from(argument);
+            }
+        }
+        options
+    }
+
+    /// Returns the grant, or `None` if only the client certificate identifies the caller.
     async fn grant(self, settings: &Settings) -> Result<Option<Grant>, Failure> {
-        if let Some(client_id) = self.client_id {
+        if self.who.device {
+            return Ok(Some(Grant::DeviceCode));
+        }
+        if self.who.browser {
+            return Ok(Some(Grant::AuthorizationCode));
+        }
+        if let (Some(client_id), false, None) =
+            (&self.client_id, self.who.refresh_token, &self.who.username)
+        {
+            let client_id = client_id.clone();
             let client_secret = output::secret_line("Client secret").await?;
             return Ok(Some(Grant::ClientCredentials {
                 client_id,
                 client_secret,
             }));
         }
-        if self.refresh_token {
+        if self.who.refresh_token {
             let token = output::secret_line("Refresh token").await?;
             return Ok(Some(Grant::RefreshToken(token)));
         }
-        let username = match self.username {
+        let username = match self.who.username {
             Some(username) => username,
             None if settings.client_certificate.is_some() => return Ok(None),
             None if settings.grant.is_some() => return Ok(settings.grant.clone()),
             None if io::stdin().is_terminal() => output::line("Username").await?,
             None => {
                 return Err(Failure::Usage(
-                    "as who? --client-id, --username, --refresh-token, or --cert and --key are needed"
+                    "as who? use --client-id, --username, --device, --browser, --refresh-token, or --cert and --key"
                         .to_owned(),
                 ));
             }
@@ -104,6 +154,7 @@ fn session(
     settings: &Settings,
     client: &Client,
     tokens: Option<Tokens>,
+    login_options: LoginOptions,
 ) -> Result<StoredSession, Failure> {
     let absolute = |file: &PathBuf| {
         path::absolute(file).map_err(|cause| FileFailure::new(file, "located", cause))
@@ -118,7 +169,35 @@ fn session(
         ca_cert: ca_cert.collect::<Result<_, _>>()?,
         client_certificate,
         tokens,
+        login_options,
     })
+}
+
+/// Shows a step that the user must take.
+fn show(action: &UserAction) {
+    match action {
+        UserAction::EnterCode {
+            page,
+            page_with_code,
+            code,
+            expires_in,
+        } => {
+            output::note(&format!(
+                "Open {page} on any device and enter the code {code}"
+            ));
+            if let Some(page) = page_with_code {
+                output::note(&format!("or open {page}"));
+            }
+            let minutes = expires_in.as_secs().div_ceil(60);
+            output::note(&format!("The code expires in {minutes} min."));
+        }
+        UserAction::OpenPage { page } => {
+            output::note(&format!("Log in on this page:\n{page}"));
+            if !browser::open(page) {
+                output::note("No browser could be started: open the page yourself.");
+            }
+        }
+    }
 }
 
 /// What help shows.

@@ -53,6 +53,7 @@ async fn revoke(settings: &Settings, session: &StoredSession) -> Result<(), Fail
         return Ok(());
     };
     let builder = telling_of_waits(settings.anonymous_client()?);
+    let builder = builder.login_options(session.login_options.clone());
     let client: Client = builder.tokens(tokens.clone()).build()?;
     match client.log_out().await {
         Err(Error::TokenWithoutId) => Err(Failure::Other(

@@ -9,6 +9,7 @@
 //!
 //! A noun with several verbs, as `certificates`, is a folder: its `mod.rs` has the enum of its verbs and passes on to them.
 
+mod browser;
 mod bulk_regenerate;
 mod certificates;
 mod context;
@@ -69,7 +70,7 @@ pub enum Command {
     Interpolate(Invocation<interpolate::Interpolate>),
     /// Show how many versions are encrypted by which keys.
     KeyUsage(Invocation<key_usage::KeyUsage>),
-    /// Log in, so that other verbs need no more than a name.
+    /// Log in at the server's identity provider.
     Login(Invocation<login::Login>),
     /// End the login.
     Logout(Invocation<logout::Logout>),

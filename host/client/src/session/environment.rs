@@ -16,7 +16,11 @@ pub(super) struct Environment {
     pub(super) retries: Option<String>,
     pub(super) client_id: Option<String>,
     pub(super) client_secret: Option<Secret>,
-    pub(super) token: Option<Secret>,
+    pub(super) scope: Option<String>,
+    pub(super) audience: Option<String>,
+    pub(super) resource: Option<String>,
+    /// The access token, and the variable that holds it.
+    pub(super) token: Option<(&'static str, Secret)>,
 }
 
 impl Environment {
@@ -30,16 +34,18 @@ impl Environment {
         let mut environment = Self::default();
         for (name, value) in variables {
             let Some(name) = name.to_str() else { continue };
-            let Some(setting) = name.strip_prefix(PREFIX) else {
-                continue;
-            };
-            if value.is_empty() {
+            let setting = name.strip_prefix(PREFIX);
+            let is_ours = setting.is_some() || name == TOKEN;
+            if !is_ours || value.is_empty() {
                 continue;
             }
             let value = value
                 .into_string()
                 .map_err(|_| SettingsRefused::NotUnicode(name.to_owned()))?;
-            environment.take(name, setting, value)?;
+            match setting {
+                Some(setting) => environment.take(name, setting, value)?,
+                None => environment.token = Some((TOKEN, Secret::new(value))),
+            }
         }
         Ok(environment)
     }
@@ -54,13 +60,29 @@ impl Environment {
             "RETRIES" => self.retries = Some(value),
             "ID" => self.client_id = Some(value),
             "SECRET" => self.client_secret = Some(Secret::new(value)),
-            "TOKEN" => self.token = Some(Secret::new(value)),
+            "SCOPE" => self.scope = Some(value),
+            "AUDIENCE" => self.audience = Some(value),
+            "RESOURCE" => self.resource = Some(value),
+            "TOKEN" => {
+                let own = (CLIENT_TOKEN, Secret::new(value));
+                self.token = self
+                    .token
+                    .take()
+                    .filter(|(name, _)| *name == TOKEN)
+                    .or(Some(own));
+            }
             "DIRECTORY" => {}
             _ => return Err(SettingsRefused::VariableUnknown(name.to_owned())),
         }
         Ok(())
     }
 }
+
+/// The variable with an access token.
+const TOKEN: &str = "KEYWRIGHT_TOKEN";
+
+/// Another name of it. If both are set, this one is ignored.
+const CLIENT_TOKEN: &str = "KEYWRIGHT_CLIENT_TOKEN";
 
 /// How the names of the variables begin.
 const PREFIX: &str = "KEYWRIGHT_CLIENT_";
@@ -96,8 +118,28 @@ mod tests {
     }
 
     #[test]
+    fn the_token_s_short_variable_goes_first() {
+        let short = ("KEYWRIGHT_TOKEN", "short");
+        let long = ("KEYWRIGHT_CLIENT_TOKEN", "long");
+        for (variables, name, value) in [
+            (&[short, long][..], "KEYWRIGHT_TOKEN", "short"),
+            (&[long, short], "KEYWRIGHT_TOKEN", "short"),
+            (&[long], "KEYWRIGHT_CLIENT_TOKEN", "long"),
+        ] {
+            let (found, token) = read(variables).unwrap().token.unwrap();
+            assert_eq!((found, token.expose()), (name, value));
+        }
+    }
+
+    #[test]
     fn a_secret_is_not_in_what_is_printed() {
-        let read = read(&[("KEYWRIGHT_CLIENT_SECRET", "hunter2")]).unwrap();
-        assert!(!format!("{read:?}").contains("hunter2"));
+        for name in [
+            "KEYWRIGHT_CLIENT_SECRET",
+            "KEYWRIGHT_CLIENT_TOKEN",
+            "KEYWRIGHT_TOKEN",
+        ] {
+            let read = read(&[(name, "hunter2")]).unwrap();
+            assert!(!format!("{read:?}").contains("hunter2"));
+        }
     }
 }

@@ -26,7 +26,9 @@
 //! | `KEYWRIGHT_CLIENT_OUTPUT` | `--output` | `output` | `json`, `yaml` or `table` |
 //! | `KEYWRIGHT_CLIENT_RETRIES` | none | `retries` | how often a request is sent again while the server is not available, 0 to 20 |
 //! | `KEYWRIGHT_CLIENT_ID`, `KEYWRIGHT_CLIENT_SECRET` | none | none | a client's id and secret: each run logs in by them |
-//! | `KEYWRIGHT_CLIENT_TOKEN` | none | none | an access token that was had elsewhere |
+//! | `KEYWRIGHT_CLIENT_SCOPE`, `_AUDIENCE`, `_RESOURCE` | `--scope`, `--audience`, `--resource` of `login` | `scope`, `audience`, `resource` | parameters of a login |
+//! | none | `--client-id` of `login` | `client_id` | the public client through which users log in |
+//! | `KEYWRIGHT_TOKEN` | `--token-file` | none | an access token, or the file with it; `KEYWRIGHT_CLIENT_TOKEN` is another name of the variable |
 //! | `KEYWRIGHT_CLIENT_DIRECTORY` | none | none | the folder |
 //!
 //! The server's own settings are overridden by `KEYWRIGHT_SECTION__NAME`. No section is called `client_…`, and servers leave
@@ -37,6 +39,7 @@ mod environment;
 mod files;
 mod settings;
 mod stored;
+mod token;
 
 pub use files::{Directory, FileFailure};
 pub use settings::{Arguments, OutputFormat, Settings, SettingsFile, SettingsRefused};

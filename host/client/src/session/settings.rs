@@ -6,8 +6,8 @@ use clap::ValueEnum;
 use serde::Deserialize;
 use zeroize::Zeroizing;
 
-use super::{Directory, FileFailure, StoredSession, environment::Environment};
-use crate::{Client, ClientBuilder, Error, Grant, Tokens, client::address};
+use super::{Directory, FileFailure, StoredSession, environment::Environment, token};
+use crate::{Client, ClientBuilder, Error, Grant, LoginOptions, Secret, Tokens, client::address};
 
 /// How what was asked for is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
@@ -37,6 +37,14 @@ pub struct SettingsFile {
     pub output: Option<OutputFormat>,
     /// How often a request is sent again while the server is not available, 0 to 20.
     pub retries: Option<u32>,
+    /// The public client through which users log in.
+    pub client_id: Option<String>,
+    /// The scopes that a login requests, separated by spaces.
+    pub scope: Option<String>,
+    /// The audience that a login requests.
+    pub audience: Option<String>,
+    /// The resource that a login requests.
+    pub resource: Option<String>,
 }
 
 /// What the arguments say.
@@ -50,6 +58,8 @@ pub struct Arguments {
     pub cert: Option<PathBuf>,
     /// The file with its private key, PEM.
     pub key: Option<PathBuf>,
+    /// The file with an access token.
+    pub token_file: Option<PathBuf>,
     /// How what was asked for is written.
     pub output: Option<OutputFormat>,
 }
@@ -71,8 +81,12 @@ pub struct Settings {
     pub retries_max: Option<u32>,
     /// What each run logs in by, of the environment.
     pub grant: Option<Grant>,
-    /// The tokens that are there: of the environment, or of the session when it is for this server.
+    /// The parameters of a login, of the environment and the file.
+    pub login_options: LoginOptions,
+    /// The tokens that are there: of the token file, of the environment, or of the session when it is for this server.
     pub tokens: Option<Tokens>,
+    /// Whether the tokens are of a token file.
+    pub is_token_of_file: bool,
     /// The session, when it is for this server.
     pub session: Option<StoredSession>,
     /// The session's file, when it holds none. Who logs in replaces it, and who logs out deletes it.
@@ -113,6 +127,12 @@ pub enum SettingsRefused {
         /// What it must be.
         expected: &'static str,
     },
+    /// A file or a variable should hold an access token and does not.
+    #[error(
+        "{0} must hold an access token: 1 to {max} bytes of visible ASCII on one line",
+        max = token::BYTES_MAX
+    )]
+    TokenMalformed(String),
     /// More retries than there may be.
     #[error("retries: at most {RETRIES_MAX}")]
     TooManyRetries,
@@ -149,6 +169,7 @@ impl Settings {
             Err(SettingsRefused::SessionMalformed(path)) => (None, Some(path)),
             Err(refused) => return Err(refused),
         };
+        let login_options = login_options(&environment, &file);
         let named = arguments.server.or(environment.server);
         // In the form that the session has it. What is no address is told when it is to be used.
         let named = named.map(|server| address(&server).unwrap_or(server));
@@ -173,15 +194,12 @@ impl Settings {
         let of_file = pair((file.cert, file.key), ("cert", "key"))?;
         let certificate_of_session =
             of_session.and_then(|session| session.client_certificate.clone());
-        let grant = pair(
-            (environment.client_id, environment.client_secret),
-            ("KEYWRIGHT_CLIENT_ID", "KEYWRIGHT_CLIENT_SECRET"),
-        )?;
-        let grant = grant.map(|(client_id, client_secret)| Grant::ClientCredentials {
-            client_id,
-            client_secret,
-        });
-        let tokens = match (environment.token, &grant) {
+        let is_token_of_file = arguments.token_file.is_some();
+        let grant = client_of(environment.client_id, environment.client_secret)?;
+        // An argument goes before all variables, and so a token file before a client of the environment.
+        let grant = grant.filter(|_| !is_token_of_file);
+        let token = token::gather(arguments.token_file.as_deref(), environment.token.as_ref())?;
+        let tokens = match (token, &grant) {
             (Some(token), _) => Some(Tokens::new(token, None)),
             (None, Some(_)) => None,
             (None, None) => of_session.and_then(|session| session.tokens.clone()),
@@ -200,7 +218,9 @@ impl Settings {
                 .or(file.output),
             retries_max: retries(environment.retries.as_deref())?.or(file.retries),
             grant,
+            login_options,
             tokens,
+            is_token_of_file,
             session,
             malformed_session,
             directory,
@@ -310,6 +330,28 @@ fn read(path: &PathBuf) -> Result<Zeroizing<Vec<u8>>, FileFailure> {
     fs::read(path)
         .map(Zeroizing::new)
         .map_err(|cause| FileFailure::new(path, "read", cause))
+}
+
+/// Returns the grant of the client that the environment names.
+fn client_of(id: Option<String>, secret: Option<Secret>) -> Result<Option<Grant>, SettingsRefused> {
+    let names = ("KEYWRIGHT_CLIENT_ID", "KEYWRIGHT_CLIENT_SECRET");
+    let client = pair((id, secret), names)?;
+    let grant = client.map(|(client_id, client_secret)| Grant::ClientCredentials {
+        client_id,
+        client_secret,
+    });
+    Ok(grant)
+}
+
+/// Returns the parameters of a login.
+fn login_options(environment: &Environment, file: &SettingsFile) -> LoginOptions {
+    let first = |one: &Option<String>, other: &Option<String>| one.clone().or(other.clone());
+    LoginOptions {
+        client_id: file.client_id.clone(),
+        scope: first(&environment.scope, &file.scope),
+        audience: first(&environment.audience, &file.audience),
+        resource: first(&environment.resource, &file.resource),
+    }
 }
 
 const FILE: &str = "settings.toml";

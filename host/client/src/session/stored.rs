@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use super::{Directory, FileFailure, SettingsRefused};
-use crate::{Secret, Tokens};
+use crate::{LoginOptions, Secret, Tokens};
 
 /// What `login` leaves for the runs that follow.
 #[derive(Clone, Debug)]
@@ -19,6 +19,8 @@ pub struct StoredSession {
     pub client_certificate: Option<(PathBuf, PathBuf)>,
     /// The tokens, unless it is the client certificate alone that says who the caller is.
     pub tokens: Option<Tokens>,
+    /// The client and the resource of the tokens, with which they are renewed.
+    pub login_options: LoginOptions,
 }
 
 impl StoredSession {
@@ -35,6 +37,11 @@ impl StoredSession {
             Err(failure) => return Err(failure.into()),
         };
         let stored: Stored = keywright_json::read(&text).map_err(|_| malformed())?;
+        let login_options = LoginOptions {
+            client_id: stored.client_id,
+            resource: stored.resource,
+            ..LoginOptions::default()
+        };
         Ok(Some(Self {
             server: stored.server,
             ca_cert: stored.ca_cert,
@@ -45,6 +52,7 @@ impl StoredSession {
                     stored.refresh_token.map(Secret::new),
                 )
             }),
+            login_options,
         }))
     }
 
@@ -103,6 +111,8 @@ impl StoredSession {
             key,
             access_token: access_token.map(text),
             refresh_token: refresh_token.map(text),
+            client_id: self.login_options.client_id.clone(),
+            resource: self.login_options.resource.clone(),
         };
         let text = Zeroizing::new(serde_json::to_vec_pretty(&stored).unwrap_or_default());
         directory.write(FILE, &text)
@@ -143,6 +153,10 @@ struct Stored {
     access_token: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     refresh_token: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource: Option<String>,
 }
 
 const FILE: &str = "session.json";
@@ -160,11 +174,17 @@ mod tests {
             Secret::new("access".to_owned()),
             Some(Secret::new("refresh".to_owned())),
         );
+        let login_options = LoginOptions {
+            client_id: Some("cli".to_owned()),
+            resource: Some("https://api.example".to_owned()),
+            ..LoginOptions::default()
+        };
         let session = StoredSession {
             server: "https://a.example".to_owned(),
             ca_cert: vec!["/ca.pem".into()],
             client_certificate: Some(("/cert.pem".into(), "/key.pem".into())),
             tokens: Some(tokens),
+            login_options,
         };
         session.write(&directory).unwrap();
         let read = StoredSession::read(&directory).unwrap().unwrap();
@@ -172,6 +192,7 @@ mod tests {
         assert_eq!(read.server, session.server);
         assert_eq!(read.ca_cert, session.ca_cert);
         assert_eq!(read.client_certificate, session.client_certificate);
+        assert_eq!(read.login_options, session.login_options);
         assert_eq!(tokens.access_token.expose(), "access");
         assert_eq!(tokens.refresh_token.unwrap().expose(), "refresh");
     }
@@ -209,6 +230,7 @@ mod tests {
             ca_cert: Vec::new(),
             client_certificate: None,
             tokens: Some(tokens),
+            login_options: LoginOptions::default(),
         };
         let one = || session("https://one", tokens("a", Some("r")));
         for (there, is_kept) in [

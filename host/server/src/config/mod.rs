@@ -1,7 +1,7 @@
 //! The configuration: one file of TOML, one struct for each section.
 //!
 //! Relative paths are relative to the file's folder. `KEYWRIGHT_SECTION__NAME` in the environment overrides a setting;
-//! `KEYWRIGHT_CLIENT_…` configures the command line as a client, and is left alone here.
+//! `KEYWRIGHT_CLIENT_…` and `KEYWRIGHT_TOKEN` configure the command line as a client, and are ignored here.
 //! A secret never stands in the configuration: a section names the file or the variable that holds it.
 
 mod audit;
@@ -212,7 +212,7 @@ fn environment() -> Env {
             .as_str()
             .get(..CLIENT_PREFIX.len())
             .is_some_and(|start| start.eq_ignore_ascii_case(CLIENT_PREFIX));
-        !is_clients && name != "log"
+        !is_clients && name != "log" && name != "token"
     };
     Env::prefixed("KEYWRIGHT_").filter(is_ours).split("__")
 }

@@ -105,6 +105,7 @@ const DOCUMENTS: &[&str] = &[
     "host/kms/key_management.proto",
     "host/server/CONFIGURATION.md",
     "host/server/MIGRATING.md",
+    "host/server/IDENTITY_PROVIDERS.md",
     "host/server/OPERATING.md",
     "migrations/README.md",
     "plugins/README.md",

@@ -13,6 +13,7 @@ fn folder(settings: &str, session: Option<&str>) -> TempDir {
             ca_cert: vec!["/session.pem".into()],
             client_certificate: None,
             tokens: Some(Tokens::new(Secret::new("token".to_owned()), None)),
+            login_options: LoginOptions::default(),
         };
         session
             .write(&Directory::at(folder.path().to_owned()))
@@ -130,6 +131,65 @@ fn what_the_environment_says_of_the_caller_goes_before_the_session() {
     };
     let settings = of(&folder, Arguments::default(), environment).unwrap();
     assert!(settings.tokens.is_none() && settings.grant.is_some());
+}
+
+#[test]
+fn a_token_file_goes_before_variables_before_the_session() {
+    let folder = folder("", Some("https://session"));
+    let file = folder.path().join("token");
+    fs::write(&file, "of-file\n").unwrap();
+    let with_file = || Arguments {
+        token_file: Some(file.clone()),
+        ..Arguments::default()
+    };
+    let with_client = || Environment {
+        client_id: Some("app".to_owned()),
+        client_secret: Some(Secret::new("secret".to_owned())),
+        ..Environment::default()
+    };
+    let with_token = || Environment {
+        token: Some(("KEYWRIGHT_TOKEN", Secret::new("of-variable".to_owned()))),
+        ..with_client()
+    };
+    for (arguments, environment, token, has_grant) in [
+        (with_file(), with_token(), Some("of-file"), false),
+        (
+            Arguments::default(),
+            with_token(),
+            Some("of-variable"),
+            true,
+        ),
+        (Arguments::default(), with_client(), None, true),
+        (
+            Arguments::default(),
+            Environment::default(),
+            Some("token"),
+            false,
+        ),
+    ] {
+        let settings = of(&folder, arguments, environment).unwrap();
+        let found = settings.tokens.map(|tokens| tokens.access_token);
+        assert_eq!(found.as_ref().map(Secret::expose), token);
+        assert_eq!(settings.grant.is_some(), has_grant);
+    }
+}
+
+#[test]
+fn variables_go_before_the_file_for_what_a_login_requests() {
+    let folder = folder(
+        "client_id = \"cli\"\nscope = \"of-file\"\naudience = \"of-file\"\nresource = \"of-file\"",
+        None,
+    );
+    let environment = Environment {
+        scope: Some("of-variable".to_owned()),
+        ..Environment::default()
+    };
+    let settings = of(&folder, Arguments::default(), environment).unwrap();
+    let options = settings.login_options;
+    assert_eq!(options.client_id.as_deref(), Some("cli"));
+    assert_eq!(options.scope.as_deref(), Some("of-variable"));
+    assert_eq!(options.audience.as_deref(), Some("of-file"));
+    assert_eq!(options.resource.as_deref(), Some("of-file"));
 }
 
 #[test]

@@ -1,0 +1,275 @@
+//! Receives the browser's redirection on the loopback interface (RFC 8252, section 7.3).
+
+use std::{
+    convert::Infallible,
+    io,
+    net::Ipv4Addr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use http_body_util::Full;
+use hyper::{
+    Method, Request, Response, StatusCode,
+    body::{Bytes, Incoming},
+    header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY},
+    server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    select,
+    task::JoinSet,
+    time::timeout,
+};
+
+/// A listener for the redirection that answers one authorization request.
+pub(super) struct Redirect {
+    listener: TcpListener,
+    state: Arc<str>,
+}
+
+/// The parameters of the redirection.
+pub(super) struct RedirectResponse(Vec<(String, String)>);
+
+impl Redirect {
+    /// Listens on a free port of 127.0.0.1 for the redirection with this `state`.
+    pub(super) async fn listen(state: String) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        Ok(Self {
+            listener,
+            state: state.into(),
+        })
+    }
+
+    /// The address to which the provider redirects the browser.
+    pub(super) fn uri(&self) -> io::Result<String> {
+        let port = self.listener.local_addr()?.port();
+        Ok(format!("http://127.0.0.1:{port}{PATH}"))
+    }
+
+    /// Waits for the redirection, and returns its parameters once the browser has its page. `None` after `wait_max`.
+    ///
+    /// Requests without the right `state` get 404 and end nothing: any local program can send them.
+    pub(super) async fn response(self, wait_max: Duration) -> io::Result<Option<RedirectResponse>> {
+        let received = async {
+            let mut connections = JoinSet::new();
+            loop {
+                select! {
+                    accepted = self.listener.accept(), if connections.len() < CONNECTIONS_MAX => {
+                        let (stream, _) = accepted?;
+                        connections.spawn(serve(stream, Arc::clone(&self.state)));
+                    }
+                    Some(served) = connections.join_next() => {
+                        if let Ok(Some(response)) = served {
+                            return Ok(response);
+                        }
+                    }
+                }
+            }
+        };
+        timeout(wait_max, received).await.ok().transpose()
+    }
+}
+
+impl RedirectResponse {
+    /// Reads the query of a request. `None` unless it has this `state` and names no parameter twice.
+    fn of_query(query: &str, state: &str) -> Option<Self> {
+        let parameters: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes())
+            .into_owned()
+            .collect();
+        let response = Self(parameters);
+        let names: Vec<&str> = response.0.iter().map(|(name, _)| name.as_str()).collect();
+        let is_single = |name: &&str| names.iter().filter(|have| *have == name).count() == 1;
+        let given = response.get("state").unwrap_or_default();
+        let is_for_this_login = verify_slices_are_equal(given.as_bytes(), state.as_bytes()).is_ok();
+        let is_response = response.get("code").is_some() || response.get("error").is_some();
+        (is_for_this_login && is_response && names.iter().all(is_single)).then_some(response)
+    }
+
+    /// A parameter.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        let mut parameters = self.0.iter();
+        let found = parameters.find(|(have, _)| have == name);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+/// Serves one request of a connection, and returns the redirection if it was one.
+async fn serve(stream: TcpStream, state: Arc<str>) -> Option<RedirectResponse> {
+    let received = Mutex::new(None);
+    let service = service_fn(|request: Request<Incoming>| {
+        let response = of_request(&request, &state);
+        let page = page(response.is_some());
+        if response.is_some() {
+            *received.lock().unwrap_or_else(PoisonError::into_inner) = response;
+        }
+        std::future::ready(Ok::<_, Infallible>(page))
+    });
+    // A browser that goes away before it has the page has brought the code all the same.
+    let _ = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME_MAX)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+    received
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner)
+}
+
+fn of_request(request: &Request<Incoming>, state: &str) -> Option<RedirectResponse> {
+    let is_for_us = request.method() == Method::GET && request.uri().path() == PATH;
+    let query = request.uri().query().filter(|_| is_for_us)?;
+    RedirectResponse::of_query(query, state)
+}
+
+fn page(is_redirection: bool) -> Response<Full<Bytes>> {
+    let (status, text) = if is_redirection {
+        (
+            StatusCode::OK,
+            "You can close this page and return to the terminal.",
+        )
+    } else {
+        (StatusCode::NOT_FOUND, "There is nothing here.")
+    };
+    let html = format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Keywright</title><p>{text}</p></html>\n"
+    );
+    let mut response = Response::new(Full::from(html));
+    *response.status_mut() = status;
+    for (name, value) in [
+        (CONTENT_TYPE, "text/html; charset=utf-8"),
+        (CONTENT_SECURITY_POLICY, "default-src 'none'"),
+        (CACHE_CONTROL, "no-store"),
+        (REFERRER_POLICY, "no-referrer"),
+    ] {
+        let value = hyper::header::HeaderValue::from_static(value);
+        response.headers_mut().insert(name, value);
+    }
+    response
+}
+
+/// The path of the redirection.
+const PATH: &str = "/callback";
+
+/// The maximum number of connections at a time. Browsers open some without using them.
+const CONNECTIONS_MAX: usize = 16;
+
+/// The longest head of a request, in bytes.
+const HEAD_BYTES_MAX: usize = 16 * 1024;
+
+/// The longest time to receive the head of a request.
+const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    /// Sends a request and returns the response.
+    async fn ask(uri: &str, request: &str) -> String {
+        let authority = uri.strip_prefix("http://").unwrap();
+        let (authority, _) = authority.split_once('/').unwrap();
+        let mut stream = TcpStream::connect(authority).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        // A server that refuses a head that is too long may reset the connection.
+        let _ = stream.read_to_end(&mut answer).await;
+        String::from_utf8(answer).unwrap()
+    }
+
+    fn get(target: &str) -> String {
+        format!("GET {target} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+    }
+
+    #[tokio::test]
+    async fn only_the_redirection_with_the_right_state_ends_the_wait() {
+        let redirect = Redirect::listen("s".to_owned()).await.unwrap();
+        let uri = redirect.uri().unwrap();
+        let waiting = tokio::spawn(redirect.response(Duration::from_mins(1)));
+        let too_long = format!("/callback?code=c&state=s&x={}", "x".repeat(HEAD_BYTES_MAX));
+        for (request, status) in [
+            (get("/"), "404"),
+            (get("/favicon.ico"), "404"),
+            (get("/callback"), "404"),
+            (get("/callback?code=c"), "404"),
+            (get("/callback?state=s"), "404"),
+            (get("/callback?code=c&state=t"), "404"),
+            (get("/callback?code=c&state=s&state=s"), "404"),
+            (get("/callback?code=c&code=d&state=s"), "404"),
+            (get("/callback/?code=c&state=s"), "404"),
+            (
+                get("/callback?code=c&state=s").replace("GET", "POST"),
+                "404",
+            ),
+            (get(&too_long), "431"),
+            (get("/callback?code=c%20d&state=s&iss=x"), "200"),
+        ] {
+            let answer = ask(&uri, &request).await;
+            let line = answer.lines().next().unwrap_or_default();
+            assert!(line.contains(status), "{request}: {answer}");
+        }
+        let response = waiting.await.unwrap().unwrap().unwrap();
+        assert_eq!(response.get("code"), Some("c d"));
+        assert_eq!(response.get("iss"), Some("x"));
+        assert_eq!(response.get("error"), None);
+    }
+
+    #[tokio::test]
+    async fn the_page_loads_nothing_and_says_where_to_go() {
+        let redirect = Redirect::listen("s".to_owned()).await.unwrap();
+        let uri = redirect.uri().unwrap();
+        let waiting = tokio::spawn(redirect.response(Duration::from_mins(1)));
+        let answer = ask(&uri, &get("/callback?error=access_denied&state=s")).await;
+        assert!(answer.contains("return to the terminal"), "{answer}");
+        assert!(answer.contains("default-src 'none'"), "{answer}");
+        assert!(answer.contains("no-store"), "{answer}");
+        let response = waiting.await.unwrap().unwrap().unwrap();
+        assert_eq!(response.get("error"), Some("access_denied"));
+    }
+
+    #[tokio::test]
+    async fn idle_connections_do_not_keep_the_redirection_waiting() {
+        let redirect = Redirect::listen("s".to_owned()).await.unwrap();
+        let uri = redirect.uri().unwrap();
+        let address = redirect.listener.local_addr().unwrap();
+        let waiting = tokio::spawn(redirect.response(Duration::from_mins(1)));
+        let mut idle = Vec::new();
+        for _ in 1..CONNECTIONS_MAX {
+            idle.push(TcpStream::connect(address).await.unwrap());
+        }
+        ask(&uri, &get("/callback?code=c&state=s")).await;
+        assert!(waiting.await.unwrap().unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn one_connection_too_many_waits_until_another_has_ended() {
+        let redirect = Redirect::listen("s".to_owned()).await.unwrap();
+        let uri = redirect.uri().unwrap();
+        let address = redirect.listener.local_addr().unwrap();
+        let waiting = tokio::spawn(redirect.response(Duration::from_mins(1)));
+        let mut idle = Vec::new();
+        for _ in 0..CONNECTIONS_MAX {
+            idle.push(TcpStream::connect(address).await.unwrap());
+        }
+        let redirection = get("/callback?code=c&state=s");
+        let asking = tokio::spawn(async move { ask(&uri, &redirection).await });
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(!asking.is_finished());
+        idle.pop();
+        assert!(asking.await.unwrap().contains("200 OK"));
+        assert!(waiting.await.unwrap().unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn the_wait_ends_without_a_redirection() {
+        let redirect = Redirect::listen("s".to_owned()).await.unwrap();
+        let waited = redirect.response(Duration::from_millis(20)).await;
+        assert!(waited.unwrap().is_none());
+    }
+}

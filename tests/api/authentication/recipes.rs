@@ -1,0 +1,250 @@
+//! The settings for identity providers in the operator's guide, with tokens of the shape that each provider issues.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test ends when claims are no object"
+)]
+
+use keywright_harness::{Options, Server, identity_provider_recipe};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{
+    mint::expect_refused,
+    stub_provider::{Signer, StubProvider},
+};
+
+/// A server that is configured as the guide says, for a provider that a test makes up.
+struct Configured {
+    server: Server,
+    provider: StubProvider,
+    key: Signer,
+}
+
+impl Configured {
+    /// `actors` are the actors that tokens have; each may write below its own path.
+    async fn of(recipe: &str, key: Signer, actors: &[&str]) -> Self {
+        let provider = StubProvider::start("", &[&key]);
+        let mut options = Options::default()
+            .identity_provider(&provider.url())
+            .authentication_settings(&identity_provider_recipe(recipe));
+        for actor in actors {
+            options = options.extra(&format!(
+                "[[authorization.permissions]]\npath = \"/{}/*\"\nactors = [\"{actor}\"]\noperations = [\"write\"]",
+                path(actor),
+            ));
+        }
+        Self {
+            server: Server::start_with(&options).await,
+            provider,
+            key,
+        }
+    }
+
+    /// A token with these claims, and those that every token has.
+    fn token(&self, claims: &Value) -> String {
+        let mut all = self.provider.claims();
+        let fields = all.as_object_mut().unwrap();
+        fields.retain(|name, _| ["iss", "iat", "exp"].contains(&name.as_str()));
+        fields.extend(claims.as_object().unwrap().clone());
+        self.key.token(&all)
+    }
+
+    /// Asserts which actor a token makes its caller: it may write below the actor's path and nowhere else.
+    async fn expect_actor(&self, claims: &Value, actor: &str, others: &[&str]) {
+        let token = self.token(claims);
+        for (other, status) in others
+            .iter()
+            .map(|other| (*other, 403))
+            .chain([(actor, 200)])
+        {
+            let body =
+                json!({"name": format!("/{}/a", path(other)), "type": "value", "value": "v"});
+            let request = self.server.request(Method::PUT, "/api/v1/data");
+            let request = request
+                .header("content-type", "application/json")
+                .bearer_auth(&token)
+                .body(body.to_string());
+            let answer = self.server.send(request).await;
+            assert_eq!(answer.status, status, "{claims} as {other}: {answer:?}");
+        }
+    }
+
+    async fn expect_refused(&self, claims: &Value, code: &str) {
+        let token = self.token(claims);
+        expect_refused(&self.server, &token, code, &claims.to_string()).await;
+    }
+}
+
+/// The path of an actor: names of credentials have no colon.
+fn path(actor: &str) -> String {
+    actor.replace([':', '|', '@'], "_")
+}
+
+/// The claims with one of them changed.
+fn with(claims: &Value, name: &str, value: Value) -> Value {
+    let mut changed = claims.clone();
+    changed[name] = value;
+    changed
+}
+
+#[tokio::test]
+async fn tokens_of_uaa_have_actors_by_the_guides_settings() {
+    let (client, user) = (
+        "uaa-client:ci",
+        "uaa-user:7f8b2c1d-0a3e-4b5c-9d6f-1e2a3b4c5d6e",
+    );
+    let uaa = Configured::of("UAA", Signer::rsa("key-1"), &[client, user]).await;
+    let scope = json!(["credhub.read", "credhub.write"]);
+    let of_client = json!({
+        "jti": "a1", "sub": "ci", "authorities": scope, "scope": scope, "client_id": "ci", "cid": "ci", "azp": "ci",
+        "grant_type": "client_credentials", "zid": "uaa", "aud": ["ci", "credhub"],
+    });
+    let id = "7f8b2c1d-0a3e-4b5c-9d6f-1e2a3b4c5d6e";
+    let of_user = json!({
+        "jti": "a2", "sub": id, "scope": scope, "client_id": "credhub_cli", "cid": "credhub_cli", "azp": "credhub_cli",
+        "grant_type": "password", "user_id": id, "origin": "uaa", "user_name": "alice", "aud": ["credhub_cli", "credhub"],
+    });
+    uaa.expect_actor(&of_client, client, &[user]).await;
+    uaa.expect_actor(&of_user, user, &[client]).await;
+    let as_client = with(&of_user, "sub", json!("ci"));
+    uaa.expect_actor(&as_client, user, &[client]).await;
+    let other = with(&of_user, "grant_type", json!("authorization_code"));
+    uaa.expect_refused(&other, "invalid_token").await;
+}
+
+#[tokio::test]
+async fn tokens_of_keycloak_have_actors_by_the_guides_settings() {
+    let (client, user) = (
+        "uaa-client:ci",
+        "uaa-user:1b2c3d4e-5f60-4718-8293-a4b5c6d7e8f9",
+    );
+    let keycloak = Configured::of("Keycloak", Signer::rsa("k"), &[client, user]).await;
+    let of_client = json!({
+        "jti": "trrtcc:a1", "aud": ["keywright", "account"], "sub": "5e6f7081-92a3-44b5-8c6d-7e8f90a1b2c3", "typ": "Bearer",
+        "azp": "ci", "acr": "1", "scope": "email credhub.read profile credhub.write", "client_id": "ci",
+        "clientHost": "127.0.0.1", "clientAddress": "127.0.0.1", "preferred_username": "service-account-ci",
+    });
+    let of_user = json!({
+        "jti": "onrtac:a2", "aud": ["keywright", "account"], "sub": "1b2c3d4e-5f60-4718-8293-a4b5c6d7e8f9", "typ": "Bearer",
+        "azp": "cli", "sid": "s", "acr": "1", "scope": "openid credhub.read credhub.write", "preferred_username": "ci",
+    });
+    keycloak.expect_actor(&of_client, client, &[user]).await;
+    keycloak.expect_actor(&of_user, user, &[client]).await;
+    let through_ci = with(&of_user, "azp", json!("ci"));
+    keycloak.expect_actor(&through_ci, user, &[client]).await;
+    let for_another = with(&of_client, "aud", json!("account"));
+    keycloak.expect_refused(&for_another, "invalid_token").await;
+    let without_scopes = with(&of_client, "scope", json!("email profile"));
+    keycloak
+        .expect_refused(&without_scopes, "insufficient_scope")
+        .await;
+}
+
+#[tokio::test]
+async fn tokens_of_auth0_have_actors_by_the_guides_settings() {
+    let (client, user) = (
+        "uaa-client:my_client_id",
+        "uaa-user:auth0|507f1f77bcf86cd799439020",
+    );
+    let auth0 = Configured::of("Auth0", Signer::rsa("a"), &[client, user]).await;
+    let of_client = json!({
+        "sub": "my_client_id@clients", "aud": "https://keywright.example", "azp": "my_client_id",
+        "gty": "client-credentials", "scope": "credhub.read credhub.write",
+    });
+    let of_user = json!({
+        "sub": "auth0|507f1f77bcf86cd799439020", "azp": "my_client_id",
+        "aud": ["https://keywright.example", "https://example.auth0.com/userinfo"],
+        "scope": "openid credhub.read credhub.write",
+    });
+    auth0.expect_actor(&of_client, client, &[user]).await;
+    auth0.expect_actor(&of_user, user, &[client]).await;
+    let by_password = with(&of_user, "gty", json!("password"));
+    auth0.expect_actor(&by_password, user, &[client]).await;
+    for (claim, value, code) in [
+        ("scope", json!("openid credhub.read"), "insufficient_scope"),
+        (
+            "scope",
+            json!(["credhub.read", "credhub.write"]),
+            "invalid_token",
+        ),
+        (
+            "aud",
+            json!("https://example.auth0.com/userinfo"),
+            "invalid_token",
+        ),
+        ("azp", json!(""), "invalid_token"),
+        ("gty", json!("something-else"), "invalid_token"),
+    ] {
+        auth0
+            .expect_refused(&with(&of_client, claim, value), code)
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn tokens_of_entra_id_have_actors_by_the_guides_settings() {
+    let (client, user) = (
+        "uaa-client:1a2b3c4d-5e6f-4708-91a2-b3c4d5e6f708",
+        "uaa-user:44444444-5555-4666-8777-888888888888",
+    );
+    let entra = Configured::of("Entra ID", Signer::rsa("e"), &[client, user]).await;
+    let audience = "9a8b7c6d-5e4f-4a3b-8c2d-1e0f9a8b7c6d";
+    let of_client = json!({
+        "aud": audience, "azp": "1a2b3c4d-5e6f-4708-91a2-b3c4d5e6f708", "azpacr": "1", "idtyp": "app",
+        "oid": "99999999-8888-4777-8666-555555555555", "sub": "99999999-8888-4777-8666-555555555555",
+        "roles": ["keywright"], "tid": "2f3c1b7e-5d0a-4c8e-9b1f-6a7d8e9f0a1b", "ver": "2.0",
+    });
+    let of_user = json!({
+        "aud": audience, "azp": "0f1e2d3c-4b5a-4968-8776-655443322110", "azpacr": "0",
+        "oid": "44444444-5555-4666-8777-888888888888", "sub": "pairwise", "scp": "access",
+        "preferred_username": "alice@example.com", "tid": "2f3c1b7e-5d0a-4c8e-9b1f-6a7d8e9f0a1b", "ver": "2.0",
+    });
+    entra.expect_actor(&of_client, client, &[user]).await;
+    entra.expect_actor(&of_user, user, &[client]).await;
+    let named = with(&of_user, "idtyp", json!("user"));
+    entra.expect_actor(&named, user, &[client]).await;
+    let for_another = with(
+        &of_client,
+        "aud",
+        json!("00000003-0000-0000-c000-000000000000"),
+    );
+    entra.expect_refused(&for_another, "invalid_token").await;
+}
+
+#[tokio::test]
+async fn only_a_listed_client_is_the_subject_of_its_own_token() {
+    let (client, user, named) = ("uaa-client:ci", "uaa-user:alice", "uaa-user:ci");
+    let actors = [client, user, named, "uaa-client:cli"];
+    let rfc9068 = Configured::of("oidc-provider", Signer::p256("e"), &actors).await;
+    let claims = |subject: &str, client_id: &str| {
+        json!({
+            "jti": "a", "sub": subject, "client_id": client_id, "aud": "https://keywright.example",
+            "scope": "credhub.read credhub.write",
+        })
+    };
+    rfc9068
+        .expect_actor(&claims("ci", "ci"), client, &[user, named])
+        .await;
+    rfc9068
+        .expect_actor(&claims("alice", "cli"), user, &[client, named])
+        .await;
+    // Users with ids like those of clients stay users, and clients through which users log in stay nobody.
+    rfc9068
+        .expect_actor(&claims("ci", "cli"), named, &[client, user])
+        .await;
+    rfc9068
+        .expect_actor(&claims("alice", "ci"), user, &[client, named])
+        .await;
+    for (subject, client_id) in [("cli", "cli"), ("*", "*"), ("CI", "CI"), ("", "")] {
+        let refused = claims(subject, client_id);
+        rfc9068.expect_refused(&refused, "invalid_token").await;
+    }
+    let grant_type = with(
+        &claims("alice", "cli"),
+        "grant_type",
+        json!("client_credentials"),
+    );
+    rfc9068.expect_actor(&grant_type, user, &[client]).await;
+}

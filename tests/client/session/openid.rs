@@ -1,0 +1,210 @@
+//! Providers with a discovery document: its endpoints, its issuer, and the authentication of clients.
+
+use keywright_harness::Shell;
+use serde_json::{Value, json};
+
+use super::session;
+use crate::stub::{Asked, Reply, Stub, versions};
+
+/// A provider at the root of a stub, next to the API.
+pub(super) fn openid(asked: &Asked, url: &str, changes: &Value) -> Option<Reply> {
+    let body = match asked.line.as_str() {
+        "GET /info" => json!({"auth-server": {"url": format!("{url}/")}, "app": {"name": "x"}}),
+        "GET /.well-known/openid-configuration" => {
+            let mut document = json!({
+                "issuer": url,
+                "token_endpoint": format!("{url}/token"),
+                "authorization_endpoint": format!("{url}/authorize?tenant=a"),
+                "device_authorization_endpoint": format!("{url}/device"),
+                "revocation_endpoint": format!("{url}/revoke"),
+                "code_challenge_methods_supported": ["S256"],
+                "authorization_response_iss_parameter_supported": true,
+            });
+            let fields = document.as_object_mut().unwrap();
+            fields.extend(changes.as_object().unwrap().clone());
+            fields.retain(|_, value| !value.is_null());
+            document
+        }
+        "POST /revoke" => json!({}),
+        line if line.contains("/api/") => return Some(Reply::new(200, &versions())),
+        _ => return None,
+    };
+    Some(Reply::new(200, &body.to_string()))
+}
+
+/// A response with tokens.
+pub(super) fn tokens() -> Reply {
+    let tokens =
+        json!({"access_token": "access", "refresh_token": "refresh", "token_type": "Bearer"});
+    Reply::new(200, &tokens.to_string())
+}
+
+/// A shell that knows the server and has no login.
+pub(super) fn shell(stub: &Stub) -> Shell {
+    let shell = stub.shell().without("KEYWRIGHT_CLIENT_TOKEN");
+    shell.variable("KEYWRIGHT_CLIENT_RETRIES", "0")
+}
+
+/// The requests to a path.
+pub(super) fn asked_at(stub: &Stub, line: &str) -> Vec<Asked> {
+    let asked = stub.asked().into_iter();
+    asked.filter(|asked| asked.line == line).collect()
+}
+
+#[test]
+fn a_secret_is_sent_in_the_header_and_then_in_the_form() {
+    let (basic, post) = ("client_secret_basic", "client_secret_post");
+    for (methods, takes_form, attempts) in [
+        (json!(null), false, &["header"][..]),
+        (json!([post, basic]), false, &["header"]),
+        (json!([post, basic]), true, &["header", "form"]),
+        (json!([post]), true, &["form"]),
+    ] {
+        let changes = json!({"token_endpoint_auth_methods_supported": methods});
+        let stub = Stub::start(move |asked, _, url| {
+            openid(asked, url, &changes).unwrap_or_else(|| {
+                if takes_form == asked.body.contains("client_secret") {
+                    tokens()
+                } else {
+                    Reply::new(401, "{\"error\":\"invalid_client\"}")
+                }
+            })
+        });
+        let login = [
+            "login",
+            "--client-id",
+            "a:b",
+            "--scope",
+            "x y",
+            "--audience",
+            "z",
+        ];
+        shell(&stub).run_with(&login, "s %&").expect(0);
+        let sent = asked_at(&stub, "POST /token").into_iter().map(|asked| {
+            let begins = "grant_type=client_credentials&scope=x+y&audience=z";
+            assert!(asked.body.starts_with(begins), "{asked:?}");
+            // a%3Ab:s+%25%26 in base64, in the lower case of heads.
+            let basic = "authorization: basic ysuzqwi6cyslmjulmjy=";
+            if asked.head.contains(basic) {
+                assert!(!asked.body.contains("client_id"), "{asked:?}");
+                return "header";
+            }
+            let own = "&client_id=a%3Ab&client_secret=s+%25%26";
+            assert!(asked.body.ends_with(own), "{asked:?}");
+            "form"
+        });
+        assert_eq!(sent.collect::<Vec<_>>(), attempts);
+    }
+}
+
+#[test]
+fn a_wrong_secret_is_refused_in_both_ways_and_not_printed() {
+    let changes = json!({
+        "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
+    });
+    let stub = Stub::start(move |asked, _, url| {
+        let refused = || Reply::new(401, "{\"error\":\"invalid_client\"}");
+        openid(asked, url, &changes).unwrap_or_else(refused)
+    });
+    let run = shell(&stub).run_with(&["login", "--client-id", "ci"], "hunter2");
+    let run = run.expect(5);
+    assert!(run.errors.contains("invalid_client"), "{run:?}");
+    assert!(!run.errors.contains("hunter2"), "{run:?}");
+    assert_eq!(asked_at(&stub, "POST /token").len(), 2);
+}
+
+#[test]
+fn no_secret_is_sent_if_the_document_is_malformed() {
+    let too_large = "x".repeat(1024 * 1024);
+    for (changes, words) in [
+        (json!({"issuer": "https://other.example"}), "the issuer is"),
+        (json!({"issuer": null}), "a field is missing"),
+        (json!({"token_endpoint": null}), "token_endpoint is missing"),
+        (
+            json!({"token_endpoint": "http://127.0.0.1/token"}),
+            "token_endpoint is not an https address",
+        ),
+        (json!({"padding": too_large}), "larger than 1048576 bytes"),
+        (
+            json!({"token_endpoint_auth_methods_supported": ["private_key_jwt"]}),
+            "neither client_secret_basic nor client_secret_post",
+        ),
+    ] {
+        let stub =
+            Stub::start(move |asked, _, url| openid(asked, url, &changes).unwrap_or_else(tokens));
+        let run = shell(&stub).run_with(&["login", "--client-id", "ci"], "hunter2");
+        let run = run.expect(1);
+        assert!(run.errors.contains(words), "{run:?}");
+        assert!(asked_at(&stub, "POST /token").is_empty());
+    }
+}
+
+#[test]
+fn a_document_at_the_host_is_found_too() {
+    let stub = Stub::start(|asked, _, url| match asked.line.as_str() {
+        "GET /info" => {
+            let info = json!({"auth-server": {"url": format!("{url}/a/b")}});
+            Reply::new(200, &info.to_string())
+        }
+        "GET /.well-known/oauth-authorization-server/a/b" => {
+            let document =
+                json!({"issuer": format!("{url}/a/b"), "token_endpoint": format!("{url}/token")});
+            Reply::new(200, &document.to_string())
+        }
+        "POST /token" => tokens(),
+        _ => Reply::new(404, ""),
+    });
+    let login = ["login", "--client-id", "ci"];
+    shell(&stub).run_with(&login, "secret").expect(0);
+}
+
+#[test]
+fn tokens_that_are_no_bearer_tokens_are_refused() {
+    let stub = Stub::start(|asked, _, url| {
+        let bound = || Reply::new(200, r#"{"access_token":"hunter2","token_type":"DPoP"}"#);
+        openid(asked, url, &json!({})).unwrap_or_else(bound)
+    });
+    let login = ["login", "--client-id", "ci"];
+    let run = shell(&stub).run_with(&login, "secret").expect(1);
+    assert!(run.errors.contains("not bearer tokens"), "{run:?}");
+    assert!(!run.errors.contains("hunter2"), "{run:?}");
+}
+
+#[test]
+fn a_login_is_renewed_and_ended_with_its_client_and_resource() {
+    let stub = Stub::start(|asked, before, url| {
+        if asked.line.contains("/api/") && before == 0 {
+            return Reply::new(401, super::EXPIRED);
+        }
+        openid(asked, url, &json!({})).unwrap_or_else(tokens)
+    });
+    let shell = shell(&stub);
+    let login = ["login", "--username", "alice", "--client-id", "cli"];
+    let login = [&login[..], &["--resource", "https://api.example"]].concat();
+    shell.run_with(&login, "password").expect(0);
+    shell.run(&["get", "/a"]).expect(0);
+    shell.run(&["logout"]).expect(0);
+    assert!(session(&shell).is_none());
+    let forms = asked_at(&stub, "POST /token").into_iter();
+    let expected = [
+        "grant_type=password&username=alice&password=password&resource=https%3A%2F%2Fapi.example&client_id=cli",
+        "grant_type=refresh_token&refresh_token=refresh&resource=https%3A%2F%2Fapi.example&client_id=cli",
+    ];
+    assert_eq!(forms.map(|asked| asked.body).collect::<Vec<_>>(), expected);
+    let revoked = &asked_at(&stub, "POST /revoke")[0].body;
+    let expected = "token=refresh&token_type_hint=refresh_token&client_id=cli";
+    assert_eq!(revoked, expected);
+}
+
+#[test]
+fn a_provider_without_a_way_to_end_logins_is_said_to_have_none() {
+    let stub = Stub::start(|asked, _, url| {
+        openid(asked, url, &json!({"revocation_endpoint": null})).unwrap_or_else(tokens)
+    });
+    let shell = shell(&stub);
+    let login = ["login", "--client-id", "ci"];
+    shell.run_with(&login, "secret").expect(0);
+    let run = shell.run(&["logout"]).expect(3);
+    assert!(run.errors.contains("no revocation_endpoint"), "{run:?}");
+    assert!(session(&shell).is_none());
+}

@@ -1,0 +1,267 @@
+//! Login at npm's `oidc-provider`, an OpenID-certified provider, by each grant that both sides support.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Child, ChildStdout, Command, Stdio},
+};
+
+use keywright_harness::{
+    Commanded, Options, Server, Shell, identity_provider_recipe, key_file, mint::claims_of,
+    node_modules, workspace,
+};
+use serde_json::{Value, json};
+
+/// The provider, which ends with the test.
+struct Provider {
+    process: Child,
+    url: String,
+    /// Kept open: a provider that can't log ends.
+    _output: BufReader<ChildStdout>,
+}
+
+impl Provider {
+    /// Starts the provider, whose access tokens are signed by this algorithm.
+    fn start(modules: &Path, algorithm: &str) -> Self {
+        let mut process = Command::new("node")
+            .arg(script("provider.mjs"))
+            .arg(modules)
+            .arg(algorithm)
+            .args([key_file("server.pem"), key_file("server-key.pem")])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut url = String::new();
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        output.read_line(&mut url).unwrap();
+        let url = url.trim_end().to_owned();
+        assert!(url.starts_with("https://"), "the provider has not started");
+        Self {
+            process,
+            url,
+            _output: output,
+        }
+    }
+
+    /// A server that trusts it, as the guide says.
+    async fn server(&self) -> Server {
+        let mut options = Options::default()
+            .identity_provider(&self.url)
+            .authentication_settings(&identity_provider_recipe("oidc-provider"));
+        for actor in [
+            "uaa-client:ci",
+            "uaa-client:backup",
+            "uaa-client:cli",
+            "uaa-user:alice",
+            "uaa-user:ci",
+        ] {
+            let path = actor.replace(':', "/");
+            options = options.extra(&format!(
+                "[[authorization.permissions]]\npath = \"/{path}/*\"\nactors = [\"{actor}\"]\n\
+                 operations = [\"read\", \"write\"]\n"
+            ));
+        }
+        Server::start_with(&options).await
+    }
+}
+
+impl Drop for Provider {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn script(name: &str) -> PathBuf {
+    workspace().join("tests/clients/node").join(name)
+}
+
+/// The scripted browser of a user, as a command.
+fn browser(user: &str) -> Command {
+    let mut command = Command::new("node");
+    command.env("NODE_EXTRA_CA_CERTS", key_file("ca.pem"));
+    command.arg(script("browser.mjs")).arg(user);
+    command
+}
+
+/// The same as a program that `BROWSER` can name.
+fn browser_program(shell: &Shell, user: &str) -> String {
+    let text = format!(
+        "#!/bin/sh\nNODE_EXTRA_CA_CERTS='{}' exec node '{}' '{user}' \"$1\"\n",
+        key_file("ca.pem").display(),
+        script("browser.mjs").display(),
+    );
+    let file = shell.file("browser");
+    fs::write(&file, text).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    file.display().to_string()
+}
+
+/// A login with what the provider requires for tokens that are meant for the server.
+fn login<'a>(options: &[&'a str]) -> Vec<&'a str> {
+    let requested = [
+        "--resource",
+        "https://keywright.example",
+        "--scope",
+        "credhub.read credhub.write",
+    ];
+    [&["login"], options, &requested].concat()
+}
+
+fn session(shell: &Shell) -> Value {
+    let file = shell.file(".config/keywright/session.json");
+    serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap()
+}
+
+/// Asserts which actor a shell is: it can write below the actor's path, and not below the others.
+fn expect_actor(shell: &Shell, actor: &str) {
+    for other in [
+        "uaa-client/ci",
+        "uaa-client/backup",
+        "uaa-client/cli",
+        "uaa-user/alice",
+        "uaa-user/ci",
+    ] {
+        let name = format!("/{other}/secret");
+        let run = set(shell, &name);
+        let status = if other == actor.replace(':', "/") {
+            0
+        } else {
+            5
+        };
+        assert_eq!(run.status, Some(status), "{actor} writes {name}: {run:?}");
+    }
+}
+
+fn set(shell: &Shell, name: &str) -> Commanded {
+    shell.run(&["set", name, "--type", "value", "--value", "v"])
+}
+
+/// Logs in with a code, which a user enters in the scripted browser.
+fn log_in_by_device(shell: &Shell, user: &str) {
+    let mut running = shell.start(&login(&["--device", "--client-id", "cli"]));
+    let lines = BufReader::new(running.stderr.take().unwrap()).lines();
+    let mut shown = Vec::new();
+    for line in lines {
+        let line = line.unwrap();
+        if let Some(page) = line.strip_prefix("or open ") {
+            let page = page.to_owned();
+            let entered = browser(user).arg(page).output().unwrap();
+            assert!(entered.status.success(), "{entered:?}");
+        }
+        shown.push(line);
+    }
+    let status = running.wait().unwrap();
+    assert!(status.success(), "{shown:?}");
+}
+
+#[tokio::test]
+async fn clients_log_in_and_are_shown_from_users() {
+    let Some(modules) = node_modules() else {
+        return;
+    };
+    for algorithm in ["RS256", "ES256"] {
+        let provider = Provider::start(&modules, algorithm);
+        let server = provider.server().await;
+        // The first sends its secret in the header, the second in the form.
+        for client in ["ci", "backup"] {
+            let shell = Shell::at(&server);
+            let secret = format!("{client}-secret: 100% + &=");
+            shell
+                .run_with(&login(&["--client-id", client]), &secret)
+                .expect(0);
+            expect_actor(&shell, &format!("uaa-client:{client}"));
+            let token = session(&shell)["access_token"].as_str().unwrap().to_owned();
+            assert_eq!(claims_of(&token)["sub"], json!(client));
+
+            let file = Shell::at(&server);
+            fs::write(file.file("token"), format!("{token}\n")).unwrap();
+            let name = format!("/uaa-client/{client}/secret");
+            let get = ["get", &name, "--raw", "--token-file", "token"];
+            assert_eq!(file.run(&get).expect(0).output, "v");
+
+            let wrong = Shell::at(&server);
+            wrong
+                .run_with(&login(&["--client-id", client]), "wrong")
+                .expect(5);
+        }
+        let job = Shell::at(&server)
+            .variable("KEYWRIGHT_CLIENT_ID", "ci")
+            .variable("KEYWRIGHT_CLIENT_SECRET", "ci-secret: 100% + &=")
+            .variable("KEYWRIGHT_CLIENT_SCOPE", "credhub.read credhub.write")
+            .variable("KEYWRIGHT_CLIENT_RESOURCE", "https://keywright.example");
+        expect_actor(&job, "uaa-client:ci");
+    }
+}
+
+#[tokio::test]
+async fn a_user_logs_in_with_a_browser_and_out_again() {
+    let Some(modules) = node_modules() else {
+        return;
+    };
+    for algorithm in ["RS256", "ES256"] {
+        let provider = Provider::start(&modules, algorithm);
+        let server = provider.server().await;
+        let shell = Shell::at(&server);
+        let program = browser_program(&shell, "alice");
+        let shell = shell.variable("BROWSER", &program);
+        let by_browser = login(&["--browser", "--client-id", "cli"]);
+        shell.run(&by_browser).expect(0);
+        expect_actor(&shell, "uaa-user:alice");
+
+        let refresh_token = session(&shell)["refresh_token"].clone();
+        let refresh_token = refresh_token.as_str().unwrap();
+        let renew = ["login", "--refresh-token", "--client-id", "cli"];
+        let renew = [&renew[..], &["--resource", "https://keywright.example"]].concat();
+        shell.run_with(&renew, refresh_token).expect(0);
+        expect_actor(&shell, "uaa-user:alice");
+        let refresh_token = session(&shell)["refresh_token"].clone();
+        shell.run(&["logout"]).expect(0);
+        let ended = shell.run_with(&renew, refresh_token.as_str().unwrap());
+        assert!(ended.expect(5).errors.contains("invalid_grant"));
+    }
+}
+
+#[tokio::test]
+async fn a_user_logs_in_with_a_code_on_another_device() {
+    let Some(modules) = node_modules() else {
+        return;
+    };
+    for algorithm in ["RS256", "ES256"] {
+        let provider = Provider::start(&modules, algorithm);
+        let server = provider.server().await;
+        let shell = Shell::at(&server);
+        log_in_by_device(&shell, "alice");
+        expect_actor(&shell, "uaa-user:alice");
+    }
+}
+
+#[tokio::test]
+async fn users_with_ids_of_clients_do_not_become_clients() {
+    let Some(modules) = node_modules() else {
+        return;
+    };
+    let provider = Provider::start(&modules, "ES256");
+    let server = provider.server().await;
+    let shell = Shell::at(&server);
+    log_in_by_device(&shell, "ci");
+    expect_actor(&shell, "uaa-user:ci");
+    // The client through which the user logged in: nobody could tell the two apart.
+    log_in_by_device(&shell, "cli");
+    let claims = session(&shell)["access_token"].clone();
+    let claims = claims_of(claims.as_str().unwrap());
+    assert_eq!(
+        (&claims["sub"], &claims["client_id"]),
+        (&json!("cli"), &json!("cli"))
+    );
+    let run = set(&shell, "/uaa-client/cli/secret").expect(5);
+    assert!(run.errors.contains("invalid_token"), "{run:?}");
+}
