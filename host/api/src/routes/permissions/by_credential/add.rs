@@ -48,9 +48,9 @@ impl AddRequest {
         }
         let permissions = permissions.into_iter().map(GrantRequest::take);
         Ok(Self {
+            permissions: permissions.collect::<Result<_, _>>()?,
             credential_name: credential_name
                 .ok_or(BodyRefused::MemberMissing("credential_name"))?,
-            permissions: permissions.collect::<Result<_, _>>()?,
         })
     }
 
