@@ -27,6 +27,7 @@ mod permissions;
 mod regenerate;
 mod retention;
 mod rotation;
+mod rulings;
 mod set;
 mod storage;
 mod types;
