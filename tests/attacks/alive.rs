@@ -44,17 +44,6 @@ pub(crate) fn assert_no_fault(answer: &Answer, attack: &str) {
     );
 }
 
-/// Requires that the log has no request with a 5xx status other than 503.
-#[track_caller]
-pub(crate) fn assert_no_fault_logged(server: &Server, attack: &str) {
-    let log = server.log();
-    let fault = log
-        .lines()
-        .filter(|line| line.contains(r#""http.status":5"#))
-        .find(|line| !line.contains(r#""http.status":503"#));
-    assert_eq!(fault, None, "after {attack}");
-}
-
 /// The end of the server's log.
 pub(crate) fn log_end(server: &Server) -> String {
     let log = server.log();

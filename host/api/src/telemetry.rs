@@ -4,7 +4,13 @@ use std::{any::Any, time::Instant};
 
 use axum::{
     extract::{MatchedPath, Request},
-    http::{HeaderName, HeaderValue, StatusCode, header::SERVER},
+    http::{
+        HeaderName, HeaderValue, StatusCode,
+        header::{
+            CACHE_CONTROL, PRAGMA, SERVER, STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS,
+            X_FRAME_OPTIONS,
+        },
+    },
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -20,7 +26,8 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestId(pub(crate) Uuid);
 
-/// Runs a request in a span with a fresh id, logs how it ended, and marks the response with the id and the product.
+/// Runs a request in a span with a fresh id, logs how it ended, and sets the headers that every response has: the id, the
+/// product, and those that keep responses out of caches and browsers from guessing.
 ///
 /// The line names the route, never the path or the query, which hold names of credentials, and a method only if it is a
 /// known one: others are as long as callers like.
@@ -55,7 +62,9 @@ pub(crate) async fn observe(mut request: Request, next: Next) -> Response {
     };
     let mut response = answered.instrument(span).await;
     let headers = response.headers_mut();
-    headers.insert(SERVER, HeaderValue::from_static(PRODUCT));
+    for (name, value) in EVERY_RESPONSE {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
     if let Ok(request_id) = HeaderValue::from_str(&request_id) {
         headers.insert(REQUEST_ID, request_id);
     }
@@ -75,5 +84,13 @@ pub(crate) fn panicked(_payload: Box<dyn Any + Send + 'static>) -> Response {
 /// The response header that carries the request's id.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// What the `Server` header says.
-const PRODUCT: &str = concat!("keywright/", env!("CARGO_PKG_VERSION"));
+/// The headers of every response, besides its id.
+const EVERY_RESPONSE: [(HeaderName, &str); 6] = [
+    (CACHE_CONTROL, "no-store"),
+    (PRAGMA, "no-cache"),
+    (SERVER, concat!("keywright/", env!("CARGO_PKG_VERSION"))),
+    // A year. Without `includeSubDomains`, because the server can't know who serves those.
+    (STRICT_TRANSPORT_SECURITY, "max-age=31536000"),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (X_FRAME_OPTIONS, "DENY"),
+];

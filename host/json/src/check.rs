@@ -79,6 +79,12 @@ impl<'a> Checked<'a> {
         self.0.trim_start().starts_with('{')
     }
 
+    /// Whether it is an array.
+    #[must_use]
+    pub fn is_array(self) -> bool {
+        self.0.trim_start().starts_with('[')
+    }
+
     /// Whether it is a string.
     #[must_use]
     pub fn is_string(self) -> bool {

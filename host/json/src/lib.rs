@@ -20,6 +20,7 @@ mod check;
 mod error;
 mod object;
 mod parts;
+mod scalars;
 
 pub use check::{Checked, check, check_response};
 pub use error::JsonError;

@@ -171,7 +171,7 @@ mod tests {
                 r#"{"key_length":2048}"#,
             ),
             (
-                r#"{"key_type":"","key_length":"3072"}"#,
+                r#"{"key_type":"","key_length":3072}"#,
                 KeyType::Rsa(KeyLength::Bits3072),
                 r#"{"key_length":3072}"#,
             ),

@@ -252,12 +252,12 @@ mod tests {
     #[test]
     fn two_ways_to_ask_for_the_same_have_one_canonical_form() {
         let one = json!({
-            "common_name": "x", "is_ca": true, "duration": "30", "alternative_names": ["::0001"],
+            "common_name": "x", "is_ca": true, "duration": 30, "alternative_names": ["::0001"],
             "key_usage": ["crl_sign", "key_cert_sign", "crl_sign"],
             "extended_key_usage": ["server_auth", "client_auth", "server_auth"]
         });
         let other = json!({
-            "common_name": "x", "is_ca": "true", "self_sign": true, "duration": 30, "state": "",
+            "common_name": "x", "is_ca": true, "self_sign": true, "duration": 30, "state": "",
             "alternative_names": ["::1"], "key_usage": ["key_cert_sign", "crl_sign"],
             "extended_key_usage": ["server_auth", "client_auth"]
         });

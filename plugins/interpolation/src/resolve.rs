@@ -1,5 +1,6 @@
 //! What the plugin does, without WIT.
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::settings::ReferenceKeys;
@@ -26,9 +27,7 @@ pub fn find_references(
     document: &str,
     keys: &ReferenceKeys,
 ) -> Result<Vec<Reference>, NoJsonObject> {
-    let Ok(Value::Object(services)) = serde_json::from_str(document) else {
-        return Err(NoJsonObject);
-    };
+    let services = parse(document).map_err(|_| NoJsonObject)?;
     Ok(services
         .iter()
         .filter_map(|(service, bindings)| Some((service, bindings.as_array()?)))
@@ -45,6 +44,15 @@ pub fn find_references(
                 })
         })
         .collect())
+}
+
+fn parse(document: &str) -> Result<Map<String, Value>, serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_str(document);
+    // The host bounds the depth, and its limit is one level above that of serde_json.
+    deserializer.disable_recursion_limit();
+    let services = Map::deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(services)
 }
 
 fn reference<'a>(credentials: &'a Map<String, Value>, keys: &ReferenceKeys) -> Option<&'a str> {

@@ -197,7 +197,7 @@ mod tests {
     fn canonical_parameters_are_written_out_and_their_own_canonical_form() {
         for (given, expected) in [
             ("{}", DEFAULTS.to_owned()),
-            (r#"{"words":"9"}"#, DEFAULTS.replace('6', "9")),
+            (r#"{"words":9}"#, DEFAULTS.replace('6', "9")),
             (r#"{"separator":null}"#, DEFAULTS.to_owned()),
             (r#"{"separator":""}"#, DEFAULTS.replace("\"-\"", "\"\"")),
             (

@@ -77,9 +77,9 @@ mod tests {
     fn canonical_parameters_are_written_out_and_their_own_canonical_form() {
         for (given, expected) in [
             ("{}", DEFAULTS.to_owned()),
-            (r#"{"length":"40"}"#, DEFAULTS.replace("30", "40")),
+            (r#"{"length":40}"#, DEFAULTS.replace("30", "40")),
             (
-                r#"{"include_special":"true"}"#,
+                r#"{"include_special":true}"#,
                 DEFAULTS.replace("special\":false", "special\":true"),
             ),
         ] {

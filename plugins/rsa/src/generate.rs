@@ -134,7 +134,7 @@ pub(crate) mod tests {
     fn canonical_parameters_are_written_out_and_their_own_canonical_form() {
         for (given, expected) in [
             ("{}", r#"{"key_length":2048}"#),
-            (r#"{"key_length":"3072"}"#, r#"{"key_length":3072}"#),
+            (r#"{"key_length":3072}"#, r#"{"key_length":3072}"#),
             (r#"{"key_length":4096}"#, r#"{"key_length":4096}"#),
         ] {
             assert_eq!(normalize(given, "{}").unwrap(), expected);

@@ -5,8 +5,7 @@ use crate::{Failure, Violation};
 
 /// The members of a JSON object that a caller sent, taken out one by one, so that what is left over is unknown.
 ///
-/// Scalars are read as leniently as clients of this API expect: a whole number and a truth value may also be written as
-/// a string.
+/// The host has converted scalars to the types that the schema of the parameters declares, so nothing is converted here.
 #[derive(Debug)]
 pub struct Members(Map<String, Value>);
 
@@ -79,9 +78,7 @@ impl Members {
     pub fn take_integer(&mut self, name: &str) -> Result<Option<i64>, Violation> {
         let integer = match self.0.remove(name) {
             None => return Ok(None),
-            Some(Value::Number(number)) => number.as_i64(),
-            Some(Value::String(text)) => text.parse().ok(),
-            Some(_) => None,
+            Some(member) => member.as_i64(),
         };
         integer
             .map(Some)
@@ -97,8 +94,6 @@ impl Members {
         match self.0.remove(name) {
             None => Ok(false),
             Some(Value::Bool(flag)) => Ok(flag),
-            Some(Value::String(text)) if text == "true" => Ok(true),
-            Some(Value::String(text)) if text == "false" => Ok(false),
             Some(_) => Err(Violation::of(name, "must be true or false")),
         }
     }
@@ -156,13 +151,12 @@ mod tests {
     }
 
     #[test]
-    fn scalars_may_be_written_as_strings() {
-        let mut members = members(r#"{"a":"7","b":8,"c":"true","d":false,"e":"false"}"#);
-        assert_eq!(members.take_integer("a"), Ok(Some(7)));
-        assert_eq!(members.take_integer("b"), Ok(Some(8)));
-        assert_eq!(members.take_flag("c"), Ok(true));
-        assert_eq!(members.take_flag("d"), Ok(false));
-        assert_eq!(members.take_flag("e"), Ok(false));
+    fn scalars_are_taken_in_their_own_type() {
+        let mut members = members(r#"{"a":8,"b":true,"c":false,"d":"8","e":"true"}"#);
+        assert_eq!(members.take_integer("a"), Ok(Some(8)));
+        assert_eq!(members.take_flag("b"), Ok(true));
+        assert_eq!(members.take_flag("c"), Ok(false));
+        assert!(members.take_integer("d").is_err() && members.take_flag("e").is_err());
         assert_eq!(members.finish(), Ok(()));
     }
 

@@ -6,6 +6,7 @@ use keywright_plugin_support::{
 use rand::seq::IndexedRandom;
 use rand_core::CryptoRng;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, value::RawValue};
 
 use crate::hash::{PASSWORD_BYTES_MAX, password_hash};
 
@@ -94,8 +95,9 @@ fn parse(parameters: &str) -> Result<Parameters, Violation> {
 fn parse_value(value: &str) -> Result<(Option<String>, String), Violation> {
     let mut members = Members::parse(value)?;
     let username = members.take_filled_text("username")?;
-    let password = members
-        .take_filled_text("password")?
+    members.ignore("password");
+    let password = password_text(value)?
+        .filter(|password| !password.is_empty())
         .ok_or_else(|| Violation::of("password", "is required and must not be empty"))?;
     if password.len() > PASSWORD_BYTES_MAX {
         let rule = format!("may have at most {PASSWORD_BYTES_MAX} bytes");
@@ -104,6 +106,29 @@ fn parse_value(value: &str) -> Result<(Option<String>, String), Violation> {
     members.ignore("password_hash");
     members.finish()?;
     Ok((username, password))
+}
+
+/// The password of a user that a caller sets; `None` if it is absent or null.
+///
+/// In YAML, a password of digits is a number unless it has quotes. So a number and a boolean stand for their JSON text, exactly
+/// as written.
+fn password_text(value: &str) -> Result<Option<String>, Violation> {
+    #[derive(Deserialize)]
+    struct Written<'a> {
+        #[serde(borrow)]
+        password: Option<&'a RawValue>,
+    }
+    let not_a_string = |_| Violation::of("password", "must be a string");
+    let Written { password } = serde_json::from_str(value).map_err(not_a_string)?;
+    let Some(json) = password.map(RawValue::get) else {
+        return Ok(None);
+    };
+    match serde_json::from_str(json).map_err(not_a_string)? {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text)),
+        Value::Bool(_) | Value::Number(_) => Ok(Some(json.to_owned())),
+        Value::Array(_) | Value::Object(_) => Err(Violation::of("password", "must be a string")),
+    }
 }
 
 fn random_username(random: &mut impl CryptoRng) -> String {
@@ -120,7 +145,7 @@ const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 #[cfg(test)]
 mod tests {
     use rand::{SeedableRng, rngs::ChaCha12Rng};
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
     use crate::{PARAMETERS_SCHEMA, VALUE_SCHEMA, hash::is_hash_of};
@@ -213,6 +238,23 @@ mod tests {
     }
 
     #[test]
+    fn a_number_or_a_boolean_is_a_password_as_it_is_written() {
+        for written in [
+            "1.50",
+            "1e3",
+            "-0",
+            "12345678901234567890123",
+            "true",
+            "false",
+        ] {
+            let value = format!(r#"{{"password":{written}}}"#);
+            let user = accept(&value, "{}", &mut random()).unwrap();
+            let user: Value = serde_json::from_str(&user).unwrap();
+            assert_eq!(user["password"], written);
+        }
+    }
+
+    #[test]
     fn an_empty_name_is_none() {
         for value in [
             json!({"password": "p"}),
@@ -245,7 +287,8 @@ mod tests {
             (json!({"username": "ada"}), Some("password")),
             (json!({"password": ""}), Some("password")),
             (json!({"password": null}), Some("password")),
-            (json!({"password": 5}), Some("password")),
+            (json!({"password": [5]}), Some("password")),
+            (json!({"password": {"a": 5}}), Some("password")),
             (json!({"password": "p", "username": 5}), Some("username")),
             (json!({"password": "p", "shoe_size": 43}), Some("shoe_size")),
             (json!("p"), None),

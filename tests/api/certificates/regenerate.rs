@@ -140,7 +140,7 @@ async fn each_mistake_in_the_body_has_its_status_and_writes_nothing() {
             "set_as_transitional",
         ),
         (
-            json!({"set_as_transitional": 1}),
+            json!({"set_as_transitional": 2}),
             400,
             "set_as_transitional",
         ),

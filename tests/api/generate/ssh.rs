@@ -54,7 +54,7 @@ async fn a_comment_can_not_add_a_second_line() {
             .error();
     }
     server
-        .generate("/a", "ssh", json!({"ssh_comment": 7}))
+        .generate("/a", "ssh", json!({"ssh_comment": [7]}))
         .await
         .expect(400)
         .error();

@@ -69,7 +69,7 @@ async fn the_callers_name_is_taken_and_the_one_in_the_value_wins() {
 async fn a_name_that_is_no_text_is_400() {
     let server = Server::start().await;
     for body in [
-        json!({"name": "/a", "type": "user", "parameters": {"username": 7}}),
+        json!({"name": "/a", "type": "user", "parameters": {"username": [7]}}),
         json!({"name": "/a", "type": "user", "value": {"username": ["ada"]}}),
         json!({"name": "/a", "type": "user", "value": "ada"}),
     ] {

@@ -66,15 +66,13 @@ async fn an_unparsable_scalar_is_400_and_the_error_names_the_parameter() {
     for (query, parameter) in [
         ("name=/a&versions=abc", "versions"),
         ("name=/a&versions=1.5", "versions"),
-        ("name=/a&versions=", "versions"),
         ("name=/a&versions=%201", "versions"),
         ("name=/a&versions=99999999999999999999", "versions"),
         ("name=/a&versions=-1", "versions"),
         ("name=/a&current=maybe", "current"),
-        ("name=/a&current=1", "current"),
+        ("name=/a&current=2", "current"),
         ("path=/&expires-within-days=x", "expires-within-days"),
         ("name-like=a&expires-within-days=1.5", "expires-within-days"),
-        ("name-like=a&expires-within-days=", "expires-within-days"),
         // Where they count for nothing, too.
         ("path=/&versions=abc", "versions"),
         ("path=/&versions=-1", "versions"),

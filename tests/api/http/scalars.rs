@@ -43,14 +43,7 @@ async fn texts_are_taken_for_integers() {
 #[tokio::test]
 async fn what_is_no_boolean_is_400() {
     let server = Server::start().await;
-    for word in [
-        json!("yes"),
-        json!("1"),
-        json!(""),
-        json!([]),
-        json!({}),
-        Value::Null,
-    ] {
+    for word in [json!("yes"), json!("1"), json!(""), json!([]), json!({})] {
         for body in [
             json!({"name": "/a", "type": "password", "parameters": {"exclude_upper": word}}),
             json!({"name": "/a", "type": "password", "overwrite": word}),

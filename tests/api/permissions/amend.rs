@@ -30,12 +30,12 @@ async fn operations_are_required_and_nothing_else_is_taken() {
     let before = server.get(&address(&id)).await.expect(200).body;
     let caller = server.as_client("developer").await;
     for (body, status) in [
-        (json!({}), 400),
+        (json!({}), 422),
         (json!([]), 400),
-        (json!({"operations": Value::Null}), 400),
+        (json!({"operations": Value::Null}), 422),
         (json!({"operations": []}), 400),
-        (json!({"operations": "read"}), 400),
-        (json!({"operations": [1]}), 400),
+        (json!({"operations": "read"}), 422),
+        (json!({"operations": [1]}), 422),
         (json!({"operations": vec!["read"; 101]}), 400),
         (json!({"operations": ["execute"]}), 422),
         (json!({"operations": ["read", "Write"]}), 422),

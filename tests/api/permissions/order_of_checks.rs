@@ -17,7 +17,7 @@ async fn a_malformed_request_is_malformed_for_those_who_may_nothing() {
         json!({"credential_name": "/a", "permissions": [permission("/b", "x", &["read"])]});
     for (method, path, body, status) in [
         (Method::GET, all.clone(), Value::Null, 400),
-        (Method::POST, all.clone(), json!({}), 400),
+        (Method::POST, all.clone(), json!({}), 422),
         (
             Method::POST,
             all.clone(),
@@ -48,7 +48,7 @@ async fn a_malformed_request_is_malformed_for_those_who_may_nothing() {
             permission("/a", "other", &["execute"]),
             422,
         ),
-        (Method::PATCH, address(&id), json!({}), 400),
+        (Method::PATCH, address(&id), json!({}), 422),
         (
             Method::PATCH,
             address(&id),

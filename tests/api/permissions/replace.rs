@@ -63,7 +63,7 @@ async fn a_body_that_breaks_a_rule_is_refused_and_changes_nothing() {
         body
     };
     for (body, status) in [
-        (json!({}), 400),
+        (json!({}), 422),
         (json!([]), 400),
         (json!({"operations": ["write"]}), 400),
         (with("path", Value::Null), 400),
@@ -72,7 +72,7 @@ async fn a_body_that_breaks_a_rule_is_refused_and_changes_nothing() {
         (with("actor", json!("")), 400),
         (with("actor", json!("x".repeat(256))), 400),
         (with("operations", json!([])), 400),
-        (with("operations", json!("write")), 400),
+        (with("operations", json!("write")), 422),
         (with("operations", json!(["execute"])), 422),
         (with("uuid", json!(id)), 422),
     ] {

@@ -73,7 +73,6 @@ async fn a_missing_or_empty_password_is_400_and_named() {
         json!({"username": "ada"}),
         json!({"username": "ada", "password": ""}),
         json!({"username": "ada", "password": null}),
-        json!({"username": "ada", "password": 1}),
     ] {
         let error = server.set("/a", "user", value).await.expect(400).error();
         assert!(error.contains("password"), "{error}");

@@ -130,10 +130,15 @@ pub(super) fn line_of(event: &Event<'_>, format: AuditFormat) -> String {
     }
 }
 
-/// What is told of a permission besides its path. Each permission has this in an event of its own, so that it is always
-/// whole: an actor has at most 255 characters, and there are five operations.
+/// The details that belong to one resource: of a permission, its actor and operations; of a version, that its value was in the
+/// response. Each resource has an event of its own, so they are always complete: an actor has at most 255 characters, and there
+/// are five operations.
 fn details_of(touched: Option<&Touched>) -> Option<Value> {
-    let told = touched?.granted.as_ref()?;
+    let touched = touched?;
+    if touched.is_value_disclosed {
+        return Some(json!({"existing_value_disclosed": true}));
+    }
+    let told = touched.granted.as_ref()?;
     Some(granted(&told.actor, told.operations))
 }
 

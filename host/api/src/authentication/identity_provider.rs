@@ -32,10 +32,10 @@ pub struct HttpsIdentityProvider {
 /// Where an identity provider is, and how it is known.
 #[derive(Clone, Debug)]
 pub struct HttpsIdentityProviderSettings {
-    /// Its address, which must be `https`; its path is kept before the paths of the two documents.
+    /// Its address, which must be `https` and not end with a slash; its path is kept before the paths of the two documents.
     pub url: String,
-    /// Its address as its own documents have it, when that is another. Keys that it names below that one are asked for
-    /// below `url`.
+    /// Its address as its own documents have it, without a slash at the end, when that is another. Keys that it names below
+    /// that one are asked for below `url`.
     pub public_url: Option<String>,
     /// Certificates in PEM that alone are trusted to vouch for it; without them, those that the system trusts.
     pub trusted_certificates_pem: Option<String>,
@@ -73,7 +73,7 @@ impl HttpsIdentityProvider {
     /// # Errors
     /// When the settings can't be used.
     pub fn new(settings: &HttpsIdentityProviderSettings) -> Result<Self, IdentityProviderRefused> {
-        let url = settings.url.trim_end_matches('/').to_owned();
+        let url = settings.url.clone();
         let discovery_url = https_url(&format!("{url}/{DISCOVERY_PATH}"))
             .ok_or(IdentityProviderRefused::AddressMalformed)?;
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
@@ -92,10 +92,7 @@ impl HttpsIdentityProvider {
         Ok(Self {
             client: builder.build().map_err(IdentityProviderRefused::Client)?,
             url,
-            public_url: settings
-                .public_url
-                .as_deref()
-                .map(|url| url.trim_end_matches('/').to_owned()),
+            public_url: settings.public_url.clone(),
             discovery_url,
             passed_over: Mutex::default(),
         })
@@ -254,8 +251,8 @@ mod tests {
     #[test]
     fn keys_are_where_the_provider_says_and_below_its_own_address_when_it_does_not() {
         let provider = HttpsIdentityProvider::new(&HttpsIdentityProviderSettings {
-            public_url: Some("https://login.example/uaa/".to_owned()),
-            ..settings("https://uaa.internal:8443/uaa/", None)
+            public_url: Some("https://login.example/uaa".to_owned()),
+            ..settings("https://uaa.internal:8443/uaa", None)
         })
         .unwrap();
         for (named, url) in [

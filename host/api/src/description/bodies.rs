@@ -168,7 +168,10 @@ impl JsonSchema for GenerateBody {
             "type": "object",
             "properties": {
                 "name": schemas.subschema_for::<Name>(),
-                "regenerate": {"enum": [true, "true"]},
+                "regenerate": {"anyOf": [
+                    {"enum": [true, 1]},
+                    {"type": "string", "pattern": "^[Tt][Rr][Uu][Ee]$"},
+                ]},
                 "type": {"description": "Ignored."},
                 "metadata": schemas.subschema_for::<Metadata>(),
             },
@@ -191,7 +194,7 @@ fn generate_form(
         "default": "converge",
         "description": "What becomes of a credential that is there: with converge, a version is added where the parameters differ from its own; with no-overwrite, never; with overwrite, always.",
     });
-    let mut overwrite = Value::from(LenientBoolean::json_schema(schemas));
+    let mut overwrite = json!({"anyOf": [LenientBoolean::json_schema(schemas), {"type": "null"}]});
     overwrite["deprecated"] = json!(true);
     overwrite["description"] =
         json!("Stands for the modes overwrite and no-overwrite where no mode is given.");
@@ -246,7 +249,7 @@ fn former_username() -> Value {
     json!({
         "type": ["object", "null"],
         "deprecated": true,
-        "properties": {"username": {"type": ["string", "null"]}},
+        "properties": {"username": {"type": ["string", "number", "boolean", "null"]}},
         "additionalProperties": false,
     })
 }
@@ -272,7 +275,11 @@ fn set_value(name: &str) -> Option<Value> {
             "type": "object",
             "properties": {
                 "username": {"type": ["string", "null"]},
-                "password": {"type": "string", "minLength": 1},
+                "password": {
+                    "type": ["string", "number", "boolean"],
+                    "description": "A number or a boolean is stored as its JSON text.",
+                    "minLength": 1,
+                },
                 "password_hash": computed,
             },
             "required": ["password"],

@@ -106,7 +106,7 @@ impl JsonSchema for Metadata {
     }
 }
 
-/// A text that is read as a boolean, beside the boolean itself.
+/// A boolean and the other forms in which it is accepted.
 pub(crate) struct LenientBoolean;
 
 impl JsonSchema for LenientBoolean {
@@ -119,6 +119,12 @@ impl JsonSchema for LenientBoolean {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"enum": [true, false, "true", "false"]})
+        json_schema!({
+            "anyOf": [
+                {"type": "boolean"},
+                {"enum": [0, 1]},
+                {"type": "string", "pattern": "^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])$"},
+            ],
+        })
     }
 }

@@ -5,10 +5,7 @@ use std::{sync::Arc, time::Duration};
 use axum::{
     Router,
     extract::{Path, Request, State},
-    http::{
-        HeaderMap, HeaderValue, StatusCode,
-        header::{AUTHORIZATION, CACHE_CONTROL},
-    },
+    http::{HeaderMap, HeaderValue, StatusCode, header::AUTHORIZATION},
     response::{IntoResponse, Response},
     routing::{delete, get, post},
 };
@@ -82,14 +79,10 @@ async fn token(
     let form = QueryParameters::parse(&read_body(request.into_body(), &FORM_LIMITS).await?);
     let granted = client_credentials(&headers, &form)
         .and_then(|credentials| provider.grant(&form, &credentials));
-    let mut response = match granted {
-        Ok(granted) => response::rendered(&granted)?,
-        Err(refused) => refused.into_response(),
-    };
-    response
-        .headers_mut()
-        .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Ok(response)
+    match granted {
+        Ok(granted) => response::rendered(&granted),
+        Err(refused) => Ok(refused.into_response()),
+    }
 }
 
 /// Ends a login. It takes one of its access tokens, so that nobody ends another's.

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use keywright_core::Secret;
+use keywright_core::{Secret, credential::RequestedParameters};
 use keywright_json::{Checked, DEPTH_MAX, JsonError, RESERVED_KEY_PREFIX};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::compact;
 
@@ -35,6 +35,9 @@ pub(crate) enum BodyRefused {
     /// A member that must be there is not.
     #[error("{0} is required")]
     MemberMissing(&'static str),
+    /// The operations of a permission are missing, or of another kind than is expected.
+    #[error("operations must be an array of strings")]
+    OperationsMalformed,
     /// A key in it has a meaning for the parser.
     #[error(
         "the request body has a reserved key; rename the key that starts with {RESERVED_KEY_PREFIX}"
@@ -74,7 +77,7 @@ impl<'a> RequestObject<'a> {
         self.take_parsed(member, "a string")
     }
 
-    /// Takes a member that is a boolean, or one of the texts `"true"` and `"false"`.
+    /// Takes a member that is a boolean, by the rules of [`Checked::boolean`].
     ///
     /// # Errors
     /// When it is of another kind; null is.
@@ -85,25 +88,58 @@ impl<'a> RequestObject<'a> {
         let Some(json) = self.members.remove(member) else {
             return Ok(None);
         };
-        match json.text() {
-            "true" | r#""true""# => Ok(Some(true)),
-            "false" | r#""false""# => Ok(Some(false)),
-            _ => Err(BodyRefused::MemberMalformed {
-                member,
-                expected: "true or false",
-            }),
-        }
+        let refused = BodyRefused::MemberMalformed {
+            member,
+            expected: "true or false",
+        };
+        json.boolean().map(Some).ok_or(refused)
     }
 
-    /// Takes a member that is an object with members of any name; null is absent.
+    /// As [`Self::take_boolean`], but null is absent.
     ///
     /// # Errors
     /// When it is of another kind.
-    pub(crate) fn take_members(
+    pub(crate) fn take_nullable_boolean(
         &mut self,
         member: &'static str,
-    ) -> Result<Option<Map<String, Value>>, BodyRefused> {
-        self.take_parsed(member, "an object")
+    ) -> Result<Option<bool>, BodyRefused> {
+        self.members
+            .retain(|name, json| name != member || json.text() != "null");
+        self.take_boolean(member)
+    }
+
+    /// Takes a member that is a whole number, by the rules of [`Checked::whole_number`]; null is absent.
+    ///
+    /// # Errors
+    /// When it is of another kind.
+    pub(crate) fn take_integer(
+        &mut self,
+        member: &'static str,
+    ) -> Result<Option<i64>, BodyRefused> {
+        let Some(json) = self.take(member) else {
+            return Ok(None);
+        };
+        let refused = BodyRefused::MemberMalformed {
+            member,
+            expected: "a whole number",
+        };
+        json.whole_number().map(Some).ok_or(refused)
+    }
+
+    /// Takes a member that is an object of parameters; null is absent.
+    ///
+    /// # Errors
+    /// When it is of another kind.
+    pub(crate) fn take_parameters(
+        &mut self,
+        member: &'static str,
+    ) -> Result<Option<RequestedParameters>, BodyRefused> {
+        let Some(object) = self.take_object(member)? else {
+            return Ok(None);
+        };
+        let parameters = object.members.into_iter();
+        let parameters = parameters.map(|(name, json)| (name, json.text().to_owned()));
+        Ok(Some(parameters.collect()))
     }
 
     /// Takes a member that is an object, to take its members in turn; null is absent.
@@ -161,6 +197,11 @@ impl<'a> RequestObject<'a> {
     pub(crate) fn take_json(&mut self, member: &'static str) -> Result<Value, BodyRefused> {
         let value = self.take_parsed(member, "JSON")?;
         Ok(value.unwrap_or(Value::Null))
+    }
+
+    /// Takes a member of any kind as its JSON text, as it was written; null is absent.
+    pub(crate) fn take_json_text(&mut self, member: &'static str) -> Option<String> {
+        self.take(member).map(|json| json.text().to_owned())
     }
 
     /// Takes a member of any kind as its JSON text, with every number as it was written; null is absent.
@@ -296,7 +337,7 @@ mod tests {
         let refused = object(r#"{"name":1}"#).take_text("name").unwrap_err();
         assert_eq!(refused.to_string(), "name must be a string");
         for json in [r#"{"p":[]}"#, r#"{"p":"x"}"#, r#"{"p":true}"#] {
-            assert!(object(json).take_members("p").is_err(), "{json}");
+            assert!(object(json).take_parameters("p").is_err(), "{json}");
             assert!(object(json).take_object("p").is_err(), "{json}");
         }
     }
@@ -305,11 +346,13 @@ mod tests {
     fn null_is_absent_but_no_boolean() {
         let mut absent = object(r#"{"a":null,"b":null,"c":null,"d":null}"#);
         assert_eq!(absent.take_text("a"), Ok(None));
-        assert_eq!(absent.take_members("b"), Ok(None));
+        assert!(absent.take_parameters("b").unwrap().is_none());
         assert!(absent.take_secret("c").is_none());
         assert_eq!(absent.take_json("d"), Ok(Value::Null));
         assert_eq!(absent.finish(), Ok(()));
         assert!(object(r#"{"a":null}"#).take_boolean("a").is_err());
+        let nullable = object(r#"{"a":null}"#).take_nullable_boolean("a");
+        assert_eq!(nullable, Ok(None));
     }
 
     #[test]
@@ -336,19 +379,40 @@ mod tests {
     fn booleans_may_be_texts() {
         for (json, value) in [
             (r#"{"a":true}"#, Some(true)),
-            (r#"{"a":"true"}"#, Some(true)),
+            (r#"{"a":"True"}"#, Some(true)),
             (r#"{"a":false}"#, Some(false)),
-            (r#"{"a":"false"}"#, Some(false)),
+            (r#"{"a":0}"#, Some(false)),
             ("{}", None),
         ] {
             assert_eq!(object(json).take_boolean("a"), Ok(value), "{json}");
         }
-        for json in [r#"{"a":"yes"}"#, r#"{"a":1}"#, r#"{"a":"True"}"#] {
+        for json in [r#"{"a":"yes"}"#, r#"{"a":2}"#] {
             assert!(object(json).take_boolean("a").is_err(), "{json}");
         }
     }
 
     #[test]
+    fn integers_may_be_texts_or_have_a_fraction_of_zero() {
+        for (json, value) in [
+            (r#"{"a":20.0}"#, Some(20)),
+            (r#"{"a":"20"}"#, Some(20)),
+            (r#"{"a":null}"#, None),
+            ("{}", None),
+        ] {
+            assert_eq!(object(json).take_integer("a"), Ok(value), "{json}");
+        }
+        let refused = object(r#"{"a":20.5}"#).take_integer("a").unwrap_err();
+        assert_eq!(refused.to_string(), "a must be a whole number");
+    }
+
+    #[test]
+    fn parameters_stay_as_they_were_written() {
+        let parameters = object(r#"{"p": {"a": 1.50, "b": [ 1e3 ]}}"#).take_parameters("p");
+        let parameters = parameters.unwrap().unwrap();
+        let texts: Vec<_> = parameters.iter().collect();
+        assert_eq!(texts, [("a", "1.50"), ("b", "[ 1e3 ]")]);
+    }
+
     fn what_was_not_taken_is_unknown() {
         let mut request = object(r#"{"name":"a","z":1,"b":2}"#);
         request.take_text("name").unwrap();

@@ -72,22 +72,21 @@ impl QueryParameters {
     /// # Errors
     /// [`QueryRefused::Missing`], [`QueryRefused::Repeated`].
     pub(crate) fn required(&self, parameter: &'static str) -> Result<&str, QueryRefused> {
-        self.text(parameter)?
-            .filter(|text| !text.is_empty())
+        self.filled_text(parameter)?
             .ok_or(QueryRefused::Missing(parameter))
     }
 
-    /// A parameter that is a boolean, if it is given.
+    /// A parameter that is a boolean: a word in any casing, or a digit. An empty one is absent.
     ///
     /// # Errors
     /// [`QueryRefused::Malformed`], [`QueryRefused::Repeated`].
     pub(crate) fn boolean(&self, parameter: &'static str) -> Result<Option<bool>, QueryRefused> {
-        let Some(text) = self.text(parameter)? else {
+        let Some(text) = self.filled_text(parameter)? else {
             return Ok(None);
         };
         match text.to_ascii_lowercase().as_str() {
-            "true" => Ok(Some(true)),
-            "false" => Ok(Some(false)),
+            "true" | "1" => Ok(Some(true)),
+            "false" | "0" => Ok(Some(false)),
             _ => Err(QueryRefused::Malformed {
                 parameter,
                 expected: "true or false",
@@ -95,18 +94,22 @@ impl QueryParameters {
         }
     }
 
-    /// A parameter that is a whole number, if it is given.
+    /// A parameter that is a whole number. An empty one is absent.
     ///
     /// # Errors
     /// [`QueryRefused::Malformed`], [`QueryRefused::Repeated`].
     pub(crate) fn integer(&self, parameter: &'static str) -> Result<Option<i64>, QueryRefused> {
-        self.text(parameter)?
+        self.filled_text(parameter)?
             .map(str::parse)
             .transpose()
             .map_err(|_| QueryRefused::Malformed {
                 parameter,
                 expected: "a whole number",
             })
+    }
+
+    fn filled_text(&self, parameter: &'static str) -> Result<Option<&str>, QueryRefused> {
+        Ok(self.text(parameter)?.filter(|text| !text.is_empty()))
     }
 }
 
@@ -153,7 +156,7 @@ mod tests {
 
     #[test]
     fn scalars_that_do_not_parse_are_named() {
-        for text in ["abc", "1.5", "", " 1", "99999999999999999999"] {
+        for text in ["abc", "1.5", " 1", "99999999999999999999"] {
             let refused = query(&format!("versions={text}")).integer("versions");
             assert_eq!(
                 refused.unwrap_err().to_string(),
@@ -162,7 +165,20 @@ mod tests {
             );
         }
         assert_eq!(query("versions=-1").integer("versions"), Ok(Some(-1)));
-        assert!(query("current=maybe").boolean("current").is_err());
-        assert_eq!(query("current=TRUE").boolean("current"), Ok(Some(true)));
+        for text in ["maybe", "2", " true"] {
+            let refused = query(&format!("current={text}")).boolean("current");
+            assert!(refused.is_err(), "{text}");
+        }
+        for (text, value) in [("TRUE", true), ("1", true), ("False", false), ("0", false)] {
+            let read = query(&format!("current={text}")).boolean("current");
+            assert_eq!(read, Ok(Some(value)));
+        }
+    }
+
+    #[test]
+    fn an_empty_scalar_is_absent() {
+        let query = query("current=&versions");
+        assert_eq!(query.boolean("current"), Ok(None));
+        assert_eq!(query.integer("versions"), Ok(None));
     }
 }

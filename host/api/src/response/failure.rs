@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use crate::{
     request::{BodyRefused, QueryRefused, told_field},
-    response::json,
+    response::{Endpoint, json},
 };
 
 /// What a request failed with: a status, words for the caller, and a cause for the log alone.
@@ -31,21 +31,6 @@ pub(crate) struct ApiFailure {
     retry_after: Option<Duration>,
     is_intended: bool,
     cause: Option<Box<dyn Error + Send + Sync + 'static>>,
-}
-
-/// Where a failure happened, as far as its status depends on that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Endpoint {
-    /// `POST /api/v1/data` that generates.
-    Generate,
-    /// Anything that is not named here.
-    Other,
-    /// `POST /api/v1/regenerate`.
-    Regenerate,
-    /// `POST /api/v1/data` that regenerates.
-    RegenerateThroughData,
-    /// `PUT /api/v1/data`.
-    Set,
 }
 
 impl ApiFailure {
@@ -143,6 +128,7 @@ impl ApiFailure {
             | BodyRefused::MemberMissing(_)
             | BodyRefused::ReservedKey
             | BodyRefused::TooDeep => StatusCode::BAD_REQUEST,
+            BodyRefused::OperationsMalformed => endpoint.malformed_operations_status(),
             BodyRefused::UnknownField(_) => endpoint.unknown_field_status(),
         };
         Self::new(status, refused.to_string())
@@ -212,31 +198,6 @@ impl IntoResponse for ApiFailure {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds.unwrap_or(1).max(1)));
         }
         response
-    }
-}
-
-impl Endpoint {
-    fn unknown_field_status(self) -> StatusCode {
-        match self {
-            Self::Generate | Self::RegenerateThroughData => StatusCode::BAD_REQUEST,
-            Self::Other | Self::Regenerate | Self::Set => StatusCode::UNPROCESSABLE_ENTITY,
-        }
-    }
-
-    fn unknown_type_status(self) -> StatusCode {
-        match self {
-            Self::Set => StatusCode::UNPROCESSABLE_ENTITY,
-            Self::Generate | Self::Other | Self::Regenerate | Self::RegenerateThroughData => {
-                StatusCode::BAD_REQUEST
-            }
-        }
-    }
-
-    fn long_metadata_status(self) -> StatusCode {
-        match self {
-            Self::Regenerate | Self::RegenerateThroughData => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Generate | Self::Other | Self::Set => StatusCode::BAD_REQUEST,
-        }
     }
 }
 

@@ -1,11 +1,13 @@
 //! Making responses.
 
+mod endpoint;
 mod failure;
 mod held;
 mod json;
 mod version;
 
-pub(crate) use failure::{ApiFailure, Endpoint, FailureBody, error_chain};
+pub(crate) use endpoint::Endpoint;
+pub(crate) use failure::{ApiFailure, FailureBody, error_chain};
 pub use held::{FRAME_BYTES_MAX, Held, HeldBody};
 pub(crate) use json::{
     JSON_MEDIA_TYPE, LazyList, json, rendered, rendered_versions, rendered_with, timestamp,

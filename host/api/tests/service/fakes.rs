@@ -13,7 +13,7 @@ use chrono::{DateTime, Utc};
 use keywright_core::{
     Secret,
     certificate::{CertificateFacts, IssuanceFacts, IssuanceRules, SigningUsages},
-    credential::{CredentialType, Parameters, PluginIdentity},
+    credential::{CredentialType, Parameters, PluginIdentity, RequestedParameters},
     permission::Actor,
     ports::{
         CertificateIssuer, CertificateMembers, CertificateRefused, Certificates, CheckedMembers,
@@ -146,6 +146,14 @@ impl Generator for EchoGenerator {
 
     fn known_parameters(&self, parameters: &Parameters) -> Parameters {
         parameters.clone()
+    }
+
+    fn requested(&self, parameters: &RequestedParameters) -> Result<Parameters, PluginFailure> {
+        let parameters = parameters.iter().map(|(name, json)| {
+            let value: Value = serde_json::from_str(json).unwrap();
+            (name.to_owned(), value)
+        });
+        Ok(Parameters::new(parameters.collect()))
     }
 
     async fn normalize(&self, parameters: &Parameters) -> Result<Parameters, PluginFailure> {

@@ -48,7 +48,7 @@ async fn serve() -> (String, String) {
             });
         }
     });
-    (format!("https://localhost:{port}/identity/"), cert.pem())
+    (format!("https://localhost:{port}/identity"), cert.pem())
 }
 
 fn service(url: String, trusted_certificates_pem: Option<String>) -> Service {

@@ -260,43 +260,42 @@ impl CredentialRepository for Memory {
         &self,
         _digest: &PluginDigest,
         names: &FindNames,
-        receive: Receive<'_, GeneratedCredential>,
-    ) -> Result<(), RepositoryFailure> {
+    ) -> Result<Vec<GeneratedCredential>, RepositoryFailure> {
         let find = Find {
             names: names.clone(),
             expires_until: None,
         };
         let found = self.found(&find)?.into_iter();
-        let mut generated = found.map(|found| GeneratedCredential {
+        let generated = found.map(|found| GeneratedCredential {
             found,
             is_newest: true,
         });
-        let _ = generated.try_for_each(receive);
-        Ok(())
+        Ok(generated.collect())
     }
 
     async fn effective_expiries(
         &self,
         names: &FindNames,
         until: DateTime<Utc>,
-        receive: Receive<'_, EffectiveExpiry>,
-    ) -> Result<(), RepositoryFailure> {
+    ) -> Result<Vec<EffectiveExpiry>, RepositoryFailure> {
         let find = Find {
             names: names.clone(),
             expires_until: Some(until),
         };
-        let mut expiries = self.found(&find)?.into_iter().map(|found| EffectiveExpiry {
-            link: ChainLink {
-                depth: 1,
-                name: None,
-                version_id: None,
-                expires_at: until,
-            },
-            name: found.name,
-            version_created_at: found.version_created_at,
-        });
-        let _ = expiries.try_for_each(receive);
-        Ok(())
+        let found = self.found(&find)?;
+        Ok(found
+            .into_iter()
+            .map(|found| EffectiveExpiry {
+                link: ChainLink {
+                    depth: 1,
+                    name: None,
+                    version_id: None,
+                    expires_at: until,
+                },
+                name: found.name,
+                version_created_at: found.version_created_at,
+            })
+            .collect())
     }
 
     async fn certificates(

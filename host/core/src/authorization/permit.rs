@@ -81,6 +81,12 @@ impl<'a> Permit<'a> {
             .identify(self.place, credential_id, Some(version_id));
     }
 
+    /// Records in the trail that the response has the value of a version that was stored before, although this permit is not
+    /// to read.
+    pub(crate) fn disclosed_version(&self, credential_id: Uuid, version_id: Uuid) {
+        self.trail.disclose(self.place, credential_id, version_id);
+    }
+
     /// Says in the trail which permission it was that is changed, and whom that one lets do what.
     pub(crate) fn touched_permission(&self, permission: &Permission) {
         self.trail.identify_permission(self.place, permission);
@@ -98,6 +104,7 @@ impl<'a> Permit<'a> {
             resource_id: None,
             version_id: None,
             granted: None,
+            is_value_disclosed: false,
         });
         Self {
             trail,

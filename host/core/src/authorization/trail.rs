@@ -39,6 +39,9 @@ pub struct Touched {
     pub version_id: Option<Uuid>,
     /// Whom the permission lets do what, where it is one that is to be changed.
     pub granted: Option<Granted>,
+    /// Whether the response had the value of this version although the operation is not `read`: a value that was stored
+    /// before the request.
+    pub is_value_disclosed: bool,
 }
 
 /// Whom a permission lets do what. Changing several permissions on one path touches each of them.
@@ -120,6 +123,21 @@ impl Trail {
         }
     }
 
+    /// Records that the response has the value of a version that is stored at a place already.
+    pub(super) fn disclose(&self, place: Place, resource_id: Uuid, version_id: Uuid) {
+        self.identify(place, resource_id, Some(version_id));
+        let mut entries = self.entries();
+        let Some(operation) = entries.touched.get(place.0).map(|entry| entry.operation) else {
+            return;
+        };
+        let is_disclosed = |entry: &&mut Touched| {
+            entry.operation == operation && entry.version_id == Some(version_id)
+        };
+        for entry in entries.touched.iter_mut().filter(is_disclosed) {
+            entry.is_value_disclosed = true;
+        }
+    }
+
     /// Says which permission on a path is to be changed. It is said before the caller is let pass, so that refused attempts
     /// are told whole too, and each permission of a request has a place of its own.
     pub(crate) fn ask_to_change(&self, path: &PermissionPath, granted: Granted) {
@@ -134,6 +152,7 @@ impl Trail {
             resource_id: None,
             version_id: None,
             granted: Some(granted),
+            is_value_disclosed: false,
         });
     }
 
@@ -187,6 +206,7 @@ mod tests {
             resource_id: None,
             version_id: None,
             granted: None,
+            is_value_disclosed: false,
         }
     }
 
@@ -259,6 +279,36 @@ mod tests {
                 (Operation::Read, Some(id(2))),
                 (Operation::Write, None),
                 (Operation::Read, Some(id(3))),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_disclosed_value_is_recorded_with_its_version_alone() {
+        let trail = Trail::default();
+        let id = Uuid::from_u128;
+        let write = trail.push(touched(Operation::Write, "/a"));
+        let read = trail.push(touched(Operation::Read, "/a"));
+        trail.identify(read, id(1), Some(id(3)));
+        trail.identify(write, id(1), Some(id(2)));
+        trail.disclose(write, id(1), id(3));
+        let seen: Vec<_> = trail
+            .touched()
+            .into_iter()
+            .map(|touched| {
+                (
+                    touched.operation,
+                    touched.version_id,
+                    touched.is_value_disclosed,
+                )
+            })
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                (Operation::Write, Some(id(2)), false),
+                (Operation::Read, Some(id(3)), false),
+                (Operation::Write, Some(id(3)), true),
             ]
         );
     }

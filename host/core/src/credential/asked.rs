@@ -20,6 +20,16 @@ pub(super) const DURATION: &str = "duration";
 /// The common name of the subject.
 pub(super) const COMMON_NAME: &str = "common_name";
 
+/// The parameters of the subject.
+pub(super) const SUBJECT: [&str; 6] = [
+    COMMON_NAME,
+    "organization",
+    "organization_unit",
+    "locality",
+    "state",
+    "country",
+];
+
 /// For what the key may be used, and for which purposes.
 const KEY_USAGE: &str = "key_usage";
 const EXTENDED_KEY_USAGE: &str = "extended_key_usage";
@@ -145,7 +155,7 @@ impl Limits {
     }
 }
 
-/// A caller may send a flag as text.
+/// A caller may send a flag as text. It still is one if the plugin's schema declares no type for it.
 fn asks_for_authority(asked: &Parameters) -> bool {
     asked.is_true(IS_CA) || asked.text(IS_CA) == Some("true")
 }

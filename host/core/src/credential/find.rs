@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::{
     Failure,
-    authorization::Caller,
+    authorization::{Caller, Rules},
     credential::{CredentialName, Credentials, PathPrefix, PluginDigest, readable::ReadableList},
     permission::Operation,
 };
@@ -103,15 +103,27 @@ impl Credentials {
         names: &FindNames,
     ) -> Result<Vec<FoundCredential>, Failure> {
         let rules = self.authorization.rules_of(caller).await?;
+        let generated = self.readable_generated_by(&rules, digest, names).await?;
+        let mut found = ReadableList::new(caller, &rules);
+        let _ = generated
+            .into_iter()
+            .try_for_each(|one| found.add(one.found));
+        found.finish()
+    }
+
+    /// As [`Credentials::find_generated_by`], with what tells whether they are to be made anew.
+    pub(super) async fn readable_generated_by(
+        &self,
+        rules: &Rules,
+        digest: &PluginDigest,
+        names: &FindNames,
+    ) -> Result<Vec<GeneratedCredential>, Failure> {
         if !rules.allow_somewhere(Operation::Read) {
             return Ok(Vec::new());
         }
-        let mut found = ReadableList::new(caller, &rules);
-        let mut receive = |generated: GeneratedCredential| found.add(generated.found);
-        self.repository
-            .generated_by(digest, names, &mut receive)
-            .await?;
-        found.finish()
+        let mut generated = self.repository.generated_by(digest, names).await?;
+        generated.retain(|one| rules.allow(Operation::Read, one.found.name.as_str()));
+        Ok(generated)
     }
 
     /// The time so many days from now; a time out of range becomes the nearest one that is in it.

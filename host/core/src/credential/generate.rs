@@ -10,7 +10,8 @@ use crate::{
     certificate::EffectiveParameters,
     credential::{
         CredentialName, CredentialType, CredentialVersion, Credentials, Issuance, LookupName,
-        Metadata, Parameters, StoredVersion, Written, asked,
+        Metadata, Parameters, RequestedParameters, StoredVersion, Written,
+        asked::{self, SUBJECT},
         make::named_issuer,
         service::{Draft, OpenVersion},
         stored_parameters::{comparable_parameters, is_made_by},
@@ -32,7 +33,7 @@ pub struct Generate {
     /// What to do when it exists.
     pub mode: WriteMode,
     /// What the caller sent as parameters, if anything.
-    pub parameters: Option<Parameters>,
+    pub parameters: Option<RequestedParameters>,
     /// What to keep beside it.
     pub metadata: Option<Metadata>,
 }
@@ -106,6 +107,7 @@ impl Credentials {
             self.check_authority(issuer_permit).await?;
         }
         if let Some(kept) = self.kept(permitted, &existing).await? {
+            permit.disclosed_version(kept.stored.credential_id, kept.stored.id);
             return Ok(Some(kept_answer(self.presented(permit, kept)?)));
         }
         let (mut draft, version) = match made.take() {
@@ -248,7 +250,7 @@ fn requested_parameters(
     generator: &dyn Generator,
 ) -> Result<Parameters, Failure> {
     let mut parameters = match &generate.parameters {
-        Some(parameters) => parameters.clone(),
+        Some(parameters) => generator.requested(parameters)?,
         None if generate.credential_type.is_certificate() => {
             return Err(Failure::ParametersMissing(generate.credential_type.clone()));
         }
@@ -284,13 +286,19 @@ async fn is_made_from(
     parameters: &Parameters,
     generator: &dyn Generator,
 ) -> Result<bool, Failure> {
-    let issuer_parameter = generator.issuer_parameter();
+    let folded: &[&str] = if version.stored.credential_type.is_certificate() {
+        &SUBJECT
+    } else {
+        &[]
+    };
+    let is_satisfied =
+        |stored: &Parameters| stored.satisfies(parameters, generator.issuer_parameter(), folded);
     let read_only = generator.read_only_parameters();
     let is_told = |stored: &Parameters| read_only.iter().all(|name| stored.member(name).is_none());
     if let Some(stored) = version.content.parameters.as_ref()
         && is_told(stored)
     {
-        if stored.satisfies(parameters, issuer_parameter) {
+        if is_satisfied(stored) {
             return Ok(true);
         }
         if is_made_by(version, generator) {
@@ -301,20 +309,16 @@ async fn is_made_from(
     match &stored {
         // The plugin refuses them now: they are no form of any request.
         None if version.content.parameters.is_some() => return Ok(false),
-        Some(stored) if is_told(stored) => {
-            return Ok(stored.satisfies(parameters, issuer_parameter));
-        }
+        Some(stored) if is_told(stored) => return Ok(is_satisfied(stored)),
         _ => {}
     }
     match generator
         .recover(stored.as_ref(), &version.content.value)
         .await
     {
-        Ok(Some(recovered)) => Ok(recovered.is_complete
-            && recovered
-                .parameters
-                .without(read_only)
-                .satisfies(parameters, issuer_parameter)),
+        Ok(Some(recovered)) => {
+            Ok(recovered.is_complete && is_satisfied(&recovered.parameters.without(read_only)))
+        }
         Ok(None) | Err(PluginFailure::ValueRefused(_)) => Ok(false),
         Err(failure) => Err(failure.into()),
     }

@@ -21,6 +21,7 @@ mod plugin_digest;
 mod presented;
 mod readable;
 mod regenerate;
+mod requested_parameters;
 mod service;
 mod set;
 mod set_certificate;
@@ -48,6 +49,7 @@ pub use name::{CredentialName, LookupName, NAME_CHARACTERS_MAX, NameMalformed, P
 pub use parameters::Parameters;
 pub use plugin_digest::{DigestMalformed, PluginDigest};
 pub use regenerate::Regenerate;
+pub use requested_parameters::RequestedParameters;
 pub use service::Credentials;
 pub use set::Set;
 pub(crate) use stored_certificate::StoredCertificate;

@@ -62,9 +62,15 @@ impl Parameters {
     /// Whether a value made with `self` is what `requested` asks for.
     ///
     /// Members compare by value, and one that is absent is equal to null. The issuer's name compares as names do,
-    /// without case, and a side that has none is equal to any: a certificate that was set may not say who signed it.
+    /// without case, and a side that has none is equal to any: a certificate that was set may not say who signed it. The
+    /// texts of the parameters in `folded` compare without case and without blanks at either end.
     #[must_use]
-    pub fn satisfies(&self, requested: &Self, issuer_parameter: Option<&str>) -> bool {
+    pub fn satisfies(
+        &self,
+        requested: &Self,
+        issuer_parameter: Option<&str>,
+        folded: &[&str],
+    ) -> bool {
         let names = self.0.keys().chain(requested.0.keys());
         names.into_iter().all(|name| {
             let (have, want) = (self.member(name), requested.member(name));
@@ -73,6 +79,10 @@ impl Parameters {
                     (Some(have), Some(want)) => LookupName::new(have) == LookupName::new(want),
                     _ => true,
                 };
+            }
+            let texts = (have.and_then(Value::as_str), want.and_then(Value::as_str));
+            if let (true, (Some(have), Some(want))) = (folded.contains(&name.as_str()), texts) {
+                return have.trim().to_lowercase() == want.trim().to_lowercase();
             }
             have == want
         })
@@ -101,9 +111,9 @@ mod tests {
     #[test]
     fn equal_members_satisfy_in_any_order_and_null_is_absent() {
         let stored = parameters(json!({"length": 30, "name": null, "upper": true}));
-        assert!(stored.satisfies(&parameters(json!({"upper": true, "length": 30})), None));
-        assert!(!stored.satisfies(&parameters(json!({"upper": true, "length": 31})), None));
-        assert!(!stored.satisfies(&parameters(json!({"upper": true})), None));
+        assert!(stored.satisfies(&parameters(json!({"upper": true, "length": 30})), None, &[]));
+        assert!(!stored.satisfies(&parameters(json!({"upper": true, "length": 31})), None, &[]));
+        assert!(!stored.satisfies(&parameters(json!({"upper": true})), None, &[]));
     }
 
     #[test]
@@ -115,9 +125,24 @@ mod tests {
             (json!({"ca": "/other"}), false),
         ] {
             assert_eq!(
-                stored.satisfies(&parameters(requested), Some("ca")),
+                stored.satisfies(&parameters(requested), Some("ca"), &[]),
                 satisfied
             );
+        }
+    }
+
+    #[test]
+    fn folded_texts_compare_without_case_and_outer_blanks() {
+        let stored = parameters(json!({"o": "Straße AG", "other": "x"}));
+        for (requested, satisfied) in [
+            (json!({"o": " STRAßE ag\t", "other": "x"}), true),
+            (json!({"o": "Straße  AG", "other": "x"}), false),
+            (json!({"o": "Straße AG", "other": "X"}), false),
+            (json!({"other": "x"}), false),
+            (json!({"o": 5, "other": "x"}), false),
+        ] {
+            let requested = parameters(requested);
+            assert_eq!(stored.satisfies(&requested, None, &["o"]), satisfied);
         }
     }
 }

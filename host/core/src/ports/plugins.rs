@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 
 use crate::{
     Secret,
-    credential::{CredentialType, Parameters, PluginIdentity},
+    credential::{CredentialType, Parameters, PluginIdentity, RequestedParameters},
     permission::Actor,
     ports::CertificateIssuer,
 };
@@ -61,6 +61,13 @@ pub trait Generator: Send + Sync {
     /// Returns the parameters without those that the properties of its schema do not list; unchanged if the schema lists
     /// no properties.
     fn known_parameters(&self, parameters: &Parameters) -> Parameters;
+
+    /// Reads the parameters of a request. Converts a number, a boolean or a string to the type that the schema of the
+    /// parameters declares for it where that loses nothing; any other value stays as it is, for [`Self::normalize`] to refuse.
+    ///
+    /// # Errors
+    /// If the schema allows no parameter of that name.
+    fn requested(&self, parameters: &RequestedParameters) -> Result<Parameters, PluginFailure>;
 
     /// The canonical form of what a caller sent, of parameters that were canonical before one of them was changed, or of
     /// parameters that another release of the plugin made canonical.

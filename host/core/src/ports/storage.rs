@@ -134,8 +134,7 @@ pub trait CredentialRepository: Send + Sync {
         receive: Receive<'_, FoundCredential>,
     ) -> Result<(), RepositoryFailure>;
 
-    /// Finds the credentials of these names of which this plugin generated the newest, the active or the transitional version,
-    /// newest first, by one query, until the receiver breaks off.
+    /// The credentials of these names of which this plugin made a version that counts, newest first, by one query.
     ///
     /// # Errors
     /// When the database can't answer.
@@ -143,11 +142,10 @@ pub trait CredentialRepository: Send + Sync {
         &self,
         digest: &PluginDigest,
         names: &FindNames,
-        receive: Receive<'_, GeneratedCredential>,
-    ) -> Result<(), RepositoryFailure>;
+    ) -> Result<Vec<GeneratedCredential>, RepositoryFailure>;
 
-    /// Finds the certificates of these names whose active chain has a certificate that expires at this time or before, in the
-    /// order of that expiry, by one query, until the receiver breaks off.
+    /// The certificates of these names in whose chain in use a certificate expires at this time or before, the one that
+    /// expires first before the others, by one query.
     ///
     /// # Errors
     /// When the database can't answer.
@@ -155,8 +153,7 @@ pub trait CredentialRepository: Send + Sync {
         &self,
         names: &FindNames,
         until: DateTime<Utc>,
-        receive: Receive<'_, EffectiveExpiry>,
-    ) -> Result<(), RepositoryFailure>;
+    ) -> Result<Vec<EffectiveExpiry>, RepositoryFailure>;
 
     /// Finds all certificates, the one with the newest version first, by one query, until the receiver breaks off.
     ///

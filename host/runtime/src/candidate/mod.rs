@@ -120,7 +120,7 @@ impl Candidate {
     ) -> Result<Run, CandidateFailure> {
         on_calling_thread(|| {
             let guest = self.guest(random)?;
-            let parameters = issuerless(&guest, &Parameters::new(given))?;
+            let parameters = issuerless(&guest, &guest.requested(&given.into())?)?;
             let begun = Instant::now();
             let value = guest.generate(parameters.to_json(), now_seconds, None)?;
             let took = begun.elapsed();

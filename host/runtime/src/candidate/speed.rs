@@ -5,7 +5,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use keywright_core::credential::Parameters;
 use serde_json::{Map, Value};
 
 use super::{Candidate, CandidateFailure, issuerless, on_calling_thread};
@@ -52,7 +51,7 @@ impl Candidate {
         on_calling_thread(|| {
             let guest = self.guest(random)?;
             let given = match given {
-                Some(given) => Parameters::new(given),
+                Some(given) => guest.requested(&given.into())?,
                 None => guest.description.parameters_schema.example(),
             };
             let parameters = issuerless(&guest, &given)?.to_json();

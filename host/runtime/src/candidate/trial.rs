@@ -144,7 +144,8 @@ impl Candidate {
         let random = Arc::new(GivenBytes::new(vector.random.clone()));
         let guest = self.counted_guest(Arc::clone(&random) as Arc<dyn RandomSource>, usage);
         let made = guest.and_then(|guest| {
-            let parameters = issuerless(&guest, &Parameters::new(vector.parameters.clone()))?;
+            let parameters =
+                issuerless(&guest, &guest.requested(&vector.parameters.clone().into())?)?;
             Ok(guest.generate(parameters.to_json(), vector.now_seconds, None)?)
         });
         if random.has_run_out() {

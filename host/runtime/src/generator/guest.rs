@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use keywright_core::{
     Secret,
-    credential::Parameters,
+    credential::{Parameters, RequestedParameters},
     ports::{CertificateIssuer, PluginFailure, PluginFault, Recovered},
 };
 use serde_json::Value;
@@ -38,6 +38,17 @@ pub(crate) struct GeneratorGuest {
 }
 
 impl GeneratorGuest {
+    /// The parameters of a request, with scalars in the types that the schema declares.
+    pub(crate) fn requested(
+        &self,
+        parameters: &RequestedParameters,
+    ) -> Result<Parameters, PluginFailure> {
+        let schema = &self.description.parameters_schema;
+        schema
+            .requested(parameters)
+            .map_err(PluginFailure::ParametersRefused)
+    }
+
     /// The canonical form of parameters, by the guest's normalizer, or by the host where it has none.
     pub(crate) fn canonical(&self, given: &Parameters) -> Result<Parameters, PluginFailure> {
         if self.exports.has_normalizer() {

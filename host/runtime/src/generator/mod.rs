@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use keywright_core::{
     Secret,
-    credential::{CredentialType, Parameters, PluginIdentity},
+    credential::{CredentialType, Parameters, PluginIdentity, RequestedParameters},
     permission::Actor,
     ports::{
         CertificateIssuer, Generator, GeneratorDescription, Generators, HostWork, PluginFailure,
@@ -166,6 +166,10 @@ impl Generator for WasmGenerator {
     fn known_parameters(&self, parameters: &Parameters) -> Parameters {
         let schema = &self.guest.description.parameters_schema;
         schema.known(parameters.clone())
+    }
+
+    fn requested(&self, parameters: &RequestedParameters) -> Result<Parameters, PluginFailure> {
+        self.guest.requested(parameters)
     }
 
     async fn normalize(&self, parameters: &Parameters) -> Result<Parameters, PluginFailure> {

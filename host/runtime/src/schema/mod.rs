@@ -1,6 +1,7 @@
 //! The schemas by which a plugin describes its parameters and its values.
 
 mod bounds;
+mod declared;
 mod parameters;
 mod rule;
 mod secrecy;

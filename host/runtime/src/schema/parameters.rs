@@ -1,11 +1,15 @@
 //! Checking and completing parameters for plugins that leave it to the host.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
-use keywright_core::{credential::Parameters, ports::Violation};
+use keywright_core::{
+    credential::{Parameters, RequestedParameters},
+    ports::Violation,
+};
 use serde_json::{Map, Value};
 
-use super::{Checker, SchemaMalformed, compile};
+use super::{Checker, SchemaMalformed, compile, declared::Declared, value::known_members};
+use crate::text::violation;
 
 /// The annotation of a parameter that no caller sends: the plugin sets it itself when it recovers parameters.
 const READ_ONLY: &str = "readOnly";
@@ -13,6 +17,9 @@ const READ_ONLY: &str = "readOnly";
 /// The schema of a plugin's parameters.
 pub(crate) struct ParametersSchema {
     checker: Checker,
+    declared: Declared,
+    /// The names of its properties, if it allows no others.
+    known: Option<BTreeSet<String>>,
     /// The names of its properties, if it lists any.
     properties: Option<HashSet<String>>,
     defaults: Map<String, Value>,
@@ -49,11 +56,37 @@ impl ParametersSchema {
         let names = properties.map(|properties| properties.keys().cloned().collect());
         Ok(Self {
             checker,
+            declared: Declared::of(&schema),
+            known: known_members(&schema),
             properties: names,
             defaults,
             read_only,
             example: example.cloned().unwrap_or_default(),
         })
+    }
+
+    /// Reads the parameters of a request, with scalars in the types that the schema declares.
+    ///
+    /// # Errors
+    /// If the schema does not know one of them and allows no others, or one is not JSON.
+    pub(crate) fn requested(
+        &self,
+        parameters: &RequestedParameters,
+    ) -> Result<Parameters, Violation> {
+        let read = parameters.iter().map(|(name, json)| {
+            if self
+                .known
+                .as_ref()
+                .is_some_and(|known| !known.contains(name))
+            {
+                return Err(violation(Some(name), "is not known"));
+            }
+            let value = keywright_json::check(json)
+                .and_then(|json| self.declared.read_property(name, json))
+                .map_err(|_| violation(Some(name), "must be JSON"))?;
+            Ok((name.to_owned(), value))
+        });
+        read.collect::<Result<_, _>>().map(Parameters::new)
     }
 
     /// Parameters with which a value can be made: the first of the schema's `examples`, or none at all.

@@ -65,7 +65,7 @@ impl ValueSchema {
 }
 
 /// The members that an object may have, when the schema closes the list.
-fn known_members(schema: &Value) -> Option<BTreeSet<String>> {
+pub(super) fn known_members(schema: &Value) -> Option<BTreeSet<String>> {
     let is_closed = schema.get("additionalProperties") == Some(&Value::Bool(false))
         && schema.get("patternProperties").is_none();
     let properties = schema.get("properties").and_then(Value::as_object);

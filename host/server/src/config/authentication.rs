@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use keywright_api::authentication::{ClaimSettings, KeyPace, TokenRules, TokenRulesRefused};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use super::number::Number;
 
@@ -13,9 +13,11 @@ use super::number::Number;
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct AuthenticationConfig {
     /// The identity provider's address, https, as clients reach it: `/info` shows it. Below it, the provider says where its
-    /// keys are: at `/.well-known/openid-configuration`.
+    /// keys are: at `/.well-known/openid-configuration`. A slash at the end is dropped.
+    #[serde(deserialize_with = "without_slash_at_the_end")]
     pub(crate) url: Option<String>,
-    /// The identity provider's address, https, as this server reaches it, when that is another.
+    /// The identity provider's address, https, as this server reaches it, when that is another. A slash at the end is dropped.
+    #[serde(deserialize_with = "without_slash_at_the_end")]
     pub(crate) internal_url: Option<String>,
     /// The file with authorities to trust, PEM, in the place of the platform's, when this server asks the provider for its keys.
     pub(crate) trusted_authorities: Option<PathBuf>,
@@ -42,6 +44,14 @@ pub(crate) struct StaticKeyConfig {
     pub(crate) public_key: PathBuf,
     /// The issuer that tokens must name.
     pub(crate) issuer: String,
+}
+
+/// Clients append paths to the address.
+fn without_slash_at_the_end<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<String>, D::Error> {
+    let url = Option::<String>::deserialize(deserializer)?;
+    Ok(url.map(|url| url.trim_end_matches('/').to_owned()))
 }
 
 impl Default for AuthenticationConfig {

@@ -1,11 +1,11 @@
 //! Which certificates expire with their chains. One query, however long the chains are.
 
-use std::{collections::HashSet, ops::ControlFlow};
+use std::collections::HashSet;
 
 use chrono::{DateTime, Utc};
 use keywright_core::{
     credential::{CHAIN_DEPTH_MAX, ChainLink, CredentialName, EffectiveExpiry, FindNames},
-    ports::{Receive, RepositoryFailure},
+    ports::RepositoryFailure,
 };
 
 use super::{find::NameSearch, row, statements};
@@ -19,10 +19,9 @@ pub(super) async fn effective_expiries(
     reader: &Connections,
     names: &FindNames,
     until: DateTime<Utc>,
-    receive: Receive<'_, EffectiveExpiry>,
-) -> Result<(), RepositoryFailure> {
+) -> Result<Vec<EffectiveExpiry>, RepositoryFailure> {
     let Some(names) = NameSearch::new(names, reader.engine()) else {
-        return Ok(());
+        return Ok(Vec::new());
     };
     let sql = match &names {
         NameSearch::All => statements::EFFECTIVE_EXPIRIES,
@@ -43,28 +42,19 @@ pub(super) async fn effective_expiries(
             query.bind(from).bind(before)
         }
     };
-    // The links of a certificate arrive in the order of their expiry: the first one counts.
-    let mut seen: HashSet<i64> = HashSet::new();
-    let mut outcome = Ok(());
-    let mut receive_row = |row| match first_link(&row, &mut seen) {
-        Ok(Some(expiry)) => receive(expiry),
-        Ok(None) => ControlFlow::Continue(()),
-        Err(failure) => {
-            outcome = Err(failure);
-            ControlFlow::Break(())
-        }
-    };
-    reader.fetch_each(query, &mut receive_row).await?;
-    outcome
+    first_of_each(&reader.fetch_all(query).await?)
 }
 
-/// Returns the expiry in this row, or `None` if an earlier row was of the same certificate.
-fn first_link(
-    row: &Row,
-    seen: &mut HashSet<i64>,
-) -> Result<Option<EffectiveExpiry>, RepositoryFailure> {
-    let is_first = seen.insert(column!(row, "credential", "sequence")?);
-    is_first.then(|| effective_expiry(row)).transpose()
+/// Of the links of each certificate, which come in the order of their expiry, the first.
+fn first_of_each(rows: &[Row]) -> Result<Vec<EffectiveExpiry>, RepositoryFailure> {
+    let mut seen: HashSet<i64> = HashSet::new();
+    let mut expiries = Vec::new();
+    for row in rows {
+        if seen.insert(column!(row, "credential", "sequence")?) {
+            expiries.push(effective_expiry(row)?);
+        }
+    }
+    Ok(expiries)
 }
 
 fn effective_expiry(row: &Row) -> Result<EffectiveExpiry, RepositoryFailure> {

@@ -1,10 +1,8 @@
 //! What a plugin made. One query.
 
-use std::ops::ControlFlow;
-
 use keywright_core::{
-    credential::{CredentialName, FindNames, GeneratedCredential, PluginDigest},
-    ports::{Receive, RepositoryFailure},
+    credential::{FindNames, GeneratedCredential, PluginDigest},
+    ports::RepositoryFailure,
 };
 
 use super::{find::NameSearch, row, statements};
@@ -17,10 +15,9 @@ pub(super) async fn generated_by(
     reader: &Connections,
     digest: &PluginDigest,
     names: &FindNames,
-    receive: Receive<'_, GeneratedCredential>,
-) -> Result<(), RepositoryFailure> {
+) -> Result<Vec<GeneratedCredential>, RepositoryFailure> {
     let Some(names) = NameSearch::by_comparison(names) else {
-        return Ok(());
+        return Ok(Vec::new());
     };
     let sql = match (&names, reader.engine()) {
         (NameSearch::All, _) => statements::GENERATED_BY,
@@ -40,22 +37,12 @@ pub(super) async fn generated_by(
             query.bind(from).bind(before)
         }
     };
-    let mut previous: Option<CredentialName> = None;
-    let mut outcome = Ok(());
-    let mut receive_row = |row| match row::generated_credential(&row) {
-        // The rows of a credential with several such versions are adjacent, the newest version first.
-        Ok(generated) if previous.as_ref() == Some(&generated.found.name) => {
-            ControlFlow::Continue(())
-        }
-        Ok(generated) => {
-            previous = Some(generated.found.name.clone());
-            receive(generated)
-        }
-        Err(failure) => {
-            outcome = Err(failure);
-            ControlFlow::Break(())
-        }
-    };
-    reader.fetch_each(query, &mut receive_row).await?;
-    outcome
+    let rows = reader.fetch_all(query).await?;
+    let mut generated: Vec<GeneratedCredential> = rows
+        .iter()
+        .map(row::generated_credential)
+        .collect::<Result<_, _>>()?;
+    // Of a credential with several such versions, the rows follow each other, the newest version before the others.
+    generated.dedup_by(|later, kept| later.found.name == kept.found.name);
+    Ok(generated)
 }

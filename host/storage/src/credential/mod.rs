@@ -237,18 +237,16 @@ impl CredentialRepository for SqlCredentialRepository {
         &self,
         digest: &PluginDigest,
         names: &FindNames,
-        receive: Receive<'_, GeneratedCredential>,
-    ) -> Result<(), RepositoryFailure> {
-        generated_by::generated_by(&self.pools.reader, digest, names, receive).await
+    ) -> Result<Vec<GeneratedCredential>, RepositoryFailure> {
+        generated_by::generated_by(&self.pools.reader, digest, names).await
     }
 
     async fn effective_expiries(
         &self,
         names: &FindNames,
         until: DateTime<Utc>,
-        receive: Receive<'_, EffectiveExpiry>,
-    ) -> Result<(), RepositoryFailure> {
-        effective_expiry::effective_expiries(&self.pools.reader, names, until, receive).await
+    ) -> Result<Vec<EffectiveExpiry>, RepositoryFailure> {
+        effective_expiry::effective_expiries(&self.pools.reader, names, until).await
     }
 
     async fn certificates(

@@ -129,19 +129,23 @@ pub(crate) fn names_signed_by(types: SignedTypes, count: usize) -> String {
     signed_by(select, types, count)
 }
 
-/// Of a certificate, any version counts; of another type, the newest one.
+/// Of a certificate, any version counts; of another type, the newest one. A set version counts only if it has a certificate, and
+/// so does the newest version of a credential of type certificate, because nothing can be made of it otherwise.
 fn signed_by(select: &str, types: SignedTypes, count: usize) -> String {
     let places: Vec<String> = (3..count + 3)
         .map(|position| format!("${position}"))
         .collect();
     let places = places.join(", ");
     let of_other_types = match types {
-        SignedTypes::All => format!(" or v.signed_by_folded in ({places})"),
+        SignedTypes::All => {
+            format!(" or (c.credential_type <> $1 and v.signed_by_folded in ({places}))")
+        }
         SignedTypes::Certificates => String::new(),
     };
     format!(
-        "{select} where (c.credential_type = $1{of_other_types}) and c.sequence in (
-             select s.credential_sequence from credential_version s where s.signed_by_folded in ({places})
+        "{select} where ((c.credential_type = $1 and v.expires_at is not null){of_other_types}) and c.sequence in (
+             select s.credential_sequence from credential_version s
+             where s.signed_by_folded in ({places}) and (s.is_generated or s.expires_at is not null)
          ) order by c.sequence limit $2"
     )
 }
@@ -188,7 +192,8 @@ pub(crate) const CERTIFICATE_BY_NAME: &str = select_certificates!("and c.name_fo
 pub(crate) const CERTIFICATES_SIGNED_BY: &str = "
     select distinct c.name
     from credential_version v join credential c on c.sequence = v.credential_sequence
-    where v.signed_by_folded = $1 and c.credential_type = 'certificate' and c.name_folded <> $1";
+    where v.signed_by_folded = $1 and v.expires_at is not null and c.credential_type = 'certificate'
+        and c.name_folded <> $1";
 
 /// The number of certificates in each span of time between the parameters, which ascend.
 pub(crate) const CERTIFICATES_BY_EXPIRY: &str = "

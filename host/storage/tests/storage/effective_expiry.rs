@@ -1,9 +1,7 @@
 //! Which certificates expire with their chains.
 
-use std::ops::ControlFlow;
-
 use keywright_core::{
-    credential::{CHAIN_DEPTH_MAX, CredentialName, EffectiveExpiry, FindNames, IssuerVersion},
+    credential::{CHAIN_DEPTH_MAX, CredentialName, FindNames, IssuerVersion},
     ports::{CredentialRepository, NewVersion},
 };
 
@@ -36,14 +34,9 @@ async fn the_farthest_link_that_counts_is_the_one_at_the_limit() {
             expires_at: at(expires_at),
         });
     }
-    let mut found = Vec::new();
-    let mut receive = |expiry: EffectiveExpiry| {
-        found.push(expiry);
-        ControlFlow::Continue(())
-    };
-    fixture
+    let found = fixture
         .credentials
-        .effective_expiries(&FindNames::below("/"), at(100), &mut receive)
+        .effective_expiries(&FindNames::below("/"), at(100))
         .await
         .unwrap();
     let depths: Vec<u32> = found.iter().map(|expiry| expiry.link.depth).collect();

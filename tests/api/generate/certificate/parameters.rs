@@ -234,12 +234,12 @@ async fn texts_of_another_json_kind_are_400_and_named() {
         "country",
         "ca",
     ] {
-        for wrong in [json!(1), json!(true), json!(["x"])] {
+        for wrong in [json!(["x"]), json!({"x": 1})] {
             refused(&generate(&server, with(field, wrong)).await, &[field]);
         }
     }
     for flag in ["is_ca", "self_sign"] {
-        for wrong in [json!("maybe"), json!(1), Value::Null] {
+        for wrong in [json!("maybe"), json!(2), Value::Null] {
             refused(&generate(&server, with(flag, wrong)).await, &[flag]);
         }
     }

@@ -13,7 +13,7 @@ use keywright_core::{
     credential::{self, MetadataTooLong, RegenerateCertificate, TransitionalParent},
 };
 use schemars::JsonSchema;
-use serde_json::{Value, json};
+use serde_json::json;
 use uuid::Uuid;
 
 use super::ids;
@@ -40,10 +40,10 @@ struct RegenerateRequest {
     may_transitional_parent_sign: bool,
     /// The length of the new key in bits, for RSA alone; as before where it is absent or null.
     #[schemars(default, with = "Option<u32>")]
-    key_length: Value,
+    key_length: Option<i64>,
     /// How long it is valid, in days; as long as before where it is absent or null.
     #[schemars(default, with = "Option<u32>")]
-    duration: Value,
+    duration: Option<i64>,
     /// What to keep beside the new version.
     #[schemars(default, with = "Metadata")]
     metadata: Option<Secret>,
@@ -59,8 +59,8 @@ impl RegenerateRequest {
             may_transitional_parent_sign: members
                 .take_boolean("allow_transitional_parent_to_sign")?
                 .unwrap_or(false),
-            key_length: members.take_json("key_length")?,
-            duration: members.take_json("duration")?,
+            key_length: members.take_integer("key_length")?,
+            duration: members.take_integer("duration")?,
             metadata: members.take_secret("metadata"),
         };
         members.finish()?;
@@ -76,8 +76,8 @@ impl RegenerateRequest {
             } else {
                 TransitionalParent::MayNotSign
             },
-            key_length: Some(self.key_length).filter(|value| !value.is_null()),
-            duration: Some(self.duration).filter(|value| !value.is_null()),
+            key_length: self.key_length,
+            duration: self.duration,
             metadata: self.metadata.map(credential::Metadata::parse).transpose()?,
         })
     }

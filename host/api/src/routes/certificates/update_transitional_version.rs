@@ -55,9 +55,9 @@ enum Latest {
 impl UpdateTransitionalVersionRequest {
     fn read(body: &[u8]) -> Result<Self, BodyRefused> {
         let mut members = RequestObject::parse(body)?;
-        let version = members.take_text("version")?;
+        let version = members.take_text("version");
         members.finish()?;
-        let to = match version.as_deref() {
+        let to = match version?.as_deref() {
             None => TransitionalVersion::None,
             Some("latest") => TransitionalVersion::Latest,
             Some(id) => {

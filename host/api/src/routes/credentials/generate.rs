@@ -10,9 +10,9 @@ use axum::{
 use keywright_core::{
     Failure, Secret,
     authorization::Caller,
-    credential::{CredentialType, Credentials, Generate, Metadata, Parameters, WriteMode},
+    credential::{CredentialType, Credentials, Generate, Metadata, RequestedParameters, WriteMode},
 };
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use super::{known_type, regenerate, required_name};
 use crate::{
@@ -35,8 +35,8 @@ struct GenerateRequest {
     /// Refused only after the name, whose mistakes are told first.
     mode: Result<WriteMode, BodyRefused>,
     credential_type: Option<String>,
-    parameters: Option<Map<String, Value>>,
-    /// `value.username`: where a user's name stood before it became a parameter.
+    parameters: Option<RequestedParameters>,
+    /// `value.username` as JSON text: where a user's name stood before it became a parameter.
     username: Option<String>,
     metadata: Option<Secret>,
 }
@@ -82,7 +82,7 @@ impl GenerateRequest {
             name: members.take_text("name")?,
             mode: take_mode(&mut members),
             credential_type,
-            parameters: members.take_members("parameters")?,
+            parameters: members.take_parameters("parameters")?,
             username,
             metadata: members.take_secret("metadata"),
         };
@@ -105,16 +105,15 @@ impl GenerateRequest {
         }
         let mut parameters = self.parameters;
         if let Some(username) = self.username {
-            parameters
-                .get_or_insert_default()
-                .insert("username".to_owned(), Value::String(username));
+            let parameters = parameters.get_or_insert_default();
+            parameters.insert("username", username);
         }
         let metadata = self.metadata.map(Metadata::parse).transpose();
         Ok(Generate {
             name,
             credential_type,
             mode,
-            parameters: parameters.map(Parameters::new),
+            parameters,
             metadata: metadata.map_err(|long| failed(long.into()))?,
         })
     }
@@ -123,7 +122,7 @@ impl GenerateRequest {
 /// Takes the mode. Where an older client also sends `overwrite`, the mode is what counts; `overwrite` alone stands for a
 /// mode of its own.
 fn take_mode(members: &mut RequestObject<'_>) -> Result<WriteMode, BodyRefused> {
-    let overwrite = members.take_boolean("overwrite")?;
+    let overwrite = members.take_nullable_boolean("overwrite")?;
     match members.take_text("mode")?.as_deref() {
         Some("converge") => Ok(WriteMode::Converge),
         Some("no-overwrite") => Ok(WriteMode::NoOverwrite),
@@ -140,21 +139,24 @@ fn take_mode(members: &mut RequestObject<'_>) -> Result<WriteMode, BodyRefused> 
     }
 }
 
-/// Takes `value.username`; the empty string is absent.
+/// Takes `value.username` as JSON text; the empty string is absent.
 fn take_username(members: &mut RequestObject<'_>) -> Result<Option<String>, BodyRefused> {
     let Some(mut value) = members.take_object("value")? else {
         return Ok(None);
     };
-    let username = value.take_text("username")?;
+    let username = value.take_json_text("username");
     value.finish()?;
-    Ok(username.filter(|username| !username.is_empty()))
+    Ok(username.filter(|json| json != r#""""#))
 }
 
 /// What the description says of it.
 pub(crate) fn describe() -> Described {
     Described::new("generateCredential", Tag::Credentials, "Generates a credential, or keeps one that is there")
         .text("By default it converges: the same request again keeps what is there, and one with other parameters adds a version. \
-            With `regenerate` it does what `POST /api/v1/regenerate` does.")
+            With `regenerate` it does what `POST /api/v1/regenerate` does.\n\n\
+            Scalars in `parameters` are converted to the types that the schema of the type declares: a number or a boolean to its \
+            JSON text, the texts `true` and `false` in any casing and the numbers 0 and 1 to a boolean, and a number such as `20.0` \
+            or a text of digits to an integer.")
         .body::<GenerateBody>()
         .asked(
             "password",

@@ -1,9 +1,7 @@
 //! `GET /docs`: the API's description as a page.
 
 use axum::{
-    http::header::{
-        CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
-    },
+    http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, REFERRER_POLICY},
     response::IntoResponse,
 };
 
@@ -19,14 +17,13 @@ pub(crate) fn describe() -> Described {
 
 /// Answers with the page.
 pub(crate) async fn handler() -> impl IntoResponse {
-    let headers: [(HeaderName, &'static str); 4] = [
+    let headers: [(HeaderName, &'static str); 3] = [
         (CONTENT_TYPE, "text/html; charset=utf-8"),
         (
             CONTENT_SECURITY_POLICY,
             description::content_security_policy(),
         ),
         (REFERRER_POLICY, "no-referrer"),
-        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     ];
     (headers, description::page())
 }

@@ -32,11 +32,11 @@ struct ManagementRequest {
 impl ManagementRequest {
     fn read(body: &[u8]) -> Result<Self, BodyRefused> {
         let mut members = RequestObject::parse(body)?;
-        let is_read_only = members
-            .take_boolean("read_only_mode")?
-            .ok_or(BodyRefused::MemberMissing("read_only_mode"))?;
+        let is_read_only = members.take_boolean("read_only_mode")?;
         members.finish()?;
-        Ok(Self { is_read_only })
+        Ok(Self {
+            is_read_only: is_read_only.ok_or(BodyRefused::MemberMissing("read_only_mode"))?,
+        })
     }
 }
 

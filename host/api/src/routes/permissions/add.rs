@@ -40,7 +40,7 @@ pub(crate) fn describe() -> Described {
     .fails(409, "The actor has a permission on this path already.")
     .fails(
         422,
-        "An operation is not known, or the body has a member that is not known.",
+        "`operations` is missing or not an array of known operations, or the body has an unknown field.",
     )
 }
 

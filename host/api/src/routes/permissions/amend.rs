@@ -13,13 +13,13 @@ use serde_json::json;
 
 use super::{
     OPERATIONS_LISTED_MAX, OperationSchema, PermissionBody, PermissionId, answered, example,
-    failed, id, operation_names, parsed_operations, refused, take_operations,
+    failed, id, operation_names, parsed_operations, take_operations,
 };
 use crate::{
     Api,
     description::{Described, Tag},
     request::{BodyRefused, RequestObject, read_json_body},
-    response::ApiFailure,
+    response::{ApiFailure, Endpoint},
 };
 
 /// The members of the body.
@@ -34,9 +34,11 @@ struct AmendRequest {
 impl AmendRequest {
     fn read(body: &[u8]) -> Result<Self, BodyRefused> {
         let mut members = RequestObject::parse(body)?;
-        let operations = take_operations(&mut members)?;
+        let operations = take_operations(&mut members);
         members.finish()?;
-        Ok(Self { operations })
+        Ok(Self {
+            operations: operations?,
+        })
     }
 
     fn operations(&self) -> Result<Operations, Failure> {
@@ -65,7 +67,7 @@ pub(crate) fn describe() -> Described {
     )
     .fails(
         422,
-        "An operation is not known, or the body has a member that is not known.",
+        "`operations` is missing or not an array of known operations, or the body has an unknown field.",
     )
 }
 
@@ -77,7 +79,8 @@ pub(crate) async fn handler(
     request: Request,
 ) -> Result<Response, ApiFailure> {
     let body = read_json_body(request, &api.limits).await?;
-    let request = AmendRequest::read(&body).map_err(|cause| refused(&cause))?;
+    let request = AmendRequest::read(&body)
+        .map_err(|cause| ApiFailure::body(&cause, Endpoint::Permission))?;
     let operations = request.operations().map_err(failed)?;
     // A permission that is not there has no event of its own to tell it.
     let details = json!({"operations": operation_names(operations)});

@@ -91,12 +91,12 @@ impl GrantRequest {
     fn take(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
         let path = members.take_text("path")?;
         let actor = members.take_text("actor")?;
-        let operations = take_operations(&mut members)?;
+        let operations = take_operations(&mut members);
         members.finish()?;
         Ok(Self {
+            operations: operations?,
             path: path.ok_or(BodyRefused::MemberMissing("path"))?,
             actor: actor.ok_or(BodyRefused::MemberMissing("actor"))?,
-            operations,
         })
     }
 
@@ -117,15 +117,15 @@ async fn read_grant(request: Request, api: &Api) -> Result<Grant, ApiFailure> {
     let body = read_json_body(request, &api.limits).await?;
     let request = RequestObject::parse(&body).and_then(GrantRequest::take);
     request
-        .map_err(|cause| refused(&cause))?
+        .map_err(|cause| ApiFailure::body(&cause, Endpoint::Permission))?
         .grant()
         .map_err(failed)
 }
 
-/// Takes the member `operations`, which must be there and not be empty.
+/// Takes the member `operations`, which must be there.
 fn take_operations(members: &mut RequestObject<'_>) -> Result<Vec<String>, BodyRefused> {
-    let operations = members.take_texts("operations")?;
-    let operations = operations.ok_or(BodyRefused::MemberMissing("operations"))?;
+    let operations = members.take_texts("operations").ok().flatten();
+    let operations = operations.ok_or(BodyRefused::OperationsMalformed)?;
     if operations.len() > OPERATIONS_LISTED_MAX {
         return Err(BodyRefused::MemberMalformed {
             member: "operations",

@@ -27,7 +27,7 @@ pub(crate) fn describe() -> Described {
         .answered("read", example())
         .fails(400, "The body breaks a rule or names another path or actor, or the permission is the caller's own.")
         .fails(404, "There is no such permission, or the caller may not change permissions there.")
-        .fails(422, "An operation is not known, or the body has a member that is not known.")
+        .fails(422, "`operations` is missing or not an array of known operations, or the body has an unknown field.")
 }
 
 /// Replaces a permission and answers with it.

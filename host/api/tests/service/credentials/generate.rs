@@ -37,7 +37,7 @@ async fn generate_refuses_each_mistake_with_its_status() {
             "mode",
         ),
         (
-            json!({"name": "a", "type": "password", "overwrite": null}),
+            json!({"name": "a", "type": "password", "overwrite": [null]}),
             400,
             "overwrite",
         ),

@@ -11,7 +11,6 @@ use crate::{
     permission::Operation,
     ports::ReadSigned,
 };
-use std::ops::ControlFlow;
 
 /// Which credentials a bulk regeneration is of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,19 +93,8 @@ impl Credentials {
         digest: &PluginDigest,
         names: &FindNames,
     ) -> Result<Vec<GeneratedCredential>, Failure> {
-        let mut generated = Vec::new();
-        let mut receive = |one: GeneratedCredential| {
-            if one.is_newest && rules.allow(Operation::Read, one.found.name.as_str()) {
-                generated.push(one);
-            }
-            if generated.len() > BULK_CERTIFICATES_MAX as usize {
-                return ControlFlow::Break(());
-            }
-            ControlFlow::Continue(())
-        };
-        self.repository
-            .generated_by(digest, names, &mut receive)
-            .await?;
+        let mut generated = self.readable_generated_by(rules, digest, names).await?;
+        generated.retain(|one| one.is_newest);
         if generated.len() > BULK_CERTIFICATES_MAX as usize {
             return Err(Failure::TooManyGenerated {
                 limit: "10,000 credentials",

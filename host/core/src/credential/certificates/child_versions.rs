@@ -211,7 +211,7 @@ impl Credentials {
         };
         Ok(in_use.filter(|version| {
             let signer = version.signed_by.as_ref().map(CredentialName::lookup);
-            signer == Some(authority.lookup())
+            version.certificate.is_some() && signer == Some(authority.lookup())
         }))
     }
 

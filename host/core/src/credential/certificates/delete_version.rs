@@ -46,7 +46,10 @@ impl Credentials {
             match deleted {
                 VersionDeleted::Absent => return Err(Failure::NotFound),
                 VersionDeleted::Changed => {}
-                VersionDeleted::Deleted => return Ok(version),
+                VersionDeleted::Deleted => {
+                    permit.disclosed_version(certificate_id, version_id);
+                    return Ok(version);
+                }
                 VersionDeleted::IsOnly => return Err(Failure::OnlyVersion),
             }
         }

@@ -78,7 +78,7 @@ pub struct CertificateSummary {
 
 impl Credentials {
     /// All certificates that the caller may read, the one with the newest version first. Each signs those of them whose
-    /// newest version it signed. Where the caller may read nothing, nothing is looked for.
+    /// newest version has a certificate that it signed. Where the caller may read nothing, nothing is looked for.
     ///
     /// # Errors
     /// When the database can't answer.
@@ -96,6 +96,7 @@ impl Credentials {
             let signer = certificate
                 .versions
                 .first()
+                .filter(|newest| newest.facts.is_some())
                 .and_then(|newest| newest.signed_by.as_ref())
                 .map(CredentialName::lookup)
                 .filter(|signer| *signer != certificate.name.lookup());

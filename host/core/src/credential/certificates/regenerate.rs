@@ -1,7 +1,6 @@
 //! Regenerating a certificate by its id: with the transitional flag, signed by a transitional authority, or with another key
 //! length or duration.
 
-use serde_json::Value;
 use uuid::Uuid;
 
 use crate::{
@@ -29,10 +28,10 @@ pub struct RegenerateCertificate {
     pub is_transitional: bool,
     /// Whether a transitional version of its authority may sign.
     pub transitional_parent: TransitionalParent,
-    /// Another length for its key, as the caller sent it.
-    pub key_length: Option<Value>,
-    /// Another duration, as the caller sent it.
-    pub duration: Option<Value>,
+    /// Another length for its key, in bits.
+    pub key_length: Option<i64>,
+    /// Another duration, in days.
+    pub duration: Option<i64>,
     /// What to keep beside the new version; nothing is inherited.
     pub metadata: Option<Metadata>,
 }
@@ -44,20 +43,18 @@ impl RegenerateCertificate {
         for (member, value, max, rule) in [
             (
                 KEY_LENGTH,
-                &self.key_length,
-                u64::from(u32::MAX),
+                self.key_length,
+                i64::from(u32::MAX),
                 "must be a number of bits",
             ),
             (
                 DURATION,
-                &self.duration,
-                u64::from(DURATION_DAYS_MAX),
+                self.duration,
+                i64::from(DURATION_DAYS_MAX),
                 "must be a number of days from 1 to 3650",
             ),
         ] {
-            let is_refused =
-                |value: &Value| whole(value).is_none_or(|number| !(1..=max).contains(&number));
-            if value.as_ref().is_some_and(is_refused) {
+            if value.is_some_and(|number| !(1..=max).contains(&number)) {
                 return Err(Failure::from(PluginFailure::ParametersRefused(Violation {
                     member: Some(member.to_owned()),
                     rule: rule.to_owned(),
@@ -160,13 +157,13 @@ async fn changed(
     if regenerate.key_length.is_none() && regenerate.duration.is_none() {
         return Ok(parameters);
     }
-    if let Some(key_length) = &regenerate.key_length {
-        parameters.insert(KEY_LENGTH, key_length.clone());
+    if let Some(key_length) = regenerate.key_length {
+        parameters.insert(KEY_LENGTH, key_length.into());
     }
     // A certificate that was set may have a duration that nobody may ask for. It keeps it, so the plugin must not see it.
-    let kept_duration = match &regenerate.duration {
+    let kept_duration = match regenerate.duration {
         Some(duration) => {
-            parameters.insert(DURATION, duration.clone());
+            parameters.insert(DURATION, duration.into());
             None
         }
         None => parameters.remove(DURATION),
@@ -176,14 +173,6 @@ async fn changed(
         parameters.insert(DURATION, duration);
     }
     Ok(parameters)
-}
-
-/// A whole number, which may also be sent as text.
-fn whole(value: &Value) -> Option<u64> {
-    match value {
-        Value::String(text) => text.parse().ok(),
-        value => value.as_u64(),
-    }
 }
 
 const KEY_LENGTH: &str = "key_length";

@@ -32,6 +32,7 @@ impl Credentials {
         let mut versions = Vec::with_capacity(moved.len());
         for version in moved {
             let version = self.open(&permit, version).await?;
+            permit.disclosed_version(version.stored.credential_id, version.stored.id);
             versions.push(version.into_version(&permit));
         }
         Ok(versions)

@@ -56,12 +56,12 @@ impl EntryRequest {
     fn take(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
         let path = members.take_text("path")?;
         let actor = members.take_text("actor")?;
-        let operations = take_operations(&mut members)?;
+        let operations = take_operations(&mut members);
         members.finish()?;
         Ok(Self {
             path,
+            operations: operations?,
             actor: actor.ok_or(BodyRefused::MemberMissing("actor"))?,
-            operations,
         })
     }
 
@@ -102,9 +102,9 @@ impl AddRequest {
         }
         let permissions = permissions.into_iter().map(EntryRequest::take);
         Ok(Self {
+            permissions: permissions.collect::<Result<_, _>>()?,
             credential_name: credential_name
                 .ok_or(BodyRefused::MemberMissing("credential_name"))?,
-            permissions: permissions.collect::<Result<_, _>>()?,
         })
     }
 

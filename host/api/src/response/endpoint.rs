@@ -1,0 +1,64 @@
+//! What the status of a failure depends on besides the failure.
+
+use axum::http::StatusCode;
+
+/// Where a failure happened, as far as its status depends on that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Endpoint {
+    /// `POST /api/v1/data` that generates.
+    Generate,
+    /// Anything that is not named here.
+    Other,
+    /// `POST`, `PUT` and `PATCH` below `/api/v2/permissions`.
+    Permission,
+    /// `POST /api/v1/regenerate`.
+    Regenerate,
+    /// `POST /api/v1/data` that regenerates.
+    RegenerateThroughData,
+    /// `PUT /api/v1/data`.
+    Set,
+}
+
+impl Endpoint {
+    /// The status for an unknown field.
+    pub(super) fn unknown_field_status(self) -> StatusCode {
+        match self {
+            Self::Generate | Self::RegenerateThroughData => StatusCode::BAD_REQUEST,
+            Self::Other | Self::Permission | Self::Regenerate | Self::Set => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
+        }
+    }
+
+    /// The status for missing operations of a permission, or operations that are not an array of strings.
+    pub(super) fn malformed_operations_status(self) -> StatusCode {
+        match self {
+            Self::Permission => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::Generate
+            | Self::Other
+            | Self::Regenerate
+            | Self::RegenerateThroughData
+            | Self::Set => StatusCode::BAD_REQUEST,
+        }
+    }
+
+    /// The status for an unknown type.
+    pub(super) fn unknown_type_status(self) -> StatusCode {
+        match self {
+            Self::Set => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::Generate
+            | Self::Other
+            | Self::Permission
+            | Self::Regenerate
+            | Self::RegenerateThroughData => StatusCode::BAD_REQUEST,
+        }
+    }
+
+    /// The status for metadata beyond its limit.
+    pub(super) fn long_metadata_status(self) -> StatusCode {
+        match self {
+            Self::Regenerate | Self::RegenerateThroughData => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Generate | Self::Other | Self::Permission | Self::Set => StatusCode::BAD_REQUEST,
+        }
+    }
+}

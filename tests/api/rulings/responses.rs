@@ -1,0 +1,260 @@
+//! Rows 10, 17 and 21: what responses have.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
+use std::fs;
+
+use keywright_harness::{
+    Options, Server, key_file,
+    mint::{Mint, seconds_since_epoch},
+};
+use reqwest::{Certificate, Client, ClientBuilder, Method, Version};
+use serde_json::{Value, json};
+
+use crate::{audit::events_of, given};
+
+/// The headers of every response.
+const HEADERS: [(&str, &str); 5] = [
+    ("cache-control", "no-store"),
+    ("pragma", "no-cache"),
+    ("strict-transport-security", "max-age=31536000"),
+    ("x-content-type-options", "nosniff"),
+    ("x-frame-options", "DENY"),
+];
+
+fn client(version: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Client {
+    let authority = fs::read(key_file("ca.pem")).unwrap();
+    version(Client::builder())
+        .tls_certs_only([Certificate::from_pem(&authority).unwrap()])
+        .no_proxy()
+        .build()
+        .unwrap()
+}
+
+/// Sends a request over both versions of HTTP, and checks the status and the headers.
+async fn expect_headers(server: &Server, method: Method, path: &str, token: &str, status: u16) {
+    for (client, version) in [
+        (client(ClientBuilder::http1_only), Version::HTTP_11),
+        (client(|builder| builder), Version::HTTP_2),
+    ] {
+        let url = format!("{}{path}", server.base_url());
+        let mut request = client.request(method.clone(), url);
+        if !token.is_empty() {
+            request = request.bearer_auth(token);
+        }
+        if method == Method::PUT {
+            let body = " ".repeat(3 * 1024 * 1024);
+            request = request
+                .header("content-type", "application/json")
+                .body(body);
+        }
+        let response = request.send().await.unwrap();
+        let what = format!("{method} {path} {version:?}");
+        assert_eq!(response.version(), version, "{what}");
+        assert_eq!(response.status().as_u16(), status, "{what}");
+        for (name, value) in HEADERS {
+            let values: Vec<_> = response.headers().get_all(name).iter().collect();
+            assert_eq!(values, [value], "{what} {name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn row_10_every_response_has_the_security_headers() {
+    let server = Server::start().await;
+    given::set_value(&server, "/a", "v").await;
+    let stranger = server.as_client("stranger").await;
+    let get = Method::GET;
+    for (method, path, token, status) in [
+        (get.clone(), "/info", "", 200),
+        (get.clone(), "/health", "", 200),
+        (get.clone(), "/docs", "", 200),
+        (get.clone(), "/openapi.json", "", 200),
+        (get.clone(), "/identity/token_keys", "", 200),
+        (get.clone(), "/api/v1/data?name=/a", server.token(), 200),
+        (get.clone(), "/api/v1/data", server.token(), 400),
+        (get.clone(), "/version", "", 401),
+        (get.clone(), "/version", "x", 401),
+        (get.clone(), "/api/v1/data?name=/a", stranger.token(), 404),
+        (get.clone(), "/no/such/path", server.token(), 404),
+        (get.clone(), "/no/such/path", "", 401),
+        (get, "/version%2f", server.token(), 404),
+        (Method::POST, "/version", server.token(), 404),
+        (Method::PUT, "/api/v1/data", server.token(), 413),
+        (
+            Method::DELETE,
+            "/api/v1/data?name=/a",
+            stranger.token(),
+            404,
+        ),
+    ] {
+        expect_headers(&server, method, path, token, status).await;
+    }
+    let deleted = server.delete("/api/v1/data?name=/a").await.expect(204);
+    for (name, value) in HEADERS {
+        assert_eq!(deleted.header(name), Some(value));
+    }
+}
+
+#[tokio::test]
+async fn row_10_early_refusals_have_the_security_headers() {
+    let limits = "uri_bytes_max = 1024";
+    let server = Server::start_with(&Options::default().server_settings(limits)).await;
+    let long = format!("/info?{}", "x".repeat(1_024));
+    expect_headers(&server, Method::GET, &long, "", 414).await;
+    let read_only = json!({"read_only_mode": true});
+    server.post("/management", read_only).await.expect(200);
+    let token = server.token();
+    expect_headers(&server, Method::DELETE, "/api/v1/data?name=/a", token, 503).await;
+
+    let limits = "requests_per_second_max = 1";
+    let server = Server::start_with(&Options::default().server_settings(limits)).await;
+    let refused = loop {
+        let answer = server.get("/version").await;
+        if answer.status == 429 {
+            break answer;
+        }
+    };
+    for (name, value) in HEADERS {
+        assert_eq!(refused.header(name), Some(value), "{refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn row_17_a_kept_value_is_returned_to_a_caller_who_may_only_write() {
+    let server = Server::start().await;
+    let writer = server.as_client("writer").await;
+    server.grant("/*", writer.actor(), &["write"]).await;
+    let made = given::generate(&server, "/a", "password", json!({"length": 40})).await;
+    writer.get("/api/v1/data?name=/a").await.expect(404);
+    for (mode, parameters) in [
+        ("no-overwrite", json!({})),
+        ("no-overwrite", json!({"length": 9})),
+        ("converge", json!({"length": 40})),
+    ] {
+        let body =
+            json!({"name": "/a", "type": "password", "mode": mode, "parameters": parameters});
+        let kept = writer.post("/api/v1/data", body).await.expect(200);
+        assert_eq!(kept.json()["id"], made["id"]);
+        assert_eq!(kept.json()["value"], made["value"]);
+        let events = events_of(&server, &kept);
+        assert_eq!(events.len(), 1);
+        assert_eq!(events[0]["operation"], "write");
+        assert_eq!(events[0]["resource_name"], "/a");
+        assert_eq!(events[0]["version_id"], made["id"]);
+        let details = json!({"existing_value_disclosed": true});
+        assert_eq!(events[0]["request_details"], details);
+    }
+}
+
+#[tokio::test]
+async fn row_17_only_existing_values_are_recorded_as_disclosed() {
+    let server = Server::start().await;
+    given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
+    let parameters = json!({"common_name": "l", "ca": "/root", "key_type": given::QUICK_KEY});
+    let leaf = |mode| server.generate_in_mode(mode, "/leaf", "certificate", parameters.clone());
+    let disclosed = |answer| {
+        let events = events_of(&server, &answer);
+        let details = events.into_iter().map(|event| {
+            let name = event["resource_name"].as_str().unwrap().to_owned();
+            (name, event["request_details"].clone())
+        });
+        let mut details: Vec<_> = details.collect();
+        details.sort_by(|one, other| one.0.cmp(&other.0));
+        details
+    };
+    let details = json!({"existing_value_disclosed": true});
+    for (mode, expected) in [
+        ("converge", Value::Null),
+        ("overwrite", Value::Null),
+        ("no-overwrite", details.clone()),
+        ("converge", details),
+    ] {
+        let events = disclosed(leaf(mode).await.expect(200));
+        let of_leaf: Vec<_> = events.iter().filter(|event| event.0 == "/leaf").collect();
+        assert_eq!(of_leaf, [&("/leaf".to_owned(), expected)], "{mode}");
+        let others = events.iter().filter(|event| event.0 != "/leaf");
+        assert!(
+            others.map(|event| &event.1).all(Value::is_null),
+            "{events:?}"
+        );
+    }
+    let refused = leaf("merge").await.expect(400);
+    assert!(
+        events_of(&server, &refused)
+            .iter()
+            .all(|event| event["request_details"].is_null())
+    );
+}
+
+#[tokio::test]
+async fn row_17_other_writes_that_return_existing_values_are_recorded_too() {
+    let server = Server::start().await;
+    let first = given::generate_certificate(&server, "/c", json!({"self_sign": true})).await;
+    let parameters = json!({"common_name": "c", "self_sign": true, "key_type": given::QUICK_KEY});
+    let second = server.generate_in_mode("overwrite", "/c", "certificate", parameters);
+    second.await.expect(200);
+    let listed = server.get("/api/v1/certificates?name=/c").await;
+    let id = given::id(&listed.expect(200).json()["certificates"][0]);
+    let certificate = format!("/api/v1/certificates/{id}");
+    let details = json!({"existing_value_disclosed": true});
+
+    let moved = format!("{certificate}/update_transitional_version");
+    let moved = server.put(&moved, json!({"version": first["id"]})).await;
+    let events = events_of(&server, &moved.expect(200));
+    assert_eq!(events.len(), 2);
+    assert!(
+        events
+            .iter()
+            .all(|event| event["request_details"] == details)
+    );
+
+    let deleted = format!("{certificate}/versions/{}", given::id(&first));
+    let events = events_of(&server, &server.delete(&deleted).await.expect(200));
+    assert_eq!(events.len(), 1);
+    assert_eq!(events[0]["request_details"], details);
+}
+
+#[tokio::test]
+async fn row_21_an_absent_credential_does_not_exist() {
+    let server = Server::start().await;
+    for path in [
+        "/api/v1/data?name=/absent",
+        "/api/v1/data?name=/absent&current=true",
+        "/api/v1/data/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9",
+        "/api/v1/certificates?name=/absent",
+    ] {
+        let error = server.get(path).await.expect(404).error();
+        assert!(error.contains("does not exist"), "{path}: {error}");
+    }
+    let document = json!({"s": [{"credentials": {"credhub-ref": "/absent"}}]});
+    for answer in [
+        server.delete("/api/v1/data?name=/absent").await,
+        server.regenerate("/absent").await,
+        server.post("/api/v1/interpolate", document).await,
+    ] {
+        assert!(answer.expect(404).error().contains("does not exist"));
+    }
+}
+
+#[tokio::test]
+async fn row_21_a_refused_token_has_the_code_that_clients_search_for() {
+    let server = Server::start().await;
+    let mint = Mint::of(&server).await;
+    let past = json!(seconds_since_epoch() - 3_600);
+    let expired = mint.token(&mint.claims_with("exp", past));
+    let other_issuer = mint.token(&mint.claims_with("iss", json!("https://other.example")));
+    for (token, code) in [
+        (expired.as_str(), "access_token_expired"),
+        (other_issuer.as_str(), "invalid_token"),
+        ("x", "invalid_token"),
+    ] {
+        let request = server.request(Method::GET, "/api/v1/data?name=/a");
+        let answer = server.send(request.bearer_auth(token)).await.expect(401);
+        assert_eq!(answer.error(), code);
+        assert!(answer.body.contains(&format!(r#""{code}""#)));
+    }
+}

@@ -1,0 +1,363 @@
+//! Rows 3 to 5: scalars in other forms than the declared ones.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test ends when what it needs is not there"
+)]
+
+use keywright_harness::{Answer, Options, Server, component};
+use reqwest::Method;
+use serde_json::{Value, json};
+use x509_parser::{der_parser::asn1_rs::FromDer, prelude::X509Certificate};
+
+use crate::given;
+
+/// Sends a body that is written out, because `json!` does not keep how a number was written.
+async fn send(server: &Server, method: Method, path: &str, body: String) -> Answer {
+    server
+        .send(server.authorized(method, path).body(body))
+        .await
+}
+
+/// Generates a credential from parameters that are written out.
+async fn generate(server: &Server, name: &str, credential_type: &str, parameters: &str) -> Answer {
+    let body =
+        format!(r#"{{"name":"{name}","type":"{credential_type}","parameters":{parameters}}}"#);
+    send(server, Method::POST, "/api/v1/data", body).await
+}
+
+/// Sets a credential to a value that is written out.
+async fn set(server: &Server, name: &str, credential_type: &str, value: &str) -> Answer {
+    let body = format!(r#"{{"name":"{name}","type":"{credential_type}","value":{value}}}"#);
+    send(server, Method::PUT, "/api/v1/data", body).await
+}
+
+/// The subject of a certificate version, and its DNS names.
+fn names(version: &Value) -> (String, Vec<String>) {
+    let pem = version["value"]["certificate"].as_str().unwrap();
+    let (_, pem) = x509_parser::pem::parse_x509_pem(pem.as_bytes()).unwrap();
+    let (_, certificate) = X509Certificate::from_der(&pem.contents).unwrap();
+    let alternative = certificate.subject_alternative_name().unwrap();
+    let alternative = alternative.map(|extension| &extension.value.general_names);
+    let alternative = alternative.into_iter().flatten().map(ToString::to_string);
+    (certificate.subject().to_string(), alternative.collect())
+}
+
+/// What the plugin `plain` was given as parameters. It leaves them to its schema.
+fn plain() -> Options {
+    let section = format!(
+        "component = \"{}\"\ngrants = [\"random\"]",
+        component("plain").display()
+    );
+    Options::default().generator("plain", &section)
+}
+
+#[tokio::test]
+async fn row_03_numbers_and_booleans_become_text_in_a_certificate() {
+    let server = Server::start().await;
+    let parameters = r#"{
+        "common_name": 5, "organization": 1.50, "organization_unit": 1e3, "state": true,
+        "locality": 12345678901234567890123, "country": 42, "alternative_names": [false, "a.example"],
+        "self_sign": true, "key_type": "ecdsa-p256"
+    }"#;
+    let version = generate(&server, "/a", "certificate", parameters).await;
+    let version = version.expect(200).json();
+    let (subject, alternative) = names(&version);
+    assert_eq!(
+        subject,
+        "CN=5, OU=1e3, C=42, ST=true, O=1.50, L=12345678901234567890123"
+    );
+    assert_eq!(alternative, ["DNSName(false)", "DNSName(a.example)"]);
+    let as_text = json!({
+        "common_name": "5", "organization": "1.50", "organization_unit": "1e3", "state": "true",
+        "locality": "12345678901234567890123", "country": "42",
+        "alternative_names": ["false", "a.example"], "self_sign": true, "key_type": "ecdsa-p256",
+    });
+    let converged = given::generate(&server, "/a", "certificate", as_text).await;
+    assert_eq!(converged["id"], version["id"]);
+    // Converted as well, and then refused as a DNS name.
+    let parameters = r#"{"common_name": "a", "self_sign": true, "alternative_names": [5]}"#;
+    let refused = generate(&server, "/b", "certificate", parameters).await;
+    assert!(refused.expect(400).error().contains("`5`"));
+}
+
+#[tokio::test]
+async fn row_03_a_number_names_an_authority() {
+    let server = Server::start().await;
+    given::generate_certificate(&server, "/2024", json!({"is_ca": true})).await;
+    let parameters = r#"{"common_name": "a", "key_type": "ecdsa-p256", "ca": 2024}"#;
+    generate(&server, "/a", "certificate", parameters)
+        .await
+        .expect(200);
+    let parameters = parameters.replace("2024", "2025");
+    generate(&server, "/b", "certificate", &parameters)
+        .await
+        .expect(404);
+}
+
+#[tokio::test]
+async fn row_03_numbers_and_booleans_become_text_in_other_types() {
+    let server = Server::start_with(&Options::default().beyond_the_specification()).await;
+    for (written, text) in [("1.50", "1.50"), ("true", "true"), (r#""x""#, "x")] {
+        let comment = format!(r#"{{"ssh_comment": {written}}}"#);
+        let username = format!(r#"{{"username": {written}}}"#);
+        for (credential_type, parameters, field) in [
+            ("ssh", &comment, "public_key"),
+            ("ecdsa", &comment, "public_key"),
+            ("user", &username, "username"),
+        ] {
+            let name = format!("/{credential_type}");
+            let version = generate(&server, &name, credential_type, parameters).await;
+            let version = version.expect(200).json();
+            let has = version["value"][field].as_str().unwrap();
+            assert_eq!(has.split(' ').next_back(), Some(text), "{credential_type}");
+        }
+        let separator = format!(r#"{{"separator": {written}, "words": 4}}"#);
+        let version = generate(&server, "/passphrase", "passphrase", &separator).await;
+        let version = version.expect(200).json();
+        let phrase = version["value"].as_str().unwrap();
+        assert_eq!(phrase.split(text).count(), 4, "{phrase}");
+    }
+}
+
+#[tokio::test]
+async fn row_03_a_former_username_becomes_text_too() {
+    let server = Server::start().await;
+    for (written, text) in [("1.50", "1.50"), ("false", "false"), (r#""ada""#, "ada")] {
+        let body = format!(r#"{{"name":"/u","type":"user","value":{{"username": {written} }}}}"#);
+        let version = send(&server, Method::POST, "/api/v1/data", body).await;
+        assert_eq!(version.expect(200).json()["value"]["username"], text);
+    }
+    let body = json!({"name": "/u", "type": "user", "value": {"username": [5]}});
+    server.post("/api/v1/data", body).await.expect(400);
+}
+
+#[tokio::test]
+async fn row_03_the_schema_of_any_plugin_decides() {
+    let server = Server::start_with(&plain()).await;
+    let parameters = r#"{"label": 1.50, "length": 5.0}"#;
+    let version = generate(&server, "/a", "plain", parameters).await;
+    let given = version.expect(200).json()["value"]["given"].clone();
+    assert_eq!(given, json!({"label": "1.50", "length": 5}));
+    assert_eq!(given["length"].to_string(), "5");
+    for parameters in [
+        r#"{"label": null}"#,
+        r#"{"label": [1]}"#,
+        r#"{"length": 5.5}"#,
+        r#"{"length": true}"#,
+        r#"{"unknown": 5}"#,
+    ] {
+        generate(&server, "/b", "plain", parameters)
+            .await
+            .expect(400);
+    }
+}
+
+#[tokio::test]
+async fn row_03_the_password_of_a_set_user_becomes_text() {
+    let server = Server::start().await;
+    for (written, text) in [
+        ("1234", "1234"),
+        ("1.50", "1.50"),
+        ("1e3", "1e3"),
+        ("-0", "-0"),
+        ("12345678901234567890123", "12345678901234567890123"),
+        ("true", "true"),
+        ("false", "false"),
+        (r#""null""#, "null"),
+    ] {
+        let value = format!(r#"{{"username": "ada", "password": {written}}}"#);
+        let version = set(&server, "/u", "user", &value).await.expect(200).json();
+        assert_eq!(version["value"]["password"], text);
+        let stored = given::newest(&server, "/u").await;
+        assert_eq!(stored["value"], version["value"]);
+    }
+}
+
+#[tokio::test]
+async fn row_03_other_set_values_are_not_converted() {
+    let server = Server::start().await;
+    for (credential_type, value) in [
+        ("value", "5"),
+        ("value", "true"),
+        ("password", "5"),
+        ("password", "true"),
+        ("user", r#"{"password": null}"#),
+        ("user", r#"{"password": [5]}"#),
+        ("user", r#"{"username": 5, "password": "p"}"#),
+        ("user", r#"{"username": true, "password": "p"}"#),
+        ("rsa", r#"{"public_key": 5}"#),
+        ("rsa", r#"{"private_key": 5}"#),
+        ("ssh", r#"{"public_key": 5}"#),
+        ("ssh", r#"{"private_key": true}"#),
+        ("certificate", r#"{"certificate": 5}"#),
+        ("certificate", r#"{"ca_name": 5}"#),
+    ] {
+        let answer = set(&server, "/a", credential_type, value).await;
+        assert_eq!(answer.status, 400, "{credential_type} {value}: {answer:?}");
+    }
+    assert!(given::everything(&server).await.is_empty());
+}
+
+#[tokio::test]
+async fn row_04_booleans_are_accepted_as_words_and_digits() {
+    let server = Server::start().await;
+    for (no_letters, letters) in [
+        (r#""True""#, r#""False""#),
+        (r#""TRUE""#, r#""FALSE""#),
+        (r#""true""#, r#""false""#),
+        ("1", "0"),
+        ("true", "false"),
+    ] {
+        for (flag, expects_digits) in [(no_letters, true), (letters, false)] {
+            let parameters = format!(
+                r#"{{"exclude_upper":{flag},"exclude_lower":{flag},"include_special":{letters},"length":200}}"#
+            );
+            let version = generate(&server, "/p", "password", &parameters).await;
+            let version = version.expect(200).json();
+            let password = version["value"].as_str().unwrap();
+            let only_digits = password.bytes().all(|byte| byte.is_ascii_digit());
+            assert_eq!(only_digits, expects_digits, "{flag}");
+        }
+        let parameters = format!(
+            r#"{{"common_name":"r","is_ca":{no_letters},"self_sign":{letters},"key_type":"ecdsa-p256"}}"#
+        );
+        let version = generate(&server, "/r", "certificate", &parameters).await;
+        assert_eq!(version.expect(200).json()["certificate_authority"], true);
+    }
+    for flag in ["2", "1.0", r#""1""#, r#""yes""#, r#""""#, "null", "[true]"] {
+        let parameters = format!(r#"{{"exclude_upper":{flag}}}"#);
+        let answer = generate(&server, "/q", "password", &parameters).await;
+        assert_eq!(answer.status, 400, "{flag}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn row_04_booleans_of_bodies_are_accepted_as_words_and_digits() {
+    let server = Server::start().await;
+    given::generate_certificate(&server, "/c", json!({"self_sign": true})).await;
+    let certificates = server.get("/api/v1/certificates?name=/c").await;
+    let id = given::id(&certificates.expect(200).json()["certificates"][0]);
+    let regenerate = format!("/api/v1/certificates/{id}/regenerate");
+    for (yes, no) in [
+        (r#""True""#, r#""False""#),
+        (r#""TRUE""#, r#""FALSE""#),
+        ("1", "0"),
+    ] {
+        let before = server.versions("/p").await.len();
+        for (flag, added) in [(yes, 1), (no, 1)] {
+            let body = format!(r#"{{"name":"/p","type":"password","overwrite":{flag}}}"#);
+            send(&server, Method::POST, "/api/v1/data", body)
+                .await
+                .expect(200);
+            assert_eq!(server.versions("/p").await.len(), before + added);
+        }
+        let body = format!(r#"{{"name":"/p","regenerate":{yes}}}"#);
+        send(&server, Method::POST, "/api/v1/data", body)
+            .await
+            .expect(200);
+        for (flag, is_transitional) in [(no, false), (yes, true)] {
+            let body = format!(
+                r#"{{"set_as_transitional":{flag},"allow_transitional_parent_to_sign":{no}}}"#
+            );
+            let version = send(&server, Method::POST, &regenerate, body).await;
+            assert_eq!(version.expect(200).json()["transitional"], is_transitional);
+        }
+        let clear = format!("/api/v1/certificates/{id}/update_transitional_version");
+        server
+            .put(&clear, json!({"version": null}))
+            .await
+            .expect(200);
+        for (flag, is_read_only) in [(yes, true), (no, false)] {
+            let body = format!(r#"{{"read_only_mode":{flag}}}"#);
+            let mode = send(&server, Method::POST, "/management", body).await;
+            assert_eq!(mode.expect(200).json()["read_only_mode"], is_read_only);
+        }
+        let body = format!(r#"{{"signed_by":"/c","dry_run":{yes}}}"#);
+        let told = send(&server, Method::POST, "/api/v1/bulk-regenerate", body).await;
+        assert_eq!(told.expect(200).json()["dry_run"], true);
+        let current = format!("/api/v1/data?name=/c&current={}", yes.trim_matches('"'));
+        assert_eq!(
+            given::data(&server.get(&current).await.expect(200)).len(),
+            1
+        );
+    }
+    for query in ["current=2", "current=yes", "current=1.0"] {
+        let path = format!("/api/v1/data?name=/c&{query}");
+        server.get(&path).await.expect(400);
+    }
+}
+
+#[tokio::test]
+async fn row_04_integers_may_have_a_fraction_of_zero() {
+    let server = Server::start().await;
+    for length in ["20.0", "20", r#""20""#, "2e1"] {
+        let parameters = format!(r#"{{"length":{length}}}"#);
+        let version = generate(&server, "/p", "password", &parameters).await;
+        let version = version.expect(200).json();
+        assert_eq!(version["value"].as_str().unwrap().len(), 20);
+    }
+    assert_eq!(given::versions(&server, "/p").await.len(), 1);
+    for length in ["20.5", r#""20.0""#, "true", "null", "201.0", "1e300"] {
+        let parameters = format!(r#"{{"length":{length}}}"#);
+        let answer = generate(&server, "/q", "password", &parameters).await;
+        assert_eq!(answer.status, 400, "{length}: {answer:?}");
+    }
+
+    let parameters = r#"{"common_name":"c","self_sign":true,"key_length":2048.0,"duration":20.0}"#;
+    let version = generate(&server, "/c", "certificate", parameters).await;
+    assert_eq!(version.expect(200).json()["duration_used"], 20);
+    let certificates = server.get("/api/v1/certificates?name=/c").await;
+    let id = given::id(&certificates.expect(200).json()["certificates"][0]);
+    let regenerate = format!("/api/v1/certificates/{id}/regenerate");
+    let body = r#"{"duration":30.0,"key_length":2048.0}"#.to_owned();
+    let version = send(&server, Method::POST, &regenerate, body).await;
+    assert_eq!(version.expect(200).json()["duration_used"], 30);
+    for body in [r#"{"duration":30.5}"#, r#"{"key_length":true}"#] {
+        send(&server, Method::POST, &regenerate, body.to_owned())
+            .await
+            .expect(400);
+    }
+}
+
+#[tokio::test]
+async fn row_05_a_null_overwrite_is_absent() {
+    let server = Server::start().await;
+    let body = json!({"name": "/p", "type": "password", "overwrite": null});
+    let first = server.post("/api/v1/data", body.clone()).await;
+    let again = server.post("/api/v1/data", body.clone()).await;
+    assert_eq!(
+        first.expect(200).json()["id"],
+        again.expect(200).json()["id"]
+    );
+    let mut converging = body;
+    converging["parameters"] = json!({"length": 40});
+    server.post("/api/v1/data", converging).await.expect(200);
+    assert_eq!(given::versions(&server, "/p").await.len(), 2);
+    let body = json!({"name": "/p", "type": "password", "overwrite": [null]});
+    server.post("/api/v1/data", body).await.expect(400);
+}
+
+#[tokio::test]
+async fn row_05_empty_query_parameters_are_absent() {
+    let server = Server::start().await;
+    for text in ["1", "2"] {
+        given::set_value(&server, "/a", text).await;
+    }
+    for (query, count) in [
+        ("current=", 2),
+        ("current", 2),
+        ("versions=", 2),
+        ("current=&versions=1", 1),
+        ("current=true&versions=", 1),
+        ("expires-within-days=", 2),
+    ] {
+        let answer = server.get(&format!("/api/v1/data?name=/a&{query}")).await;
+        assert_eq!(given::data(&answer.expect(200)).len(), count, "{query}");
+    }
+    for query in ["path=", "name-like=a"] {
+        let query = format!("{query}&expires-within-days=&effective=");
+        assert_eq!(given::found(&server, &query).await, ["/a"]);
+    }
+}
