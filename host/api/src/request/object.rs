@@ -413,6 +413,7 @@ mod tests {
         assert_eq!(texts, [("a", "1.50"), ("b", "[ 1e3 ]")]);
     }
 
+    #[test]
     fn what_was_not_taken_is_unknown() {
         let mut request = object(r#"{"name":"a","z":1,"b":2}"#);
         request.take_text("name").unwrap();
