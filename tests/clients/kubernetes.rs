@@ -1,4 +1,4 @@
-//! The manifests for the External Secrets Operator in `examples/kubernetes`, as the operator's own packages read them.
+//! The manifests for the External Secrets Operator in `examples/kubernetes`, read by the operator's own packages.
 
 use std::{path::Path, process::Command};
 
@@ -13,10 +13,9 @@ async fn secrets_hold_the_values_of_credentials() {
         return;
     };
     let server = start().await;
-    let set = |name: &'static str, credential_type, value| server.set(name, credential_type, value);
     let user = json!({"username": "shop", "password": "secret"});
-    let user = set("/shop/database/user", "user", user).await.expect(200);
-    let root = set("/shop/database/root-password", "password", json!("root"));
+    let user = server.set("/shop/database/user", "user", user).await;
+    let root = server.set("/shop/database/root-password", "password", json!("root"));
     root.await.expect(200);
     let parameters = json!({"common_name": "web", "self_sign": true, "key_type": "ecdsa-p256"});
     let web = server.generate("/shop/web", "certificate", parameters);
@@ -27,7 +26,7 @@ async fn secrets_hold_the_values_of_credentials() {
         "root-password": "root",
         "username": "shop",
         "password": "secret",
-        "password_hash": user.json()["value"]["password_hash"],
+        "password_hash": user.expect(200).json()["value"]["password_hash"],
     });
     let tls = json!({
         "ca.crt": web["value"]["ca"],
@@ -41,7 +40,7 @@ async fn secrets_hold_the_values_of_credentials() {
 }
 
 #[tokio::test]
-async fn deleted_credential_is_reported_as_missing() {
+async fn missing_credential_is_reported() {
     let Some(client) = client_by_toolchain("kubernetes") else {
         return;
     };
@@ -62,7 +61,7 @@ async fn start() -> Server {
     Server::start_with(&options).await
 }
 
-/// Returns a command that does what the operator does with the manifests.
+/// Returns a command that creates the Secrets of the manifests.
 fn operator(client: &Path, server: &Server) -> Command {
     let mut operator = Command::new(client);
     operator
@@ -73,5 +72,5 @@ fn operator(client: &Path, server: &Server) -> Command {
     operator
 }
 
-/// Forms and URLs have other meanings for some of its characters.
+/// Has characters that must be escaped in a form.
 const SECRET: &str = "a secret & more+%";

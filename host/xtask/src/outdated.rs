@@ -30,16 +30,16 @@ pub(crate) fn rebuild(
 ) -> Result<(), StepFailed> {
     let digest = digest_of(inputs)?;
     let built_from = output.with_extension("inputs");
-    if output.exists() && fs::read_to_string(&built_from).is_ok_and(|built| built == digest) {
+    if output.exists() && fs::read_to_string(&built_from).is_ok_and(|inputs| inputs == digest) {
         return Ok(());
     }
     let _ = fs::remove_file(&built_from);
     remove(output);
-    let built = build(output);
-    if built.is_err() {
+    let result = build(output);
+    if result.is_err() {
         remove(output);
     }
-    match built {
+    match result {
         Ok(()) => fs::write(&built_from, digest)
             .map_err(|cause| StepFailed::new(built_from.display(), cause)),
         Err(NotBuilt::WithoutTools(StepFailed(reason))) => {

@@ -17,9 +17,9 @@ func main() {
 	if len(os.Args) != 6 {
 		fail("usage: go-client SERVER CA_FILE secret|certificate ID_OR_CERTIFICATE SECRET_OR_KEY")
 	}
-	server, method, options := os.Args[1], os.Args[3], options(os.Args[2:])
+	server, method := os.Args[1], os.Args[3]
 	connect := func(more ...credhub.Option) *credhub.CredHub {
-		client, err := credhub.New(server, append(options, more...)...)
+		client, err := credhub.New(server, append(options(os.Args[2:]), more...)...)
 		if err != nil {
 			fail("credhub.New: %v", err)
 		}

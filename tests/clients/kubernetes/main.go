@@ -1,9 +1,9 @@
-// A program that does with manifests for the External Secrets Operator what the operator does, by the operator's own packages:
-// it generates tokens, and reads secrets through stores.
+// A program that creates Secrets from manifests for the External Secrets Operator. The operator's own packages generate the
+// tokens and read the credentials.
 //
 //	kubernetes FOLDER SERVER CA_FILE CLIENT_SECRET
 //
-// It reads the manifests of a folder, and writes the Secrets that the operator would create, as JSON.
+// It prints the Secrets as JSON.
 package main
 
 import (
@@ -89,7 +89,7 @@ func (cluster *cluster) copyTo(namespace string, store esv1.GenericStore) error 
 	return nil
 }
 
-// replacePlaceholders replaces the two values that the manifests leave to their reader.
+// replacePlaceholders sets the two values that users of the manifests must set.
 func (cluster *cluster) replacePlaceholders(ca, clientSecret string) error {
 	const placeholder = "REPLACE-ME"
 	replaced := 0
@@ -149,7 +149,7 @@ func (cluster *cluster) reconcile(externalSecret *esv1.ExternalSecret) error {
 	return nil
 }
 
-// read returns what the generators and the store of an ExternalSecret return.
+// read returns the data of an ExternalSecret, from generators and from a store.
 func (cluster *cluster) read(externalSecret *esv1.ExternalSecret) (map[string][]byte, error) {
 	ctx := context.Background()
 	namespace := externalSecret.Namespace
@@ -197,7 +197,7 @@ func (cluster *cluster) generate(ctx context.Context, ref *esv1.GeneratorRef, na
 	return fields, err
 }
 
-// open returns a client of a store that was validated.
+// open validates a store and returns its client.
 func (cluster *cluster) open(ctx context.Context, ref esv1.SecretStoreRef, namespace string) (esv1.SecretsClient, error) {
 	key := client.ObjectKey{Name: ref.Name}
 	if ref.Kind == esv1.SecretStoreKind {

@@ -11,7 +11,7 @@ import org.springframework.credhub.support.certificate.CertificateCredential;
 import org.springframework.http.HttpStatus;
 import org.springframework.web.reactive.function.client.WebClientResponseException;
 
-/** What calls must return. */
+/** Assertions about the results of calls. */
 final class Expect {
     private Expect() {
     }
