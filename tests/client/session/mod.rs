@@ -1,5 +1,6 @@
 //! Logging in and out, and what is kept between two runs.
 
+mod documents;
 mod login;
 mod logout;
 mod mutual_tls;

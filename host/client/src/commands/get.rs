@@ -127,4 +127,13 @@ pub(super) const EXAMPLES: &[Example] = &[
         line: "keywright get /demo/password --versions",
         before: &[],
     },
+    Example {
+        does: "Read the value with a token that the platform provides in a file",
+        line: "keywright get /demo/password --raw --token-file token",
+        before: &[
+            "keywright login",
+            r#"sed -n 's/.*"access_token": "\(.*\)".*/\1/p' .config/keywright/session.json >token"#,
+            "test -s token && keywright logout",
+        ],
+    },
 ];
