@@ -64,3 +64,36 @@ const VARIABLE: &str = "KEYWRIGHT_TESTED_COMPONENTS";
 
 /// Where the list is kept, next to the components.
 const LIST_FILE: &str = "tested.txt";
+
+#[cfg(test)]
+mod tests {
+    use std::{cell::RefCell, os::unix::fs::PermissionsExt};
+
+    use super::*;
+
+    #[test]
+    fn a_program_is_built_again_until_it_embeds_the_list_that_it_prints() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("program");
+        fs::write(&program, "#!/bin/sh\necho 2 abc\n").unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let embedded = RefCell::new(Vec::new());
+        let build = |(variable, list): (&str, &str)| {
+            assert_eq!(variable, VARIABLE);
+            embedded.borrow_mut().push(list.to_owned());
+            Ok(program.clone())
+        };
+        build_with_list(folder.path(), build).unwrap();
+        build_with_list(folder.path(), build).unwrap();
+        forget(folder.path()).unwrap();
+        build_with_list(folder.path(), build).unwrap();
+        assert_eq!(embedded.take(), ["", "2 abc", "2 abc", "", "2 abc"]);
+    }
+
+    #[test]
+    fn a_component_that_fails_its_test_fails_the_build() {
+        let folder = tempfile::tempdir().unwrap();
+        let build = |_: (&str, &str)| Ok(PathBuf::from("false"));
+        assert!(build_with_list(folder.path(), build).is_err());
+    }
+}

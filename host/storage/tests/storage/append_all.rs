@@ -1,6 +1,6 @@
 //! Adding versions of several credentials, all of them or none.
 
-use crate::support::{Fixture, version};
+use crate::support::{Fixture, facts, version};
 use keywright_core::{
     credential::{CredentialName, LookupName},
     ports::{
@@ -129,8 +129,12 @@ async fn none_is_added_when_an_authority_has_signed_something_else_meanwhile() {
     let fixture = Fixture::new().await;
     let signed = async |name: &str, signed_by: &str| {
         let new = version(&fixture, name, "certificate", 1);
-        let signed_by = Some(CredentialName::parse(signed_by).unwrap());
-        fixture.write(NewVersion { signed_by, ..new }).await
+        let signed = NewVersion {
+            certificate: Some(facts(5)),
+            signed_by: Some(CredentialName::parse(signed_by).unwrap()),
+            ..new
+        };
+        fixture.write(signed).await
     };
     let a = signed("/a", "/root").await;
     let b = signed("/b", "/Other").await;

@@ -77,8 +77,12 @@ async fn signed_are_all_certificates_with_any_version_that_names_the_signer_but_
         ("/key", "wireguard", "/root"),
     ] {
         let new = version(&fixture, name, credential_type, 1);
-        let signed_by = Some(CredentialName::parse(signer).unwrap());
-        fixture.write(NewVersion { signed_by, ..new }).await;
+        let signed = NewVersion {
+            certificate: Some(facts(5)),
+            signed_by: Some(CredentialName::parse(signer).unwrap()),
+            ..new
+        };
+        fixture.write(signed).await;
     }
     for (signer, expected) in [
         ("ROOT", vec!["/another", "/leaf"]),

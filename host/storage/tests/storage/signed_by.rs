@@ -8,18 +8,68 @@ use keywright_core::{
 };
 use uuid::Uuid;
 
-/// Adds a version that this credential signed.
+/// Adds a certificate that this credential signed.
 async fn sign(fixture: &Fixture, name: &str, signer: &str) {
-    sign_as(fixture, name, "certificate", signer).await;
+    let certificate = CertificateFacts {
+        is_certificate_authority: false,
+        ..facts(5)
+    };
+    let new = version(fixture, name, "certificate", 1);
+    let signed_by = Some(CredentialName::parse(signer).unwrap());
+    fixture
+        .write(NewVersion {
+            certificate: Some(certificate),
+            signed_by,
+            ..new
+        })
+        .await;
 }
 
+/// Adds a generated version of another type, for which this credential signed something unknown.
 async fn sign_as(fixture: &Fixture, name: &str, credential_type: &str, signer: &str) {
     fixture
         .write(NewVersion {
+            is_generated: Some(true),
             signed_by: Some(CredentialName::parse(signer).unwrap()),
             ..version(fixture, name, credential_type, 1)
         })
         .await;
+}
+
+/// Adds a set version that names an authority and has no certificate.
+async fn set_without_certificate(fixture: &Fixture, name: &str, signer: &str) {
+    fixture
+        .write(NewVersion {
+            is_generated: Some(false),
+            signed_by: Some(CredentialName::parse(signer).unwrap()),
+            ..version(fixture, name, "certificate", 1)
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn versions_without_a_certificate_do_not_count() {
+    let fixture = Fixture::new().await;
+    set_without_certificate(&fixture, "/without", "/root").await;
+    sign(&fixture, "/emptied", "/root").await;
+    set_without_certificate(&fixture, "/emptied", "/root").await;
+    set_without_certificate(&fixture, "/filled", "/root").await;
+    sign(&fixture, "/filled", "/other").await;
+    sign(&fixture, "/signed", "/root").await;
+    for types in [SignedTypes::Certificates, SignedTypes::All] {
+        let found = newest_of_types(&fixture, &["/root"], types, 10).await;
+        assert_eq!(names(&found), ["/signed"]);
+    }
+    let root = LookupName::new("/root");
+    let signs = fixture.credentials.certificates_signed_by(&root);
+    let mut signs: Vec<_> = signs
+        .await
+        .unwrap()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    signs.sort();
+    assert_eq!(signs, ["/emptied", "/signed"]);
 }
 
 async fn newest_signed_by(
