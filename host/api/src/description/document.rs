@@ -221,5 +221,5 @@ permission allows; what it may not read is answered as if it were not there.
 
 Paths are taken with a trailing slash too. A method that a path does not have is answered with 404 and no body; HEAD is \
 taken wherever GET is, but for read-only mode. Parameters of a query that are not known are ignored; one that is given twice is answered with 400. Where a \
-body has a member that is not known, or one twice, it is refused. Booleans and whole numbers are also taken as texts that hold them. \
+body has a member that is not known, or one twice, it is refused. Booleans and whole numbers are also accepted as strings, and numbers and booleans as parameters that are strings. \
 Times are UTC, in whole seconds.";

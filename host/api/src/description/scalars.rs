@@ -7,6 +7,7 @@ use keywright_core::{
     permission::PERMISSION_PATH_CHARACTERS_MAX,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Value, json};
 
 /// The name of a credential that is written.
 pub(crate) struct Name;
@@ -119,12 +120,18 @@ impl JsonSchema for LenientBoolean {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "anyOf": [
-                {"type": "boolean"},
-                {"enum": [0, 1]},
-                {"type": "string", "pattern": "^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])$"},
-            ],
-        })
+        let mut forms = vec![json!({"type": "boolean"})];
+        forms.extend(Self::converted());
+        json_schema!({"anyOf": forms})
+    }
+}
+
+impl LenientBoolean {
+    /// The forms other than a boolean itself.
+    pub(super) fn converted() -> [Value; 2] {
+        [
+            json!({"enum": [0, 1]}),
+            json!({"type": "string", "pattern": "^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])$"}),
+        ]
     }
 }

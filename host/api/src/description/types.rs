@@ -6,6 +6,8 @@ use keywright_core::credential::{CredentialType, KnownType};
 use schemars::SchemaGenerator;
 use serde_json::{Value, json};
 
+use super::scalars::LenientBoolean;
+
 /// A type of the specification, with its schemas as texts.
 pub(super) struct Known {
     pub(super) name: String,
@@ -16,13 +18,14 @@ pub(super) struct Known {
 impl Known {
     /// A reference to the schema of its parameters.
     pub(super) fn parameters(&self, schemas: &mut SchemaGenerator) -> Option<Value> {
-        let text = self.parameters.as_deref()?;
-        Some(named(schemas, &self.name, "Parameters", text))
+        let mut schema = read(self.parameters.as_deref()?);
+        accept_converted_scalars(&mut schema);
+        Some(named(schemas, &self.name, "Parameters", schema))
     }
 
     /// A reference to the schema of its values.
     pub(super) fn value(&self, schemas: &mut SchemaGenerator) -> Value {
-        named(schemas, &self.name, "Value", &self.value)
+        named(schemas, &self.name, "Value", read(&self.value))
     }
 }
 
@@ -42,13 +45,57 @@ pub(super) fn known() -> impl Iterator<Item = Known> {
 }
 
 /// Puts a schema among those that are referred to, under the name of a type and of what it is of.
-fn named(schemas: &mut SchemaGenerator, credential_type: &str, what: &str, text: &str) -> Value {
+fn named(
+    schemas: &mut SchemaGenerator,
+    credential_type: &str,
+    what: &str,
+    mut schema: Value,
+) -> Value {
     let (first, rest) = credential_type.split_at(1);
     let name = format!("{}{rest}{what}", first.to_ascii_uppercase());
-    let mut schema: Value = keywright_json::read(text).unwrap_or_default();
     as_described(&mut schema);
     schemas.definitions_mut().insert(name.clone(), schema);
     json!({"$ref": format!("#/components/schemas/{name}")})
+}
+
+fn read(schema: &str) -> Value {
+    keywright_json::read(schema).unwrap_or_default()
+}
+
+/// Adds the scalars that the host converts to the declared types (`runtime/src/schema/declared.rs`).
+fn accept_converted_scalars(schema: &mut Value) {
+    let Value::Object(members) = schema else {
+        return;
+    };
+    if let Some(Value::Object(properties)) = members.get_mut("properties") {
+        properties.values_mut().for_each(accept_converted_scalars);
+    }
+    if let Some(items) = members.get_mut("items") {
+        accept_converted_scalars(items);
+    }
+    let mut types: Vec<Value> = match members.get("type") {
+        Some(Value::Array(types)) => types.clone(),
+        Some(one) => vec![one.clone()],
+        None => return,
+    };
+    if types.contains(&json!("string")) {
+        types.extend([json!("number"), json!("boolean")]);
+        members.insert("type".to_owned(), json!(types));
+        return;
+    }
+    let converted = if types.contains(&json!("boolean")) {
+        LenientBoolean::converted().to_vec()
+    } else if types.contains(&json!("integer")) {
+        vec![json!({"type": "string", "pattern": "^[+-]?[0-9]+$"})]
+    } else {
+        return;
+    };
+    let description = members.shift_remove("description");
+    let declared = std::mem::take(members);
+    let mut accepted = vec![Value::Object(declared)];
+    accepted.extend(converted);
+    members.extend(description.map(|text| ("description".to_owned(), text)));
+    members.insert("anyOf".to_owned(), json!(accepted));
 }
 
 /// Makes a plugin's schema one of the description: what no caller may send is left out, and what is secret is marked as `OpenAPI`
