@@ -9,13 +9,13 @@ use std::{
     fs,
     io::{BufRead, BufReader},
     os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Child, ChildStdout, Command, Stdio},
 };
 
 use keywright_harness::{
-    Commanded, Options, Server, Shell, identity_provider_recipe, key_file, mint::claims_of,
-    node_modules, workspace,
+    Commanded, Node, Options, Server, Shell, identity_provider_recipe, key_file, mint::claims_of,
+    node, workspace,
 };
 use serde_json::{Value, json};
 
@@ -29,10 +29,10 @@ struct Provider {
 
 impl Provider {
     /// Starts the provider, whose access tokens are signed by this algorithm.
-    fn start(modules: &Path, algorithm: &str) -> Self {
-        let mut process = Command::new("node")
+    fn start(node: &Node, algorithm: &str) -> Self {
+        let mut process = Command::new(&node.program)
             .arg(script("provider.mjs"))
-            .arg(modules)
+            .arg(&node.modules)
             .arg(algorithm)
             .args([key_file("server.pem"), key_file("server-key.pem")])
             .stdin(Stdio::null())
@@ -85,18 +85,19 @@ fn script(name: &str) -> PathBuf {
 }
 
 /// The scripted browser of a user, as a command.
-fn browser(user: &str) -> Command {
-    let mut command = Command::new("node");
+fn browser(node: &Node, user: &str) -> Command {
+    let mut command = Command::new(&node.program);
     command.env("NODE_EXTRA_CA_CERTS", key_file("ca.pem"));
     command.arg(script("browser.mjs")).arg(user);
     command
 }
 
 /// The same as a program that `BROWSER` can name.
-fn browser_program(shell: &Shell, user: &str) -> String {
+fn browser_program(node: &Node, shell: &Shell, user: &str) -> String {
     let text = format!(
-        "#!/bin/sh\nNODE_EXTRA_CA_CERTS='{}' exec node '{}' '{user}' \"$1\"\n",
+        "#!/bin/sh\nNODE_EXTRA_CA_CERTS='{}' exec '{}' '{}' '{user}' \"$1\"\n",
         key_file("ca.pem").display(),
+        node.program.display(),
         script("browser.mjs").display(),
     );
     let file = shell.file("browser");
@@ -146,7 +147,7 @@ fn set(shell: &Shell, name: &str) -> Commanded {
 }
 
 /// Logs in with a code, which a user enters in the scripted browser.
-fn log_in_by_device(shell: &Shell, user: &str) {
+fn log_in_by_device(node: &Node, shell: &Shell, user: &str) {
     let mut running = shell.start(&login(&["--device", "--client-id", "cli"]));
     let lines = BufReader::new(running.stderr.take().unwrap()).lines();
     let mut shown = Vec::new();
@@ -154,7 +155,7 @@ fn log_in_by_device(shell: &Shell, user: &str) {
         let line = line.unwrap();
         if let Some(page) = line.strip_prefix("or open ") {
             let page = page.to_owned();
-            let entered = browser(user).arg(page).output().unwrap();
+            let entered = browser(node, user).arg(page).output().unwrap();
             assert!(entered.status.success(), "{entered:?}");
         }
         shown.push(line);
@@ -165,11 +166,11 @@ fn log_in_by_device(shell: &Shell, user: &str) {
 
 #[tokio::test]
 async fn clients_log_in_and_are_shown_from_users() {
-    let Some(modules) = node_modules() else {
+    let Some(node) = node() else {
         return;
     };
     for algorithm in ["RS256", "ES256"] {
-        let provider = Provider::start(&modules, algorithm);
+        let provider = Provider::start(&node, algorithm);
         let server = provider.server().await;
         // The first sends its secret in the header, the second in the form.
         for client in ["ci", "backup"] {
@@ -204,14 +205,14 @@ async fn clients_log_in_and_are_shown_from_users() {
 
 #[tokio::test]
 async fn a_user_logs_in_with_a_browser_and_out_again() {
-    let Some(modules) = node_modules() else {
+    let Some(node) = node() else {
         return;
     };
     for algorithm in ["RS256", "ES256"] {
-        let provider = Provider::start(&modules, algorithm);
+        let provider = Provider::start(&node, algorithm);
         let server = provider.server().await;
         let shell = Shell::at(&server);
-        let program = browser_program(&shell, "alice");
+        let program = browser_program(&node, &shell, "alice");
         let shell = shell.variable("BROWSER", &program);
         let by_browser = login(&["--browser", "--client-id", "cli"]);
         shell.run(&by_browser).expect(0);
@@ -232,30 +233,30 @@ async fn a_user_logs_in_with_a_browser_and_out_again() {
 
 #[tokio::test]
 async fn a_user_logs_in_with_a_code_on_another_device() {
-    let Some(modules) = node_modules() else {
+    let Some(node) = node() else {
         return;
     };
     for algorithm in ["RS256", "ES256"] {
-        let provider = Provider::start(&modules, algorithm);
+        let provider = Provider::start(&node, algorithm);
         let server = provider.server().await;
         let shell = Shell::at(&server);
-        log_in_by_device(&shell, "alice");
+        log_in_by_device(&node, &shell, "alice");
         expect_actor(&shell, "uaa-user:alice");
     }
 }
 
 #[tokio::test]
 async fn users_with_ids_of_clients_do_not_become_clients() {
-    let Some(modules) = node_modules() else {
+    let Some(node) = node() else {
         return;
     };
-    let provider = Provider::start(&modules, "ES256");
+    let provider = Provider::start(&node, "ES256");
     let server = provider.server().await;
     let shell = Shell::at(&server);
-    log_in_by_device(&shell, "ci");
+    log_in_by_device(&node, &shell, "ci");
     expect_actor(&shell, "uaa-user:ci");
     // The client through which the user logged in: nobody could tell the two apart.
-    log_in_by_device(&shell, "cli");
+    log_in_by_device(&node, &shell, "cli");
     let claims = session(&shell)["access_token"].clone();
     let claims = claims_of(claims.as_str().unwrap());
     assert_eq!(

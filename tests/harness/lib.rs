@@ -73,7 +73,7 @@ pub use storage::{is_on_postgres, run_sql, shared_storage};
 pub use stub::{Asked, Reply, Stub};
 pub use terminal::Terminal;
 pub use toolchain::{
-    client_by_toolchain, component_by_toolchain, node_modules, toolchain_program, toolchain_python,
+    Node, client_by_toolchain, component_by_toolchain, node, toolchain_program, toolchain_python,
 };
 
 use std::path::{Path, PathBuf};

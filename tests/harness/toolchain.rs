@@ -29,12 +29,21 @@ pub fn toolchain_python() -> Option<Command> {
     found(path, "Python's packages are not installed").map(Command::new)
 }
 
-/// The folder of the packages of npm that `tests/clients/node/package-lock.json` lists, for `node`; absent in the same way.
-pub fn node_modules() -> Option<PathBuf> {
-    let path = workspace().join("target/test-clients/node/node_modules");
-    let package = path.join("oidc-provider/package.json");
-    let package = found(package, "npm's packages are not installed");
-    (is_available("node") && package.is_some()).then_some(path)
+/// Node.js, with packages of npm.
+pub struct Node {
+    /// The program.
+    pub program: PathBuf,
+    /// The folder of the packages that `tests/clients/node/package-lock.json` lists.
+    pub modules: PathBuf,
+}
+
+/// Node.js with its packages; absent in the same way.
+pub fn node() -> Option<Node> {
+    let modules = workspace().join("target/test-clients/node/node_modules");
+    let package = modules.join("oidc-provider/package.json");
+    found(package, "npm's packages are not installed")?;
+    let program = toolchain_program("node")?.get_program().into();
+    Some(Node { program, modules })
 }
 
 /// A program of those toolchains, which may be on the `PATH` as well; absent in the same way.

@@ -44,7 +44,7 @@ fn ensure_packages() {
 }
 
 /// Each program, with Debian's package of it.
-const PROGRAMS: [(&str, &str); 15] = [
+const PROGRAMS: [(&str, &str); 14] = [
     ("age-keygen", "age"),
     ("curl", "curl"),
     ("docker-registry", "docker-registry"),
@@ -52,7 +52,6 @@ const PROGRAMS: [(&str, &str); 15] = [
     ("javac", "default-jdk-headless"),
     ("minisign", "minisign"),
     ("mvn", "maven"),
-    ("node", "nodejs"),
     ("npm", "npm"),
     ("openssl", "openssl"),
     ("postgres", "postgresql"),

