@@ -1,6 +1,8 @@
 //! Checks parameters before they are sent, by what the server says of its types.
 
-use jsonschema::Validator;
+use std::collections::BTreeSet;
+
+use jsonschema::{ValidationError, Validator, error::ValidationErrorKind};
 use serde_json::{Map, Value};
 
 use crate::{Client, Error, KnownType, commands::Failure};
@@ -27,7 +29,7 @@ pub(super) async fn known_type(
     }
 }
 
-/// Checks parameters.
+/// Checks parameters. Scalars of another type than the schema declares are left to the server if it may convert them.
 ///
 /// # Errors
 /// The rules that are broken, and which parameters there are. What was given is not repeated: with `--parameters-file` it may be
@@ -38,8 +40,15 @@ pub(super) fn check(known: &KnownType, parameters: &Map<String, Value>) -> Resul
         return Ok(());
     };
     let parameters = Value::Object(parameters.clone());
-    let broken: Vec<String> = validator
-        .iter_errors(&parameters)
+    let errors: Vec<_> = validator.iter_errors(&parameters).collect();
+    let left_to_server: BTreeSet<_> = errors
+        .iter()
+        .filter(|error| may_be_converted(error))
+        .map(|error| error.instance_path().to_string())
+        .collect();
+    let broken: Vec<String> = errors
+        .iter()
+        .filter(|error| !left_to_server.contains(&error.instance_path().to_string()))
         .map(|broken| {
             let place = broken.instance_path().to_string();
             let place = place.trim_start_matches('/');
@@ -69,6 +78,18 @@ pub(super) fn check(known: &KnownType, parameters: &Map<String, Value>) -> Resul
         known.name,
         names.join(", ")
     )))
+}
+
+/// Whether the only mistake may be the type of a scalar: a number or a boolean, or a string that has one.
+fn may_be_converted(error: &ValidationError<'_>) -> bool {
+    let is_scalar = match error.instance().as_ref() {
+        Value::Bool(_) | Value::Number(_) => true,
+        Value::String(text) => {
+            text.parse::<i64>().is_ok() || text.to_ascii_lowercase().parse::<bool>().is_ok()
+        }
+        Value::Null | Value::Array(_) | Value::Object(_) => false,
+    };
+    is_scalar && matches!(error.kind(), ValidationErrorKind::Type { .. })
 }
 
 fn validator(schema: &Value) -> Result<Validator, Failure> {
@@ -112,7 +133,13 @@ mod tests {
 
     #[test]
     fn what_breaks_a_rule_is_named_with_what_there_is() {
-        pin(&json!({"digits": 12})).unwrap();
+        for parameters in [
+            json!({"digits": 12}),
+            json!({"digits": "12", "seed": 5}),
+            json!({"digits": true}),
+        ] {
+            pin(&parameters).unwrap();
+        }
         for (parameters, words) in [
             (
                 json!({"digits": 13}),
