@@ -84,7 +84,7 @@ pub(crate) fn panicked(_payload: Box<dyn Any + Send + 'static>) -> Response {
 /// The response header that carries the request's id.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The headers of every response, besides its id.
+/// The headers of every response, except its id.
 const EVERY_RESPONSE: [(HeaderName, &str); 6] = [
     (CACHE_CONTROL, "no-store"),
     (PRAGMA, "no-cache"),

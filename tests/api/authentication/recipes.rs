@@ -230,7 +230,7 @@ async fn only_a_listed_client_is_the_subject_of_its_own_token() {
     rfc9068
         .expect_actor(&claims("alice", "cli"), user, &[client, named])
         .await;
-    // Users with ids like those of clients stay users, and clients through which users log in stay nobody.
+    // Users with ids like those of clients stay users, and clients through which users log in get no identity.
     rfc9068
         .expect_actor(&claims("ci", "cli"), named, &[client, user])
         .await;

@@ -1,4 +1,4 @@
-//! Rows 11, 12 and 20: unknown fields, deep bodies, and what clients send besides.
+//! Rows 11, 12 and 20: unknown fields, deep bodies, and other input of clients.
 
 use keywright_harness::{Answer, Caller, Server};
 use reqwest::{Method, header};

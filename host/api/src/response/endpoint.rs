@@ -1,4 +1,4 @@
-//! What the status of a failure depends on besides the failure.
+//! What the status of a failure depends on in addition to the failure.
 
 use axum::http::StatusCode;
 

@@ -106,7 +106,7 @@ fn first_block(text: &str) -> Option<(PemBlock<'_>, &str)> {
 
 const LINE_CHARACTERS: usize = 64;
 
-/// At least as many bytes as the first or the last line has beside its label.
+/// At least as many bytes as the first or the last line has in addition to its label.
 const FRAME_BYTES: usize = 20;
 
 const BEGIN: &str = "-----BEGIN ";

@@ -30,7 +30,7 @@ use x509_parser::{
 
 use super::facts;
 
-/// Why a signature can't be verified, whoever made it.
+/// Why a signature can't be verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Unverifiable {
     /// The signature algorithm is not supported, or not with its parameters.
