@@ -255,7 +255,7 @@ async fn users_with_ids_of_clients_do_not_become_clients() {
     let shell = Shell::at(&server);
     log_in_by_device(&node, &shell, "ci");
     expect_actor(&shell, "uaa-user:ci");
-    // The client through which the user logged in: nobody could tell the two apart.
+    // The client through which the user logged in: the token is the same for both.
     log_in_by_device(&node, &shell, "cli");
     let claims = session(&shell)["access_token"].clone();
     let claims = claims_of(claims.as_str().unwrap());

@@ -63,7 +63,7 @@ impl ManagementListener {
             if !address.ip().is_loopback() {
                 tracing::warn!(
                     management.address = %address,
-                    "the management address is no loopback one: whoever reaches it reads the metrics, without any authentication"
+                    "the management address is no loopback one: anyone who can reach it can read the metrics without authentication"
                 );
             }
         }

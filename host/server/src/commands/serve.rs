@@ -14,7 +14,7 @@ pub(crate) fn serve(file: &Path) -> Result<ExitCode, StartRefused> {
     commands::on_threads(async {
         listener::survive_failing_writes()?;
         tracing::info!(keywright.version = env!("CARGO_PKG_VERSION"), "starting");
-        // Whoever else of this process speaks TLS must use the same provider; a second installation changes nothing.
+        // All TLS of this process must use the same provider; a second installation changes nothing.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let bound = BoundAddresses::bind(&config.server.listen, "server.listen")?;
         let management = config.management.listen.as_ref();
