@@ -46,10 +46,10 @@ interval_seconds = 1
 policies = [{ path = "/nothing/*", versions_max = 1, age_days_max = 1 }]
 "#;
 
-/// The measurements in the table of the host's README: type and labels by name.
+/// The metrics in `host/docs/metrics.md`: type and labels by name.
 fn documented() -> BTreeMap<String, (String, BTreeSet<String>)> {
-    let readme = fs::read_to_string(workspace().join("host/README.md")).unwrap();
-    let rows = readme
+    let page = fs::read_to_string(workspace().join("host/docs/metrics.md")).unwrap();
+    let rows = page
         .lines()
         .filter(|line| line.starts_with("| `keywright_"));
     rows.map(|row| {
@@ -65,7 +65,7 @@ fn documented() -> BTreeMap<String, (String, BTreeSet<String>)> {
 }
 
 #[tokio::test]
-async fn the_table_in_the_readme_and_a_scrape_agree() {
+async fn the_documented_metrics_match_a_scrape() {
     let scrape = full_scrape().await;
     let measured: BTreeMap<_, _> = scrape
         .families()

@@ -65,11 +65,15 @@ fn replay(name: &str) {
     }
 }
 
-const DOCUMENTS: [&str; 6] = [
+const DOCUMENTS: [&str; 10] = [
     "README.md",
+    "host/README.md",
+    "host/docs/architecture.md",
+    "host/docs/decisions/storage.md",
     "host/server/IDENTITY_PROVIDERS.md",
     "host/server/OPERATING.md",
     "host/server/MIGRATING.md",
     "plugins/README.md",
     "plugins/SHIPPED.md",
+    "tests/README.md",
 ];
