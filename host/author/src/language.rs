@@ -1,4 +1,4 @@
-//! The languages in which projects can be begun and built.
+//! The supported languages for plugin projects.
 
 use std::{fmt, path::Path, str::FromStr};
 
@@ -9,7 +9,7 @@ use crate::build::BuildFailed;
 pub enum Language {
     /// C.
     C,
-    /// Go, by its own compiler.
+    /// Go, with its standard compiler.
     Go,
     /// JavaScript, interpreted by `QuickJS` inside the component.
     JavaScript,
@@ -20,7 +20,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// All of them, in the order in which they are listed for people.
+    /// All languages, in the order in which help texts list them.
     pub const ALL: [Self; 5] = [
         Self::Rust,
         Self::C,
@@ -29,7 +29,7 @@ impl Language {
         Self::Go,
     ];
 
-    /// What it is called on the command line.
+    /// Returns the name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl Language {
         }
     }
 
-    /// The file by which a project in it is recognised.
+    /// Returns the file that identifies a project in this language.
     #[must_use]
     pub const fn mark(self) -> &'static str {
         match self {
@@ -53,10 +53,10 @@ impl Language {
         }
     }
 
-    /// The language of the project in a folder.
+    /// Detects the language of the project in a folder.
     ///
     /// # Errors
-    /// When the folder holds the mark of no language, or of several.
+    /// If the folder contains the [mark](Self::mark) of no language, or of several.
     pub(crate) fn of_project(folder: &Path) -> Result<Self, BuildFailed> {
         let is_marked = |language: &Self| folder.join(language.mark()).is_file();
         let mut marked = Self::ALL.into_iter().filter(is_marked);
@@ -89,9 +89,9 @@ impl FromStr for Language {
     }
 }
 
-/// No language has this name.
+/// An unknown language name.
 #[derive(Debug, thiserror::Error)]
-#[error("it is none of rust, c, js, python and go")]
+#[error("must be rust, c, js, python or go")]
 pub struct LanguageNotKnown;
 
 #[cfg(test)]
@@ -99,17 +99,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_language_is_read_by_the_name_that_it_is_shown_by() {
+    fn language_names_round_trip() {
         for language in Language::ALL {
             assert_eq!(language.to_string().parse::<Language>().unwrap(), language);
-            let told = LanguageNotKnown.to_string();
-            assert!(told.contains(language.name()), "{told}");
+            let error = LanguageNotKnown.to_string();
+            assert!(error.contains(language.name()), "{error}");
         }
         assert!("Rust".parse::<Language>().is_err());
     }
 
     #[test]
-    fn a_folder_with_the_mark_of_one_language_is_in_it() {
+    fn folder_must_have_the_mark_of_exactly_one_language() {
         for language in Language::ALL {
             let folder = tempfile::tempdir().unwrap();
             let unknown = Language::of_project(folder.path());

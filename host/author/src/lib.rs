@@ -1,10 +1,10 @@
-//! What an author of plugins needs besides a compiler: projects to begin with, and components made of what they hold.
+//! Creates plugin projects and builds them into components, so that plugin authors only need a compiler.
 //!
-//! [`begin`] writes a project, from the templates in `templates/`, one folder a language. [`build`] makes a component of
-//! one: the language's own tools make a core module, or a component with the imports of their runtime, and everything else
-//! is done here, so that an author needs no tool of the component model. [`component_of_module`] is that last step alone.
+//! [`begin`] creates a project from the language's template in `templates/`. [`build`] builds a project: the language's own
+//! tools produce a core module, or a component with the imports of their runtime, and this crate turns it into a component for
+//! Keywright. Authors need no component-model tools. [`component_of_module`] is only that last step.
 //!
-//! To add a language: a variant of [`Language`], a folder in `templates/`, a file in `build/`.
+//! To add a language, add a variant of [`Language`], a folder in `templates/` and a file in `build/`.
 
 mod build;
 mod component;

@@ -1,4 +1,4 @@
-//! Programs that are not part of this one: finding them, telling what is called, and calling it.
+//! Finds and runs external programs, and prints their command lines.
 
 use std::{
     env,
@@ -12,20 +12,20 @@ use std::{
 
 use crate::build::BuildFailed;
 
-/// Where other programs are looked for.
+/// The search path for external programs.
 #[derive(Clone, Debug, Default)]
 pub struct Programs {
     before_path: Vec<PathBuf>,
 }
 
 impl Programs {
-    /// On the `PATH` of this process.
+    /// Searches the `PATH` of this process.
     #[must_use]
     pub fn on_path() -> Self {
         Self::default()
     }
 
-    /// In this folder first.
+    /// Searches this folder first.
     #[must_use]
     pub fn first_in(mut self, folder: PathBuf) -> Self {
         let folder = path::absolute(&folder).unwrap_or(folder);
@@ -33,12 +33,12 @@ impl Programs {
         self
     }
 
-    /// The program of that name, if there is one.
+    /// Finds the program with this name.
     pub(crate) fn find(&self, name: &str) -> Option<Program> {
         let mut files = self.folders().map(|folder| folder.join(name));
-        // It is started in another folder.
+        // The program is started in another folder.
         let file = path::absolute(files.find(|file| is_program(file))?).ok()?;
-        // It is shown as one would type it.
+        // Printed as a user would type it.
         let is_apart = self
             .before_path
             .iter()
@@ -57,13 +57,13 @@ impl Programs {
         self.before_path.clone().into_iter().chain(on_path)
     }
 
-    /// The `PATH` for what is called: tools call others.
+    /// Returns the `PATH` for started programs, which may start others.
     fn path(&self) -> OsString {
         env::join_paths(self.folders()).unwrap_or_else(|_| env::var_os("PATH").unwrap_or_default())
     }
 }
 
-/// A program that is there.
+/// An existing program.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     file: PathBuf,
@@ -71,7 +71,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// The program in a file, shown by another name.
+    /// Returns the program in this file, or `None` if the file is not executable. Command lines are printed with the name `shown`.
     pub(crate) fn at(file: PathBuf, shown: impl Into<OsString>) -> Option<Self> {
         let shown = shown.into();
         is_program(&file).then_some(Self { file, shown })
@@ -85,10 +85,10 @@ fn is_program(file: &Path) -> bool {
     file.metadata().is_ok_and(is_executable)
 }
 
-/// The bits of a file's mode that let somebody execute it.
+/// The execute bits of a file mode.
 const EXECUTABLE: u32 = 0o111;
 
-/// A call of another program, in the folder of a project.
+/// A call of an external program in the folder of a project.
 pub(crate) struct Call<'a> {
     programs: &'a Programs,
     folder: &'a Path,
@@ -124,20 +124,20 @@ impl<'a> Call<'a> {
         self
     }
 
-    /// Makes the call, with what it writes shown on standard error.
+    /// Runs the program with its output redirected to standard error.
     ///
     /// # Errors
-    /// When it can't be made, or ends with a failure.
+    /// If the program can't be started, or fails.
     pub(crate) fn run(self) -> Result<(), BuildFailed> {
         self.announce();
         let status = self.command().stdout(io::stderr()).status();
         self.ended(status)
     }
 
-    /// Makes the call and returns what it writes to standard output.
+    /// Runs the program and returns its standard output.
     ///
     /// # Errors
-    /// When it can't be made, or ends with a failure.
+    /// If the program can't be started, or fails.
     pub(crate) fn output(self) -> Result<Vec<u8>, BuildFailed> {
         self.announce();
         let output = self.command().stderr(Stdio::inherit()).output();
@@ -174,13 +174,13 @@ impl<'a> Call<'a> {
         command
     }
 
-    /// Shows the call as one could type it.
+    /// Prints the command line.
     fn announce(&self) {
-        // Whoever closed standard error does not want to see it.
-        let _ = writeln!(io::stderr(), "+ {}", self.typed());
+        // Standard error may be closed.
+        let _ = writeln!(io::stderr(), "+ {}", self.command_line());
     }
 
-    fn typed(&self) -> String {
+    fn command_line(&self) -> String {
         let mut line = String::new();
         // Writing to a string does not fail.
         if self.folder != Path::new(".") {
@@ -197,7 +197,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// A word as a shell reads it.
+/// Quotes a word for a shell if necessary.
 fn quoted(word: &OsStr) -> String {
     let word = word.to_string_lossy();
     let is_plain =
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_is_shown_as_one_could_type_it() {
+    fn command_line_is_quoted_for_a_shell() {
         let programs = Programs::on_path();
         let program = Program {
             file: "/bin/echo".into(),
@@ -223,23 +223,22 @@ mod tests {
         let call = Call::new(&programs, Path::new("a folder"), &program)
             .variable("GOOS", "wasip1")
             .arguments(["-o", "it's", "", "-ldflags=-s -w", "./a"]);
-        let typed = call.typed();
         assert_eq!(
-            typed,
+            call.command_line(),
             r"cd 'a folder' && GOOS=wasip1 echo -o 'it'\''s' '' '-ldflags=-s -w' ./a"
         );
-        let here = Call::new(&programs, Path::new("."), &program).typed();
+        let here = Call::new(&programs, Path::new("."), &program).command_line();
         assert_eq!(here, "echo");
     }
 
     #[test]
-    fn a_folder_that_is_named_is_looked_into_before_the_path() {
+    fn given_folder_is_searched_before_path() {
         let folder = tempfile::tempdir().unwrap();
         let programs = Programs::on_path().first_in(folder.path().to_owned());
         assert_eq!(programs.find("sh").unwrap().shown, "sh");
         let file = folder.path().join("sh");
         std::fs::write(&file, "").unwrap();
-        // It can't be executed.
+        // The file is not executable yet.
         assert_eq!(programs.find("sh").unwrap().shown, "sh");
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
         assert_eq!(programs.find("sh").unwrap().shown, file);

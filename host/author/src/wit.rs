@@ -1,4 +1,4 @@
-//! The WIT of a project, read for whatever needs to know its world.
+//! Reads the WIT of a project.
 
 use std::path::Path;
 
@@ -6,13 +6,13 @@ use wit_parser::{Resolve, WorldId};
 
 use crate::build::BuildFailed;
 
-/// The folder of a project with its WIT.
+/// The folder of a project that contains its WIT.
 pub(crate) const FOLDER: &str = "wit";
-/// The world in it that a project may write down for itself; without one it is that of a plain generator.
+/// A project's own world. A project without one uses [`GENERATOR_WORLD`].
 const OWN_WORLD: &str = "plugin";
 const GENERATOR_WORLD: &str = "generator-plugin";
 
-/// A world, with all that it refers to.
+/// A world, with everything that it refers to.
 pub(crate) struct World {
     pub(crate) resolve: Resolve,
     pub(crate) id: WorldId,
@@ -22,7 +22,7 @@ impl World {
     /// Reads the world of a project.
     ///
     /// # Errors
-    /// When its WIT is not there, is wrong, or holds no world for plugins.
+    /// If its WIT is missing, malformed, or contains no world for plugins.
     pub(crate) fn of_project(project: &Path) -> Result<Self, BuildFailed> {
         let folder = project.join(FOLDER);
         if !folder.is_dir() {
@@ -44,7 +44,7 @@ impl World {
         Ok(Self { resolve, id })
     }
 
-    /// What it is called.
+    /// Returns the name of the world.
     pub(crate) fn name(&self) -> &str {
         self.resolve
             .worlds

@@ -1,5 +1,5 @@
-//! How a registry wants to know who is asking: `Basic` (RFC 7617), or `Bearer` with a token of a server that it names (the
-//! token authentication of the distribution project).
+//! Authentication challenges of registries: `Basic` (RFC 7617), or `Bearer` with a token from a token server (the token
+//! authentication of the distribution project).
 
 use keywright_core::Secret;
 use reqwest::{
@@ -10,18 +10,18 @@ use serde::Deserialize;
 
 use crate::Fault;
 
-/// What a registry answers a stranger with.
+/// An authentication challenge.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Challenge {
-    /// A user and a password.
+    /// The registry requires a user and a password.
     Basic,
-    /// A token from this address.
+    /// The registry requires a token from this URL.
     Bearer(Url),
 }
 
-/// The answer of a server of tokens.
+/// The response of a token server.
 #[derive(Deserialize)]
-pub(crate) struct TokenAnswer {
+pub(crate) struct TokenResponse {
     #[serde(default)]
     token: Option<String>,
     #[serde(default)]
@@ -29,15 +29,15 @@ pub(crate) struct TokenAnswer {
 }
 
 impl Challenge {
-    /// The first challenge in the head of an answer that can be met.
+    /// Returns the first supported challenge in the headers of a response.
     ///
     /// # Errors
-    /// When there is none.
+    /// If there is none.
     pub(crate) fn read(head: &HeaderMap) -> Result<Self, Fault> {
         let challenges = head.get_all(WWW_AUTHENTICATE).iter();
         let mut challenges = challenges.filter_map(|value| Self::parse(value.to_str().ok()?));
         challenges.next().ok_or(Fault::ChallengeUnknown(
-            "it names neither Basic nor Bearer with the address of a server of tokens",
+            "expected Basic, or Bearer with the URL of a token server",
         ))
     }
 
@@ -64,23 +64,23 @@ impl Challenge {
     }
 }
 
-impl TokenAnswer {
-    /// The value of the header `Authorization`.
+impl TokenResponse {
+    /// Returns the value of the `Authorization` header.
     ///
     /// # Errors
-    /// When there is no token in the answer.
+    /// If the response contains no token.
     pub(crate) fn bearer(body: &[u8]) -> Result<Secret, Fault> {
-        let answer: Option<Self> = keywright_json::read_bytes(body).ok();
-        let token = answer.and_then(|answer| answer.token.or(answer.access_token));
+        let response: Option<Self> = keywright_json::read_bytes(body).ok();
+        let token = response.and_then(|response| response.token.or(response.access_token));
         let is_token = |token: &String| token.bytes().all(|byte| byte.is_ascii_graphic());
         let token = token.filter(is_token).ok_or(Fault::ChallengeUnknown(
-            "the answer of its server of tokens has no token",
+            "the response of its token server contains no token",
         ))?;
         Ok(Secret::new(format!("Bearer {token}")))
     }
 }
 
-/// The parameters of a challenge: `name=value` or `name="value"`, with commas between them (RFC 9110, section 11.2).
+/// Parses the parameters of a challenge: `name=value` or `name="value"`, separated by commas (RFC 9110, section 11.2).
 fn parameters(text: &str) -> Vec<(String, String)> {
     let mut parameters = Vec::new();
     let mut rest = text;
@@ -98,13 +98,13 @@ fn parameters(text: &str) -> Vec<(String, String)> {
     parameters
 }
 
-/// A quoted text, whose first quote is gone, and what follows it.
+/// Splits the text after an opening quote into the quoted string and the rest.
 fn unquoted(text: &str) -> (String, &str) {
     let mut value = String::new();
     let mut letters = text.char_indices();
-    while let Some((place, letter)) = letters.next() {
+    while let Some((index, letter)) = letters.next() {
         match letter {
-            '"' => return (value, text.get(place + 1..).unwrap_or_default()),
+            '"' => return (value, text.get(index + 1..).unwrap_or_default()),
             '\\' => value.extend(letters.next().map(|(_, letter)| letter)),
             _ => value.push(letter),
         }
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_known_challenge_is_met() {
+    fn first_supported_challenge_is_used() {
         let bearer = r#"Bearer realm="https://auth.example/token",service="registry.example",scope="repository:a/b:pull""#;
         let expected =
             "https://auth.example/token?service=registry.example&scope=repository%3Aa%2Fb%3Apull";
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_has_one_of_two_names_and_no_characters_that_end_a_header() {
+    fn token_may_have_either_name_but_no_control_characters() {
         for (body, expected) in [
             (r#"{"token": "abc"}"#, Some("Bearer abc")),
             (r#"{"access_token": "abc"}"#, Some("Bearer abc")),
@@ -160,7 +160,7 @@ mod tests {
             ("{}", None),
             ("", None),
         ] {
-            let bearer = TokenAnswer::bearer(body.as_bytes()).ok();
+            let bearer = TokenResponse::bearer(body.as_bytes()).ok();
             assert_eq!(bearer.as_ref().map(Secret::expose), expected, "{body}");
         }
     }

@@ -1,7 +1,7 @@
-//! What was pulled, on disk, so that a server starts when the registry is away.
+//! The on-disk cache of pulled files, so that a server starts while the registry is unavailable.
 //!
-//! Each file is named for a digest, and is held against it, or against the key of its signature, whenever it is read. So
-//! nobody who can change the files can have another component loaded.
+//! Each file is named after a digest. Every read verifies the file against that digest or, for signatures, with the signing
+//! key. So even a user who can modify the files can't make a server load another component.
 
 use std::{
     collections::BTreeSet,
@@ -14,66 +14,66 @@ use std::{
 
 use crate::Digest;
 
-/// What was pulled earlier.
+/// The cache of pulled files.
 #[derive(Clone, Debug)]
 pub struct Cache {
-    /// The folder with it, if there is one.
+    /// The folder of the cache, or `None` for a cache that is always empty.
     folder: Option<PathBuf>,
-    keeps: bool,
-    /// The files that were read or written.
+    is_writable: bool,
+    /// The files read or written so far.
     used: Arc<Mutex<BTreeSet<PathBuf>>>,
 }
 
-/// What is kept of a component.
+/// The kinds of files in the cache.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Kept {
-    /// The component itself, under its own digest.
+pub(crate) enum CacheEntry {
+    /// A component, named after its own digest.
     Component,
-    /// Its signatures by cosign, under the digest of its manifest.
+    /// The cosign signatures of a component, named after the digest of its manifest.
     CosignSignatures,
-    /// Its manifest.
+    /// The manifest of a component, named after its own digest.
     Manifest,
-    /// Its signature by minisign, under the digest of its manifest.
+    /// The minisign signature of a component, named after the digest of its manifest.
     MinisignSignature,
 }
 
 impl Cache {
-    /// The cache below the folder in which compiled components are kept. It is made when it is absent.
+    /// Returns the cache in the folder for compiled components. The first write creates its subfolder.
     #[must_use]
     pub fn new(cache_directory: &Path) -> Self {
         Self {
             folder: Some(Self::folder(cache_directory)),
-            keeps: true,
+            is_writable: true,
             used: Arc::default(),
         }
     }
 
-    /// The folder of what was pulled, below the folder in which compiled components are kept.
+    /// Returns the subfolder for pulled files in the folder for compiled components.
     #[must_use]
     pub fn folder(cache_directory: &Path) -> PathBuf {
         cache_directory.join(FOLDER)
     }
 
-    /// A cache that is empty, and stays so.
+    /// Returns a cache that is always empty.
     #[must_use]
     pub fn none() -> Self {
         Self {
             folder: None,
-            keeps: false,
+            is_writable: false,
             used: Arc::default(),
         }
     }
 
-    /// The same, to which nothing is added.
+    /// Returns the cache in this folder, without ever writing to it.
     #[must_use]
     pub fn read_only(cache_directory: &Path) -> Self {
         Self {
-            keeps: false,
+            is_writable: false,
             ..Self::new(cache_directory)
         }
     }
 
-    /// The files of which something was read so far, or into which something was put.
+    /// Returns the files read or written so far.
     #[must_use]
     pub fn used_files(&self) -> BTreeSet<PathBuf> {
         let used = self.used.lock();
@@ -85,9 +85,14 @@ impl Cache {
         used.insert(path);
     }
 
-    /// What is kept, if it is there and not larger than it may be.
-    pub(crate) fn read(&self, kept: Kept, digest: &Digest, bytes_max: u64) -> Option<Vec<u8>> {
-        let path = self.path(kept, digest)?;
+    /// Reads a file without verifying it. Returns `None` if it does not exist, is unreadable, or exceeds the size limit.
+    pub(crate) fn read(
+        &self,
+        entry: CacheEntry,
+        digest: &Digest,
+        bytes_max: u64,
+    ) -> Option<Vec<u8>> {
+        let path = self.path(entry, digest)?;
         match read(&path, bytes_max) {
             Ok(bytes) => {
                 self.use_file(path);
@@ -101,47 +106,47 @@ impl Cache {
         }
     }
 
-    /// What is kept under its own digest, if it is what it was.
+    /// Reads a file that is named after its own digest, and verifies the digest.
     pub(crate) fn read_verified(
         &self,
-        kept: Kept,
+        entry: CacheEntry,
         digest: &Digest,
         bytes_max: u64,
     ) -> Option<Vec<u8>> {
-        let bytes = self.read(kept, digest, bytes_max)?;
+        let bytes = self.read(entry, digest, bytes_max)?;
         if Digest::of(&bytes) == *digest {
             return Some(bytes);
         }
-        warn_of_replacement(&self.path(kept, digest)?, "it is not what it was");
+        warn_of_replacement(&self.path(entry, digest)?, "its digest differs");
         None
     }
 
-    /// Keeps something. That it can't be kept is no reason against using it.
-    pub(crate) fn keep(&self, kept: Kept, digest: &Digest, bytes: &[u8]) {
-        let Some(path) = self.path(kept, digest).filter(|_| self.keeps) else {
+    /// Writes a file. Failures are only logged, because the caller has the bytes already.
+    pub(crate) fn write(&self, entry: CacheEntry, digest: &Digest, bytes: &[u8]) {
+        let Some(path) = self.path(entry, digest).filter(|_| self.is_writable) else {
             return;
         };
         match write(&path, bytes) {
             Ok(()) => self.use_file(path),
             Err(cause) => {
-                tracing::warn!(path = %path.display(), %cause, "what was pulled from a registry could not be kept");
+                tracing::warn!(path = %path.display(), %cause, "could not cache a file from a registry");
             }
         }
     }
 
-    fn path(&self, kept: Kept, digest: &Digest) -> Option<PathBuf> {
-        let extension = match kept {
-            Kept::Component => COMPONENT,
-            Kept::CosignSignatures => COSIGN_SIGNATURES,
-            Kept::Manifest => MANIFEST,
-            Kept::MinisignSignature => MINISIGN_SIGNATURE,
+    fn path(&self, entry: CacheEntry, digest: &Digest) -> Option<PathBuf> {
+        let extension = match entry {
+            CacheEntry::Component => COMPONENT,
+            CacheEntry::CosignSignatures => COSIGN_SIGNATURES,
+            CacheEntry::Manifest => MANIFEST,
+            CacheEntry::MinisignSignature => MINISIGN_SIGNATURE,
         };
         let name = format!("{}.{extension}", digest.hexadecimal());
         self.folder.as_ref().map(|folder| folder.join(name))
     }
 }
 
-/// Writes a file beside the place and moves it there, so that nobody ever reads a part of it.
+/// Writes a temporary file and renames it, so that readers never see a partial file.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(path);
     DirBuilder::new()
@@ -163,17 +168,17 @@ fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     if u64::try_from(length).is_ok_and(|length| length > bytes_max) {
         return Err(io::Error::new(
             io::ErrorKind::FileTooLarge,
-            "it is too large",
+            "the file is too large",
         ));
     }
     Ok(bytes)
 }
 
-/// A file that a person has put somewhere, such as a signature, if it is there.
+/// Reads a file, or returns `None` if it does not exist.
 ///
 /// # Errors
-/// When it is there and can't be read, or is larger than it may be.
-pub(crate) fn read_if_there(path: &Path, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
+/// If the file is unreadable or exceeds the size limit.
+pub(crate) fn read_if_exists(path: &Path, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
     match fs::symlink_metadata(path) {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
         _ => read(path, bytes_max).map(Some),
@@ -181,13 +186,13 @@ pub(crate) fn read_if_there(path: &Path, bytes_max: u64) -> io::Result<Option<Ve
 }
 
 fn warn_of_replacement(path: &Path, cause: &str) {
-    tracing::warn!(path = %path.display(), cause, "what was kept of a registry is pulled anew");
+    tracing::warn!(path = %path.display(), cause, "cached file is unusable; pulling it again");
 }
 
-/// The folder below that of the compiled components.
+/// The subfolder in the folder for compiled components.
 const FOLDER: &str = "registry";
 
-/// What the names of files in the folder end with. They begin with a digest.
+/// The extensions of cached files. Each file is named after a digest.
 pub const CACHE_EXTENSIONS: [&str; 4] =
     [COMPONENT, COSIGN_SIGNATURES, MANIFEST, MINISIGN_SIGNATURE];
 
@@ -203,48 +208,48 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_read_unless_it_was_changed_or_is_too_large() {
+    fn cached_file_is_read_unless_modified_or_too_large() {
         let folder = tempfile::tempdir().unwrap();
         let above = folder.path().join("deep").join("cache");
         let (cache, digest) = (Cache::new(&above), Digest::of(b"bytes"));
-        let read = |bytes_max| cache.read_verified(Kept::Component, &digest, bytes_max);
-        Cache::none().keep(Kept::Component, &digest, b"bytes");
+        let read = |bytes_max| cache.read_verified(CacheEntry::Component, &digest, bytes_max);
+        Cache::none().write(CacheEntry::Component, &digest, b"bytes");
         assert_eq!(read(5), None);
-        Cache::read_only(&above).keep(Kept::Component, &digest, b"bytes");
+        Cache::read_only(&above).write(CacheEntry::Component, &digest, b"bytes");
         assert_eq!(read(5), None);
-        cache.keep(Kept::Component, &digest, b"bytes");
+        cache.write(CacheEntry::Component, &digest, b"bytes");
         assert_eq!(
             fs::metadata(&above).unwrap().permissions().mode() & 0o777,
             0o700
         );
         assert_eq!(read(5).as_deref(), Some(&b"bytes"[..]));
         assert_eq!(read(4), None);
-        let path = cache.path(Kept::Component, &digest).unwrap();
+        let path = cache.path(CacheEntry::Component, &digest).unwrap();
         fs::write(&path, b"bytez").unwrap();
         assert_eq!(read(5), None);
-        cache.keep(Kept::Component, &digest, b"bytes");
+        cache.write(CacheEntry::Component, &digest, b"bytes");
         assert!(read(5).is_some());
     }
 
     #[test]
-    fn what_was_read_or_kept_counts_as_used_and_nothing_else() {
+    fn only_files_read_or_written_count_as_used() {
         let folder = tempfile::tempdir().unwrap();
         let before = Cache::new(folder.path());
         let [kept, unread, absent] = [&b"kept"[..], b"unread", b"absent"].map(Digest::of);
         for digest in [&kept, &unread] {
-            before.keep(Kept::Manifest, digest, b"bytes");
+            before.write(CacheEntry::Manifest, digest, b"bytes");
         }
         let used = |digests: &[&Digest]| -> BTreeSet<PathBuf> {
             let paths = digests
                 .iter()
-                .map(|digest| before.path(Kept::Manifest, digest));
+                .map(|digest| before.path(CacheEntry::Manifest, digest));
             paths.flatten().collect()
         };
         assert_eq!(before.used_files(), used(&[&kept, &unread]));
         let after = Cache::new(folder.path());
-        assert!(after.read(Kept::Manifest, &kept, 5).is_some());
-        assert_eq!(after.read(Kept::Manifest, &absent, 5), None);
-        assert_eq!(after.read(Kept::Manifest, &unread, 4), None);
+        assert!(after.read(CacheEntry::Manifest, &kept, 5).is_some());
+        assert_eq!(after.read(CacheEntry::Manifest, &absent, 5), None);
+        assert_eq!(after.read(CacheEntry::Manifest, &unread, 4), None);
         assert_eq!(after.used_files(), used(&[&kept]));
     }
 }

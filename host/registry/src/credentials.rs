@@ -1,4 +1,4 @@
-//! Who asks a registry.
+//! Credentials for registries.
 
 use std::collections::BTreeMap;
 
@@ -9,34 +9,34 @@ use zeroize::Zeroizing;
 
 use crate::RegistryHost;
 
-/// A user of a registry, with the password or the access token.
+/// A user name, and a password or access token.
 #[derive(Clone, Debug)]
 pub struct Credentials {
     user: String,
     password: Secret,
 }
 
-/// Why credentials are not taken.
+/// Why credentials were rejected.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CredentialsRefused {
-    /// What is in Docker's file for a registry is not a user and a password.
-    #[error("what stands there for {0} is not a user and a password in base64")]
+    /// The Docker configuration file has a malformed entry for this registry.
+    #[error("the entry for {0} must be a base64-encoded USER:PASSWORD")]
     AuthMalformed(RegistryHost),
-    /// Docker's file is none.
-    #[error("it is no file of Docker's: a JSON object with the member auths")]
+    /// The Docker configuration file is malformed.
+    #[error("must be a JSON object with the field `auths`, as written by `docker login`")]
     FileMalformed,
-    /// Something in it would not reach the registry as it is.
+    /// The credentials can't be sent in an HTTP header.
     #[error(
-        "the user must not be empty or have a colon, and neither it nor the password a control character"
+        "the user must not be empty or contain a colon; user and password must not contain control characters"
     )]
     Malformed,
 }
 
 impl Credentials {
-    /// A user and a password.
+    /// Creates credentials from a user and a password.
     ///
     /// # Errors
-    /// When they can't be sent by HTTP's basic authentication (RFC 7617).
+    /// If they can't be sent in HTTP basic authentication (RFC 7617).
     pub fn new(user: String, password: Secret) -> Result<Self, CredentialsRefused> {
         let is_sendable = |text: &str| !text.chars().any(char::is_control);
         let is_user = !user.is_empty() && !user.contains(':') && is_sendable(&user);
@@ -46,7 +46,7 @@ impl Credentials {
         Ok(Self { user, password })
     }
 
-    /// The value of the header `Authorization`.
+    /// Returns the value of the `Authorization` header.
     pub(crate) fn basic(&self) -> Secret {
         let plain = Zeroizing::new(format!("{}:{}", self.user, self.password.expose()));
         Secret::new(format!(
@@ -56,8 +56,8 @@ impl Credentials {
     }
 }
 
-/// A file as Docker and other tools write it at a login, `~/.docker/config.json`. Helpers that keep passwords elsewhere are not
-/// asked.
+/// A Docker configuration file (`~/.docker/config.json`), as `docker login` and other tools write it. Credential helpers are not
+/// supported.
 #[derive(Clone, Debug)]
 pub struct DockerConfig {
     auths: BTreeMap<String, Option<Secret>>,
@@ -75,10 +75,7 @@ struct Entry {
 }
 
 impl DockerConfig {
-    /// Reads such a file.
-    ///
-    /// # Errors
-    /// When it is none.
+    /// Parses the contents of a Docker configuration file.
     pub fn read(text: &Secret) -> Result<Self, CredentialsRefused> {
         let file: File =
             keywright_json::read(text.expose()).map_err(|_| CredentialsRefused::FileMalformed)?;
@@ -89,10 +86,10 @@ impl DockerConfig {
         })
     }
 
-    /// The credentials for a registry, if there are any.
+    /// Returns the credentials for a registry, if there are any.
     ///
     /// # Errors
-    /// When what stands there is none.
+    /// If the entry for the registry is malformed.
     pub fn credentials(
         &self,
         host: &RegistryHost,
@@ -122,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn dockers_file_has_credentials_by_host() {
+    fn docker_config_has_credentials_by_host() {
         let credentials = read(&BASE64_STANDARD.encode("ada:pass:word"))
             .unwrap()
             .unwrap();
@@ -132,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_of_dockers_is_refused_without_its_text() {
+    fn malformed_docker_config_is_rejected() {
         let host = "h:5000".parse().unwrap();
         let malformed = CredentialsRefused::AuthMalformed(host);
         assert_eq!(read("hunter2").unwrap_err(), malformed);
@@ -145,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_break_a_header_is_refused() {
+    fn credentials_unfit_for_a_header_are_rejected() {
         for (user, password) in [("", "p"), ("a:b", "p"), ("a\n", "p"), ("a", "p\r")] {
             let refused = Credentials::new(user.to_owned(), Secret::new(password.to_owned()));
             assert_eq!(refused.err(), Some(CredentialsRefused::Malformed));

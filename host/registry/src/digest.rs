@@ -1,21 +1,20 @@
-//! Digests, as manifests and references have them.
+//! SHA-256 digests in manifests and references.
 
 use std::{fmt, str::FromStr};
 
 use aws_lc_rs::digest::{SHA256, digest};
 
-/// A SHA-256, in its written form `sha256:` and 64 lower-case hexadecimal digits (OCI image specification, "Digests"). No
-/// other algorithm is taken.
+/// A SHA-256 digest, written as `sha256:` and 64 lower-case hexadecimal digits (OCI image specification, "Digests").
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Digest(String);
 
-/// A text that is no digest.
+/// A malformed digest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a digest is sha256: and 64 lower-case hexadecimal digits")]
+#[error("must be sha256: followed by 64 lower-case hexadecimal digits")]
 pub struct DigestMalformed;
 
 impl Digest {
-    /// The digest of these bytes.
+    /// Computes the digest of these bytes.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         let digest = digest(&SHA256, bytes);
@@ -23,7 +22,7 @@ impl Digest {
         Self(digits.collect())
     }
 
-    /// The 64 hexadecimal digits.
+    /// Returns the 64 hexadecimal digits.
     #[must_use]
     pub fn hexadecimal(&self) -> &str {
         &self.0
@@ -49,7 +48,7 @@ impl fmt::Display for Digest {
     }
 }
 
-/// The hexadecimal digits of a SHA-256.
+/// The number of hexadecimal digits.
 const DIGITS: usize = 64;
 
 #[cfg(test)]
@@ -57,14 +56,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_digest_is_written_as_it_is_read() {
+    fn parsing_and_display_round_trip() {
         let empty = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(Digest::of(b"").to_string(), empty);
         assert_eq!(empty.parse(), Ok(Digest::of(b"")));
     }
 
     #[test]
-    fn what_is_no_sha256_in_lower_case_is_refused() {
+    fn anything_but_lower_case_sha256_is_rejected() {
         let digits = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         for text in [
             digits.to_owned(),

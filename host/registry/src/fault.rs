@@ -1,98 +1,100 @@
-//! What can go wrong with a registry.
+//! Errors of pulls and pushes.
 
-use crate::{Digest, SignatureRefused, told::Told};
+use crate::{Digest, SignatureRefused, error_message::ErrorMessage};
 
-/// Why something could not be pulled or pushed, in words for an operator.
+/// Why a pull or push failed, worded for operators.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
-    /// The registry wants to know who is asking, and does not take who that is.
+    /// The registry requires a login, and rejected the configured credentials or none are configured.
     #[error(
-        "the registry refuses {what} to {} (status 401{told}); see to the user and the password that are configured for it",
-        if *.has_credentials { "the configured user" } else { "everybody" }
+        "the registry denies {} access to {what} (status 401{message}); check the user and password configured for it",
+        if *.has_credentials { "the configured user" } else { "anonymous users" }
     )]
     Unauthorized {
-        /// What was asked for.
+        /// The requested resource.
         what: &'static str,
-        /// Whether there are credentials for it.
+        /// Whether credentials are configured for the registry.
         has_credentials: bool,
-        /// What it says.
-        told: Told,
+        /// The registry's error message.
+        message: ErrorMessage,
     },
-    /// The registry asks for a login in a way that is not known here.
-    #[error("the registry asks for a login in a way that this program does not know: {0}")]
+    /// The registry requires a kind of authentication that this crate does not support.
+    #[error("the registry requires an unsupported kind of authentication: {0}")]
     ChallengeUnknown(&'static str),
-    /// The digest of what came is another.
-    #[error("{what} has the digest {found} and not {expected}; the registry is damaged or lies")]
+    /// The received bytes have another digest than expected.
+    #[error(
+        "{what} has the digest {found}, expected {expected}; the registry's data is corrupt or was tampered with"
+    )]
     DigestDiffers {
-        /// What came.
+        /// The received resource.
         what: &'static str,
-        /// The digest that it must have.
+        /// The expected digest.
         expected: Digest,
-        /// The one that it has.
+        /// The actual digest.
         found: Digest,
     },
-    /// The size in a descriptor is not that of what it describes.
+    /// The received bytes have another size than their descriptor states.
     #[error(
-        "{what} has {found} bytes and its descriptor says {expected}; push the component again by a tool that writes true sizes"
+        "{what} has {found} bytes, but its descriptor states {expected}; push the component again with a tool that writes correct sizes"
     )]
     SizeDiffers {
-        /// What came.
+        /// The received resource.
         what: &'static str,
         /// The size in the descriptor, in bytes.
         expected: u64,
-        /// How many bytes came.
+        /// The actual size, in bytes.
         found: usize,
     },
-    /// It took too long.
+    /// The deadline passed.
     #[error("it took longer than {seconds} s")]
     TooSlow {
-        /// How long it may take.
+        /// The deadline, in seconds.
         seconds: u64,
     },
-    /// Something is larger than it may be.
+    /// A response exceeds its size limit.
     #[error("{what} is larger than {bytes_max} bytes")]
     TooLarge {
-        /// What.
+        /// The received resource.
         what: &'static str,
-        /// The most that it may have.
+        /// The size limit, in bytes.
         bytes_max: u64,
     },
-    /// A manifest is none of a component.
+    /// A manifest is malformed, or does not describe a component.
     #[error("the manifest {0}")]
     ManifestMalformed(&'static str),
-    /// It is not there.
+    /// The registry does not have the resource.
     #[error(
-        "{what} is not in the registry (status 404{told}); see to the repository and the digest"
+        "{what} is not in the registry (status 404{message}); check the repository and the digest"
     )]
     NotFound {
-        /// What.
+        /// The requested resource.
         what: &'static str,
-        /// What the registry says.
-        told: Told,
+        /// The registry's error message.
+        message: ErrorMessage,
     },
-    /// The registry answers otherwise than it should.
-    #[error("the registry answered the request for {what} with the status {status}{told}")]
+    /// The registry responded with an unexpected status.
+    #[error("the registry responded to the request for {what} with status {status}{message}")]
     Answered {
-        /// What was asked for.
+        /// The requested resource.
         what: &'static str,
         /// The status.
         status: u16,
-        /// What it says.
-        told: Told,
+        /// The registry's error message.
+        message: ErrorMessage,
     },
-    /// The registry says where an upload goes to, and it is no such place.
-    #[error("the registry gives no usable address for the upload")]
+    /// The registry's address for an upload is missing, malformed, or less protected than the registry itself.
+    #[error("the registry returned no usable address for the upload")]
     UploadAddress,
-    /// The signature is not as it must be.
+    /// The signature is missing or could not be verified.
     #[error(transparent)]
     Signature(#[from] SignatureRefused),
-    /// The registry can't be reached, or ends in the middle of an answer.
+    /// The registry is unreachable, or closed the connection in the middle of a response.
     #[error("the registry does not answer")]
     Unreachable(#[source] reqwest::Error),
 }
 
 impl Fault {
-    /// Whether it is the signature that is not as it must be.
+    /// Returns whether the signature is missing or could not be verified.
     #[must_use]
     pub fn is_of_signature(&self) -> bool {
         matches!(self, Self::Signature(_))
@@ -100,7 +102,7 @@ impl Fault {
 }
 
 impl From<reqwest::Error> for Fault {
-    /// Addresses are left out: those of redirections and uploads can hold credentials.
+    /// Omits addresses, because those of redirects and uploads can contain credentials.
     fn from(error: reqwest::Error) -> Self {
         Self::Unreachable(error.without_url())
     }

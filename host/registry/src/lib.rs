@@ -1,18 +1,19 @@
-//! Components in registries of the OCI distribution specification 1.1. The only crate that speaks with them.
+//! Client for registries of the OCI distribution specification 1.1, for plugin components only.
 //!
-//! A [`PinnedReference`] names a manifest by its digest, so what is pulled by it is always the same, wherever it comes from.
-//! [`pull`] gives the bytes of the component, from the [`Cache`] or from a [`Registry`], and verifies them: the manifest by the
-//! digest of the reference, the component by the one in the manifest, and its signature by a [`SignatureKey`], where there is
-//! one. Whatever a registry sends has a size that it may have, and the whole has a deadline. [`push`] is the way back.
+//! A [`PinnedReference`] identifies a manifest by its digest, so every pull returns the same bytes from any registry.
+//! [`pull`] reads the component from the [`Cache`] or from a [`Registry`] and verifies it: the manifest against the digest in
+//! the reference, the component against the digest in the manifest, and the signature with the [`SignatureKey`], if one is
+//! configured. Every response has a size limit, and the whole pull has a deadline. [`push`] uploads a component.
 //!
-//! A component is stored as the CNCF's layout for WebAssembly has it: a manifest whose configuration is of the type
-//! `application/vnd.wasm.config.v0+json`, with one layer of the type `application/wasm`, the component itself
-//! (`manifest.rs`). Where signatures are is said in `signature/`.
+//! Components use the CNCF layout for WebAssembly: a manifest whose configuration has the type
+//! `application/vnd.wasm.config.v0+json`, with the component as its only layer, of type `application/wasm` (`manifest.rs`).
+//! `signature/` describes where signatures are stored.
 
 mod authentication;
 mod cache;
 mod credentials;
 mod digest;
+mod error_message;
 mod fault;
 mod manifest;
 mod pull;
@@ -20,7 +21,6 @@ mod push;
 mod reference;
 mod registry;
 mod signature;
-mod told;
 
 pub use cache::{CACHE_EXTENSIONS, Cache};
 pub use credentials::{Credentials, CredentialsRefused, DockerConfig};

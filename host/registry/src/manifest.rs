@@ -1,4 +1,4 @@
-//! Manifests: of components as the CNCF's layout for WebAssembly has them, and of signatures.
+//! Manifests of components (CNCF layout for WebAssembly) and of minisign signatures.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub(crate) struct Manifest {
     pub(crate) layers: Vec<Descriptor>,
 }
 
-/// What a manifest names.
+/// A reference from a manifest to a blob.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Descriptor {
@@ -32,45 +32,42 @@ pub(crate) struct Descriptor {
 }
 
 impl Manifest {
-    /// Reads a manifest.
-    ///
-    /// # Errors
-    /// When it is none.
+    /// Parses a manifest.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, Fault> {
         let manifest: Self = keywright_json::read_bytes(bytes).map_err(|_| {
-            Fault::ManifestMalformed("is none of an image: an index of several is not taken")
+            Fault::ManifestMalformed("is not an image manifest (image indexes are not supported)")
         })?;
         let media_type = manifest.media_type.as_deref();
         if manifest.schema_version != 2 || media_type.is_some_and(|named| named != MEDIA_TYPE) {
             return Err(Fault::ManifestMalformed(
-                "is of another type than an OCI image's",
+                "does not have the type of an OCI image manifest",
             ));
         }
         Ok(manifest)
     }
 
-    /// The component.
+    /// Returns the descriptor of the component.
     ///
     /// # Errors
-    /// When it has another layout than a component.
+    /// If the manifest does not have the layout of a component.
     pub(crate) fn component(&self) -> Result<&Descriptor, Fault> {
         if self.config.media_type != CONFIG_MEDIA_TYPE {
             return Err(Fault::ManifestMalformed(
-                "is not of a WebAssembly component: its configuration is not of the type application/vnd.wasm.config.v0+json",
+                "does not describe a WebAssembly component: its configuration is not of the type application/vnd.wasm.config.v0+json",
             ));
         }
         match self.layers.as_slice() {
             [layer] if layer.media_type == COMPONENT_MEDIA_TYPE => Ok(layer),
             [_] => Err(Fault::ManifestMalformed(
-                "is not of a WebAssembly component: its layer is not of the type application/wasm",
+                "does not describe a WebAssembly component: its layer is not of the type application/wasm",
             )),
             _ => Err(Fault::ManifestMalformed(
-                "is not of one WebAssembly component: it must have exactly one layer",
+                "does not describe a WebAssembly component: it must have exactly one layer",
             )),
         }
     }
 
-    /// The manifest of a component with this configuration.
+    /// Builds the manifest of a component with this configuration.
     pub(crate) fn of_component(config: &[u8], component: &[u8]) -> Self {
         Self {
             schema_version: 2,
@@ -81,7 +78,7 @@ impl Manifest {
         }
     }
 
-    /// The manifest of a minisign signature.
+    /// Builds the manifest of a minisign signature.
     pub(crate) fn of_minisign_signature(signature: &[u8]) -> Self {
         Self {
             schema_version: 2,
@@ -103,24 +100,23 @@ impl Descriptor {
         }
     }
 
-    /// Whether the descriptor states the size of these bytes.
+    /// Returns whether the descriptor states the size of these bytes.
     pub(crate) fn is_of_size(&self, bytes: &[u8]) -> bool {
         u64::try_from(bytes.len()).is_ok_and(|size| size == self.size)
     }
 
-    /// The digest.
+    /// Parses the digest.
     ///
     /// # Errors
-    /// When it is none that is known here.
+    /// If it is not a SHA-256 digest.
     pub(crate) fn digest(&self) -> Result<Digest, Fault> {
-        let malformed =
-            |_| Fault::ManifestMalformed("names something by a digest that is no SHA-256");
+        let malformed = |_| Fault::ManifestMalformed("contains a digest other than SHA-256");
         self.digest.parse().map_err(malformed)
     }
 }
 
-/// The configuration of a component, which says what its layer is. It has no time of its own in it, so that the same
-/// component has the same manifest whenever it is pushed.
+/// Builds the configuration of a component. Its creation time is constant, so that pushing a component again produces the same
+/// manifest.
 pub(crate) fn component_config(
     component: &[u8],
     exports: &[String],
@@ -136,17 +132,17 @@ pub(crate) fn component_config(
     config.to_string().into_bytes()
 }
 
-/// The type of an image's manifest.
+/// The media type of an image manifest.
 pub(crate) const MEDIA_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
-/// The type of a component's configuration (CNCF, "Wasm OCI Artifact layout").
+/// The media type of a component's configuration (CNCF, "Wasm OCI Artifact layout").
 const CONFIG_MEDIA_TYPE: &str = "application/vnd.wasm.config.v0+json";
-/// The type of a component.
+/// The media type of a component.
 const COMPONENT_MEDIA_TYPE: &str = "application/wasm";
-/// The type of a minisign signature.
+/// The media type of a minisign signature.
 pub(crate) const MINISIGN_MEDIA_TYPE: &str = "application/vnd.keywright.minisign.signature.v1";
-/// The type of a configuration that says nothing (OCI image specification 1.1, "Guidance for an empty descriptor").
+/// The media type of an empty configuration (OCI image specification 1.1, "Guidance for an empty descriptor").
 const EMPTY_MEDIA_TYPE: &str = "application/vnd.oci.empty.v1+json";
-/// A configuration that says nothing.
+/// An empty configuration.
 pub(crate) const EMPTY: &[u8] = b"{}";
 
 #[cfg(test)]
@@ -163,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_component_is_found_by_its_digest() {
+    fn component_digest_is_read_with_or_without_media_type() {
         assert_eq!(changed(|_| {}).unwrap(), Digest::of(b"wasm"));
         let anonymous = |manifest: &mut Value| {
             manifest.as_object_mut().unwrap().remove("mediaType");
@@ -172,13 +168,17 @@ mod tests {
     }
 
     #[test]
-    fn what_has_another_layout_is_refused() {
+    fn other_layouts_are_rejected() {
         let index = json!({"schemaVersion": 2, "manifests": []});
         let image = "application/vnd.oci.image.config.v1+json";
         for (pointer, value, told) in [
-            ("", index, "an index of several is not taken"),
-            ("/schemaVersion", json!(1), "of another type"),
-            ("/mediaType", json!("application/json"), "of another type"),
+            ("", index, "image indexes are not supported"),
+            ("/schemaVersion", json!(1), "does not have the type"),
+            (
+                "/mediaType",
+                json!("application/json"),
+                "does not have the type",
+            ),
             (
                 "/config/mediaType",
                 json!(image),
@@ -190,7 +190,7 @@ mod tests {
                 json!("text/plain"),
                 "its layer is not",
             ),
-            ("/layers/0/digest", json!("sha512:00"), "no SHA-256"),
+            ("/layers/0/digest", json!("sha512:00"), "other than SHA-256"),
         ] {
             let fault = changed(|manifest| *manifest.pointer_mut(pointer).unwrap() = value.clone());
             let fault = fault.unwrap_err().to_string();

@@ -6,32 +6,30 @@ use tokio::time::timeout;
 
 use crate::{
     Cache, Digest, Fault, PinnedReference, Registry, SignatureKey,
-    cache::Kept,
+    cache::CacheEntry,
     manifest::{Descriptor, MEDIA_TYPE, Manifest},
 };
 
-/// How much a component may be, and how long it may take.
+/// Limits of one pull.
 #[derive(Clone, Copy, Debug)]
 pub struct PullLimits {
     /// The largest component, in bytes.
     pub component_bytes_max: u64,
-    /// How long all of it may take.
+    /// The longest time for the whole pull.
     pub deadline: Duration,
 }
 
-/// A component that was pulled, now or earlier, and verified now.
+/// A verified component.
 #[derive(Clone, Debug)]
 pub struct Pulled {
-    /// The component.
+    /// The bytes of the component.
     pub component: Vec<u8>,
-    /// Whether everything was in the cache, so that the registry was asked for nothing.
+    /// Whether everything was in the cache, so that no request was sent to the registry.
     pub was_kept: bool,
 }
 
-/// Pulls a component, from the cache as far as it is there, and verifies it; with a key, its signature too.
-///
-/// # Errors
-/// When it can't be had within the limits, or is not what it must be.
+/// Pulls a component and verifies it, and its signature if a key is given. Whatever the cache contains is not requested from the
+/// registry.
 pub async fn pull(
     registry: &Registry,
     reference: &PinnedReference,
@@ -39,22 +37,22 @@ pub async fn pull(
     cache: &Cache,
     limits: PullLimits,
 ) -> Result<Pulled, Fault> {
-    let pulled = pull_without_hurry(registry, reference, key, cache, limits.component_bytes_max);
+    let pulled = pull_without_deadline(registry, reference, key, cache, limits.component_bytes_max);
     let too_slow = |_| Fault::TooSlow {
         seconds: limits.deadline.as_secs(),
     };
     timeout(limits.deadline, pulled).await.map_err(too_slow)?
 }
 
-async fn pull_without_hurry(
+async fn pull_without_deadline(
     registry: &Registry,
     reference: &PinnedReference,
     key: Option<&SignatureKey>,
     cache: &Cache,
     component_bytes_max: u64,
 ) -> Result<Pulled, Fault> {
-    let (repository, digest) = (&reference.place.repository, &reference.digest);
-    let kept_manifest = cache.read_verified(Kept::Manifest, digest, MANIFEST_BYTES_MAX);
+    let (repository, digest) = (&reference.repository.name, &reference.digest);
+    let kept_manifest = cache.read_verified(CacheEntry::Manifest, digest, MANIFEST_BYTES_MAX);
     let mut was_kept = kept_manifest.is_some();
     let manifest = match kept_manifest {
         Some(manifest) => manifest,
@@ -63,7 +61,7 @@ async fn pull_without_hurry(
     let read = Manifest::read(&manifest)?;
     let layer = read.component()?;
     let layer_digest = layer.digest()?;
-    let kept = cache.read_verified(Kept::Component, &layer_digest, component_bytes_max);
+    let kept = cache.read_verified(CacheEntry::Component, &layer_digest, component_bytes_max);
     let kept = kept.filter(|component| layer.is_of_size(component));
     was_kept &= kept.is_some();
     let component = match kept {
@@ -74,8 +72,8 @@ async fn pull_without_hurry(
         was_kept &= key.verify(registry, reference, &component, cache).await?;
     }
     if !was_kept {
-        cache.keep(Kept::Manifest, digest, &manifest);
-        cache.keep(Kept::Component, &layer_digest, &component);
+        cache.write(CacheEntry::Manifest, digest, &manifest);
+        cache.write(CacheEntry::Component, &layer_digest, &component);
     }
     Ok(Pulled {
         component,
@@ -93,7 +91,7 @@ async fn manifest(
     verified(manifest.await?, MANIFEST, digest)
 }
 
-/// What a manifest names.
+/// Pulls a blob and verifies its digest and size against its descriptor.
 pub(crate) async fn blob(
     registry: &Registry,
     repository: &str,
@@ -133,5 +131,5 @@ fn verified(bytes: Vec<u8>, what: &'static str, digest: &Digest) -> Result<Vec<u
 const COMPONENT: &str = "the component";
 const MANIFEST: &str = "the manifest";
 
-/// The largest manifest, in bytes: that of a component has some hundreds.
+/// The largest manifest, in bytes. A component's manifest has some hundred bytes.
 pub(crate) const MANIFEST_BYTES_MAX: u64 = 256 * 1024;

@@ -9,11 +9,11 @@ use tokio::time::timeout;
 use crate::{
     Digest, Fault, PinnedReference, PushTarget, Registry, SIGNATURE_EXTENSION, SignatureRefused,
     manifest::{EMPTY, MEDIA_TYPE, Manifest, component_config},
-    registry::Question,
-    signature::{beside, tag},
+    registry::OutgoingRequest,
+    signature::{signature_of_file, tag},
 };
 
-/// A component that is to be pushed.
+/// A component to push, with its configuration and signature.
 #[derive(Clone, Debug)]
 pub struct Pushed {
     component: Vec<u8>,
@@ -24,17 +24,18 @@ pub struct Pushed {
 /// Whether a signature was pushed with a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signed {
-    /// There was none beside the file.
+    /// The component's file has no signature file next to it.
     No,
-    /// The one beside the file.
+    /// The minisign signature was pushed.
     ByMinisign,
 }
 
 impl Pushed {
-    /// A component with the names of what it exports and imports, and the signature by minisign that is beside its file.
+    /// Prepares a component with the names of its exports and imports, and reads the minisign signature next to `file`, if there
+    /// is one.
     ///
     /// # Errors
-    /// When there is a file in the signature's place that is none.
+    /// If the signature file is unreadable or malformed.
     pub fn new(
         file: &Path,
         component: Vec<u8>,
@@ -43,16 +44,13 @@ impl Pushed {
     ) -> Result<Self, SignatureRefused> {
         Ok(Self {
             config: component_config(&component, exports, imports),
-            signature: beside(file)?,
+            signature: signature_of_file(file)?,
             component,
         })
     }
 }
 
-/// Pushes a component, its signature first, so that whoever finds the component finds that too.
-///
-/// # Errors
-/// When the registry does not take it within that time.
+/// Pushes a component. The signature is pushed first, so that a component in the registry is never temporarily unsigned.
 pub async fn push(
     registry: &Registry,
     target: &PushTarget,
@@ -62,18 +60,18 @@ pub async fn push(
     let too_slow = |_| Fault::TooSlow {
         seconds: deadline.as_secs(),
     };
-    let outcome = timeout(deadline, push_without_hurry(registry, target, pushed));
-    outcome.await.map_err(too_slow)?
+    let push = timeout(deadline, push_without_deadline(registry, target, pushed));
+    push.await.map_err(too_slow)?
 }
 
-async fn push_without_hurry(
+async fn push_without_deadline(
     registry: &Registry,
     target: &PushTarget,
     pushed: &Pushed,
 ) -> Result<(PinnedReference, Signed), Fault> {
-    let repository = &target.place.repository;
+    let repository = &target.repository.name;
     let manifest = Manifest::of_component(&pushed.config, &pushed.component);
-    let manifest = written(&manifest)?;
+    let manifest = serialized(&manifest)?;
     let digest = Digest::of(&manifest);
     let mut signed = Signed::No;
     if let Some(signature) = &pushed.signature {
@@ -81,7 +79,7 @@ async fn push_without_hurry(
             push_blob(registry, repository, blob).await?;
         }
         let tag = tag(&digest, SIGNATURE_EXTENSION);
-        let manifest = written(&Manifest::of_minisign_signature(signature))?;
+        let manifest = serialized(&Manifest::of_minisign_signature(signature))?;
         push_manifest(registry, repository, &tag, manifest).await?;
         signed = Signed::ByMinisign;
     }
@@ -90,26 +88,28 @@ async fn push_without_hurry(
     }
     push_manifest(registry, repository, &target.tag, manifest).await?;
     let reference = PinnedReference {
-        place: target.place.clone(),
+        repository: target.repository.clone(),
         tag: Some(target.tag.clone()),
         digest,
     };
     Ok((reference, signed))
 }
 
-/// Pushes what a manifest is to name, unless the registry has it: a session of upload is opened, and takes all at once
+/// Pushes a blob unless the registry already has it. Opens an upload session and sends the whole blob in one request
 /// (distribution specification, "POST then PUT").
 async fn push_blob(registry: &Registry, repository: &str, blob: &[u8]) -> Result<(), Fault> {
     let digest = Digest::of(blob).to_string();
     let url = registry.url(repository, &format!("blobs/{digest}"));
-    let found = registry.ask(Question::new(Method::HEAD, url)).await?;
+    let found = registry
+        .request(OutgoingRequest::new(Method::HEAD, url))
+        .await?;
     if found.status() == StatusCode::OK {
         return Ok(());
     }
     let what = "an upload";
     let url = registry.url(repository, "blobs/uploads/");
     let opened = registry
-        .ask(Question::new(Method::POST, url.clone()))
+        .request(OutgoingRequest::new(Method::POST, url.clone()))
         .await?;
     let opened = registry
         .expect(opened, what, &[StatusCode::ACCEPTED])
@@ -117,14 +117,14 @@ async fn push_blob(registry: &Registry, repository: &str, blob: &[u8]) -> Result
     let location = opened.headers().get(LOCATION).ok_or(Fault::UploadAddress)?;
     let mut url = registry.upload_url(&url, location)?;
     url.query_pairs_mut().append_pair("digest", &digest);
-    let question = Question {
+    let upload = OutgoingRequest {
         content_type: Some("application/octet-stream"),
         body: Some(blob.to_vec()),
-        ..Question::new(Method::PUT, url)
+        ..OutgoingRequest::new(Method::PUT, url)
     };
-    let answer = registry.ask(question).await?;
+    let response = registry.request(upload).await?;
     registry
-        .expect(answer, what, &[StatusCode::CREATED])
+        .expect(response, what, &[StatusCode::CREATED])
         .await?;
     Ok(())
 }
@@ -136,21 +136,22 @@ async fn push_manifest(
     manifest: Vec<u8>,
 ) -> Result<(), Fault> {
     let url = registry.url(repository, &format!("manifests/{tag}"));
-    let question = Question {
+    let upload = OutgoingRequest {
         content_type: Some(MEDIA_TYPE),
         body: Some(manifest),
-        ..Question::new(Method::PUT, url)
+        ..OutgoingRequest::new(Method::PUT, url)
     };
-    let answer = registry.ask(question).await?;
+    let response = registry.request(upload).await?;
+    let what = "the upload of the manifest";
     registry
-        .expect(answer, "the upload of the manifest", &[StatusCode::CREATED])
+        .expect(response, what, &[StatusCode::CREATED])
         .await?;
     Ok(())
 }
 
-/// The bytes of a manifest, whose digest names it from now on.
-fn written(manifest: &Manifest) -> Result<Vec<u8>, Fault> {
+/// Serializes a manifest. The digest of these bytes identifies it.
+fn serialized(manifest: &Manifest) -> Result<Vec<u8>, Fault> {
     let manifest = serde_json::to_value(manifest).map(|manifest: Value| manifest.to_string());
-    let unwritten = |_| Fault::ManifestMalformed("can't be written");
-    Ok(manifest.map_err(unwritten)?.into_bytes())
+    let failed = |_| Fault::ManifestMalformed("could not be serialized");
+    Ok(manifest.map_err(failed)?.into_bytes())
 }

@@ -1,4 +1,4 @@
-//! References to what is in registries: `oci://HOST[:PORT]/REPOSITORY[:TAG][@DIGEST]`.
+//! Registry references: `oci://HOST[:PORT]/REPOSITORY[:TAG][@DIGEST]`.
 
 use std::{
     fmt,
@@ -8,84 +8,83 @@ use std::{
 
 use crate::{Digest, DigestMalformed};
 
-/// Whether a text is meant as a reference, well formed or not.
+/// Returns whether the text starts like a reference. It may be malformed.
 #[must_use]
 pub fn is_reference(text: &str) -> bool {
     text.starts_with(SCHEME)
 }
 
-/// A reference to one manifest, by its digest. A tag may stand in it for people; it is never looked up.
+/// A reference to a manifest by its digest. It may have a tag, for readers only; the tag is never resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PinnedReference {
-    pub(crate) place: Place,
+    pub(crate) repository: Repository,
     pub(crate) tag: Option<String>,
     pub(crate) digest: Digest,
 }
 
-/// Where something is to be pushed: a repository, and the tag that it is to have.
+/// The repository and the tag to push a component to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PushTarget {
-    pub(crate) place: Place,
+    pub(crate) repository: Repository,
     pub(crate) tag: String,
 }
 
-/// A repository of a registry.
+/// A repository in a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Repository {
     pub(crate) host: RegistryHost,
-    pub(crate) repository: String,
+    pub(crate) name: String,
 }
 
-/// The host of a registry, with its port if it has another than that of its protocol. In lower case.
+/// The host of a registry, in lower case, with its port unless it is the default one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RegistryHost(String);
 
-/// Why a text is no reference, in words that say what to do.
+/// A malformed reference.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReferenceMalformed {
-    /// The digest is none.
-    #[error("its digest is none: {0}")]
+    /// The digest is malformed.
+    #[error("invalid digest: {0}")]
     Digest(DigestMalformed),
-    /// There is a digest where the registry is to say it.
-    #[error("a push makes the digest, so it must not be in the reference; name a tag")]
+    /// A push target has a digest.
+    #[error("a push target must have a tag and no digest: the push computes the digest")]
     DigestGiven,
-    /// There is no digest.
+    /// A reference to pull from has no digest.
     #[error(
-        "it has no digest, and what a tag names can change: add @sha256:… with the digest of the manifest, which \
-         `keywright plugin push` prints, and of what is in the registry `skopeo inspect --format '{{{{.Digest}}}}' \
-         docker://HOST/REPOSITORY:TAG`"
+        "it has no digest, and what a tag names can change: add @sha256:… with the digest of the manifest, as printed by \
+         `keywright plugin push` or by `skopeo inspect --format '{{{{.Digest}}}}' docker://HOST/REPOSITORY:TAG`"
     )]
     DigestMissing,
-    /// The host is none.
-    #[error("its host is none: it is HOST or HOST:PORT, before the first slash")]
+    /// The host is malformed.
+    #[error("invalid host: must be HOST or HOST:PORT, before the first slash")]
     Host,
-    /// The repository is none.
+    /// The repository name is malformed.
     #[error(
-        "its repository is none: up to {REPOSITORY_BYTES_MAX} of a-z, 0-9 and, between them, one . or _, two _, or any \
-         number of -, in pieces with slashes between them"
+        "invalid repository: must be components separated by slashes, {REPOSITORY_BYTES_MAX} characters at most; a component \
+         consists of a-z and 0-9, optionally separated by `.`, `_`, `__` or any number of `-`"
     )]
     Repository,
-    /// It does not begin as references do.
-    #[error("it does not begin with oci://")]
+    /// The scheme is missing.
+    #[error("must start with oci://")]
     Scheme,
-    /// The tag is none.
+    /// The tag is malformed.
     #[error(
-        "its tag is none: up to {TAG_BYTES_MAX} of A-Z, a-z, 0-9, _, . and -, and neither . nor - first"
+        "invalid tag: must be 1 to {TAG_BYTES_MAX} characters of A-Z, a-z, 0-9, `_`, `.` and `-`, not starting with `.` or `-`"
     )]
     Tag,
-    /// There is no tag.
-    #[error("it has no tag: add one, as in oci://HOST/REPOSITORY:1.0.0")]
+    /// A push target has no tag.
+    #[error("missing tag: add one, as in oci://HOST/REPOSITORY:1.0.0")]
     TagMissing,
 }
 
 impl PinnedReference {
-    /// The registry that it is in.
+    /// Returns the host of the registry.
     #[must_use]
     pub fn host(&self) -> &RegistryHost {
-        &self.place.host
+        &self.repository.host
     }
 
-    /// The digest of the manifest.
+    /// Returns the digest of the manifest.
     #[must_use]
     pub fn digest(&self) -> &Digest {
         &self.digest
@@ -93,16 +92,15 @@ impl PinnedReference {
 }
 
 impl PushTarget {
-    /// The registry that it is in.
+    /// Returns the host of the registry.
     #[must_use]
     pub fn host(&self) -> &RegistryHost {
-        &self.place.host
+        &self.repository.host
     }
 }
 
 impl RegistryHost {
-    /// Whether it is this machine itself, so that nothing of what is sent there leaves it: `localhost`, or an address of the
-    /// loopback network.
+    /// Returns whether the host is `localhost` or a loopback address, so that requests do not leave the machine.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         let (name, _) = split_port(&self.0).unwrap_or((&self.0, None));
@@ -113,7 +111,7 @@ impl RegistryHost {
                 .is_ok_and(|address: IpAddr| address.is_loopback())
     }
 
-    /// The host, and the port if there is one.
+    /// Returns the host, followed by the port if there is one.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -124,9 +122,13 @@ impl FromStr for PinnedReference {
     type Err = ReferenceMalformed;
 
     fn from_str(text: &str) -> Result<Self, ReferenceMalformed> {
-        let (place, tag, digest) = parts(text)?;
+        let (repository, tag, digest) = parts(text)?;
         let digest = digest.ok_or(ReferenceMalformed::DigestMissing)?;
-        Ok(Self { place, tag, digest })
+        Ok(Self {
+            repository,
+            tag,
+            digest,
+        })
     }
 }
 
@@ -137,7 +139,7 @@ impl FromStr for PushTarget {
         match parts(text)? {
             (_, _, Some(_)) => Err(ReferenceMalformed::DigestGiven),
             (_, None, None) => Err(ReferenceMalformed::TagMissing),
-            (place, Some(tag), None) => Ok(Self { place, tag }),
+            (repository, Some(tag), None) => Ok(Self { repository, tag }),
         }
     }
 }
@@ -163,7 +165,7 @@ impl FromStr for RegistryHost {
 
 impl fmt::Display for PinnedReference {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}", self.place)?;
+        write!(formatter, "{}", self.repository)?;
         if let Some(tag) = &self.tag {
             write!(formatter, ":{tag}")?;
         }
@@ -171,9 +173,9 @@ impl fmt::Display for PinnedReference {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Repository {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{SCHEME}{}/{}", self.host, self.repository)
+        write!(formatter, "{SCHEME}{}/{}", self.host, self.name)
     }
 }
 
@@ -183,8 +185,8 @@ impl fmt::Display for RegistryHost {
     }
 }
 
-/// The parts of a reference.
-fn parts(text: &str) -> Result<(Place, Option<String>, Option<Digest>), ReferenceMalformed> {
+/// Parses a reference into repository, tag and digest.
+fn parts(text: &str) -> Result<(Repository, Option<String>, Option<Digest>), ReferenceMalformed> {
     let rest = text
         .strip_prefix(SCHEME)
         .ok_or(ReferenceMalformed::Scheme)?;
@@ -205,11 +207,11 @@ fn parts(text: &str) -> Result<(Place, Option<String>, Option<Digest>), Referenc
     if !is_repository(repository) {
         return Err(ReferenceMalformed::Repository);
     }
-    let repository = repository.to_owned();
-    Ok((Place { host, repository }, tag, digest))
+    let name = repository.to_owned();
+    Ok((Repository { host, name }, tag, digest))
 }
 
-/// A host and its port; nothing where the port is none.
+/// Splits a host into name and port, or returns `None` if the port is malformed.
 fn split_port(text: &str) -> Option<(&str, Option<u16>)> {
     match text.rsplit_once(':') {
         Some((name, port)) if !port.ends_with(']') => {
@@ -229,7 +231,7 @@ fn is_host_name(text: &str) -> bool {
     text.len() <= HOST_BYTES_MAX && text.split('.').all(is_label)
 }
 
-/// As the distribution specification has it: `[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*`, in pieces with slashes between them.
+/// Checks against the distribution specification: components `[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*`, separated by slashes.
 fn is_repository(text: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let is_piece = |piece: &str| {
@@ -243,7 +245,7 @@ fn is_repository(text: &str) -> bool {
     text.len() <= REPOSITORY_BYTES_MAX && text.split('/').all(is_piece)
 }
 
-/// As the distribution specification has it: `[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}`.
+/// Checks against the distribution specification: `[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}`.
 fn is_tag(text: &str) -> bool {
     let is_taken = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
     !text.is_empty()
@@ -252,11 +254,11 @@ fn is_tag(text: &str) -> bool {
         && text.bytes().all(is_taken)
 }
 
-/// How references begin.
+/// The scheme of references.
 const SCHEME: &str = "oci://";
-/// The longest name of a host, in bytes (RFC 1035).
+/// The longest host name, in bytes (RFC 1035).
 const HOST_BYTES_MAX: usize = 253;
-/// The longest name of a repository, in bytes.
+/// The longest repository name, in bytes.
 const REPOSITORY_BYTES_MAX: usize = 255;
 /// The longest tag, in bytes.
 const TAG_BYTES_MAX: usize = 128;
@@ -268,15 +270,15 @@ mod tests {
     const DIGEST: &str = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
     #[test]
-    fn a_reference_is_written_as_it_is_read() {
-        for place in [
+    fn parsing_and_display_round_trip() {
+        for repository in [
             "oci://registry.example.com/wireguard",
             "oci://registry.example.com:5000/team/plugins/wire-guard__x:1.0.0",
             "oci://127.0.0.1:5000/a:_",
             "oci://[::1]:5000/a",
             "oci://[::1]/a.b",
         ] {
-            let text = format!("{place}@{DIGEST}");
+            let text = format!("{repository}@{DIGEST}");
             let reference: PinnedReference = text.parse().unwrap();
             assert_eq!(reference.to_string(), text);
             assert_eq!(reference.digest().to_string(), DIGEST);
@@ -284,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn each_mistake_of_a_reference_is_told() {
+    fn malformed_references_are_rejected_with_the_cause() {
         use ReferenceMalformed as Malformed;
         let longest = "a".repeat(REPOSITORY_BYTES_MAX);
         let tag = "t".repeat(TAG_BYTES_MAX);
@@ -335,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pushed_has_a_tag_and_no_digest() {
+    fn push_target_needs_a_tag_and_no_digest() {
         let with = |end: &str| format!("oci://h/a{end}").parse::<PushTarget>();
         assert_eq!(with(":1").unwrap().tag, "1");
         assert_eq!(with(""), Err(ReferenceMalformed::TagMissing));
@@ -344,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_is_recognised() {
+    fn loopback_hosts_are_recognized() {
         for (host, expected) in [
             ("localhost", true),
             ("LOCALHOST:5000", true),

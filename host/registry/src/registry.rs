@@ -1,4 +1,4 @@
-//! A registry, and what is said with it.
+//! The HTTP client for one registry.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -14,52 +14,51 @@ use reqwest::{
 
 use crate::{
     Credentials, Fault, RegistryHost,
-    authentication::{Challenge, TokenAnswer},
-    told::Told,
+    authentication::{Challenge, TokenResponse},
+    error_message::ErrorMessage,
 };
 
-/// How a registry is reached.
+/// How to connect to a registry.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
-    /// Who asks; nobody in particular where there is nothing.
+    /// The credentials, or `None` for anonymous access.
     pub credentials: Option<Credentials>,
-    /// The certificates, PEM, that alone are trusted to vouch for the registry, its server of tokens, and where it redirects to; those
-    /// that the system trusts where there are none.
+    /// The trusted CA certificates, PEM, for the registry, its token server, and the targets of its redirects. Defaults to the
+    /// certificates that the system trusts.
     pub trusted_certificates_pem: Option<String>,
-    /// Whether it is spoken with by plain HTTP, which everybody between can read and change. What is pulled is verified by its
-    /// digest all the same; the credentials are not protected.
+    /// Whether to use plain HTTP, which does not protect the credentials. Pulled files are still verified by their digests.
     pub is_plain: bool,
 }
 
-/// Why a registry can't be used as it is configured.
+/// Why the configuration of a registry was rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessRefused {
-    /// Its address makes no URL.
-    #[error("{0} is no host that can be asked")]
+    /// The host can't be used in a URL.
+    #[error("{0} is not a valid host")]
     Address(RegistryHost),
-    /// The trusted certificates can't be read.
-    #[error("the certificates trusted for the registry are not PEM certificates")]
+    /// The trusted certificates are malformed.
+    #[error("the trusted certificates for the registry must be PEM certificates")]
     CertificatesMalformed(#[source] reqwest::Error),
-    /// There is no certificate among them.
-    #[error("there is no certificate among those trusted for the registry")]
+    /// The PEM text contains no certificate.
+    #[error("the trusted certificates for the registry must contain at least one certificate")]
     CertificatesMissing,
-    /// The client could not be made.
-    #[error("the client for the registry could not be made")]
+    /// The HTTP client could not be created.
+    #[error("could not create the client for the registry")]
     Client(#[source] reqwest::Error),
 }
 
-/// A registry.
+/// A client for one registry.
 pub struct Registry {
     client: Client,
     base: Url,
     credentials: Option<Credentials>,
     is_plain: bool,
-    /// What it was last content with, as the value of the header `Authorization`.
+    /// The last value of the `Authorization` header that the registry required.
     authorization: Mutex<Option<Secret>>,
 }
 
-/// What is asked of a registry.
-pub(crate) struct Question {
+/// A request to a registry.
+pub(crate) struct OutgoingRequest {
     pub(crate) method: Method,
     pub(crate) url: Url,
     pub(crate) accept: Option<&'static str>,
@@ -68,14 +67,10 @@ pub(crate) struct Question {
 }
 
 impl Registry {
-    /// A registry, which is asked for nothing yet. It is reached through the proxy that the variables `HTTPS_PROXY`, `HTTP_PROXY`,
-    /// `ALL_PROXY` and `NO_PROXY` name, in either case. One on this machine is reached without: what is said with it is not to
-    /// leave the machine.
+    /// Creates a client; sends no request yet. It uses the proxy in the variables `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and
+    /// `NO_PROXY`, in either case, except for loopback hosts: requests to them must not leave the machine.
     ///
-    /// Installs the process's TLS provider (aws-lc) if there is none so far.
-    ///
-    /// # Errors
-    /// When its settings can't be used.
+    /// Installs the process's TLS provider (aws-lc) unless one is installed.
     pub fn new(host: &RegistryHost, access: Access) -> Result<Self, AccessRefused> {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let scheme = if access.is_plain { "http" } else { "https" };
@@ -106,26 +101,26 @@ impl Registry {
         })
     }
 
-    /// The address of something in a repository; its end begins behind the repository's slash.
-    pub(crate) fn url(&self, repository: &str, end: &str) -> Url {
+    /// Returns the URL of a resource in a repository. `path` is relative to the repository.
+    pub(crate) fn url(&self, repository: &str, path: &str) -> Url {
         let mut url = self.base.clone();
-        url.set_path(&format!("/v2/{repository}/{end}"));
+        url.set_path(&format!("/v2/{repository}/{path}"));
         url
     }
 
-    /// An address that the registry has given for an upload, which may be relative to the one that was asked.
+    /// Resolves the registry's `Location` for an upload, which may be relative to the requested URL.
     ///
     /// # Errors
-    /// When it is none, or less protected than the registry itself.
-    pub(crate) fn upload_url(&self, asked: &Url, location: &HeaderValue) -> Result<Url, Fault> {
+    /// If it is malformed, or less protected than the registry itself.
+    pub(crate) fn upload_url(&self, requested: &Url, location: &HeaderValue) -> Result<Url, Fault> {
         let location = location.to_str().ok();
-        let url = location.and_then(|location| asked.join(location).ok());
-        let is_taken =
+        let url = location.and_then(|location| requested.join(location).ok());
+        let is_allowed =
             |url: &Url| url.scheme() == "https" || (self.is_plain && url.scheme() == "http");
-        url.filter(is_taken).ok_or(Fault::UploadAddress)
+        url.filter(is_allowed).ok_or(Fault::UploadAddress)
     }
 
-    /// Asks for something that has a size that it may have.
+    /// Downloads a resource of at most `bytes_max` bytes.
     pub(crate) async fn get(
         &self,
         url: Url,
@@ -133,22 +128,22 @@ impl Registry {
         accept: Option<&'static str>,
         bytes_max: u64,
     ) -> Result<Vec<u8>, Fault> {
-        let response = self.ask(Question {
+        let response = self.request(OutgoingRequest {
             accept,
-            ..Question::new(Method::GET, url)
+            ..OutgoingRequest::new(Method::GET, url)
         });
         let response = response.await?;
         let response = self.expect(response, what, &[StatusCode::OK]).await?;
         whole(response, what, bytes_max).await
     }
 
-    /// Asks something, and once more as the registry wants it when it wants to know who is asking.
+    /// Sends a request. If the registry requires authentication, authenticates and sends it once more.
     ///
     /// # Errors
-    /// Also when it is not the registry itself that wants to know, but where it redirects to or has an upload go: a stranger is
-    /// not to say who learns the password (as in CVE-2020-15157).
-    pub(crate) async fn ask(&self, question: Question) -> Result<Response, Fault> {
-        let request = question.request();
+    /// Also if the challenge comes from another origin, such as the target of a redirect or an upload: following it could disclose
+    /// the password to that origin (as in CVE-2020-15157).
+    pub(crate) async fn request(&self, request: OutgoingRequest) -> Result<Response, Fault> {
+        let request = request.build();
         let again = request.try_clone();
         let first = self.send(request).await?;
         let (StatusCode::UNAUTHORIZED, Some(again)) = (first.status(), again) else {
@@ -156,44 +151,43 @@ impl Registry {
         };
         if !self.is_own(first.url()) {
             return Err(Fault::ChallengeUnknown(
-                "it is another address that asks for it than the registry's own",
+                "the challenge comes from another address than the registry's own",
             ));
         }
-        let Some(authorization) = self.meet(first.headers()).await? else {
+        let Some(authorization) = self.authenticate(first.headers()).await? else {
             return Ok(first);
         };
         *self.known_authorization() = Some(authorization);
         self.send(again).await
     }
 
-    /// An answer with one of these statuses.
+    /// Checks that a response has one of these statuses.
     ///
     /// # Errors
-    /// When it has another, with what the registry says to that.
+    /// If it has another status. The error includes the registry's message.
     pub(crate) async fn expect(
         &self,
         response: Response,
         what: &'static str,
-        taken: &[StatusCode],
+        expected: &[StatusCode],
     ) -> Result<Response, Fault> {
         let status = response.status();
-        if taken.contains(&status) {
+        if expected.contains(&status) {
             return Ok(response);
         }
-        // What a registry says beyond the limit, or does not say at all, is not needed.
-        let said = whole(response, what, TOLD_BYTES_MAX).await;
-        let told = Told::read(&said.unwrap_or_default());
+        let body = whole(response, what, ERROR_BYTES_MAX).await;
+        let message = ErrorMessage::read(&body.unwrap_or_default());
         Err(match status {
             StatusCode::UNAUTHORIZED => Fault::Unauthorized {
                 what,
                 has_credentials: self.credentials.is_some(),
-                told,
+                message,
             },
-            StatusCode::NOT_FOUND => Fault::NotFound { what, told },
+            StatusCode::NOT_FOUND => Fault::NotFound { what, message },
             other => Fault::Answered {
                 what,
                 status: other.as_u16(),
-                told,
+                message,
             },
         })
     }
@@ -207,41 +201,42 @@ impl Registry {
         Ok(self.client.execute(request).await?)
     }
 
-    /// Does what a challenge asks for; nothing where there is nothing that could be done.
-    async fn meet(&self, head: &HeaderMap) -> Result<Option<Secret>, Fault> {
+    /// Returns the value of the `Authorization` header that the challenge requires, or `None` if it requires credentials and none
+    /// are configured.
+    async fn authenticate(&self, headers: &HeaderMap) -> Result<Option<Secret>, Fault> {
         let basic = self.credentials.as_ref().map(Credentials::basic);
-        let url = match Challenge::read(head)? {
+        let url = match Challenge::read(headers)? {
             Challenge::Basic => return Ok(basic),
             Challenge::Bearer(url) => url,
         };
         self.check_token_server(&url)?;
         let what = "a token";
-        let mut request = Question::new(Method::GET, url).request();
+        let mut request = OutgoingRequest::new(Method::GET, url).build();
         if let Some(basic) = &basic {
             authorize(&mut request, basic);
         }
         let response = self.client.execute(request).await?;
         let response = self.expect(response, what, &[StatusCode::OK]).await?;
-        let answer = whole(response, what, TOKEN_BYTES_MAX).await?;
-        TokenAnswer::bearer(&answer).map(Some)
+        let body = whole(response, what, TOKEN_BYTES_MAX).await?;
+        TokenResponse::bearer(&body).map(Some)
     }
 
-    /// Whether an address is the registry's own: of its scheme, host and port.
+    /// Returns whether a URL has the registry's scheme, host and port.
     fn is_own(&self, url: &Url) -> bool {
         url.origin() == self.base.origin()
     }
 
-    /// Whether a token may be asked for there, with the user and the password: by https, or by plain HTTP where the registry
-    /// is spoken with by that, and then on its own host alone.
+    /// Checks that the credentials may be sent to this token server: over https, or over plain HTTP if the registry itself uses
+    /// plain HTTP and the token server has the same host.
     fn check_token_server(&self, url: &Url) -> Result<(), Fault> {
         match url.scheme() {
             "https" => Ok(()),
             "http" if self.is_plain && url.host() == self.base.host() => Ok(()),
             "http" if self.is_plain => Err(Fault::ChallengeUnknown(
-                "its server of tokens is on another host, and not one of https",
+                "its token server is on another host and does not use https",
             )),
             _ => Err(Fault::ChallengeUnknown(
-                "its server of tokens is not one of https",
+                "its token server does not use https",
             )),
         }
     }
@@ -252,7 +247,7 @@ impl Registry {
     }
 }
 
-impl Question {
+impl OutgoingRequest {
     pub(crate) fn new(method: Method, url: Url) -> Self {
         Self {
             method,
@@ -263,7 +258,7 @@ impl Question {
         }
     }
 
-    fn request(self) -> Request {
+    fn build(self) -> Request {
         let mut request = Request::new(self.method, self.url);
         for (name, value) in [(ACCEPT, self.accept), (CONTENT_TYPE, self.content_type)] {
             if let Some(value) = value {
@@ -284,7 +279,7 @@ fn authorize(request: &mut Request, authorization: &Secret) {
     }
 }
 
-/// The body of an answer, which is not larger than it may be: neither by what the answer says of itself, nor by what comes.
+/// Reads the body of a response. Checks both `Content-Length` and the received bytes against the size limit.
 async fn whole(
     mut response: Response,
     what: &'static str,
@@ -308,24 +303,24 @@ async fn whole(
     Ok(bytes)
 }
 
-/// Follows a few redirections, and none from what is protected to what is not. The client leaves the credentials out where
-/// they lead to another host.
+/// Follows up to [`REDIRECTS_MAX`] redirects, but none from https to http. The client omits the credentials on redirects to another
+/// host.
 fn redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     let was_protected = attempt.previous().iter().any(|url| url.scheme() == "https");
     if attempt.previous().len() > REDIRECTS_MAX {
-        return attempt.error(format!("it redirects more than {REDIRECTS_MAX} times"));
+        return attempt.error(format!("more than {REDIRECTS_MAX} redirects"));
     }
     if was_protected && attempt.url().scheme() != "https" {
-        return attempt.error("it redirects to what is not https");
+        return attempt.error("a redirect from https to another scheme");
     }
     attempt.follow()
 }
 
-/// How long it may take until a connection is there.
+/// The timeout for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How many redirections are followed.
+/// The maximum number of redirects for one request.
 const REDIRECTS_MAX: usize = 5;
-/// The largest text with which a registry says what went wrong, in bytes. A larger one is left out.
-const TOLD_BYTES_MAX: u64 = 4 * 1024;
-/// The largest answer of a server of tokens, in bytes.
+/// The largest error response, in bytes. A larger one is ignored.
+const ERROR_BYTES_MAX: u64 = 4 * 1024;
+/// The largest response of a token server, in bytes.
 const TOKEN_BYTES_MAX: u64 = 64 * 1024;

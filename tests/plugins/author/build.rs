@@ -135,7 +135,7 @@ fn a_folder_that_holds_no_project_or_two_is_refused() {
     let workshop = Workshop::with(&[]);
     for (files, told) in [
         (&[][..], "there is no Cargo.toml, plugin.c, package.json"),
-        (&["plugin.c", "go.mod"], "there are plugin.c and go.mod"),
+        (&["plugin.c", "go.mod"], "it has both plugin.c and go.mod"),
     ] {
         for file in files {
             workshop.write(file, "");
@@ -145,7 +145,7 @@ fn a_folder_that_holds_no_project_or_two_is_refused() {
     }
     let absent = workshop.plugin(&["build", "absent"]).expect(1);
     assert!(
-        absent.errors.contains("absent holds no project"),
+        absent.errors.contains("absent contains no plugin project"),
         "{absent:#?}"
     );
 }
@@ -245,7 +245,7 @@ fn what_is_wrong_with_the_project_itself_is_told() {
         "{failed:#?}"
     );
     workshop.write("token/package.json", "{}");
-    assert!(build().errors.contains("its member `main`"));
+    assert!(build().errors.contains("whose field `main`"));
     workshop.write("token/wit/plugin.wit", "world other {}");
     workshop.write("token/wit/generator.wit", "package a:b;");
     assert!(build().errors.contains("neither a world `plugin`"));

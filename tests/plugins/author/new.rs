@@ -39,13 +39,13 @@ fn what_is_no_credential_type_or_no_language_is_refused_and_nothing_is_written()
     let workshop = Workshop::with(&[]);
     let too_long = "a".repeat(64);
     for (arguments, told) in [
-        (["new", "Token", "--lang", "c"], "beginning with a letter"),
-        (["new", "1a", "--lang", "c"], "beginning with a letter"),
-        (["new", "../a", "--lang", "c"], "beginning with a letter"),
+        (["new", "Token", "--lang", "c"], "starting with a letter"),
+        (["new", "1a", "--lang", "c"], "starting with a letter"),
+        (["new", "../a", "--lang", "c"], "starting with a letter"),
         (["new", &too_long, "--lang", "c"], "1 to 63 characters"),
         (
             ["new", "token", "--lang", "cobol"],
-            "none of rust, c, js, python and go",
+            "must be rust, c, js, python or go",
         ),
     ] {
         let refused = workshop.plugin(&arguments).expect(2);
@@ -66,7 +66,7 @@ fn what_is_there_is_not_overwritten() {
             .plugin(&["new", "token", "--lang", language])
             .expect(1);
         assert!(
-            refused.errors.contains("token exists already"),
+            refused.errors.contains("token already exists"),
             "{refused:#?}"
         );
     }

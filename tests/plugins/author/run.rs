@@ -68,9 +68,17 @@ fn what_happens_to_a_guest_is_told_as_a_server_tells_it() {
             r#"{"deadline_ms": 50}"#,
             "did not end within its deadline",
         ),
-        ("large-output", "{}", "returned more than its output limit"),
-        ("wrong-shape", "{}", "returned something of another shape"),
-        ("misconfigured", "{}", "says that its settings are wrong"),
+        ("large-output", "{}", "returned more output than its limit"),
+        (
+            "wrong-shape",
+            "{}",
+            "returned output that does not have the declared form",
+        ),
+        (
+            "misconfigured",
+            "{}",
+            "reported that its settings are invalid",
+        ),
     ] {
         let settings = json!({"generate": behaviour}).to_string();
         let arguments = [

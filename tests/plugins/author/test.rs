@@ -73,7 +73,7 @@ fn each_other_fault_is_found() {
         (
             json!({"generate": "wrong-shape"}),
             "its values keep its schema",
-            "another shape",
+            "does not have the declared form",
         ),
         (
             json!({"normalize": "trap"}),

@@ -81,7 +81,7 @@ const CASES: [Case; 13] = [
             Reply::new(307, "").header("Location", &format!("{url}{path}"))
         },
         component: sound_component,
-        told: "it redirects more than 5 times",
+        told: "more than 5 redirects",
     },
     Case {
         manifest: |_, _, url| {
@@ -89,7 +89,7 @@ const CASES: [Case; 13] = [
             Reply::new(307, "").header("Location", &elsewhere)
         },
         component: sound_component,
-        told: "it redirects to what is not https",
+        told: "a redirect from https to another scheme",
     },
     Case {
         manifest: |_, _, _| {
@@ -98,12 +98,12 @@ const CASES: [Case; 13] = [
             Reply::new(500, message)
         },
         component: sound_component,
-        told: "with the status 500, saying \"UNKNOWN out level=ERROR of order\"",
+        told: "with status 500, message \"UNKNOWN out level=ERROR of order\"",
     },
     Case {
         manifest: |_, _, _| Reply::new(401, "").header("WWW-Authenticate", "Negotiate"),
         component: sound_component,
-        told: "in a way that this program does not know",
+        told: "an unsupported kind of authentication",
     },
     Case {
         manifest: |_, _, url| {
@@ -112,7 +112,7 @@ const CASES: [Case; 13] = [
             Reply::new(401, "").header("WWW-Authenticate", &challenge)
         },
         component: sound_component,
-        told: "its server of tokens is not one of https",
+        told: "its token server does not use https",
     },
 ];
 
@@ -173,7 +173,7 @@ fn a_descriptor_with_a_false_size_is_refused() {
         let options = workshop
             .options(&format!("oci://{host}/plain@{reference_digest}"), "")
             .extra(&protected(&host, ""));
-        let told = format!("has 8 bytes and its descriptor says {false_size}");
+        let told = format!("has 8 bytes, but its descriptor states {false_size}");
         assert_refused(&options, &["the plugin plain", &host, &told]);
         assert!(workshop.kept("").is_empty());
     }

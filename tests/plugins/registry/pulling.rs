@@ -21,7 +21,7 @@ async fn a_component_that_was_pushed_makes_values_also_when_its_registry_has_gon
     assert!(
         server
             .log()
-            .contains("the component was pulled from its registry")
+            .contains("pulled the component from its registry")
     );
     let folder = server.stop().await;
 
@@ -41,7 +41,7 @@ async fn a_component_that_was_pushed_makes_values_also_when_its_registry_has_gon
         "the registry does not answer",
     ];
     let said = assert_refused(&options, &away);
-    assert!(said.contains("is pulled anew"), "{said}");
+    assert!(said.contains("pulling it again"), "{said}");
     registry.start_again();
     drop(Server::start_with(&options).await);
     let mended = fs::read(&workshop.kept(".wasm")[0]).unwrap();

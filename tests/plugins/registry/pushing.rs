@@ -75,12 +75,9 @@ fn wrong_usage_is_told() {
     let workshop = Workshop::new();
     let digest = format!("oci://h/a:1@sha256:{}", "0".repeat(64));
     for (arguments, told) in [
-        (&["plain.wasm", "oci://h/a"][..], "it has no tag"),
-        (&["plain.wasm", &digest], "a push makes the digest"),
-        (
-            &["plain.wasm", "https://h/a:1"],
-            "does not begin with oci://",
-        ),
+        (&["plain.wasm", "oci://h/a"][..], "missing tag"),
+        (&["plain.wasm", &digest], "must have a tag and no digest"),
+        (&["plain.wasm", "https://h/a:1"], "must start with oci://"),
         (
             &["plain.wasm", "oci://h/a:1", "--user", "ada"],
             "--password-file",

@@ -61,7 +61,7 @@ async fn a_component_of_a_registry_must_be_signed_by_the_key_of_minisign() {
     let kept = &workshop.kept(".minisig")[0];
     let signature = fs::read_to_string(kept).unwrap();
     fs::write(kept, signature.replace("timestamp", "Timestamp")).unwrap();
-    assert_refused(&options, &["its signature does not fit it"]);
+    assert_refused(&options, &["its signature does not match"]);
     fs::write(kept, "nonsense").unwrap();
     assert_refused(&options, &["its signature is malformed"]);
     fs::remove_file(kept).unwrap();
@@ -88,7 +88,7 @@ async fn a_signature_by_minisign_of_another_component_is_refused() {
     let options = by_minisign(&workshop, &reference, &key);
     assert_refused(
         &options,
-        &["the plugin plain", "its signature does not fit it"],
+        &["the plugin plain", "its signature does not match"],
     );
     fs::write(beside, "nonsense").unwrap();
     let target = format!("oci://{}/plain:1", registry.host());
@@ -123,8 +123,8 @@ async fn a_file_must_be_signed_by_the_key_of_minisign() {
     assert_refused(&signed(&key), &["its signature can't be read", "too large"]);
     fs::write(&signature, sound).unwrap();
     workshop.build("plain.wasm");
-    assert_refused(&signed(&key), &["its signature does not fit it"]);
-    assert_refused(&signed("RWQ"), &["no public key of minisign"]);
+    assert_refused(&signed(&key), &["its signature does not match"]);
+    assert_refused(&signed("RWQ"), &["must be a minisign public key"]);
 }
 
 #[tokio::test]
@@ -151,7 +151,7 @@ async fn a_component_of_a_registry_must_be_signed_by_the_key_of_cosign() {
     theirs.sign(&registry, digest, &[digest]).await;
     assert_refused(&options, &["by another key than the configured one"]);
     ours.sign(&registry, digest, &[&another]).await;
-    assert_refused(&options, &["of another manifest", &another]);
+    assert_refused(&options, &["for another manifest", &another]);
     ours.sign(&registry, digest, &[&another, digest]).await;
     let server = Server::start_with(&options).await;
     assert_generates(&server, "/a").await;
@@ -163,7 +163,7 @@ async fn a_component_of_a_registry_must_be_signed_by_the_key_of_cosign() {
     assert_refused(&other, &["by another key than the configured one"]);
     let file = workshop.path("plain.wasm");
     let of_file = by_cosign(&workshop, path(&file), "ours.pub");
-    assert_refused(&of_file, &["cosign signs what is in a registry"]);
+    assert_refused(&of_file, &["can only verify components in a registry"]);
 }
 
 /// What cosign does with a key pair.

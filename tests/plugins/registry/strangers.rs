@@ -8,7 +8,7 @@ use keywright_harness::{Asked, Commanded, Reply, Stub, digest, key_file, run_pro
 use super::{Workshop, assert_refused, login::manifest, path, plain_stub::PlainStub, protected};
 
 /// What is said when a stranger asks for a login.
-const REFUSED: &str = "it is another address that asks for it than the registry's own";
+const REFUSED: &str = "the challenge comes from another address than the registry's own";
 
 /// How a stranger asks for a login: for the password itself, or for it at its own server of tokens.
 const CHALLENGES: [&str; 2] = ["Basic realm=\"x\"", "Bearer realm=\"URL/token\""];
@@ -98,7 +98,7 @@ fn a_registry_of_plain_http_has_its_server_of_tokens_on_its_own_host() {
 
     let other = tokens(Ipv4Addr::new(127, 0, 0, 2));
     let run = push(&workshop, &registry(other.url()).host(), &[], &[]).expect(1);
-    let told = "its server of tokens is on another host, and not one of https";
+    let told = "its token server is on another host and does not use https";
     assert!(run.errors.contains(told), "{run:#?}");
     assert_eq!(other.heads(), Vec::<String>::new());
 }

@@ -1,4 +1,4 @@
-//! C: bindings are made here, and zig or clang makes a core module.
+//! C: generates bindings, and compiles a core module with zig or clang.
 
 use std::{
     ffi::OsString,
@@ -12,7 +12,7 @@ use crate::{
     wit::World,
 };
 
-/// Compiles the sources in the project's folder, with the bindings, and returns the file with the module.
+/// Compiles the C sources in the project's folder with the bindings. Returns the path of the module.
 pub(super) fn module(project: &Project<'_>) -> Result<PathBuf, BuildFailed> {
     let compiler = Compiler::find(project)?;
     let mut world = World::of_project(project.folder)?;
@@ -32,7 +32,7 @@ pub(super) fn module(project: &Project<'_>) -> Result<PathBuf, BuildFailed> {
     Ok(project.folder.join(built))
 }
 
-/// What compiles, and how it is told for what.
+/// A compiler, with the arguments that select the target.
 struct Compiler {
     program: Program,
     arguments: Vec<&'static str>,
@@ -69,9 +69,9 @@ fn has_ziglang(project: &Project<'_>, python: &Program) -> bool {
         .is_ok()
 }
 
-/// The C sources in a folder, in alphabetical order.
+/// Lists the C sources in a folder, in alphabetical order.
 fn sources(folder: &Path) -> Result<Vec<OsString>, BuildFailed> {
-    let failed = |cause| BuildFailed::file("listing", folder, cause);
+    let failed = |cause| BuildFailed::file("list", folder, cause);
     let mut sources = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
@@ -83,7 +83,7 @@ fn sources(folder: &Path) -> Result<Vec<OsString>, BuildFailed> {
     Ok(sources)
 }
 
-/// Enough of a stack, in place of the 16 MiB that zig gives, each call of a plugin having one of its own.
+/// The stack size. zig's default of 16 MiB would be allocated for each call of the plugin.
 const STACK: &str = "-Wl,-z,stack-size=262144";
-/// Where Debian's wasi-libc has its headers. Without it, clang knows the target but no standard library.
+/// The headers of Debian's wasi-libc. Without them, clang has no standard library for the target.
 const DEBIAN_WASI_LIBC: &str = "/usr/include/wasm32-wasi";

@@ -1,4 +1,4 @@
-//! Why a project was not built.
+//! Errors of builds.
 
 use std::{
     io,
@@ -8,127 +8,127 @@ use std::{
 
 use crate::component::NotEncodable;
 
-/// Why a project was not built, in words for its author.
+/// Why a build failed, worded for the plugin's author.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildFailed {
-    /// A file of the project can't be had.
-    #[error("{doing} {}", file.display())]
+    /// A file or folder can't be read or written.
+    #[error("could not {verb} {}", file.display())]
     File {
-        /// What was being done with it.
-        doing: &'static str,
-        /// Which one.
+        /// The failed operation, such as `read`.
+        verb: &'static str,
+        /// The path of the file or folder.
         file: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// The folder holds the marks of several languages.
+    /// The folder contains projects in several languages.
     #[error(
-        "{} holds a project in more than one language: there are {} and {}",
+        "{} contains projects in more than one language: it has both {} and {}",
         folder.display(), marks[0], marks[1]
     )]
     LanguageAmbiguous {
         /// The folder.
         folder: PathBuf,
-        /// Two of the marks.
+        /// Two files that identify different languages.
         marks: [&'static str; 2],
     },
-    /// The folder holds the mark of no language.
+    /// The folder contains no project.
     #[error(
-        "{} holds no project of a plugin: there is no Cargo.toml, plugin.c, package.json, plugin.py or go.mod; \
-         `keywright plugin new` makes one",
+        "{} contains no plugin project: there is no Cargo.toml, plugin.c, package.json, plugin.py or go.mod; \
+         create a project with `keywright plugin new`",
         folder.display()
     )]
     LanguageUnknown {
         /// The folder.
         folder: PathBuf,
     },
-    /// A file that says what the project is can't be understood.
+    /// The manifest of the project is malformed.
     #[error("{} {rule}", file.display())]
     ManifestMalformed {
-        /// Which one.
+        /// The path of the manifest.
         file: PathBuf,
-        /// What it must hold.
+        /// The rule that it breaks.
         rule: &'static str,
     },
-    /// No bindings can be made for the world of the project.
-    #[error("making bindings for the WIT of the project: {cause}")]
+    /// Generating bindings for the project's world failed.
+    #[error("could not generate bindings for the WIT of the project: {cause}")]
     NotBound {
-        /// Why not.
+        /// The cause.
         cause: String,
     },
-    /// What the tools made is no component, and none can be made of it.
-    #[error("making a component of {}", file.display())]
+    /// The output of the language's tools can't be converted to a component.
+    #[error("could not create a component from {}", file.display())]
     NotEncodable {
-        /// What they made.
+        /// The output of the tools.
         file: PathBuf,
-        /// Why not.
+        /// The cause.
         source: NotEncodable,
     },
-    /// The tools made no module that could become a component.
-    #[error("{tool} made no WebAssembly module: {rule}")]
+    /// The language's tools produced no module.
+    #[error("{tool} produced no WebAssembly module: {rule}")]
     ModuleMissing {
-        /// Which tool.
+        /// The tool.
         tool: &'static str,
-        /// What makes one.
+        /// The rule that the project breaks.
         rule: &'static str,
     },
-    /// A tool ended with a failure; what it wrote has been shown.
+    /// A tool failed. Its output has been printed.
     #[error("{tool} failed ({status})")]
     ToolFailed {
-        /// Which one.
+        /// The tool.
         tool: String,
-        /// How it ended.
+        /// Its exit status.
         status: ExitStatus,
     },
-    /// A tool is not there.
+    /// A tool is not installed.
     #[error("{tool} is missing: {remedy}")]
     ToolMissing {
-        /// Which one.
+        /// The tool.
         tool: &'static str,
-        /// How to get it.
+        /// How to install it.
         remedy: &'static str,
     },
-    /// A tool is there, but can't be started.
-    #[error("{tool} can't be started")]
+    /// A tool is installed, but can't be started.
+    #[error("could not start {tool}")]
     ToolNotStarted {
-        /// Which one.
+        /// The tool.
         tool: String,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// The WIT of the project is wrong.
-    #[error("reading the WIT in {}: {cause}", folder.display())]
+    /// The WIT of the project is malformed.
+    #[error("could not parse the WIT in {}: {cause}", folder.display())]
     WitMalformed {
-        /// Where it is.
+        /// The folder with the WIT.
         folder: PathBuf,
-        /// What is wrong.
+        /// The cause.
         cause: String,
     },
     /// The project has no WIT.
     #[error(
-        "there is no {}, which holds the WIT that plugins are built for: take it from a project that \
-         `keywright plugin new` makes",
+        "there is no {}: copy this folder, which contains the WIT for plugins, from a project created by \
+         `keywright plugin new`",
         folder.display()
     )]
     WitMissing {
-        /// Where it should be.
+        /// The missing folder.
         folder: PathBuf,
     },
-    /// The WIT of the project holds no world for plugins.
+    /// The WIT of the project contains no world for plugins.
     #[error(
         "the package in {} has neither a world `plugin` nor a world `generator-plugin`",
         folder.display()
     )]
     WorldMissing {
-        /// Where it is.
+        /// The folder with the WIT.
         folder: PathBuf,
     },
 }
 
 impl BuildFailed {
-    pub(super) fn file(doing: &'static str, file: &Path, source: io::Error) -> Self {
+    pub(super) fn file(verb: &'static str, file: &Path, source: io::Error) -> Self {
         Self::File {
-            doing,
+            verb,
             file: file.to_owned(),
             source,
         }

@@ -1,4 +1,4 @@
-//! Go: bindings are made here, and the Go compiler makes a core module.
+//! Go: generates bindings, and compiles a core module with the Go compiler.
 
 use std::{
     fmt::Write,
@@ -11,7 +11,7 @@ use wit_parser::WorldItem;
 use super::{BUILT, BuildFailed, GENERATED, Project, read, write};
 use crate::{outside::Call, wit::World};
 
-/// Compiles the package in the project's folder, with the bindings, and returns the file with the module.
+/// Compiles the package in the project's folder with the bindings. Returns the path of the module.
 pub(super) fn module(project: &Project<'_>) -> Result<PathBuf, BuildFailed> {
     let go = project
         .programs
@@ -40,7 +40,7 @@ pub(super) fn module(project: &Project<'_>) -> Result<PathBuf, BuildFailed> {
     Ok(project.folder.join(built))
 }
 
-/// The name by which a Go module is imported.
+/// Reads the import path of the module from `go.mod`.
 fn module_path(manifest: &Path) -> Result<String, BuildFailed> {
     let text = read(manifest)?;
     let text = String::from_utf8_lossy(&text);
@@ -54,10 +54,9 @@ fn module_path(manifest: &Path) -> Result<String, BuildFailed> {
         })
 }
 
-/// Has each function that the world exports be the one of the same name in the project's package.
+/// Generates packages that forward each exported function of the world to the function of the same name in the project's package.
 ///
-/// The bindings look for each in a package of its interface. Its types are in the bindings, so what stands there is variables,
-/// for which no type need be written down.
+/// The bindings expect one package per interface. The generated packages declare variables, which need no types.
 fn bind(generated: &Path, module: &str, world: &World) -> Result<(), BuildFailed> {
     let main = format!(
         "{GENERATED_BY}\npackage main\n\nimport _ \"{module}/{GENERATED}/wit_exports\"\n\nfunc main() {{}}\n"
@@ -88,7 +87,7 @@ fn bind(generated: &Path, module: &str, world: &World) -> Result<(), BuildFailed
     Ok(())
 }
 
-/// The Go package of an interface: `keywright:generator/types@0.1.0` is `keywright_generator_types`.
+/// Returns the Go package of an interface: `keywright_generator_types` for `keywright:generator/types@0.1.0`.
 fn package_of(interface: &str) -> String {
     let name = interface.split('@').next().unwrap_or(interface);
     name.replace([':', '/', '-'], "_")
@@ -101,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interface_has_a_package_of_its_name_without_a_version() {
+    fn package_name_omits_the_interface_version() {
         assert_eq!(
             package_of("keywright:generator/issued-generator@0.1.0"),
             "keywright_generator_issued_generator"

@@ -1,4 +1,4 @@
-//! JavaScript: jco makes a component that holds `QuickJS`.
+//! JavaScript: jco builds a component that contains `QuickJS`.
 
 use std::path::{Path, PathBuf};
 
@@ -10,15 +10,15 @@ use crate::{
     wit::{self, World},
 };
 
-/// Puts the project's module into a component and returns the file with it.
+/// Builds a component from the project's module. Returns its path.
 pub(super) fn component(project: &Project<'_>) -> Result<PathBuf, BuildFailed> {
     let jco = jco(project).ok_or(BuildFailed::ToolMissing {
         tool: "jco",
-        remedy: "`npm install` in the folder of the project, or `npm install --global @bytecodealliance/jco`",
+        remedy: "`npm install` in the project's folder, or `npm install --global @bytecodealliance/jco`",
     })?;
     let world = World::of_project(project.folder)?;
-    let generated = project.generated_anew()?;
-    // jco takes a relative path twice.
+    let generated = project.recreate_generated()?;
+    // jco resolves relative paths twice.
     let folder = absolute(project.folder)?;
     let built = absolute(&generated)?.join(BUILT);
     Call::new(project.programs, project.folder, &jco)
@@ -34,7 +34,7 @@ pub(super) fn component(project: &Project<'_>) -> Result<PathBuf, BuildFailed> {
     Ok(project.folder.join(GENERATED).join(BUILT))
 }
 
-/// The one that the project has for itself, or the one that is installed.
+/// Finds the project's own jco, or the installed one.
 fn jco(project: &Project<'_>) -> Option<Program> {
     let own = Path::new("node_modules/.bin/jco");
     let file = project.folder.join(own).canonicalize().ok();
@@ -42,7 +42,7 @@ fn jco(project: &Project<'_>) -> Option<Program> {
         .or_else(|| project.programs.find("jco"))
 }
 
-/// The file of the module: `main` in the manifest.
+/// Reads the path of the module from the manifest: `main`.
 fn entry(folder: &Path) -> Result<String, BuildFailed> {
     let file = folder.join("package.json");
     let manifest: Option<Value> = keywright_json::read_bytes(&read(&file)?).ok();
@@ -52,6 +52,6 @@ fn entry(folder: &Path) -> Result<String, BuildFailed> {
     main.map(str::to_owned)
         .ok_or(BuildFailed::ManifestMalformed {
             file,
-            rule: "must be JSON with the name of a file as its member `main`",
+            rule: "must be a JSON object whose field `main` is the name of a file",
         })
 }

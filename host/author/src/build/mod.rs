@@ -1,4 +1,4 @@
-//! Building: a component of what a project holds.
+//! Builds projects into components.
 
 mod c;
 mod failed;
@@ -22,14 +22,9 @@ use crate::{
     wit::World,
 };
 
-/// Builds the project in a folder and returns the file with its component: the one that is named, or one in the folder that has
-/// the name of the folder.
+/// Builds the project in a folder and returns the path of the component: `output`, or a file in the folder with the folder's name.
 ///
-/// Each call of another program is shown on standard error before it is made, as one could type it, and so is what that
-/// program writes.
-///
-/// # Errors
-/// When the folder holds no project, a program is missing, or something of the project can't be built.
+/// Prints the command line and the output of each program that it runs to standard error.
 pub fn build(
     folder: &Path,
     output: Option<&Path>,
@@ -63,20 +58,20 @@ pub fn build(
     Ok(output)
 }
 
-/// What is built.
+/// The project to build.
 struct Project<'a> {
     folder: &'a Path,
     programs: &'a Programs,
 }
 
 impl Project<'_> {
-    /// Writes what is generated for its world, in place of what was generated before.
+    /// Generates the bindings for the world, replacing those of an earlier build.
     fn generate(
         &self,
         world: &mut World,
         generator: &mut dyn WorldGenerator,
     ) -> Result<(), BuildFailed> {
-        let folder = self.generated_anew()?;
+        let folder = self.recreate_generated()?;
         let mut files = Files::default();
         generator
             .generate(&mut world.resolve, world.id, &mut files)
@@ -89,23 +84,23 @@ impl Project<'_> {
         Ok(())
     }
 
-    /// The folder for what is generated, empty.
-    fn generated_anew(&self) -> Result<PathBuf, BuildFailed> {
+    /// Removes the folder for generated files and creates it again.
+    fn recreate_generated(&self) -> Result<PathBuf, BuildFailed> {
         let folder = self.folder.join(GENERATED);
         match fs::remove_dir_all(&folder) {
             Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
-                Err(BuildFailed::file("emptying", &folder, cause))
+                Err(BuildFailed::file("remove", &folder, cause))
             }
             _ => {
                 fs::create_dir_all(&folder)
-                    .map_err(|cause| BuildFailed::file("making", &folder, cause))?;
+                    .map_err(|cause| BuildFailed::file("create", &folder, cause))?;
                 Ok(folder)
             }
         }
     }
 }
 
-/// The name of a folder, also of one that is given as `.`.
+/// Returns the name of a folder, even if the path is `.`.
 fn own_name(folder: &Path) -> Result<PathBuf, BuildFailed> {
     let full = absolute(folder)?;
     Ok(full.file_name().unwrap_or("plugin".as_ref()).into())
@@ -113,11 +108,11 @@ fn own_name(folder: &Path) -> Result<PathBuf, BuildFailed> {
 
 fn absolute(path: &Path) -> Result<PathBuf, BuildFailed> {
     path.canonicalize()
-        .map_err(|cause| BuildFailed::file("finding", path, cause))
+        .map_err(|cause| BuildFailed::file("find", path, cause))
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, BuildFailed> {
-    fs::read(file).map_err(|cause| BuildFailed::file("reading", file, cause))
+    fs::read(file).map_err(|cause| BuildFailed::file("read", file, cause))
 }
 
 fn write(file: &Path, contents: &[u8]) -> Result<(), BuildFailed> {
@@ -125,10 +120,10 @@ fn write(file: &Path, contents: &[u8]) -> Result<(), BuildFailed> {
         .parent()
         .map_or(Ok(()), fs::create_dir_all)
         .and_then(|()| fs::write(file, contents));
-    written.map_err(|cause| BuildFailed::file("writing", file, cause))
+    written.map_err(|cause| BuildFailed::file("write", file, cause))
 }
 
-/// The folder of a project for what is generated, and built on the way.
+/// The folder of a project for generated and intermediate files.
 const GENERATED: &str = "generated";
-/// What a language's tools make, in that folder: a core module, or a component that is not closed yet.
+/// The output of a language's tools, in that folder: a core module, or a component with the imports of its runtime.
 const BUILT: &str = "built.wasm";

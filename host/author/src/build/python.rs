@@ -1,8 +1,8 @@
-//! Python: componentize-py makes a component that holds `CPython`.
+//! Python: componentize-py builds a component that contains `CPython`.
 //!
-//! Without `--stub-wasi`, the runtime asks for an environment and 2,496 random bytes at the start of each call. With it,
-//! whatever is imported of WASI traps, and so would `wasi:random/random`. So the module is built against a copy of the
-//! project's WIT in which that package has another name, which the component then has no more.
+//! Without `--stub-wasi`, the runtime reads the environment and 2,496 random bytes at the start of each call. With it, every
+//! WASI import traps, including `wasi:random/random`. So the module is built against a copy of the project's WIT in which that
+//! package is renamed, and the import is renamed back in the built component.
 
 use std::{
     fs,
@@ -16,17 +16,17 @@ use crate::{
     wit::{self, World},
 };
 
-/// Puts the project's module into a component and returns the file with it.
+/// Builds a component from the project's module. Returns its path.
 pub(super) fn component(project: &Project<'_>) -> Result<PathBuf, BuildFailed> {
     let tool = project
         .programs
         .find("componentize-py")
         .ok_or(BuildFailed::ToolMissing {
             tool: "componentize-py",
-            remedy: "`pip install -r requirements.txt`, in a virtual environment that is active",
+            remedy: "`pip install -r requirements.txt`, in an activated virtual environment",
         })?;
     let world = World::of_project(project.folder)?;
-    let generated = project.generated_anew()?;
+    let generated = project.recreate_generated()?;
     copy_renamed(
         &project.folder.join(wit::FOLDER),
         &generated.join(wit::FOLDER),
@@ -41,15 +41,15 @@ pub(super) fn component(project: &Project<'_>) -> Result<PathBuf, BuildFailed> {
     Ok(project.folder.join(built))
 }
 
-/// The component that draws from `wasi:random/random` again.
+/// Renames the import of the random package back.
 pub(super) fn with_randomness(component: Vec<u8>) -> Result<Vec<u8>, NotEncodable> {
     let interface = |package| format!("{package}/random@");
     rename_import(component, &interface(RENAMED), &interface(RANDOM))
 }
 
-/// Copies WIT, with the package of the host's randomness under its other name.
+/// Copies WIT, renaming the random package.
 fn copy_renamed(from: &Path, to: &Path) -> Result<(), BuildFailed> {
-    let failed = |cause| BuildFailed::file("listing", from, cause);
+    let failed = |cause| BuildFailed::file("list", from, cause);
     for entry in fs::read_dir(from).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
         let (from, to) = (from.join(&name), to.join(&name));

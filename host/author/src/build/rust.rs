@@ -1,4 +1,4 @@
-//! Rust: cargo makes a core module.
+//! Rust: cargo compiles a core module.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{BuildFailed, Project};
 use crate::outside::Call;
 
-/// Builds the project's library and returns the file with the module.
+/// Builds the project's library. Returns the path of the module.
 pub(super) fn module(project: &Project<'_>) -> Result<PathBuf, BuildFailed> {
     let cargo = project
         .programs
@@ -29,7 +29,7 @@ pub(super) fn module(project: &Project<'_>) -> Result<PathBuf, BuildFailed> {
     }
 }
 
-/// Why it failed, where that is that the compiler can't build for the target.
+/// Returns an error if the build failed because the compiler lacks the target.
 fn lacks_target(project: &Project<'_>) -> Option<BuildFailed> {
     let rustc = project.programs.find("rustc")?;
     let folder = Call::new(project.programs, project.folder, &rustc)
@@ -43,8 +43,7 @@ fn lacks_target(project: &Project<'_>) -> Option<BuildFailed> {
     })
 }
 
-/// The last module among the artifacts that cargo tells of, one message a line: the package itself comes after what it depends
-/// on.
+/// Returns the last module in cargo's messages, one per line: cargo builds the package itself after its dependencies.
 fn module_of(messages: &[u8]) -> Option<PathBuf> {
     let messages = String::from_utf8_lossy(messages);
     let files = messages

@@ -1,12 +1,12 @@
-//! The adapter from the first preview of WASI, for runtimes that can't do without.
+//! The adapter from WASI preview 1, for language runtimes that import it.
 
 use wit_component::{StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
-/// What is adapted: the module that a runtime imports from.
+/// The name of the adapted module.
 pub(super) const NAME: &str = "wasi_snapshot_preview1";
 
-/// The adapter as a core module, with the WIT of what it imports.
+/// Builds the adapter: a core module with the WIT of its imports.
 pub(super) fn module() -> anyhow::Result<Vec<u8>> {
     let mut module = wat::parse_str(TEXT)?;
     let mut resolve = Resolve::default();

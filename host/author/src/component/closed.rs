@@ -1,4 +1,4 @@
-//! Closing what a language's runtime imports of WASI, and no plugin is given.
+//! Stubs the WASI imports of a language's runtime that the host does not provide.
 
 use anyhow::Context;
 use wac_graph::{CompositionGraph, EncodeOptions, PackageId, plug, types::Package};
@@ -9,13 +9,13 @@ use wit_parser::{LiftLowerAbi, ManglingAndAbi, Resolve, WorldId, WorldItem, Worl
 
 use super::NotEncodable;
 
-/// Composes a component with one that takes the place of everything that it imports of WASI but randomness, and in which every
-/// call traps. A component that imports nothing of that kind stays as it is.
+/// Composes a component with stubs for all its WASI imports except randomness. Every call of a stub traps. A component without
+/// such imports is returned unchanged.
 ///
-/// The stubs that jco has of its own take the place of `wasi:random/random`, too, and with it of the host's randomness.
+/// jco's own stubs are not usable, because they also replace `wasi:random/random`.
 ///
 /// # Errors
-/// When it is no component.
+/// If the bytes are not a component.
 pub(crate) fn close(component: Vec<u8>) -> Result<Vec<u8>, NotEncodable> {
     Ok(match stubs(&component)? {
         None => component,
@@ -23,11 +23,11 @@ pub(crate) fn close(component: Vec<u8>) -> Result<Vec<u8>, NotEncodable> {
     })
 }
 
-/// Composes a component so that what it imports by one name is imported by another. A component that does not import it stays as
-/// it is.
+/// Renames an import of a component. `from` and `to` are prefixes of the name. A component without that import is returned
+/// unchanged.
 ///
 /// # Errors
-/// When it is no component.
+/// If the bytes are not a component.
 pub(crate) fn rename_import(
     component: Vec<u8>,
     from: &str,
@@ -54,11 +54,11 @@ pub(crate) fn rename_import(
     rename().map_err(NotEncodable::from)
 }
 
-/// A component that exports what the other one is not to import.
+/// Builds a component that exports stubs, or returns `None` if the component needs none.
 fn stubs(component: &[u8]) -> anyhow::Result<Option<Vec<u8>>> {
     let decoded = wit_component::decode(component)?;
     let DecodedWasm::Component(mut resolve, imported_by) = decoded else {
-        anyhow::bail!("it is a WIT package, not a component");
+        anyhow::bail!("expected a component, found a WIT package");
     };
     let Some(world) = world_of_stubs(&mut resolve, imported_by)? else {
         return Ok(None);
@@ -70,9 +70,12 @@ fn stubs(component: &[u8]) -> anyhow::Result<Option<Vec<u8>>> {
     Ok(Some(stubs))
 }
 
-/// The world that exports what the other one is not to import.
+/// Creates the world of the stubs: it exports the WASI imports of the other world, except randomness.
 fn world_of_stubs(resolve: &mut Resolve, imported_by: WorldId) -> anyhow::Result<Option<WorldId>> {
-    let importing = resolve.worlds.get(imported_by).context("it has no world")?;
+    let importing = resolve
+        .worlds
+        .get(imported_by)
+        .context("the component has no world")?;
     let is_closed = |key: &WorldKey| {
         let name = resolve.name_world_key(key);
         name.starts_with(WASI) && !name.starts_with(RANDOM)

@@ -1,4 +1,4 @@
-//! Components: made of core modules, and closed where a language's runtime left them open.
+//! Creates components from core modules, and stubs the imports of language runtimes.
 
 mod adapter;
 mod closed;
@@ -9,14 +9,13 @@ pub(crate) use closed::{close, rename_import};
 
 use crate::wit::World;
 
-/// Makes a component of a core module that holds its own WIT, as wit-bindgen leaves it.
+/// Creates a component from a core module that contains its WIT, as wit-bindgen generates it.
 ///
-/// What the module wants of WASI's first preview, for the sake of its language's runtime, is answered inside the component,
-/// with nothing but the host's randomness behind it: there are no arguments, no environment, no files, and no time; what is
-/// written is thrown away.
+/// An adapter inside the component implements the WASI preview 1 imports of the language's runtime. It imports only the host's
+/// randomness: there are no arguments, environment, files or clocks, and output is discarded.
 ///
 /// # Errors
-/// When the module is none, or imports something else.
+/// If the bytes are not a core module, or the module has other imports.
 pub fn component_of_module(module: &[u8]) -> Result<Vec<u8>, NotEncodable> {
     let encode = || {
         let adapter = adapter::module()?;
@@ -29,7 +28,7 @@ pub fn component_of_module(module: &[u8]) -> Result<Vec<u8>, NotEncodable> {
     encode().map_err(NotEncodable::from)
 }
 
-/// The same of a core module that holds no WIT, and was built for this world.
+/// Creates a component from a core module without WIT that was built for this world.
 pub(crate) fn component_of_bare_module(
     mut module: Vec<u8>,
     world: &World,
@@ -38,7 +37,7 @@ pub(crate) fn component_of_bare_module(
     component_of_module(&module)
 }
 
-/// No component can be made of this.
+/// Why no component can be created from a module.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct NotEncodable(String);
@@ -57,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_runtime_wants_is_answered_inside_with_the_randomness_of_the_host_alone() {
+    fn adapter_imports_only_randomness_of_the_host() {
         let world = world("package a:b; world w { export run: func(); }");
         let wanted = [
             r#""random_get" (func (param i32 i32) (result i32))"#,
@@ -84,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_open_of_wasi_is_randomness_alone() {
+    fn closing_leaves_randomness_as_the_only_wasi_import() {
         let open = world(
             "package a:b;
              world w {
@@ -137,7 +136,7 @@ mod tests {
         World { resolve, id }
     }
 
-    /// A core module that imports these functions of the first preview.
+    /// Builds a core module that imports these functions of WASI preview 1.
     fn module(wanted: &[&str]) -> Vec<u8> {
         let imported = wanted
             .iter()
@@ -151,7 +150,7 @@ mod tests {
     fn imports(component: &[u8]) -> Vec<String> {
         let DecodedWasm::Component(resolve, world) = wit_component::decode(component).unwrap()
         else {
-            panic!("it is no component");
+            panic!("expected a component");
         };
         let imports = resolve.worlds[world].imports.keys();
         imports.map(|key| resolve.name_world_key(key)).collect()

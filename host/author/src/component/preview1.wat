@@ -1,17 +1,17 @@
-;; The first preview of WASI for the runtimes of languages that can't do without, with nothing behind it but randomness.
+;; WASI preview 1 for language runtimes that import it. Only randomness comes from the host.
 ;;
-;; There are no arguments, no environment and no files, what is written to standard output and standard error is thrown away, and the
-;; clocks, which all show the same, count how often they were looked at. Waiting, and ending the process, end the call of the guest.
-;; The signatures are those of WASI's witx/wasi_snapshot_preview1.witx; every function returns an error number, but for proc_exit.
+;; There are no arguments, environment or files. Output is discarded. All clocks return the same time, which advances with each
+;; read. Waiting fails, and exiting traps. The signatures are those in WASI's witx/wasi_snapshot_preview1.witx: every function
+;; except proc_exit returns an error number.
 (module
     (import "wasi:random/random@0.2.0" "get-random-u64" (func $get_random_u64 (result i64)))
-    ;; That of the module for which this stands between.
+    ;; The memory of the adapted module.
     (import "env" "memory" (memory 0))
 
-    ;; What the clocks show, in nanoseconds.
+    ;; The time of all clocks, in nanoseconds.
     (global $now (mut i64) (i64.const 1000000000))
 
-    ;; Fills memory with random bytes, eight at a time.
+    ;; Fills the memory with random bytes, eight at a time.
     (func (export "random_get") (param $address i32) (param $length i32) (result i32)
         (local $bytes i64)
         (block $rest
@@ -35,7 +35,7 @@
         (i32.const 0)
     )
 
-    ;; Each look at a clock finds it a microsecond later, so that whoever waits by looking comes to an end.
+    ;; Each read advances the clock by a microsecond, so that busy-waiting loops terminate.
     (func (export "clock_time_get") (param i32 i64) (param $time i32) (result i32)
         (global.set $now (i64.add (global.get $now) (i64.const 1000)))
         (i64.store align=1 (local.get $time) (global.get $now))
@@ -45,7 +45,7 @@
         (i64.store align=1 (local.get $resolution) (i64.const 1000))
         (i32.const 0)
     )
-    ;; Go asks for this around allocations, in which an adapter may not call the host. This one does not for a clock.
+    ;; Go calls this around allocations, during which an adapter must not call the host for a clock. This adapter never does.
     (func (export "adapter_monotonic_clock_set_paused") (param i32))
 
     (func $none (param $count i32) (param $bytes i32) (result i32)
@@ -58,7 +58,7 @@
     (func (export "args_get") (param i32 i32) (result i32) (i32.const 0))
     (func (export "environ_get") (param i32 i32) (result i32) (i32.const 0))
 
-    ;; All of it has been written, this says.
+    ;; Discards the bytes and reports them as written.
     (func (export "fd_write") (param $file i32) (param $pieces i32) (param $count i32) (param $written i32) (result i32)
         (local $bytes i32)
         (if (i32.gt_u (i32.sub (local.get $file) (i32.const 1)) (i32.const 1)) (then (return (i32.const 8))))
@@ -114,7 +114,7 @@
     (func (export "sock_send") (param i32 i32 i32 i32 i32) (result i32) (i32.const 8))
     (func (export "sock_shutdown") (param i32 i32) (result i32) (i32.const 8))
 
-    ;; There is nothing to wait for, and nobody to signal (ENOSYS).
+    ;; Waiting and signals are not supported (ENOSYS).
     (func (export "poll_oneoff") (param i32 i32 i32 i32) (result i32) (i32.const 52))
     (func (export "proc_raise") (param i32) (result i32) (i32.const 52))
 )

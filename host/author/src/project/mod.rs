@@ -1,4 +1,4 @@
-//! Beginning a project: a folder with a complete generator in it, small enough to be read at once.
+//! Creates projects: a folder with a complete but small generator.
 
 mod template;
 
@@ -10,10 +10,10 @@ use std::{
 
 use crate::language::Language;
 
-/// Makes the folder of a new project, in the one that is given, and returns it.
+/// Creates a project in a new subfolder of `parent`, and returns the path of the subfolder.
 ///
 /// # Errors
-/// When something of that name is there, which stays as it is, or the folder can't be written.
+/// If the path exists already (it is not changed), or can't be written.
 pub fn begin(
     parent: &Path,
     name: &ProjectName,
@@ -41,8 +41,8 @@ pub fn begin(
     Ok(folder)
 }
 
-/// What a project is called: the credential type that it makes. 1 to 63 characters of `a-z`, `0-9` and `-`, beginning with a
-/// letter.
+/// The name of a project, which is also the credential type that it generates: 1 to 63 characters of `a-z`, `0-9` and `-`,
+/// starting with a letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectName(String);
 
@@ -64,31 +64,31 @@ impl fmt::Display for ProjectName {
     }
 }
 
-/// The most characters of a credential type.
+/// The maximum length of a credential type.
 const NAME_CHARACTERS_MAX: usize = 63;
 
-/// A name is not one of a credential type.
+/// A project name that is not a valid credential type.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "it must be a credential type: 1 to {NAME_CHARACTERS_MAX} characters of a-z, 0-9 and -, beginning with a letter"
+    "must be a credential type: 1 to {NAME_CHARACTERS_MAX} characters of a-z, 0-9 and -, starting with a letter"
 )]
 pub struct NameMalformed;
 
-/// Why no project was begun.
+/// Why a project was not created.
 #[derive(Debug, thiserror::Error)]
 pub enum BeginRefused {
-    /// Something has its place.
-    #[error("{} exists already; nothing was written", folder.display())]
+    /// The path exists already.
+    #[error("{} already exists; choose another name", folder.display())]
     Exists {
-        /// The place.
+        /// The path.
         folder: PathBuf,
     },
     /// A file or folder can't be written.
-    #[error("writing {}", path.display())]
+    #[error("could not write {}", path.display())]
     NotWritten {
-        /// Which one.
+        /// The path of the file or folder.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
 }
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_project_is_called_as_a_credential_type_may_be() {
+    fn project_name_must_be_a_credential_type() {
         let longest = "a".repeat(NAME_CHARACTERS_MAX);
         for name in ["a", "a-1", "api-key", &longest] {
             assert_eq!(name.parse::<ProjectName>().unwrap().to_string(), name);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_the_template_keeps_its_own_name() {
+    fn template_name_is_replaced_everywhere() {
         let parent = tempfile::tempdir().unwrap();
         for language in Language::ALL {
             let name: ProjectName = format!("in-{language}").parse().unwrap();
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_not_touched() {
+    fn existing_file_is_not_changed() {
         let parent = tempfile::tempdir().unwrap();
         let name: ProjectName = "a".parse().unwrap();
         fs::write(parent.path().join("a"), "precious").unwrap();

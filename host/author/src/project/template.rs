@@ -1,11 +1,11 @@
-//! The files of `templates/`, which are projects themselves, as a part of the program.
+//! The embedded files of `templates/`. Each template is itself a project.
 
 use crate::language::Language;
 
-/// The name that the projects in `templates/` have.
+/// The project name in the templates.
 pub(super) const NAME: &str = "sample-token";
 
-/// The files of a language's template, each with its path.
+/// Returns the files of a language's template.
 pub(super) fn files(language: Language) -> impl Iterator<Item = File> {
     let own = match language {
         Language::C => C,
@@ -17,7 +17,7 @@ pub(super) fn files(language: Language) -> impl Iterator<Item = File> {
     own.iter().chain(COMMON).copied()
 }
 
-/// A file: its path, and what it holds.
+/// The path and the text of a file.
 type File = (&'static str, &'static str);
 
 const C: &[File] = &[
@@ -91,7 +91,7 @@ const RUST: &[File] = &[
     VECTORS,
 ];
 
-/// What the projects in all languages hold.
+/// The files for all languages.
 const COMMON: &[File] = &[
     (
         "keywright.toml",
@@ -115,7 +115,7 @@ const COMMON: &[File] = &[
     ),
 ];
 
-/// The expectations where a language's runtime draws no random bytes for itself.
+/// The test vectors for languages whose runtime draws no random bytes itself.
 const VECTORS: File = (
     "sample-token.vectors.json",
     include_str!("../../templates/common/sample-token.vectors.json"),
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn projects_hold_all_of_the_wit_that_is_about_generators() {
+    fn templates_contain_all_wit_for_generators() {
         let wit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
         let mut there = BTreeSet::new();
         let mut folders = vec![wit];
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_module_that_go_requires_is_the_one_that_its_bindings_are_made_for() {
+    fn go_template_requires_the_module_of_its_bindings() {
         let required = wit_bindgen_go::remote_pkg_version();
         for file in ["go.mod", "go.sum"] {
             let text = files(Language::Go).find(|(path, _)| *path == file);

@@ -1,4 +1,4 @@
-// Makes values of the type `sample-token`: random bytes, in hexadecimal digits.
+// Generates values of the type `sample-token`: random bytes in hexadecimal.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,17 +6,17 @@
 
 #include "plugin.h"
 
-// What a caller may ask for. Before make_value is called, the host has checked it, and filled in the defaults.
+// The parameters of a request. The host validates them and fills in the defaults before it calls the plugin.
 static const char PARAMETERS_SCHEMA[] =
     "{\"type\": \"object\", \"additionalProperties\": false, \"properties\": {\"length\": {\"description\":"
-    " \"How many random bytes.\", \"type\": \"integer\", \"minimum\": 16, \"maximum\": 64, \"default\": 32}}}";
+    " \"Number of random bytes.\", \"type\": \"integer\", \"minimum\": 16, \"maximum\": 64, \"default\": 32}}}";
 
-// What a value looks like. What is secret is `writeOnly`.
+// The generated value. Mark secret parts as `writeOnly`.
 static const char VALUE_SCHEMA[] =
     "{\"type\": \"string\", \"pattern\": \"^([0-9a-f]{2}){16,64}$\", \"writeOnly\": true}";
 
-// Makes a value, as JSON. EDIT THIS FUNCTION, and then what is said of it above and below.
-// The parameters are JSON, too: {"length":32}. Of text that may hold anything, use a library that reads JSON.
+// Generates a value, as JSON. EDIT THIS FUNCTION, then the schemas above and the description below.
+// The parameters are JSON: {"length":32}. If they contain arbitrary text, use a JSON library.
 static char *make_value(const char *parameters) {
     unsigned length = 0;
     sscanf(parameters, "{\"length\":%u", &length);
@@ -37,7 +37,7 @@ void exports_keywright_generator_descriptor_describe(exports_keywright_generator
     plugin_string_dup(&description->summary, "Random tokens");
     plugin_string_dup(&description->parameters_schema, PARAMETERS_SCHEMA);
     plugin_string_dup(&description->value_schema, VALUE_SCHEMA);
-    // With the default parameters: 32 bytes.
+    // For the default parameters: 32 bytes.
     description->entropy_bits_min.is_some = true;
     description->entropy_bits_min.val = 256;
 }

@@ -1,4 +1,4 @@
-// Package plugin makes values of the type `sample-token`: random bytes, in hexadecimal digits.
+// Package plugin generates values of the type `sample-token`: random bytes in hexadecimal.
 package plugin
 
 import (
@@ -16,38 +16,38 @@ type parameters struct {
 	Length int `json:"length"`
 }
 
-// makeValue makes a value. EDIT THIS FUNCTION, and then what is said of it below.
-// What crypto/rand gives is the randomness of the host.
+// makeValue generates a value. EDIT THIS FUNCTION, then the schemas and the description below.
+// crypto/rand reads the randomness of the host.
 func makeValue(parameters parameters) (any, error) {
 	bytes := make([]byte, parameters.Length)
 	rand.Read(bytes)
 	return hex.EncodeToString(bytes), nil
 }
 
-// What a caller may ask for. Before makeValue is called, the host has checked it, and filled in the defaults.
+// The parameters of a request. The host validates them and fills in the defaults before it calls the plugin.
 const parametersSchema = `{"type": "object", "additionalProperties": false, "properties": {
-	"length": {"description": "How many random bytes.", "type": "integer", "minimum": 16, "maximum": 64, "default": 32}
+	"length": {"description": "Number of random bytes.", "type": "integer", "minimum": 16, "maximum": 64, "default": 32}
 }}`
 
-// What a value looks like. What is secret is `writeOnly`.
+// The generated value. Mark secret parts as `writeOnly`.
 const valueSchema = `{"type": "string", "pattern": "^([0-9a-f]{2}){16,64}$", "writeOnly": true}`
 
-// Describe says what the plugin makes.
+// Describe returns the plugin's description.
 func Describe() descriptor.Description {
 	return descriptor.Description{
 		CredentialType: "sample-token", PluginVersion: "0.1.0", Summary: "Random tokens",
 		ParametersSchema: parametersSchema, ValueSchema: valueSchema,
-		EntropyBitsMin: wit.Some[uint32](256), // with the default parameters: 32 bytes
+		EntropyBitsMin: wit.Some[uint32](256), // for the default parameters: 32 bytes
 	}
 }
 
-// Generate makes a value for the host.
+// Generate generates a value for the host.
 func Generate(generation generator.Generation) wit.Result[string, types.Failure] {
-	var asked parameters
-	if err := json.Unmarshal([]byte(generation.Parameters), &asked); err != nil {
+	var requested parameters
+	if err := json.Unmarshal([]byte(generation.Parameters), &requested); err != nil {
 		return wit.Err[string](types.MakeFailureOther(err.Error()))
 	}
-	value, err := makeValue(asked)
+	value, err := makeValue(requested)
 	if err != nil {
 		return wit.Err[string](types.MakeFailureOther(err.Error()))
 	}

@@ -1,24 +1,24 @@
-// Makes values of the type `sample-token`: random bytes, in hexadecimal digits.
+// Generates values of the type `sample-token`: random bytes in hexadecimal.
 
 import { getRandomBytes } from 'wasi:random/random@0.2.0';
 
-// Makes a value. EDIT THIS FUNCTION, and then what is said of it below.
-// Draw what is random by getRandomBytes alone: Math.random() gives the same numbers in every call of a plugin.
+// Generates a value. EDIT THIS FUNCTION, then the schemas and the description below.
+// Use only getRandomBytes for randomness: Math.random() returns the same numbers in every call of a plugin.
 function makeValue(parameters) {
   const bytes = getRandomBytes(parameters.length);
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
-// What a caller may ask for. Before makeValue is called, the host has checked it, and filled in the defaults.
+// The parameters of a request. The host validates them and fills in the defaults before it calls the plugin.
 const parametersSchema = {
   type: 'object',
   properties: {
-    length: { description: 'How many random bytes.', type: 'integer', minimum: 16, maximum: 64, default: 32 },
+    length: { description: 'Number of random bytes.', type: 'integer', minimum: 16, maximum: 64, default: 32 },
   },
   additionalProperties: false,
 };
 
-// What a value looks like. What is secret is `writeOnly`.
+// The generated value. Mark secret parts as `writeOnly`.
 const valueSchema = { type: 'string', pattern: '^([0-9a-f]{2}){16,64}$', writeOnly: true };
 
 export const descriptor = {
@@ -28,7 +28,7 @@ export const descriptor = {
     summary: 'Random tokens',
     parametersSchema: JSON.stringify(parametersSchema),
     valueSchema: JSON.stringify(valueSchema),
-    // With the default parameters: 32 bytes.
+    // For the default parameters: 32 bytes.
     entropyBitsMin: 256,
   }),
 };

@@ -1,4 +1,4 @@
-"""Makes values of the type `sample-token`: random bytes, in hexadecimal digits."""
+"""Generates values of the type `sample-token`: random bytes in hexadecimal."""
 
 import json
 
@@ -9,20 +9,20 @@ from wit_world.imports.random import get_random_bytes
 
 
 def make_value(parameters):
-    """Makes a value. EDIT THIS FUNCTION, and then what is said of it below.
+    """Generates a value. EDIT THIS FUNCTION, then the schemas and the description below.
 
-    Draw what is random by get_random_bytes alone: `random` gives the same numbers in every call of a plugin, and `secrets` and
-    os.urandom end the call. Import what is needed above, not here.
+    Use only get_random_bytes for randomness: `random` returns the same numbers in every call of a plugin, and `secrets` and
+    os.urandom trap. Import modules at the top of the file, not in functions.
     """
     return get_random_bytes(parameters["length"]).hex()
 
 
-# What a caller may ask for. Before make_value is called, the host has checked it, and filled in the defaults.
+# The parameters of a request. The host validates them and fills in the defaults before it calls the plugin.
 PARAMETERS_SCHEMA = {
     "type": "object",
     "properties": {
         "length": {
-            "description": "How many random bytes.",
+            "description": "Number of random bytes.",
             "type": "integer",
             "minimum": 16,
             "maximum": 64,
@@ -32,7 +32,7 @@ PARAMETERS_SCHEMA = {
     "additionalProperties": False,
 }
 
-# What a value looks like. What is secret is `writeOnly`.
+# The generated value. Mark secret parts as `writeOnly`.
 VALUE_SCHEMA = {"type": "string", "pattern": "^([0-9a-f]{2}){16,64}$", "writeOnly": True}
 
 
@@ -45,7 +45,7 @@ class Descriptor(exports.Descriptor):
             parameters_schema=json.dumps(PARAMETERS_SCHEMA),
             value_schema=json.dumps(VALUE_SCHEMA),
             issuer_parameter=None,
-            # With the default parameters: 32 bytes.
+            # For the default parameters: 32 bytes.
             entropy_bits_min=256,
         )
 

@@ -1,4 +1,4 @@
-//! Signatures by a key of cosign's: ECDSA with P-256 and SHA-256, of a text that names the manifest (sigstore/cosign,
+//! cosign signatures: ECDSA with P-256 and SHA-256 over a payload with the digest of the manifest (sigstore/cosign,
 //! `specs/SIGNATURE_SPEC.md`, and the format "simple signing" of containers/image).
 
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1, ParsedPublicKey};
@@ -13,11 +13,11 @@ use crate::{
     pull::{MANIFEST_BYTES_MAX, blob},
 };
 
-/// A public key of cosign's.
+/// A cosign public key.
 #[derive(Clone)]
 pub struct CosignKey(ParsedPublicKey);
 
-/// A signature, and what it is of: a text that was signed, not what is meant by it.
+/// A signature with the payload that it signs.
 #[derive(Debug, Deserialize, Serialize)]
 struct Signed {
     /// In base64.
@@ -26,7 +26,7 @@ struct Signed {
     signature: String,
 }
 
-/// What is signed.
+/// The signed payload.
 #[derive(Deserialize)]
 struct Payload {
     critical: Critical,
@@ -46,10 +46,10 @@ struct Image {
 }
 
 impl CosignKey {
-    /// Reads a key, as `cosign.pub` has it.
+    /// Parses a public key in the format of `cosign.pub`.
     ///
     /// # Errors
-    /// When it is none, or one of another curve.
+    /// If it is malformed, or not a P-256 key.
     pub fn read(pem: &str) -> Result<Self, KeyMalformed> {
         let der = SubjectPublicKeyInfoDer::from_pem_slice(pem.as_bytes())
             .map_err(|_| KeyMalformed::Cosign)?;
@@ -58,7 +58,7 @@ impl CosignKey {
         Ok(Self(key))
     }
 
-    /// One of the signatures must be by this key, and of this manifest.
+    /// Verifies that at least one of the signatures is by this key and for this manifest.
     pub(super) fn verify(
         &self,
         manifest: &Digest,
@@ -76,13 +76,13 @@ impl CosignKey {
             } else if named == manifest.to_string() {
                 return Ok(());
             } else {
-                refusal = SignatureRefused::OfAnother(crate::told::harmless(&named));
+                refusal = SignatureRefused::OfAnother(crate::error_message::sanitized(&named));
             }
         }
         Err(refusal)
     }
 
-    /// What was signed, if it was by this key.
+    /// Returns the payload if the signature is by this key.
     fn payload(&self, signed: &Signed) -> Option<Vec<u8>> {
         let payload = BASE64_STANDARD.decode(&signed.payload).ok()?;
         let signature = BASE64_STANDARD.decode(&signed.signature).ok()?;
@@ -91,12 +91,12 @@ impl CosignKey {
     }
 }
 
-/// All signatures of a manifest, from the registry.
+/// Pulls all signatures of a manifest.
 pub(super) async fn fetch(
     registry: &Registry,
     reference: &PinnedReference,
 ) -> Result<Vec<u8>, Fault> {
-    let repository = &reference.place.repository;
+    let repository = &reference.repository.name;
     let tag = tag(reference.digest(), TAG_END);
     let url = registry.url(repository, &format!("manifests/{tag}"));
     let what = "the manifest of the signatures";
@@ -111,7 +111,7 @@ pub(super) async fn fetch(
         if signatures.len() == SIGNATURES_MAX {
             break;
         }
-        let what = "what was signed";
+        let what = "the signed payload";
         let payload = blob(registry, repository, layer, what, PAYLOAD_BYTES_MAX).await?;
         signatures.push(Signed {
             payload: BASE64_STANDARD.encode(payload),
@@ -124,18 +124,18 @@ pub(super) async fn fetch(
     serde_json::to_vec(&signatures).map_err(|_| SignatureRefused::Malformed.into())
 }
 
-/// How the tag of the signatures ends.
+/// The suffix of the tag for the signatures.
 const TAG_END: &str = ".sig";
-/// The annotation of a layer that holds the signature of the layer.
+/// The annotation with the signature of a layer.
 const ANNOTATION: &str = "dev.cosignproject.cosign/signature";
-/// The type of a payload.
+/// The `type` of a payload.
 const PAYLOAD_TYPE: &str = "cosign container image signature";
-/// The most signatures of one manifest that are looked at.
+/// The maximum number of signatures to check for one manifest.
 const SIGNATURES_MAX: usize = 16;
-/// The largest text that was signed, in bytes.
+/// The largest payload, in bytes.
 const PAYLOAD_BYTES_MAX: u64 = 16 * 1024;
-/// What is kept is not larger than all of that in base64, with the annotations, which stand in one manifest.
-pub(super) const KEPT_BYTES_MAX: u64 = 16 * PAYLOAD_BYTES_MAX * 2 + MANIFEST_BYTES_MAX;
+/// An upper bound for a cached file: all payloads in base64, and the annotations of one manifest.
+pub(super) const CACHED_BYTES_MAX: u64 = 16 * PAYLOAD_BYTES_MAX * 2 + MANIFEST_BYTES_MAX;
 
 #[cfg(test)]
 mod tests {
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn one_signature_must_be_by_the_key_and_of_the_manifest() {
+    fn one_signature_must_be_by_the_key_and_for_the_manifest() {
         let (signer, other) = (Signer::new(), Signer::new());
         let manifest = Digest::of(b"manifest");
         let good = payload(&manifest, PAYLOAD_TYPE);
@@ -194,7 +194,7 @@ mod tests {
             let verified = signer.key().verify(&manifest, &signatures);
             verified.map_err(|refused| refused.to_string())
         };
-        let told = |refused: SignatureRefused| Err(refused.to_string());
+        let error = |refused: SignatureRefused| Err(refused.to_string());
         assert_eq!(verified(vec![signer.sign(&good)]), Ok(()));
         let several = vec![
             other.sign(&good),
@@ -215,13 +215,13 @@ mod tests {
             ),
             (signer.sign("{}"), SignatureRefused::Malformed),
         ] {
-            assert_eq!(verified(vec![signed]), told(refused));
+            assert_eq!(verified(vec![signed]), error(refused));
         }
-        assert_eq!(verified(Vec::new()), told(SignatureRefused::OtherKey));
+        assert_eq!(verified(Vec::new()), error(SignatureRefused::OtherKey));
     }
 
     #[test]
-    fn a_key_of_another_kind_is_refused() {
+    fn other_keys_than_p256_are_rejected() {
         let rsa = "-----BEGIN PUBLIC KEY-----\nMFwwDQYJKoZIhvcNAQEBBQADSwAwSAJBAKj34GkxFhD90vcNLYLInFEX6Ppy1tPf\n9Cnzj4p4WGeKLs1Pt8QuKUpRKfFLfRYC9AIKjbJTWit+CqvjWYzvQwECAwEAAQ==\n-----END PUBLIC KEY-----\n";
         for pem in ["", "nonsense", rsa] {
             assert_eq!(

@@ -1,4 +1,4 @@
-//! Signatures by minisign: Ed25519, of the component itself, or of its BLAKE2b-512.
+//! minisign signatures: Ed25519 over the component itself or its BLAKE2b-512 hash.
 
 use minisign_verify::{Error, PublicKey, Signature};
 
@@ -9,15 +9,12 @@ use crate::{
     pull::{MANIFEST_BYTES_MAX, blob},
 };
 
-/// A public key of minisign's.
+/// A minisign public key.
 #[derive(Clone)]
 pub struct MinisignKey(PublicKey);
 
 impl MinisignKey {
-    /// Reads a key, as it stands in the second line of `minisign.pub`.
-    ///
-    /// # Errors
-    /// When it is none.
+    /// Parses a public key: the second line of `minisign.pub`.
     pub fn read(text: &str) -> Result<Self, KeyMalformed> {
         let key = PublicKey::from_base64(text.trim()).map_err(|_| KeyMalformed::Minisign)?;
         Ok(Self(key))
@@ -37,21 +34,18 @@ impl MinisignKey {
     }
 }
 
-/// A file of minisign's.
-///
-/// # Errors
-/// When it is none.
+/// Parses a minisign signature file.
 pub(super) fn read(file: &[u8]) -> Result<Signature, SignatureRefused> {
     let text = std::str::from_utf8(file).map_err(|_| SignatureRefused::Malformed)?;
     Signature::decode(text).map_err(|_| SignatureRefused::Malformed)
 }
 
-/// The file with the signature, from the registry.
+/// Pulls the signature file of a component.
 pub(super) async fn fetch(
     registry: &Registry,
     reference: &PinnedReference,
 ) -> Result<Vec<u8>, Fault> {
-    let repository = &reference.place.repository;
+    let repository = &reference.repository.name;
     let tag = tag(reference.digest(), SIGNATURE_EXTENSION);
     let url = registry.url(repository, &format!("manifests/{tag}"));
     let what = "the manifest of the signature";
@@ -64,7 +58,7 @@ pub(super) async fn fetch(
     blob(registry, repository, layer, "the signature", BYTES_MAX).await
 }
 
-/// That there is no tag for it means that it is not signed.
+/// Reports a missing tag as a missing signature.
 pub(super) fn missing(fault: Fault, tag: &str) -> Fault {
     match fault {
         Fault::NotFound { .. } => {
@@ -74,7 +68,7 @@ pub(super) fn missing(fault: Fault, tag: &str) -> Fault {
     }
 }
 
-/// Whether signatures are taken that are of the component itself, as older releases of minisign make them by default.
+/// Accept signatures over the component itself, the default of older minisign releases.
 const ALLOWS_UNHASHED: bool = true;
-/// The largest file with a signature, in bytes; its comments have no length of their own.
+/// The largest signature file, in bytes. minisign does not limit the comments in it.
 pub(super) const BYTES_MAX: u64 = 16 * 1024;

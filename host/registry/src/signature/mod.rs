@@ -1,74 +1,77 @@
 //! Signatures of components, and the keys that verify them.
 //!
-//! In the registry, a signature is where cosign puts its own: in the repository of the component, under a tag made of the
-//! digest of its manifest. For cosign that is `sha256-<digits>.sig` (`cosign.rs`); for minisign `sha256-<digits>.minisig`, with
-//! one layer that is the file that `minisign -S` writes (`minisign.rs`). Beside a file, minisign's signature has the name of
-//! the file with `.minisig` added, as `minisign -S` gives it.
+//! In a registry, signatures are in the repository of the component, as cosign defines it: the tag is derived from the digest of
+//! the component's manifest. It is `sha256-<digits>.sig` for cosign (`cosign.rs`), and `sha256-<digits>.minisig` for minisign,
+//! with the signature file as the only layer (`minisign.rs`). The minisign signature of a file has the file's name with
+//! `.minisig` appended, as `minisign -S` writes it.
 
 mod cosign;
 mod minisign;
 
-use std::{io, path::Path};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 pub use cosign::CosignKey;
 pub use minisign::MinisignKey;
 
 use crate::{
     Cache, Digest, Fault, PinnedReference, Registry,
-    cache::{Kept, read_if_there},
+    cache::{CacheEntry, read_if_exists},
 };
 
-/// The key that must have signed a component.
+/// The key to verify the signature of a component with.
 #[derive(Clone)]
 pub enum SignatureKey {
-    /// One of cosign's, which signs manifests.
+    /// A cosign key, which signs manifests.
     Cosign(CosignKey),
-    /// One of minisign's, which signs components.
+    /// A minisign key, which signs components.
     Minisign(MinisignKey),
 }
 
-/// Why a text is no public key.
+/// A malformed public key.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyMalformed {
-    /// It is none of cosign's that is known here.
-    #[error("it is no public key of P-256 in PEM, as cosign.pub has it")]
+    /// The text is not a cosign key of a supported kind.
+    #[error("must be a P-256 public key in PEM format, such as cosign.pub")]
     Cosign,
-    /// It is none of minisign's.
-    #[error("it is no public key of minisign: 56 characters, the second line of minisign.pub")]
+    /// The text is not a minisign key.
+    #[error("must be a minisign public key: 56 characters, the second line of minisign.pub")]
     Minisign,
 }
 
-/// Why a signature is refused.
+/// Why a signature was rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum SignatureRefused {
-    /// A key of cosign's is configured for a file.
-    #[error("cosign signs what is in a registry; a file can be signed by minisign")]
+    /// A cosign key is configured for a file.
+    #[error("a cosign key can only verify components in a registry; sign files with minisign")]
     CosignOfFile,
-    /// It is no signature at all.
+    /// The signature is malformed.
     #[error("its signature is malformed")]
     Malformed,
-    /// There is none.
+    /// There is no signature.
     #[error("it is not signed: there is no {0}")]
     Missing(String),
-    /// It is of another manifest.
-    #[error("the signature by this key is of another manifest, {0}")]
+    /// The signature is for another manifest.
+    #[error("its signature by this key is for another manifest, {0}")]
     OfAnother(String),
-    /// It is by another key.
+    /// The signature is by another key.
     #[error("its signature is by another key than the configured one")]
     OtherKey,
-    /// The file with it can't be read.
+    /// The signature file is unreadable.
     #[error("its signature can't be read")]
     Unreadable(#[source] io::Error),
-    /// It does not fit what is signed.
+    /// The signature does not match the signed bytes.
     #[error(
-        "its signature does not fit it: it was signed as something else, or the signature was changed"
+        "its signature does not match: it is for another component, or the signature was modified"
     )]
     Wrong,
 }
 
 impl SignatureKey {
-    /// Verifies the signature of a component from a registry, and says whether it is one that was kept. Where the kept one does not
-    /// do, as after the key was changed, the registry is asked for another.
+    /// Verifies the signature of a component from a registry. Returns whether the signature came from the cache. If the cached
+    /// signature does not verify, for example after the key was changed, pulls the signature from the registry.
     pub(crate) async fn verify(
         &self,
         registry: &Registry,
@@ -78,41 +81,40 @@ impl SignatureKey {
     ) -> Result<bool, Fault> {
         let digest = reference.digest();
         let (kind, bytes_max) = match self {
-            Self::Cosign(_) => (Kept::CosignSignatures, cosign::KEPT_BYTES_MAX),
-            Self::Minisign(_) => (Kept::MinisignSignature, minisign::BYTES_MAX),
+            Self::Cosign(_) => (CacheEntry::CosignSignatures, cosign::CACHED_BYTES_MAX),
+            Self::Minisign(_) => (CacheEntry::MinisignSignature, minisign::BYTES_MAX),
         };
-        let kept = cache.read(kind, digest, bytes_max);
-        let kept = kept.map(|signature| self.verify_bytes(digest, component, &signature));
-        if let Some(Ok(())) = kept {
+        let cached = cache.read(kind, digest, bytes_max);
+        let cached = cached.map(|signature| self.verify_bytes(digest, component, &signature));
+        if let Some(Ok(())) = cached {
             return Ok(true);
         }
         let fetched = match self {
             Self::Cosign(_) => cosign::fetch(registry, reference).await,
             Self::Minisign(_) => minisign::fetch(registry, reference).await,
         };
-        let signature = match (fetched, kept) {
-            // What is wrong with the kept one is of more use than that there is no other.
+        let signature = match (fetched, cached) {
+            // The error for the cached signature is more helpful than that the registry is unreachable.
             (Err(Fault::Unreachable(_)), Some(Err(refused))) => return Err(refused.into()),
             (fetched, _) => fetched?,
         };
         self.verify_bytes(digest, component, &signature)?;
-        cache.keep(kind, digest, &signature);
+        cache.write(kind, digest, &signature);
         Ok(false)
     }
 
-    /// Verifies the signature beside a file, whose bytes these are.
+    /// Verifies the component, read from this file, against the signature next to the file.
     ///
     /// # Errors
-    /// When there is none by this key.
+    /// If there is no valid signature by this key.
     pub fn verify_file(&self, file: &Path, component: &[u8]) -> Result<(), SignatureRefused> {
         let Self::Minisign(key) = self else {
             return Err(SignatureRefused::CosignOfFile);
         };
-        let mut beside = file.to_owned();
-        beside.as_mut_os_string().push(SIGNATURE_EXTENSION);
-        let signature = read_if_there(&beside, minisign::BYTES_MAX)
+        let path = signature_path(file);
+        let signature = read_if_exists(&path, minisign::BYTES_MAX)
             .map_err(SignatureRefused::Unreadable)?
-            .ok_or_else(|| SignatureRefused::Missing(beside.display().to_string()))?;
+            .ok_or_else(|| SignatureRefused::Missing(path.display().to_string()))?;
         key.verify(component, &signature)
     }
 
@@ -129,25 +131,29 @@ impl SignatureKey {
     }
 }
 
-/// Reads the signature that is beside a file, if there is one.
+/// Reads the minisign signature of a file, if there is one.
 ///
 /// # Errors
-/// When it can't be read, or is none of minisign's.
-pub(crate) fn beside(file: &Path) -> Result<Option<Vec<u8>>, SignatureRefused> {
-    let mut beside = file.to_owned();
-    beside.as_mut_os_string().push(SIGNATURE_EXTENSION);
-    let signature =
-        read_if_there(&beside, minisign::BYTES_MAX).map_err(SignatureRefused::Unreadable)?;
+/// If it is unreadable or malformed.
+pub(crate) fn signature_of_file(file: &Path) -> Result<Option<Vec<u8>>, SignatureRefused> {
+    let signature = read_if_exists(&signature_path(file), minisign::BYTES_MAX)
+        .map_err(SignatureRefused::Unreadable)?;
     if let Some(signature) = &signature {
         minisign::read(signature)?;
     }
     Ok(signature)
 }
 
-/// The tag under which the signature of a manifest is.
+fn signature_path(file: &Path) -> PathBuf {
+    let mut path = file.to_owned();
+    path.as_mut_os_string().push(SIGNATURE_EXTENSION);
+    path
+}
+
+/// Returns the tag for the signature of a manifest.
 pub(crate) fn tag(manifest: &Digest, end: &str) -> String {
     format!("sha256-{}{end}", manifest.hexadecimal())
 }
 
-/// What the name of a file with minisign's signature has behind the name of what it signs; and its tag in a registry.
+/// The suffix that a minisign signature file adds to the name of the signed file. Also the suffix of its tag in a registry.
 pub const SIGNATURE_EXTENSION: &str = ".minisig";

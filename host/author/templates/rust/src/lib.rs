@@ -1,11 +1,11 @@
-//! Makes values of the type `sample-token`: random bytes, in hexadecimal digits.
+//! Generates values of the type `sample-token`: random bytes in hexadecimal.
 
 use exports::keywright::generator::{descriptor, generator};
 use keywright::generator::types::Failure;
 use serde_json::{Value, json};
 use wasi::random::random::get_random_bytes;
 
-/// Makes a value. EDIT THIS FUNCTION, and then what is said of it below.
+/// Generates a value. EDIT THIS FUNCTION, then the schemas and the description below.
 fn make_value(parameters: &Value) -> Result<Value, Failure> {
     let length = parameters["length"].as_u64().unwrap_or_default();
     let bytes = get_random_bytes(length);
@@ -13,18 +13,18 @@ fn make_value(parameters: &Value) -> Result<Value, Failure> {
     Ok(json!(digits))
 }
 
-/// What a caller may ask for. Before `make_value` is called, the host has checked it, and filled in the defaults.
+/// The parameters of a request. The host validates them and fills in the defaults before it calls the plugin.
 fn parameters_schema() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "length": {"description": "How many random bytes.", "type": "integer", "minimum": 16, "maximum": 64, "default": 32}
+            "length": {"description": "Number of random bytes.", "type": "integer", "minimum": 16, "maximum": 64, "default": 32}
         },
         "additionalProperties": false
     })
 }
 
-/// What a value looks like. What is secret is `writeOnly`.
+/// The generated value. Mark secret parts as `writeOnly`.
 fn value_schema() -> Value {
     json!({"type": "string", "pattern": "^([0-9a-f]{2}){16,64}$", "writeOnly": true})
 }
@@ -40,7 +40,7 @@ impl descriptor::Guest for Plugin {
             parameters_schema: parameters_schema().to_string(),
             value_schema: value_schema().to_string(),
             issuer_parameter: None,
-            // With the default parameters: 32 bytes.
+            // For the default parameters: 32 bytes.
             entropy_bits_min: Some(256),
         }
     }
