@@ -57,7 +57,7 @@ impl<'a> Checked<'a> {
         Ok(T::deserialize(&mut deserializer)?)
     }
 
-    /// Parses the text by a seed.
+    /// Parses the text with a seed.
     ///
     /// # Errors
     /// If it does not fit the seed.
@@ -67,31 +67,31 @@ impl<'a> Checked<'a> {
         Ok(seed.deserialize(&mut deserializer)?)
     }
 
-    /// The text as it is written.
+    /// Returns the original text.
     #[must_use]
     pub fn text(self) -> &'a str {
         self.0
     }
 
-    /// Whether it is an object.
+    /// Returns whether the text is an object.
     #[must_use]
     pub fn is_object(self) -> bool {
         self.0.trim_start().starts_with('{')
     }
 
-    /// Whether it is an array.
+    /// Returns whether the text is an array.
     #[must_use]
     pub fn is_array(self) -> bool {
         self.0.trim_start().starts_with('[')
     }
 
-    /// Whether it is a string.
+    /// Returns whether the text is a string.
     #[must_use]
     pub fn is_string(self) -> bool {
         self.0.trim_start().starts_with('"')
     }
 
-    /// The fields of an object, in their order.
+    /// Returns the fields of an object in order.
     ///
     /// # Errors
     /// If it is not an object.
@@ -102,7 +102,7 @@ impl<'a> Checked<'a> {
             .collect())
     }
 
-    /// The items of an array, in their order.
+    /// Returns the items of an array in order.
     ///
     /// # Errors
     /// If it is not an array.
@@ -112,11 +112,11 @@ impl<'a> Checked<'a> {
     }
 }
 
-/// Reads JSON to check it; nothing is kept.
+/// Checks JSON without building a value.
 #[derive(Clone, Copy)]
 struct Checker<'f> {
     levels_left: usize,
-    /// Why the check failed, which an error of `serde_json` can't carry.
+    /// The cause of a failure, which a `serde_json` error can't carry.
     fault: &'f Cell<Option<JsonError>>,
 }
 

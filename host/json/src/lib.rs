@@ -1,7 +1,6 @@
 //! Reads JSON that comes from outside: requests, tokens, plugins, files, the database and other servers.
 //!
-//! Production code of the host parses JSON by this crate alone. `serde_json` on its own is not safe for text that others
-//! wrote:
+//! The host's production code parses JSON only with this crate. `serde_json` alone is not safe for untrusted text:
 //!
 //! - With its feature `raw_value`, which is on for the whole program as soon as one crate names it, parsing a
 //!   [`serde_json::Value`] parses the string under the key `$serde_json::private::RawValue` again, with a fresh recursion
@@ -36,7 +35,7 @@ pub const DEPTH_MAX: usize = 128;
 /// was replaced by a value of as many, and the objects and arrays that the API puts around it.
 pub const RESPONSE_DEPTH_MAX: usize = 2 * DEPTH_MAX + 8;
 
-/// No key of an object may start with this text, in any spelling: `serde_json` gives such keys a meaning of its own.
+/// No key of an object may start with this text, in any spelling: such keys have a special meaning in `serde_json`.
 pub const RESERVED_KEY_PREFIX: &str = "$serde_json::private::";
 
 /// Checks a text and parses it.
@@ -55,7 +54,7 @@ pub fn read_bytes<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, JsonErro
     read(utf8(bytes)?)
 }
 
-/// The text of bytes that must be UTF-8.
+/// Converts bytes, which must be UTF-8, to text.
 ///
 /// # Errors
 /// [`JsonError::NotUtf8`].

@@ -8,11 +8,11 @@ use serde_json::{Map, Number, Value};
 
 use crate::{DEPTH_MAX, JsonError, RESERVED_KEY_PREFIX};
 
-/// Reads an object of any fields from another format than JSON, as settings in a configuration file, by the rules of
+/// Reads an object with arbitrary fields from a format other than JSON, such as a configuration file, with the rules of
 /// [`crate::check`]. For `#[serde(deserialize_with = "…")]`.
 ///
 /// # Errors
-/// If it is nested deeper than [`DEPTH_MAX`], has a duplicate or a reserved key, or a number that JSON does not have.
+/// If it is nested deeper than [`DEPTH_MAX`], or has a duplicate key, a reserved key, or a number that JSON can't represent.
 pub fn deserialize_object<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Map<String, Value>, D::Error> {
@@ -50,7 +50,7 @@ impl<'de> Visitor<'de> for Builder {
     type Value = Value;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a value that JSON has")
+        formatter.write_str("a JSON value")
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rules_of_json_hold_for_other_formats() {
+    fn json_rules_apply_to_other_formats() {
         let settings = read(r#"{"a":[1,-1,1.5,true,null,{"b":"c"}]}"#).unwrap();
         assert_eq!(settings["a"][5]["b"], "c");
         let deep = format!(r#"{{"a":{}"#, "[".repeat(DEPTH_MAX));

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::JsonError;
 
-/// The text as raw JSON, without the whitespace around it. Its syntax is checked, its depth and keys are not.
+/// Returns the text as raw JSON, without surrounding whitespace. Checks its syntax, but not its depth and keys.
 ///
 /// # Errors
 /// If it is not JSON.
@@ -16,7 +16,7 @@ pub fn raw(text: &str) -> Result<&RawValue, JsonError> {
     Ok(serde_json::from_str(text)?)
 }
 
-/// The fields of an object in their order, each value as the text that it is written as. Equal keys are all returned.
+/// Returns the fields of an object in order, each value as its original text. Duplicate keys are all returned.
 ///
 /// # Errors
 /// If the text is not a JSON object.
@@ -25,7 +25,7 @@ pub fn fields(text: &str) -> Result<Vec<(String, &RawValue)>, JsonError> {
     Ok(fields)
 }
 
-/// The items of an array, each as the text that it is written as.
+/// Returns the items of an array, each as its original text.
 ///
 /// # Errors
 /// If the text is not a JSON array.
@@ -33,7 +33,7 @@ pub fn items(text: &str) -> Result<Vec<&RawValue>, JsonError> {
     Ok(serde_json::from_str(text)?)
 }
 
-/// The text that a JSON string stands for.
+/// Returns the unescaped text of a JSON string.
 ///
 /// # Errors
 /// If it is not a JSON string.
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_level_is_taken_apart_whatever_is_inside() {
+    fn parts_are_split_at_one_level_only() {
         let deep = "[".repeat(1_000_000) + &"]".repeat(1_000_000);
         let object = format!(r#"{{"a": {deep}, "$serde_json::private::RawValue": "1"}}"#);
         let fields = fields(&object).unwrap();

@@ -1,6 +1,6 @@
 use crate::Checked;
 
-/// Whole numbers below this bound, 2⁵³, are exact in the floating-point form of JSON numbers.
+/// Whole numbers below this bound, 2⁵³, are exact in floating point.
 const EXACT_BELOW: f64 = 9_007_199_254_740_992.0;
 
 impl Checked<'_> {
@@ -19,8 +19,8 @@ impl Checked<'_> {
         }
     }
 
-    /// Reads a whole number of 64 bits with a sign: a number, whose fraction may be zero as in `20.0`, or a string of digits.
-    /// `None` for other JSON.
+    /// Reads a signed 64-bit integer: a number without a fraction (`20` or `20.0`), or a string of digits. `None` for other
+    /// JSON.
     #[must_use]
     pub fn whole_number(self) -> Option<i64> {
         if self.is_string() {

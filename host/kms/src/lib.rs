@@ -1,9 +1,9 @@
-//! The client of key management plugins.
+//! Client for key management plugins.
 //!
-//! A plugin is a program beside the server that keeps a key, or knows a service that does, and encrypts and decrypts with it by
-//! gRPC over a Unix socket (`key_management.proto`). [`KeyManagementPlugin`] implements the domain's `KeyManagement` with it:
-//! it has keys wrapped that are made here, and unwrapped when a server starts. So no request waits for a plugin, and what is
-//! stored is still bound to its place.
+//! A plugin is a program on the server's machine that encrypts and decrypts with its own key or with a key management service. It
+//! serves gRPC on a Unix socket (`key_management.proto`). [`KeyManagementPlugin`] implements the domain's `KeyManagement` port:
+//! the plugin wraps keys that the server creates, and unwraps them when a server starts. So no request waits for a plugin, and
+//! stored records are still bound to their location.
 
 mod messages;
 mod plugin;

@@ -1,18 +1,17 @@
-//! The messages of `key_management.proto`. They are written by hand: it is three calls, and the build then needs no compiler
-//! for protocol buffers.
+//! The messages of `key_management.proto`, written by hand so that the build needs no protocol buffer compiler.
 
 use std::fmt;
 
 use zeroize::Zeroize;
 
-/// Asks for the version of the protocol.
+/// A request for the protocol version.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub(crate) struct VersionRequest {
     #[prost(string, tag = "1")]
     pub(crate) version: String,
 }
 
-/// What the plugin is.
+/// The versions of the protocol and the plugin.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub(crate) struct VersionResponse {
     #[prost(string, tag = "1")]
@@ -23,7 +22,7 @@ pub(crate) struct VersionResponse {
     pub(crate) runtime_version: String,
 }
 
-/// Bytes to encrypt.
+/// A plaintext to encrypt.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 #[prost(skip_debug)]
 pub(crate) struct EncryptRequest {
@@ -33,14 +32,14 @@ pub(crate) struct EncryptRequest {
     pub(crate) plain: Vec<u8>,
 }
 
-/// Bytes that were encrypted.
+/// An encrypted plaintext.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub(crate) struct EncryptResponse {
     #[prost(bytes = "vec", tag = "1")]
     pub(crate) cipher: Vec<u8>,
 }
 
-/// Bytes to decrypt.
+/// A ciphertext to decrypt.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub(crate) struct DecryptRequest {
     #[prost(string, tag = "1")]
@@ -49,7 +48,7 @@ pub(crate) struct DecryptRequest {
     pub(crate) cipher: Vec<u8>,
 }
 
-/// Bytes that were decrypted.
+/// A decrypted ciphertext.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 #[prost(skip_debug)]
 pub(crate) struct DecryptResponse {
@@ -57,7 +56,7 @@ pub(crate) struct DecryptResponse {
     pub(crate) plain: Vec<u8>,
 }
 
-// What the transport makes of them it keeps for itself.
+// Copies inside the transport are not zeroized.
 impl Drop for EncryptRequest {
     fn drop(&mut self) {
         self.plain.zeroize();
@@ -89,8 +88,8 @@ mod tests {
 
     use super::*;
 
-    /// The wire format, written out by hand: a byte of the field's number and its type (2: bytes), a length, the bytes. The
-    /// example has messages of its own, as other plugins have.
+    /// Compares with the wire format: a byte with the field's number and type (2: bytes), the length, the bytes. Also checks the
+    /// example plugin's own message types.
     fn assert_is_written<M, E>(bytes: &[u8], message: &M)
     where
         M: Message + Default + PartialEq + std::fmt::Debug,

@@ -1,4 +1,4 @@
-//! A connection to one plugin.
+//! The connection to a plugin.
 
 use std::{mem, path::PathBuf, sync::Arc, time::Duration};
 
@@ -23,19 +23,19 @@ use crate::messages::{
     VersionResponse,
 };
 
-/// The largest message that is taken from a plugin, in bytes.
+/// The largest message from a plugin, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 64 * 1_024;
 
-/// How a plugin is reached.
+/// How to connect to a plugin.
 #[derive(Clone, Debug)]
 pub struct PluginSettings {
-    /// Its Unix socket.
+    /// The Unix socket.
     pub socket: PathBuf,
-    /// The host that it is asked for (`:authority`), and whose certificate it must have.
+    /// The host in requests (`:authority`) and in the plugin's certificate.
     pub host: String,
-    /// The authorities that its certificate must come from, PEM. Without them, the socket is used without TLS.
+    /// The trusted CAs for the plugin's certificate, PEM. Without them, the connection does not use TLS.
     pub trusted_authorities_pem: Option<Vec<u8>>,
-    /// How long one call may take.
+    /// The deadline of one call.
     pub deadline: Duration,
 }
 
@@ -45,38 +45,39 @@ pub struct KeyManagementPlugin {
     settings: PluginSettings,
 }
 
-/// Why a plugin can't be used.
 #[derive(Debug, thiserror::Error)]
-enum PluginFailed {
-    #[error("the authorities that are trusted for the key management plugin can't be read")]
+enum PluginError {
+    #[error(
+        "the trusted authorities for the key management plugin must be one or more PEM certificates"
+    )]
     AuthoritiesMalformed,
-    #[error("the key management plugin at {socket} failed to {doing}: {reason}")]
+    #[error("the key management plugin at {socket} failed to {action}: {reason}")]
     CallFailed {
         socket: String,
-        doing: &'static str,
+        action: &'static str,
         reason: String,
     },
-    #[error("the key management plugin can't be reached as {host:?}, which is no host")]
+    #[error("invalid host {host:?} for the key management plugin")]
     HostMalformed {
         host: String,
         source: tonic::transport::Error,
     },
     #[error(
-        "the key management plugin at {socket} speaks version {version:?} of the protocol, and not {PROTOCOL_VERSION}"
+        "the key management plugin at {socket} has protocol version {version:?}, expected {PROTOCOL_VERSION}"
     )]
     VersionDiffers { socket: String, version: String },
 }
 
 impl PluginSettings {
-    /// How long a call may take, unless there is a reason for another time.
+    /// The default deadline of one call.
     pub const DEADLINE: Duration = Duration::from_secs(3);
 }
 
 impl KeyManagementPlugin {
-    /// A plugin that is connected with when it is first asked for something.
+    /// Creates a client that connects on its first call.
     ///
     /// # Errors
-    /// When the settings can't be meant.
+    /// If the settings are invalid.
     pub fn new(settings: PluginSettings) -> Result<Self, KeyManagementFailure> {
         let channel = channel(&settings).map_err(into_port)?;
         Ok(Self {
@@ -85,47 +86,46 @@ impl KeyManagementPlugin {
         })
     }
 
-    /// Connects with a plugin, and asks for its version. A plugin that does not answer is asked again a few times, as it may
-    /// just be starting.
+    /// Connects to a plugin and checks its protocol version. Retries a few times, because the plugin may be starting.
     ///
     /// # Errors
-    /// When the settings can't be meant, the plugin does not answer, or speaks another version of the protocol.
+    /// If the settings are invalid, the plugin does not respond, or its protocol version is not supported.
     pub async fn connect(settings: PluginSettings) -> Result<Self, KeyManagementFailure> {
         let plugin = Self::new(settings)?;
         plugin.greet().await?;
         Ok(plugin)
     }
 
-    /// Asks for its version.
+    /// Checks the protocol version.
     async fn greet(&self) -> Result<(), KeyManagementFailure> {
         let request = VersionRequest {
             version: PROTOCOL_VERSION.to_owned(),
         };
-        let answer: VersionResponse = self.call(&VERSION, request).await?;
+        let response: VersionResponse = self.call(&VERSION, request).await?;
         let socket = self.settings.socket.display().to_string();
-        if answer.version != PROTOCOL_VERSION {
-            return Err(into_port(PluginFailed::VersionDiffers {
+        if response.version != PROTOCOL_VERSION {
+            return Err(into_port(PluginError::VersionDiffers {
                 socket,
-                version: shortened(&answer.version),
+                version: shortened(&response.version),
             }));
         }
         tracing::info!(
             kms.socket = socket,
-            kms.runtime_name = shortened(&answer.runtime_name),
-            kms.runtime_version = shortened(&answer.runtime_version),
-            "a key management plugin answers"
+            kms.runtime_name = shortened(&response.runtime_name),
+            kms.runtime_version = shortened(&response.runtime_version),
+            "connected to the key management plugin"
         );
         Ok(())
     }
 
-    /// Calls a method, and again, a bounded number of times, while the plugin does not answer.
+    /// Calls a method. Retries temporary failures up to [`ATTEMPTS_MAX`] attempts.
     async fn call<Q, A>(&self, method: &Method, request: Q) -> Result<A, KeyManagementFailure>
     where
         Q: Message + Clone + 'static,
         A: Message + Default + 'static,
     {
-        let answer = self.attempt_repeatedly(method, request).await;
-        answer.map_err(|status| self.failed(method, &status))
+        let response = self.attempt_repeatedly(method, request).await;
+        response.map_err(|status| self.failed(method, &status))
     }
 
     async fn attempt_repeatedly<Q, A>(&self, method: &Method, request: Q) -> Result<A, Status>
@@ -161,15 +161,15 @@ impl KeyManagementPlugin {
             client.unary(request, path, ProstCodec::default()).await
         };
         match time::timeout(self.settings.deadline, calling).await {
-            Ok(answer) => Ok(answer?.into_inner()),
-            Err(_) => Err(Status::deadline_exceeded("it did not answer in time")),
+            Ok(response) => Ok(response?.into_inner()),
+            Err(_) => Err(Status::deadline_exceeded("no response in time")),
         }
     }
 
     fn failed(&self, method: &Method, status: &Status) -> KeyManagementFailure {
-        into_port(PluginFailed::CallFailed {
+        into_port(PluginError::CallFailed {
             socket: self.settings.socket.display().to_string(),
-            doing: method.doing,
+            action: method.action,
             reason: reason(status),
         })
     }
@@ -182,8 +182,8 @@ impl KeyManagement for KeyManagementPlugin {
             version: PROTOCOL_VERSION.to_owned(),
             plain: key.to_vec(),
         };
-        let answer: EncryptResponse = self.call(&ENCRYPT, request).await?;
-        Ok(answer.cipher)
+        let response: EncryptResponse = self.call(&ENCRYPT, request).await?;
+        Ok(response.cipher)
     }
 
     async fn unwrap_key(
@@ -194,39 +194,39 @@ impl KeyManagement for KeyManagementPlugin {
             version: PROTOCOL_VERSION.to_owned(),
             cipher: wrapped_key.to_vec(),
         };
-        let answer: Result<DecryptResponse, _> = self.attempt_repeatedly(&DECRYPT, request).await;
-        match answer {
-            Ok(mut answer) => Ok(Some(Zeroizing::new(mem::take(&mut answer.plain)))),
+        let response: Result<DecryptResponse, _> = self.attempt_repeatedly(&DECRYPT, request).await;
+        match response {
+            Ok(mut response) => Ok(Some(Zeroizing::new(mem::take(&mut response.plain)))),
             Err(status) if status.code() == Code::InvalidArgument => Ok(None),
             Err(status) => Err(self.failed(&DECRYPT, &status)),
         }
     }
 }
 
-/// A method of the service, and what it is asked for in words for an operator.
+/// A method of the service, with its description in error messages.
 struct Method {
     path: &'static str,
-    doing: &'static str,
+    action: &'static str,
 }
 
 const VERSION: Method = Method {
     path: "/v1beta1.KeyManagementService/Version",
-    doing: "tell its version",
+    action: "report its version",
 };
 
 const ENCRYPT: Method = Method {
     path: "/v1beta1.KeyManagementService/Encrypt",
-    doing: "encrypt a key",
+    action: "encrypt a key",
 };
 
 const DECRYPT: Method = Method {
     path: "/v1beta1.KeyManagementService/Decrypt",
-    doing: "decrypt a key",
+    action: "decrypt a key",
 };
 
-/// A channel that connects when it is first used, and again when a connection is lost.
-fn channel(settings: &PluginSettings) -> Result<Channel, PluginFailed> {
-    let malformed = |source| PluginFailed::HostMalformed {
+/// Creates a channel that connects on first use, and reconnects if the connection is lost.
+fn channel(settings: &PluginSettings) -> Result<Channel, PluginError> {
+    let malformed = |source| PluginError::HostMalformed {
         host: settings.host.clone(),
         source,
     };
@@ -254,17 +254,17 @@ fn channel(settings: &PluginSettings) -> Result<Channel, PluginFailed> {
     })))
 }
 
-fn tls(authorities_pem: &[u8], host: &str) -> Result<ClientTlsConfig, PluginFailed> {
+fn tls(authorities_pem: &[u8], host: &str) -> Result<ClientTlsConfig, PluginError> {
     let authorities: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(authorities_pem).collect();
     if authorities.is_ok_and(|authorities| !authorities.is_empty()) {
         return Ok(ClientTlsConfig::new()
             .domain_name(host)
             .ca_certificate(Certificate::from_pem(authorities_pem)));
     }
-    Err(PluginFailed::AuthoritiesMalformed)
+    Err(PluginError::AuthoritiesMalformed)
 }
 
-/// Whether it may go better next time.
+/// Returns whether a retry may succeed.
 fn is_temporary(status: &Status) -> bool {
     matches!(
         status.code(),
@@ -277,7 +277,7 @@ fn is_temporary(status: &Status) -> bool {
     )
 }
 
-/// What a status says and why, in one line of bounded length: the plugin writes a part of it.
+/// Formats a status and its causes on one line. Truncates each part, because the plugin controls some of them.
 fn reason(status: &Status) -> String {
     let mut reason = format!("{}: {}", status.code(), shortened(status.message()));
     let mut source = std::error::Error::source(status);
@@ -305,17 +305,17 @@ fn shortened(text: &str) -> String {
         .collect()
 }
 
-fn into_port(failed: PluginFailed) -> KeyManagementFailure {
+fn into_port(failed: PluginError) -> KeyManagementFailure {
     let boxed: Box<dyn std::error::Error + Send + Sync> = Box::new(failed);
     boxed.into()
 }
 
 const PROTOCOL_VERSION: &str = "v1beta1";
 
-/// How often a plugin is asked that does not answer, and how long to wait before the second time; before each further one it
-/// is twice as long. Together they give a plugin that is just starting three seconds.
+/// The maximum number of attempts for a call. With [`RETRY_PAUSE_FIRST`], a starting plugin has three seconds.
 const ATTEMPTS_MAX: usize = 5;
+/// The pause before the first retry. Each further pause is twice as long.
 const RETRY_PAUSE_FIRST: Duration = Duration::from_millis(200);
 
-/// How much is repeated of what a plugin says.
+/// The maximum length of text from a plugin in logs and errors.
 const TEXT_CHARACTERS_MAX: usize = 200;

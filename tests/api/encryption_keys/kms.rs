@@ -21,7 +21,7 @@ async fn a_plugin_is_needed_to_start_and_for_nothing_else() {
     server.stop().await;
 
     let said = Server::refusal(&options);
-    assert!(said.contains("asking a key management plugin"), "{said}");
+    assert!(said.contains("connecting to a key management plugin"), "{said}");
     assert!(said.contains(&socket), "{said}");
     let _plugin = KeyManagementPlugin::start(folder.path(), "key");
     let server = Server::start_with(&options).await;
@@ -73,10 +73,10 @@ async fn with_authorities_the_plugin_must_prove_that_it_is_the_host() {
     assert_eq!(given::newest(&server, "/a").await["value"], "1");
 
     let said = Server::refusal(&options("elsewhere.example"));
-    assert!(said.contains("failed to tell its version"), "{said}");
+    assert!(said.contains("failed to report its version"), "{said}");
     let without_tls = with_keys(&[&plugin.socket().display().to_string()]);
     let said = Server::refusal(&without_tls);
-    assert!(said.contains("failed to tell its version"), "{said}");
+    assert!(said.contains("failed to report its version"), "{said}");
 }
 
 #[tokio::test]

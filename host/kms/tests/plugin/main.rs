@@ -1,4 +1,4 @@
-//! The client against plugins that do what they should, and against others.
+//! Tests the client with working and misbehaving plugins.
 #![expect(
     clippy::unwrap_used,
     reason = "these are tests; helper functions outside of #[test] count as production code for the lints"
@@ -18,11 +18,11 @@ use kms_server::KeyFile;
 use tokio::net::UnixListener;
 use tonic::{Code, Status};
 
-use support::{Authority, Fake, Place};
+use support::{Authority, Fake, PluginFolder};
 
 #[tokio::test]
-async fn a_key_comes_back_as_it_was_and_another_plugins_is_none_of_its_own() {
-    let (one, other) = (Place::new(), Place::new());
+async fn wrapped_key_unwraps_only_with_the_same_plugin() {
+    let (one, other) = (PluginFolder::new(), PluginFolder::new());
     one.serve(KeyFile::open(&one.path("key")).unwrap(), None);
     other.serve(KeyFile::open(&other.path("key")).unwrap(), None);
     let one = KeyManagementPlugin::connect(one.settings()).await.unwrap();
@@ -37,47 +37,47 @@ async fn a_key_comes_back_as_it_was_and_another_plugins_is_none_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_plugin_of_another_version_is_refused() {
-    for (version, said) in [
-        (
-            "v2",
-            "speaks version \"v2\" of the protocol, and not v1beta1",
-        ),
-        ("", "speaks version \"\" of the protocol"),
+async fn other_protocol_versions_are_rejected() {
+    for (version, expected) in [
+        ("v2", "has protocol version \"v2\", expected v1beta1"),
+        ("", "has protocol version \"\""),
     ] {
         let refused = refusal(Fake {
             version,
             ..Fake::default()
         });
         let refused = refused.await;
-        assert!(refused.contains(said), "{refused}");
+        assert!(refused.contains(expected), "{refused}");
     }
 }
 
 #[tokio::test]
-async fn a_plugin_that_is_not_there_is_named() {
-    let place = Place::new();
-    let refused = refused(place.settings()).await;
+async fn error_names_the_socket_of_a_missing_plugin() {
+    let folder = PluginFolder::new();
+    let refused = refused(folder.settings()).await;
     assert!(refused.contains("kms.sock"), "{refused}");
     assert!(refused.contains("No such file or directory"), "{refused}");
 }
 
 #[tokio::test]
-async fn a_plugin_that_never_answers_is_given_up() {
-    let place = Place::new();
-    let _silent = UnixListener::bind(place.path("kms.sock")).unwrap();
+async fn unresponsive_plugin_exceeds_the_deadline() {
+    let folder = PluginFolder::new();
+    let _silent = UnixListener::bind(folder.path("kms.sock")).unwrap();
     let settings = PluginSettings {
         deadline: Duration::from_millis(50),
-        ..place.settings()
+        ..folder.settings()
     };
     let refused = refused(settings).await;
-    assert!(refused.contains("failed to tell its version"), "{refused}");
+    assert!(
+        refused.contains("failed to report its version"),
+        "{refused}"
+    );
 }
 
 #[tokio::test]
-async fn a_plugin_that_is_away_for_a_moment_is_asked_again_and_one_that_refuses_is_not() {
+async fn only_temporary_failures_are_retried() {
     static CALLS: AtomicUsize = AtomicUsize::new(0);
-    fn away_twice(_: &[u8]) -> Result<Vec<u8>, Status> {
+    fn unavailable_twice(_: &[u8]) -> Result<Vec<u8>, Status> {
         match CALLS.fetch_add(1, Ordering::SeqCst) {
             0 | 1 => Err(Status::unavailable("starting")),
             _ => Ok(vec![1]),
@@ -87,14 +87,14 @@ async fn a_plugin_that_is_away_for_a_moment_is_asked_again_and_one_that_refuses_
         CALLS.fetch_add(1, Ordering::SeqCst);
         Err(Status::permission_denied("not\nyou"))
     }
-    let place = Place::new();
+    let folder = PluginFolder::new();
     let fake = Fake {
-        encrypt: away_twice,
+        encrypt: unavailable_twice,
         decrypt: refuses,
         ..Fake::default()
     };
-    place.serve(fake, None);
-    let plugin = KeyManagementPlugin::connect(place.settings())
+    folder.serve(fake, None);
+    let plugin = KeyManagementPlugin::connect(folder.settings())
         .await
         .unwrap();
     assert_eq!(plugin.wrap_key(b"key").await.unwrap(), [1]);
@@ -106,19 +106,19 @@ async fn a_plugin_that_is_away_for_a_moment_is_asked_again_and_one_that_refuses_
 }
 
 #[tokio::test]
-async fn a_plugin_that_stays_away_is_asked_five_times_and_its_words_are_cut_off() {
+async fn call_fails_after_five_attempts_with_a_truncated_message() {
     static CALLS: AtomicUsize = AtomicUsize::new(0);
-    fn away(_: &[u8]) -> Result<Vec<u8>, Status> {
+    fn unavailable(_: &[u8]) -> Result<Vec<u8>, Status> {
         CALLS.fetch_add(1, Ordering::SeqCst);
         Err(Status::unavailable("a".repeat(200) + "b"))
     }
-    let place = Place::new();
+    let folder = PluginFolder::new();
     let fake = Fake {
-        encrypt: away,
+        encrypt: unavailable,
         ..Fake::default()
     };
-    place.serve(fake, None);
-    let plugin = KeyManagementPlugin::connect(place.settings())
+    folder.serve(fake, None);
+    let plugin = KeyManagementPlugin::connect(folder.settings())
         .await
         .unwrap();
     let refused = plugin.wrap_key(b"key").await.unwrap_err().to_string();
@@ -127,17 +127,17 @@ async fn a_plugin_that_stays_away_is_asked_five_times_and_its_words_are_cut_off(
 }
 
 #[tokio::test]
-async fn only_an_invalid_argument_says_that_a_key_is_not_the_plugins() {
+async fn only_invalid_argument_means_another_key() {
     fn by_code(cipher: &[u8]) -> Result<Vec<u8>, Status> {
         Err(Status::new(Code::from_i32(cipher[0].into()), "no"))
     }
-    let place = Place::new();
+    let folder = PluginFolder::new();
     let fake = Fake {
         decrypt: by_code,
         ..Fake::default()
     };
-    place.serve(fake, None);
-    let plugin = KeyManagementPlugin::connect(place.settings())
+    folder.serve(fake, None);
+    let plugin = KeyManagementPlugin::connect(folder.settings())
         .await
         .unwrap();
     for code in [
@@ -155,17 +155,17 @@ async fn only_an_invalid_argument_says_that_a_key_is_not_the_plugins() {
 }
 
 #[tokio::test]
-async fn a_message_is_as_large_as_it_may_be_and_no_larger() {
+async fn messages_are_accepted_up_to_the_size_limit() {
     /// The field's tag, and its length in three bytes.
     const OVERHEAD: usize = 4;
-    let place = Place::new();
+    let folder = PluginFolder::new();
     let fake = Fake {
         encrypt: |_| Ok(vec![1; MESSAGE_BYTES_MAX - OVERHEAD]),
         decrypt: |_| Ok(vec![1; MESSAGE_BYTES_MAX - OVERHEAD + 1]),
         ..Fake::default()
     };
-    place.serve(fake, None);
-    let plugin = KeyManagementPlugin::connect(place.settings())
+    folder.serve(fake, None);
+    let plugin = KeyManagementPlugin::connect(folder.settings())
         .await
         .unwrap();
     let wrapped = plugin.wrap_key(b"key").await.unwrap();
@@ -174,14 +174,14 @@ async fn a_message_is_as_large_as_it_may_be_and_no_larger() {
 }
 
 #[tokio::test]
-async fn with_authorities_a_plugin_must_prove_that_it_is_the_host() {
+async fn trusted_authorities_require_a_certificate_for_the_host() {
     let (authority, stranger) = (Authority::new(), Authority::new());
-    let place = Place::new();
-    place.serve(Fake::default(), Some(authority.issue("kms.internal")));
+    let folder = PluginFolder::new();
+    folder.serve(Fake::default(), Some(authority.issue("kms.internal")));
     let settings = |host: &str, trusted: Option<String>| PluginSettings {
         host: host.to_owned(),
         trusted_authorities_pem: trusted.map(String::into_bytes),
-        ..place.settings()
+        ..folder.settings()
     };
     let both = stranger.pem() + &authority.pem();
     for trusted in [authority.pem(), both] {
@@ -197,48 +197,51 @@ async fn with_authorities_a_plugin_must_prove_that_it_is_the_host() {
         ("kms.internal", None),
     ] {
         let refused = refused(settings(host, trusted)).await;
-        assert!(refused.contains("failed to tell its version"), "{refused}");
+        assert!(
+            refused.contains("failed to report its version"),
+            "{refused}"
+        );
     }
     for nothing in ["", "-----BEGIN CERTIFICATE-----\n"] {
         let refused = refused(settings("kms.internal", Some(nothing.to_owned()))).await;
         assert!(refused.contains("authorities"), "{refused}");
     }
     let refused = refused(settings("not a host", Some(authority.pem()))).await;
+    assert!(refused.contains("invalid host \"not a host\""), "{refused}");
+}
+
+#[tokio::test]
+async fn trusted_authorities_require_tls() {
+    let folder = PluginFolder::new();
+    folder.serve(Fake::default(), None);
+    let settings = PluginSettings {
+        trusted_authorities_pem: Some(Authority::new().pem().into_bytes()),
+        ..folder.settings()
+    };
+    let refused = refused(settings).await;
     assert!(
-        refused.contains("\"not a host\", which is no host"),
+        refused.contains("failed to report its version"),
         "{refused}"
     );
 }
 
 #[tokio::test]
-async fn a_plugin_without_tls_is_refused_where_authorities_are_configured() {
-    let place = Place::new();
-    place.serve(Fake::default(), None);
-    let settings = PluginSettings {
-        trusted_authorities_pem: Some(Authority::new().pem().into_bytes()),
-        ..place.settings()
-    };
-    let refused = refused(settings).await;
-    assert!(refused.contains("failed to tell its version"), "{refused}");
-}
-
-#[tokio::test]
-async fn a_plugin_that_was_started_again_is_found_again() {
-    let place = Place::new();
-    let serving = place.serve(Fake::default(), None);
-    let plugin = KeyManagementPlugin::connect(place.settings())
+async fn client_reconnects_to_a_restarted_plugin() {
+    let folder = PluginFolder::new();
+    let serving = folder.serve(Fake::default(), None);
+    let plugin = KeyManagementPlugin::connect(folder.settings())
         .await
         .unwrap();
     serving.abort();
-    fs::remove_file(place.path("kms.sock")).unwrap();
-    place.serve(Fake::default(), None);
+    fs::remove_file(folder.path("kms.sock")).unwrap();
+    folder.serve(Fake::default(), None);
     assert_eq!(plugin.wrap_key(b"key").await.unwrap(), b"key");
 }
 
 async fn refusal(fake: Fake) -> String {
-    let place = Place::new();
-    place.serve(fake, None);
-    refused(place.settings()).await
+    let folder = PluginFolder::new();
+    folder.serve(fake, None);
+    refused(folder.settings()).await
 }
 
 async fn refused(settings: PluginSettings) -> String {

@@ -1,4 +1,4 @@
-//! Plugins on sockets of their own.
+//! Plugins for tests.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -13,10 +13,10 @@ use tonic::{
     transport::{Identity, Server, ServerTlsConfig},
 };
 
-/// A folder with a plugin's socket.
-pub(crate) struct Place(TempDir);
+/// A folder for a plugin's socket.
+pub(crate) struct PluginFolder(TempDir);
 
-impl Place {
+impl PluginFolder {
     pub(crate) fn new() -> Self {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         Self(TempDir::new().unwrap())
@@ -26,7 +26,7 @@ impl Place {
         self.0.path().join(name)
     }
 
-    /// How the plugin here is reached, without TLS.
+    /// Returns settings for the plugin in this folder, without TLS.
     pub(crate) fn settings(&self) -> PluginSettings {
         PluginSettings {
             socket: self.path("kms.sock"),
@@ -36,7 +36,7 @@ impl Place {
         }
     }
 
-    /// Serves a plugin here, with TLS where it has an identity.
+    /// Starts a plugin in this folder, with TLS if an identity is given.
     pub(crate) fn serve(
         &self,
         keeper: impl KeyKeeper,
@@ -55,7 +55,7 @@ impl Place {
     }
 }
 
-/// A plugin that does what it is told.
+/// A plugin with configurable behavior.
 pub(crate) struct Fake {
     pub(crate) version: &'static str,
     pub(crate) encrypt: fn(&[u8]) -> Result<Vec<u8>, Status>,
@@ -90,7 +90,7 @@ impl KeyKeeper for Fake {
     }
 }
 
-/// An authority that signs certificates of plugins.
+/// A CA for the certificates of plugins.
 pub(crate) struct Authority {
     pem: String,
     issuer: Issuer<'static, KeyPair>,
@@ -110,7 +110,7 @@ impl Authority {
         self.pem.clone()
     }
 
-    /// The identity of a plugin on this host.
+    /// Issues a certificate for a plugin on this host.
     pub(crate) fn issue(&self, host: &str) -> Identity {
         let key = KeyPair::generate().unwrap();
         let parameters = CertificateParams::new([host.to_owned()]).unwrap();
