@@ -41,15 +41,15 @@ fn assert_faulted(server: &Server, answer: &Answer, fault: &str, behaviour: &str
 }
 
 const TRAPPED: &str = "trapped";
-const MALFORMED: &str = "returned something of another shape than it declared";
-const OUTPUT_TOO_LARGE: &str = "returned more than its output limit";
-const REPORTED: &str = "reported a failure of its own";
+const MALFORMED: &str = "returned output that does not have the declared form";
+const OUTPUT_TOO_LARGE: &str = "returned more output than its limit";
+const REPORTED: &str = "reported an internal error";
 
 #[tokio::test]
 async fn each_misbehaviour_has_an_error_of_its_own_and_writes_nothing() {
     for (behaviour, fault) in [
         ("loop", "did not end within its deadline"),
-        ("allocate", "asked for more memory than its limit"),
+        ("allocate", "exceeded its memory limit"),
         ("recurse", "used up its stack"),
         ("trap", TRAPPED),
         ("panic", TRAPPED),
@@ -60,7 +60,7 @@ async fn each_misbehaviour_has_an_error_of_its_own_and_writes_nothing() {
         ("not-json", MALFORMED),
         ("wrong-shape", MALFORMED),
         ("unknown-member", MALFORMED),
-        ("misconfigured", "says that its settings are wrong"),
+        ("misconfigured", "reported that its settings are invalid"),
         ("other", REPORTED),
     ] {
         let server = server("generate", behaviour).await;

@@ -17,15 +17,15 @@ async fn server(behaviour: &str) -> Server {
 
 #[tokio::test]
 async fn each_misbehaviour_has_an_error_of_its_own() {
-    let malformed = "returned something of another shape than it declared";
+    let malformed = "returned output that does not have the declared form";
     for (behaviour, fault) in [
         ("loop", "did not end within its deadline"),
-        ("allocate", "asked for more memory than its limit"),
+        ("allocate", "exceeded its memory limit"),
         ("panic", "trapped"),
         ("twice", malformed),
         ("within", malformed),
-        ("misconfigured", "says that its settings are wrong"),
-        ("other", "reported a failure of its own"),
+        ("misconfigured", "reported that its settings are invalid"),
+        ("other", "reported an internal error"),
     ] {
         let server = server(behaviour).await;
         for name in ["x", "y"] {
@@ -62,7 +62,7 @@ async fn a_place_that_the_document_does_not_have_is_the_plugins_fault() {
         assert_eq!(answer.status, 500, "{pointer}: {}", answer.body);
         assert_eq!(
             answer.error(),
-            "the plugin resolver returned something of another shape than it declared",
+            "the plugin resolver returned output that does not have the declared form",
             "{pointer}"
         );
         assert!(!server.log().contains("hunter2"), "{pointer}");

@@ -1,4 +1,4 @@
-//! Why a use case did not do what it was asked.
+//! The errors of use cases.
 
 use crate::{
     credential::{CredentialName, CredentialType, MetadataTooLong, NameMalformed},
@@ -9,23 +9,23 @@ use crate::{
     response_memory::NoResponseMemory,
 };
 
-/// Why a use case did not do what it was asked. `Display` is fit for the caller: it never holds a value, and never an
-/// internal cause, which stays in `source`.
+/// An error of a use case. `Display` is safe to show to the caller: it never contains a value or an internal cause, which is
+/// only available from `source`.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// The actor of a permission breaks a rule.
     #[error(transparent)]
     ActorMalformed(#[from] ActorMalformed),
-    /// A certificate that was set breaks a rule.
+    /// The certificate to set breaks a rule.
     #[error(transparent)]
     CertificateRefused(#[from] CertificateRefused),
-    /// Other writers of the same name kept changing it.
-    #[error("the credential was changed by others at the same moment; try again")]
+    /// Concurrent writers of the same name kept changing it.
+    #[error("other requests changed the credential at the same time; try again")]
     Contended,
-    /// A generated certificate is not what it should be: the plugin's fault.
-    #[error("the generated certificate is not valid")]
+    /// The plugin generated an invalid certificate.
+    #[error("the generated certificate is invalid")]
     GeneratedCertificateRefused(#[source] CertificateRefused),
-    /// The named issuer is absent, unreadable, or no certificate.
+    /// The named issuer does not exist, is not a certificate, or the caller may not read it.
     #[error("the certificate authority does not exist or the caller may not read it")]
     IssuerNotFound,
     /// The named issuer can't sign.
@@ -37,19 +37,19 @@ pub enum Failure {
     /// The name breaks a rule.
     #[error(transparent)]
     NameMalformed(#[from] NameMalformed),
-    /// One of many credentials that are regenerated together could not be, for this reason; so none was.
-    #[error("nothing was regenerated, because {name} could not be")]
+    /// A bulk regeneration failed for one credential, so it regenerated none.
+    #[error("no credential was regenerated, because {name} failed")]
     NotAllRegenerated {
         /// The credential.
         name: CredentialName,
-        /// Why it could not be.
+        /// The error of this credential.
         #[source]
         reason: Box<Failure>,
     },
-    /// Other responses take too much memory at present.
+    /// Other responses currently use too much memory.
     #[error("the response needs more memory than is free at present; try again later")]
     NoResponseMemory,
-    /// Other responses to the same actor take too much memory at present.
+    /// Other responses to the same actor currently use too much memory.
     #[error(
         "the responses to this caller take more memory than allowed; finish reading the others first"
     )]
@@ -63,40 +63,38 @@ pub enum Failure {
     /// The credential can't be regenerated, for this reason.
     #[error("the credential can't be regenerated: {0}")]
     NotRegeneratable(String),
-    /// The version to be deleted is the only one of its certificate.
-    #[error(
-        "the only version of a certificate can't be deleted; the credential can, with all its versions"
-    )]
+    /// The version to delete is the only version of its certificate.
+    #[error("the only version of a certificate can't be deleted; delete the credential instead")]
     OnlyVersion,
     /// No operation has this name.
     #[error(transparent)]
     OperationUnknown(#[from] OperationUnknown),
-    /// A permission was to have no operations.
+    /// The request names no operations for the permission.
     #[error("a permission needs at least one operation")]
     OperationsMissing,
-    /// The caller is the actor of the permission that it would add, change or delete.
-    #[error("an actor can't add, change or delete a permission of its own")]
+    /// The caller is the actor of the permission to add, change or delete.
+    #[error("an actor can't add, change or delete its own permissions")]
     OwnPermission,
-    /// A generate of a certificate came without parameters.
+    /// A request to generate a certificate has no parameters.
     #[error("parameters are required to generate a credential of type {0}")]
     ParametersMissing(CredentialType),
     /// The path of a permission breaks a rule.
     #[error(transparent)]
     PathMalformed(#[from] PathMalformed),
-    /// The actor has a permission on the path already, or may do there already all that was to be added.
+    /// The actor already has a permission on the path, or its permissions already allow every operation to add.
     #[error("the actor has this permission already")]
     PermissionExists,
-    /// A permission was to get another path or actor.
+    /// The request changes the path or the actor of a permission.
     #[error(
-        "the path and the actor of a permission can't be changed; add another and delete this one"
+        "the path and the actor of a permission can't be changed; add a permission and delete this one"
     )]
     PermissionFixed,
     /// There is no such permission.
     #[error("the permission does not exist or the caller may not access it")]
     PermissionNotFound,
-    /// What a plugin made was to be made anew, by the same plugin.
+    /// A bulk regeneration by plugin digest would use the same plugin again.
     #[error(
-        "the plugin with this digest still makes credentials of type {0}; configure another one first"
+        "the plugin with this digest still generates credentials of type {0}; configure another plugin first"
     )]
     PluginInUse(CredentialType),
     /// A plugin refused or failed.
@@ -105,83 +103,81 @@ pub enum Failure {
     /// A reference names a credential that is not of type json.
     #[error("the credential {0} is not of type json and can't be interpolated")]
     ReferenceNotJson(CredentialName),
-    /// The values that a document refers to are too large together.
-    #[error("the referenced values are larger than {limit} together")]
+    /// The values that a document refers to are too large in total.
+    #[error("the referenced values are larger than {limit} in total")]
     ReferencesTooLarge {
         /// The limit, with its unit.
         limit: &'static str,
     },
     /// The response would be too large.
     #[error(
-        "the response is too large: it may have at most {bytes_max} bytes; ask for fewer versions with versions=, or search below a longer path"
+        "the response is too large: it may have at most {bytes_max} bytes; request fewer versions with versions=, or search below a longer path"
     )]
     ResponseTooLarge {
-        /// The most bytes of one response.
+        /// The maximum size of a response, in bytes.
         bytes_max: usize,
     },
-    /// The database did not answer.
+    /// The database failed.
     #[error("the storage failed")]
     Repository(#[from] RepositoryFailure),
-    /// A stored value could not be opened, or a new one sealed.
+    /// A stored value can't be decrypted, or a new value can't be encrypted.
     #[error(transparent)]
     Seal(#[from] SealFailure),
-    /// What was decrypted is not what is ever stored.
+    /// A decrypted value does not have the form in which values are stored.
     #[error("the stored value is malformed")]
     StoredValueMalformed,
-    /// A second version of one credential was to carry the transitional flag.
-    #[error("the certificate has a transitional version already, and may have only one")]
+    /// The request sets the transitional flag on a second version of a credential.
+    #[error("the certificate already has a transitional version; only one is allowed")]
     TransitionalExists,
-    /// As many bulk regenerations are under way as there may be.
-    #[error("too many bulk regenerations are under way; try again later")]
+    /// The maximum number of bulk regenerations is in progress.
+    #[error("too many bulk regenerations are in progress; try again later")]
     TooManyBulkRegenerations,
-    /// A plugin has made more credentials than are written together.
+    /// A plugin generated more credentials than one bulk regeneration may write.
     #[error(
-        "the plugin has made more than {limit} below this path, which is the most that are written together; ask for them path by path"
+        "the plugin generated more than {limit} below this path, the limit of one request; send a request for each longer path"
     )]
     TooManyGenerated {
         /// The limit, with its unit.
         limit: &'static str,
     },
-    /// An authority has signed more certificates than are written together.
+    /// A CA has signed more certificates than one request may write.
     #[error(
-        "the authority and those below it have signed more than {limit}, which is the most that are written together"
+        "the certificate authority and the authorities below it have signed more than {limit}, the limit of one request"
     )]
     TooManySigned {
         /// The limit, with its unit.
         limit: &'static str,
     },
-    /// The certificate has no such version to carry the transitional flag.
+    /// The certificate has no such version.
     #[error("the certificate's transitional version can't be changed: {0}")]
     TransitionalVersionRefused(&'static str),
     /// The credential exists with another type.
-    #[error(
-        "the credential exists with the type {0}, and the type of a credential can't be changed"
-    )]
+    #[error("the credential exists with type {0}; the type of a credential can't be changed")]
     TypeDiffers(CredentialType),
     /// Values of this type can only be set.
     #[error("credentials of type {0} can't be generated")]
     TypeNotGeneratable(CredentialType),
     /// No such type is configured.
-    #[error("the type is not one of {}", .known.join(", "))]
+    #[error("unknown type; it must be one of {}", .known.join(", "))]
     TypeUnknown {
-        /// The types that there are.
+        /// The configured types.
         known: Vec<String>,
     },
-    /// The value that was set has a member that its type does not know.
+    /// The value to set has a field that its type does not have.
     #[error("the value has the unknown field {0}")]
     ValueMemberUnknown(String),
-    /// The value that was set breaks a rule.
+    /// The value to set breaks a rule.
     #[error("{0}")]
     ValueRefused(String),
     /// The value, or a part of it, exceeds a limit.
     #[error("{what} may have at most {limit}")]
     ValueTooLarge {
-        /// What is too large.
+        /// The value, or its part that is too large.
         what: &'static str,
         /// The limit, with its unit.
         limit: &'static str,
     },
-    /// The caller may not write the credential, whether it exists or not.
+    /// The caller may not write the credential, whether or not it exists.
     #[error("the caller may not write this credential")]
     WriteNotPermitted,
 }

@@ -1,13 +1,13 @@
-//! The domain of Keywright: what a credential is, what may be done with it, and what that needs from outside.
+//! The domain of Keywright: credentials, their use cases, and the ports to the outside.
 //!
-//! This crate knows no HTTP, no SQL and no WebAssembly, and does no I/O. Everything it needs from outside it asks of a
-//! trait in [`ports`]; the other crates of the host implement those traits and meet in the server's wiring.
+//! This crate knows no HTTP, no SQL and no WebAssembly, and does no I/O. Its dependencies are the traits in [`ports`]. The
+//! other crates of the host implement these traits, and the server wires them together.
 //!
-//! Read [`credential`] first (names, types, versions, and one file for each use case), then [`authorization`], which every
-//! use case asks, and [`interpolation`]. [`retention`] is what the server does by itself.
+//! Read [`credential`] first (names, types, versions, and one file per use case), then [`authorization`], which every use
+//! case calls, and [`interpolation`]. [`retention`] runs in the background.
 //!
-//! To add a use case: write it as a method in a file of its own beside the others, against the ports that are there; add a
-//! method to a port only when the use case can't be said without it; then give it a route in `keywright-api`.
+//! To add a use case, write it as a method in its own file next to the others, against the existing ports. Add a method to
+//! a port only if the use case needs it. Then add a route in `keywright-api`.
 
 pub mod authorization;
 pub mod certificate;

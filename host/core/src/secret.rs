@@ -1,4 +1,4 @@
-//! Text that must not be seen.
+//! Secret text.
 
 use std::fmt;
 
@@ -6,18 +6,18 @@ use zeroize::Zeroizing;
 
 /// Secret text: zeroed when dropped, redacted in `Debug`, with neither `Display` nor `Serialize`.
 ///
-/// The one way to its contents is [`Secret::expose`].
+/// [`Secret::expose`] is the only access to its content.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {
-    /// Takes ownership of secret text.
+    /// Wraps secret text.
     #[must_use]
     pub fn new(text: String) -> Self {
         Self(Zeroizing::new(text))
     }
 
-    /// Lends the text. Each caller is a place where it could leak: search for this name to review them all.
+    /// Exposes the text. Every call is a potential leak.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0

@@ -216,7 +216,7 @@ async fn a_finding_bears_the_name_the_version_and_each_column() {
     let lines = columns.map(|column| {
         format!(
             "certificate_column_differs: credential /Columns version {id}: \
-             its column {column} is not what its certificate says\n"
+             column {column} does not match the certificate\n"
         )
     });
     let summary = "checked 1 credential with 1 version, and 2 permissions: 3 findings\n";

@@ -61,7 +61,7 @@ async fn one_that_a_namesake_with_another_type_of_key_signed_is_400() {
     let server = Server::start().await;
     set(&server, "/a", json!({"certificate": OTHER_TYPE})).await;
     let error = server.regenerate("/a").await.expect(400).error();
-    assert!(error.contains("not known by name"), "{error}");
+    assert!(error.contains("that signed it is unknown"), "{error}");
 }
 
 #[tokio::test]

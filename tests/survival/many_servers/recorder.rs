@@ -263,7 +263,7 @@ impl Recorder {
 
 /// Whether a server says that it did nothing because others came first too often, or had begun: there is nothing to explain.
 fn is_not_done(answer: &Answer) -> bool {
-    let reasons = ["changed by others at the same moment", "too many bulk"];
+    let reasons = ["other requests changed the credential", "too many bulk"];
     answer.status == 503 && reasons.iter().any(|reason| answer.body.contains(reason))
 }
 

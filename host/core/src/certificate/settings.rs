@@ -1,38 +1,37 @@
-//! What an operator sets for all certificates of a server.
+//! Server-wide settings for certificates.
 
 use serde_json::{Value, json};
 
 use crate::credential::{CredentialType, Parameters};
 
-/// What holds for all certificates that this server makes.
+/// Server-wide settings for generated certificates.
 ///
-/// It changes the canonical parameters, before they are compared with stored ones and before they are stored. So a generate
-/// that converges keeps what an equal request has made under the same settings, and makes anew what was made under weaker
-/// ones.
+/// They change the canonical parameters before these are compared with stored parameters and stored. So a generate request in
+/// mode `converge` keeps a certificate that an equal request generated under the same settings, and regenerates a certificate
+/// that was generated under weaker settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CertificateSettings {
-    /// The shortest duration of an authority's certificate, in days; a shorter one is raised to it.
+    /// The minimum duration of a CA certificate, in days. Shorter durations are raised to it.
     pub authority_duration_days_min: u32,
-    /// The shortest duration of a leaf, in days; a shorter one is raised to it.
+    /// The minimum duration of a leaf certificate, in days. Shorter durations are raised to it.
     pub leaf_duration_days_min: u32,
-    /// Whether an authority for which no key usage was asked gets those that RFC 5280 asks of one: `key_cert_sign` and
-    /// `crl_sign`.
+    /// Whether a CA requested without key usages gets the usages that RFC 5280 requires: `key_cert_sign` and `crl_sign`.
     pub has_default_authority_key_usages: bool,
-    /// Whether `ca` in answers also holds the certificate that is trusted beside the one that signed.
+    /// Whether `ca` in responses also contains the other trusted CA certificate, after the issuing CA certificate.
     pub concatenates_authorities: bool,
 }
 
-/// Canonical parameters after the settings have been applied: those with which a value is made.
+/// Canonical parameters with the settings applied.
 #[derive(Clone, Debug)]
 pub(crate) struct EffectiveParameters {
     /// The parameters.
     pub(crate) parameters: Parameters,
-    /// Whether their duration was raised.
+    /// Whether the duration was raised.
     pub(crate) is_duration_overridden: bool,
 }
 
 impl CertificateSettings {
-    /// Applies the settings to the canonical parameters of a credential of any type; only certificates have settings.
+    /// Applies the settings to canonical parameters. Has no effect on types other than certificate.
     pub(crate) fn apply(
         self,
         credential_type: &CredentialType,
@@ -71,7 +70,7 @@ impl CertificateSettings {
             .and_then(Value::as_array)
             .is_some_and(|usages| !usages.is_empty());
         if self.has_default_authority_key_usages && parameters.is_true("is_ca") && !has_key_usage {
-            // In the order of the canonical form, in which they are compared.
+            // In the order of the canonical form, because comparisons depend on it.
             parameters.insert("key_usage", json!(["key_cert_sign", "crl_sign"]));
         }
     }
@@ -121,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn default_usages_are_for_authorities_that_asked_for_none() {
+    fn only_authorities_without_key_usages_get_the_defaults() {
         for (json, usages) in [
             (json!({"is_ca": true}), json!(["key_cert_sign", "crl_sign"])),
             (
@@ -140,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn without_settings_and_for_other_types_nothing_is_changed() {
+    fn parameters_stay_without_settings_and_for_other_types() {
         let json = json!({"is_ca": true, "duration": 1});
         for (settings, credential_type) in [
             (CertificateSettings::default(), "certificate"),

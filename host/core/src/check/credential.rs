@@ -1,4 +1,4 @@
-//! What must hold of a credential, without a look into its versions.
+//! Checking a credential's own columns.
 
 use super::Fault;
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     ports::CheckedCredential,
 };
 
-/// Everything that is wrong with it.
+/// Returns all faults of a credential.
 pub(super) fn faults(credential: &CheckedCredential) -> Vec<Fault> {
     let is_type = |parsed: CredentialType| parsed.as_str() == credential.credential_type.as_str();
     let rules = [

@@ -1,4 +1,4 @@
-//! What a check finds.
+//! Findings of a check.
 
 use std::borrow::Cow;
 
@@ -6,19 +6,19 @@ use uuid::Uuid;
 
 use crate::{permission::PathMalformed, ports::CertificateRefused};
 
-/// One thing that is wrong with what is stored. It names the place, never a value.
+/// An inconsistency in the database. Never contains a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Where.
+    /// The faulty record.
     pub subject: Subject,
-    /// What.
+    /// The inconsistency.
     pub fault: Fault,
 }
 
-/// What a finding is about.
+/// The record that a finding is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// A credential, by its name as it is stored.
+    /// A credential, by its stored name.
     Credential(String),
     /// The database as a whole.
     Database,
@@ -26,127 +26,127 @@ pub enum Subject {
     Permission(Uuid),
     /// A version.
     Version {
-        /// The name of its credential; none when that is not there.
+        /// The name of its credential; `None` if the credential does not exist.
         name: Option<String>,
         /// Its id.
         id: Uuid,
     },
 }
 
-/// What is wrong, in words for an operator.
+/// An inconsistency. `Display` is a message for operators.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// An actor of a permission breaks a rule.
-    #[error("its actor is malformed")]
+    #[error("the actor is malformed")]
     ActorMalformed,
-    /// A column repeats something of a certificate that the certificate does not say.
-    #[error("its column {0} is not what its certificate says")]
+    /// A column that repeats a field of the certificate has another value.
+    #[error("column {0} does not match the certificate")]
     CertificateColumnDiffers(&'static str),
-    /// A member of a certificate's value breaks a rule.
+    /// A field of a certificate's value breaks a rule.
     #[error(transparent)]
     CertificateRefused(#[from] CertificateRefused),
-    /// What was decrypted is not what is ever sealed.
-    #[error("it was decrypted, but is not what is ever encrypted")]
+    /// The decrypted content does not have the form in which content is encrypted.
+    #[error("the decrypted content is malformed")]
     ContentMalformed,
     /// A credential has no version.
-    #[error("it has no version")]
+    #[error("the credential has no versions")]
     CredentialWithoutVersions,
-    /// What a credential says of its version in use is not so.
-    #[error("what it says of its version in use is not what its versions say")]
+    /// A credential's columns about its active version don't match its versions.
+    #[error("the recorded active version does not match the credential's versions")]
     CurrentDiffers,
-    /// The database engine says that its file is damaged.
-    #[error("the database says: {0}")]
+    /// The database engine reports that its file is damaged.
+    #[error("the database reports: {0}")]
     DatabaseDamaged(String),
-    /// The authority's version that is said to have signed did not.
-    #[error("the authority's version {issuer_id} did not sign it: {rule}")]
+    /// The recorded CA version did not sign the certificate.
+    #[error("the recorded CA version {issuer_id} did not sign the certificate: {rule}")]
     IssuerRefused {
-        /// The version that is said to have signed.
+        /// The recorded CA version.
         issuer_id: Uuid,
-        /// The rule that is broken.
+        /// The violated rule.
         rule: Cow<'static, str>,
     },
-    /// Whether a configured key has this id could not be told.
+    /// The record of this key could not be compared with the configured keys.
     #[error(
-        "it is encrypted with the key {0}, of which can't be told at present whether it is configured: a key management plugin \
-         does not answer, or the record of the key can't be read"
+        "encrypted with key {0}, and can't determine whether this key is configured: a key management plugin does not \
+         respond, or the key's record is unreadable"
     )]
     KeyNotCompared(Uuid),
     /// No configured key has this id.
-    #[error("it is encrypted with the key {0}, which is not configured")]
+    #[error("encrypted with key {0}, which is not configured")]
     KeyUnknown(Uuid),
-    /// The key of a version has no record.
-    #[error("the key {0} that encrypts it has no record")]
+    /// The encryption key of a version has no record.
+    #[error("encrypted with key {0}, which has no record")]
     KeyWithoutRecord(Uuid),
-    /// The index of names has an entry for a credential that is not there.
-    #[error("the index of names has an entry for the sequence {0}, which no credential has")]
+    /// The name index has an entry for a credential that does not exist.
+    #[error("the name index has an entry for sequence {0}, which no credential has")]
     IndexEntryWithoutCredential(i64),
-    /// A version was sealed for a credential of another name, or of another casing of it.
-    #[error("the name of its credential is not the one that it was encrypted for")]
+    /// A version was encrypted for another credential name, or for another casing of the name.
+    #[error("the credential's name is not the name that the version was encrypted for")]
     NameDiffers,
-    /// A folded name is not the name with its case folded.
-    #[error("its column name_folded is not its name with its case folded")]
+    /// The column `name_folded` is not the name in lower case.
+    #[error("column name_folded is not the name in lower case")]
     NameFoldedDiffers,
     /// A name breaks a rule.
-    #[error("its name is malformed")]
+    #[error("the name is malformed")]
     NameMalformed,
-    /// A search by a part of the name would not find it, or find it by what it has not.
-    #[error("the index of names has not exactly its name")]
+    /// A search by a part of the name would miss the credential, or find it by a text that its name does not contain.
+    #[error("the name index does not contain exactly this name")]
     NameNotIndexed,
-    /// What a credential says of its newest version is not so.
-    #[error("what it says of its newest version is not what its versions say")]
+    /// A credential's columns about its newest version don't match its versions.
+    #[error("the recorded newest version does not match the credential's versions")]
     NewestDiffers,
-    /// A value was changed, or stands where it does not belong.
-    #[error("it can't be decrypted: it was changed, or does not belong where it stands")]
+    /// A ciphertext was modified or belongs to another record.
+    #[error("can't be decrypted: its ciphertext was modified or moved from another record")]
     NotAuthentic,
-    /// The operations of a permission are none.
-    #[error("its operations are malformed")]
+    /// The operations of a permission are not a valid sum.
+    #[error("the operations are malformed")]
     OperationsMalformed,
     /// The path of a permission breaks a rule.
-    #[error("its path is malformed: {0}")]
+    #[error("the path is malformed: {0}")]
     PathMalformed(PathMalformed),
     /// A column can't be read.
-    #[error("its column {0} is malformed")]
+    #[error("column {0} is malformed")]
     RowMalformed(&'static str),
-    /// The schema of the database is not the one that the migrations make.
-    #[error("the schema differs from that of this program: {0}")]
+    /// The schema of the database is not the one that the migrations create.
+    #[error("the schema differs from the schema of this release: {0}")]
     SchemaDiffers(String),
     /// More than one version of a credential is transitional.
-    #[error("{0} of its versions are transitional, and one may be")]
+    #[error("{0} versions are transitional; only one is allowed")]
     SeveralTransitional(u64),
-    /// The name of the one that signed is not what it should be.
-    #[error("its column {0} does not name the credential that signed it")]
+    /// The recorded name of the signing credential is wrong.
+    #[error("column {0} does not name the credential that signed the certificate")]
     SignerDiffers(&'static str),
-    /// A version was sealed for a credential of another type.
-    #[error("the type of its credential is not the one that it was encrypted for")]
+    /// A version was encrypted for another credential type.
+    #[error("the credential's type is not the type that the version was encrypted for")]
     TypeDiffers,
-    /// A type is not the name of one.
-    #[error("its type is malformed")]
+    /// A type name breaks a rule.
+    #[error("the type is malformed")]
     TypeMalformed,
     /// A part of a table can't be read.
     #[error(
-        "the table {table} can't be read after the sequence {after}{}: {cause}",
+        "table {table} can't be read after sequence {after}{}: {cause}",
         .until.map_or(String::new(), |until| format!(" up to {until}"))
     )]
     Unreadable {
         /// The table.
         table: &'static str,
-        /// The last sequence that was read.
+        /// The last sequence before the unreadable part.
         after: i64,
-        /// The last sequence that can't be read; none where the rest of the table was given up.
+        /// The last unreadable sequence; `None` if the rest of the table was skipped.
         until: Option<i64>,
-        /// What the database says.
+        /// The error of the database.
         cause: String,
     },
-    /// A value is not of the shape of its type.
-    #[error("its value is not one of its type")]
+    /// A value does not have the form of its type.
+    #[error("the value does not match the credential's type")]
     ValueMalformed,
-    /// A version belongs to a credential that is not there.
-    #[error("it belongs to no credential")]
+    /// The credential of a version does not exist.
+    #[error("its credential does not exist")]
     VersionWithoutCredential,
 }
 
 impl Fault {
-    /// The kind of fault, by a word that does not change: for programs.
+    /// Returns a stable identifier of the kind of fault, for programs.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {

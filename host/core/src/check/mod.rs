@@ -1,8 +1,8 @@
-//! Checking everything that is stored: that it can be decrypted and read, and that all that is said twice agrees.
+//! Checking the whole database: that every record can be read and decrypted, and that redundant data is consistent.
 //!
-//! Nothing is changed, and servers may be writing meanwhile. So a batch is judged as it was at one moment, and whatever seems
-//! wrong is read and judged once more before it is told. What was written after the check began is not looked at, so that the
-//! check comes to an end.
+//! The check changes nothing, and servers may write concurrently. Therefore each batch is one snapshot, and a faulty record
+//! is read and checked again before it is reported. Records written after the start of the check are skipped, so that the
+//! check terminates.
 
 mod credential;
 mod finding;
@@ -21,56 +21,56 @@ use walk::Walk;
 
 use crate::ports::{Certificates, CheckRepository, RepositoryFailure, Sealer};
 
-/// What it takes to check what is stored.
+/// The dependencies of a check.
 #[derive(Clone)]
 pub struct Check {
-    /// Where it is stored.
+    /// The database.
     pub repository: Arc<dyn CheckRepository>,
-    /// What decrypts it.
+    /// Decrypts versions.
     pub sealer: Arc<dyn Sealer>,
-    /// What reads certificates.
+    /// Reads certificates.
     pub certificates: Arc<dyn Certificates>,
 }
 
-/// Who is told how a check goes.
+/// Receives the findings and the progress of a check.
 pub trait CheckObserver: Send {
-    /// Something is wrong.
+    /// Reports a finding.
     fn found(&mut self, finding: Finding);
 
-    /// A part of the way is done.
+    /// Reports progress.
     fn progressed(&mut self, progress: CheckProgress);
 }
 
-/// How far a check has come.
+/// The progress of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckProgress {
-    /// What is being looked at.
+    /// The part in progress.
     pub part: CheckPart,
-    /// The last sequence of it that was looked at.
+    /// The last sequence of this part that was checked.
     pub position: u64,
-    /// The last sequence that there is.
+    /// The last sequence of this part.
     pub end: u64,
 }
 
-/// What a check looks at, one after the other.
+/// A part of a check. Parts are checked one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckPart {
-    /// The file of the database.
+    /// The database file.
     Database,
     /// The credentials.
     Credentials,
-    /// Their versions.
+    /// The versions of the credentials.
     Versions,
-    /// The index of names.
+    /// The name index.
     NameIndex,
     /// The permissions.
     Permissions,
 }
 
-/// What was looked at, and what was found.
+/// The numbers of checked records and of findings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CheckSummary {
-    /// The credentials that were looked at.
+    /// The credentials.
     pub credentials: u64,
     /// The versions.
     pub versions: u64,
@@ -81,10 +81,10 @@ pub struct CheckSummary {
 }
 
 impl Check {
-    /// Looks at everything that is stored at this moment.
+    /// Checks all current records.
     ///
     /// # Errors
-    /// When the database does not answer. What can't be read at all is a finding.
+    /// If the database is unavailable. An unreadable record is a finding instead.
     pub async fn run(
         &self,
         observer: &mut dyn CheckObserver,

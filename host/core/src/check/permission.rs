@@ -1,4 +1,4 @@
-//! What must hold of a permission.
+//! Checking a permission.
 
 use super::Fault;
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     ports::CheckedPermission,
 };
 
-/// Everything that is wrong with it.
+/// Returns all faults of a permission.
 pub(super) fn faults(permission: &CheckedPermission) -> Vec<Fault> {
     let mut faults = Vec::new();
     if let Err(rule) = PermissionPath::parse(&permission.path) {

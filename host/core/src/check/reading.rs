@@ -1,53 +1,53 @@
-//! Reading a table from its beginning to its end, around whatever of it can't be read.
+//! Reading a table in batches and skipping unreadable rows.
 
 use super::Fault;
 use crate::ports::{RepositoryFailure, SequenceRange};
 
-/// How far a table has been read.
+/// A table and the position up to which it was read.
 pub(super) struct Reading {
     table: &'static str,
     after: i64,
     end: i64,
     count_max: u32,
-    /// How often nothing at all could be read, one time after the other.
-    in_vain: u32,
+    /// The number of consecutive batches without a readable row.
+    unreadable_batches: u32,
 }
 
-/// What was read, and what could not be.
+/// The rows of a batch, and its unreadable parts.
 pub(super) struct Batch<T> {
     pub(super) rows: Vec<T>,
     pub(super) unreadable: Vec<Fault>,
 }
 
-/// A row that has a place in its table.
+/// A row with a sequence.
 pub(super) trait Sequenced {
     fn sequence(&self) -> i64;
 }
 
 impl Reading {
-    /// A table of which nothing has been read, up to a sequence, so many rows at once.
+    /// Starts reading a table up to a sequence, in batches of `count_max` rows.
     pub(super) fn new(table: &'static str, end: i64, count_max: u32) -> Self {
         Self {
             table,
             after: 0,
             end,
             count_max,
-            in_vain: 0,
+            unreadable_batches: 0,
         }
     }
 
-    /// Whether nothing is left.
+    /// Returns whether the table was read to its end.
     pub(super) fn is_done(&self) -> bool {
         self.after >= self.end
     }
 
-    /// The last sequence that was looked at, and the last one that there is.
+    /// Returns the last sequence that was read, and the last sequence to read.
     pub(super) fn position(&self) -> (i64, i64) {
         (self.after.min(self.end), self.end)
     }
 
-    /// The next rows. Where they can't be read together, each is read alone; where nothing can be read for long, the rest of
-    /// the table is given up.
+    /// Reads the next rows. If a batch can't be read, reads its rows one by one. After [`UNREADABLE_BATCHES_MAX`] batches
+    /// without a readable row, skips the rest of the table.
     pub(super) async fn next<T: Sequenced>(
         &mut self,
         read: impl AsyncFn(SequenceRange) -> Result<Vec<T>, RepositoryFailure>,
@@ -57,11 +57,11 @@ impl Reading {
             until: self.end,
             count_max: self.count_max,
         };
-        let Ok(rows) = unless_away(read(range).await)? else {
+        let Ok(rows) = unless_unavailable(read(range).await)? else {
             return self.next_one_by_one(read).await;
         };
         self.after = rows.last().map_or(self.end, Sequenced::sequence);
-        self.in_vain = 0;
+        self.unreadable_batches = 0;
         Ok(Batch {
             rows,
             unreadable: Vec::new(),
@@ -76,7 +76,7 @@ impl Reading {
         let mut rows = Vec::new();
         let mut gaps: Vec<Gap> = Vec::new();
         for sequence in self.after + 1..=until {
-            match unless_away(read(alone(sequence)).await)? {
+            match unless_unavailable(read(alone(sequence)).await)? {
                 Ok(read) => rows.extend(read),
                 Err(cause) => match gaps.last_mut().filter(|gap| gap.until == sequence - 1) {
                     Some(gap) => gap.until = sequence,
@@ -88,16 +88,20 @@ impl Reading {
                 },
             }
         }
-        let is_in_vain = gaps
+        let is_unreadable = gaps
             .first()
             .is_some_and(|gap| gap.after == self.after && gap.until == until);
-        self.in_vain = if is_in_vain { self.in_vain + 1 } else { 0 };
-        let is_given_up = self.in_vain >= IN_VAIN_MAX && until < self.end;
-        self.after = if is_given_up { self.end } else { until };
+        self.unreadable_batches = if is_unreadable {
+            self.unreadable_batches + 1
+        } else {
+            0
+        };
+        let is_rest_skipped = self.unreadable_batches >= UNREADABLE_BATCHES_MAX && until < self.end;
+        self.after = if is_rest_skipped { self.end } else { until };
         let unreadable = gaps.into_iter().map(|gap| Fault::Unreadable {
             table: self.table,
             after: gap.after,
-            until: (!is_given_up).then_some(gap.until),
+            until: (!is_rest_skipped).then_some(gap.until),
             cause: gap.cause,
         });
         Ok(Batch {
@@ -107,15 +111,15 @@ impl Reading {
     }
 }
 
-/// Sequences that follow each other, of which none can be read.
+/// Consecutive unreadable sequences.
 struct Gap {
     after: i64,
     until: i64,
-    /// What is said of the first.
+    /// The error of the first sequence.
     cause: String,
 }
 
-/// One row.
+/// Returns the range of one row.
 pub(super) fn alone(sequence: i64) -> SequenceRange {
     SequenceRange {
         after: sequence - 1,
@@ -124,11 +128,11 @@ pub(super) fn alone(sequence: i64) -> SequenceRange {
     }
 }
 
-/// What was read, or why it can't be, however often one tries.
+/// Separates permanent errors, which are findings, from an unavailable database.
 ///
 /// # Errors
-/// When the database does not answer.
-pub(super) fn unless_away<T>(
+/// If the database is unavailable.
+pub(super) fn unless_unavailable<T>(
     read: Result<T, RepositoryFailure>,
 ) -> Result<Result<T, String>, RepositoryFailure> {
     match read {
@@ -139,9 +143,9 @@ pub(super) fn unless_away<T>(
     }
 }
 
-/// How often in a row nothing may be readable before the rest of a table is given up: of the versions 10,000, more than hang on
-/// a damaged page above them.
-pub(super) const IN_VAIN_MAX: u32 = 100;
+/// The maximum number of consecutive batches without a readable row before the rest of a table is skipped. For versions, these
+/// are 10,000 rows, more than a damaged interior page refers to.
+pub(super) const UNREADABLE_BATCHES_MAX: u32 = 100;
 
 #[cfg(test)]
 mod tests {
@@ -157,8 +161,7 @@ mod tests {
         }
     }
 
-    /// What is read of the rows up to a last one of which some are on damaged pages: the sequences, and what is told of the
-    /// others; with how often something was read.
+    /// Reads rows of which some are on damaged pages. Returns the sequences that were read, the gaps and the number of reads.
     async fn read(
         last: i64,
         end: i64,
@@ -169,10 +172,10 @@ mod tests {
             reads.set(reads.get() + 1);
             let rows = range.after + 1..=range.until.min(last);
             let rows: Vec<i64> = rows.take(range.count_max as usize).collect();
-            // Where a page is damaged, what is not there can't be read either.
-            let mut looked_at = rows.clone();
-            looked_at.extend((rows.is_empty()).then_some(range.after + 1));
-            if looked_at
+            // Looking up a missing row on a damaged page fails, too.
+            let mut visited = rows.clone();
+            visited.extend((rows.is_empty()).then_some(range.after + 1));
+            if visited
                 .iter()
                 .any(|row| damaged.iter().any(|damaged| damaged.contains(row)))
             {
@@ -196,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_is_read_but_what_is_on_damaged_pages() {
+    async fn all_rows_outside_damaged_pages_are_read() {
         for (damaged, gaps) in [
             (vec![], vec![]),
             (vec![1..=1], vec![(0, Some(1))]),
@@ -204,24 +207,23 @@ mod tests {
             (vec![4..=5, 9..=9], vec![(3, Some(5)), (8, Some(9))]),
             (vec![8..=13], vec![(7, Some(10)), (10, Some(13))]),
         ] {
-            let (rows, told, _) = read(35, 35, &damaged).await;
+            let (rows, found, _) = read(35, 35, &damaged).await;
             let sound = (1..=35).filter(|row| !damaged.iter().any(|one| one.contains(row)));
             assert_eq!(rows, sound.collect::<Vec<_>>(), "{damaged:?}");
-            assert_eq!(told, gaps, "{damaged:?}");
+            assert_eq!(found, gaps, "{damaged:?}");
         }
     }
 
     #[tokio::test]
-    async fn a_table_whose_end_is_not_known_is_read_as_far_as_there_are_rows() {
+    async fn a_table_with_an_unknown_end_is_read_to_its_last_row() {
         let (rows, gaps, reads) = read(25, i64::MAX, &[]).await;
         assert_eq!((rows.len(), gaps.len(), reads), (25, 0, 4));
     }
 
     #[tokio::test]
-    async fn the_rest_is_given_up_where_nothing_can_be_read_for_too_long() {
-        let in_vain_max = i64::from(IN_VAIN_MAX);
-        for (windows, end, is_read) in [(in_vain_max - 1, 5_000, true), (in_vain_max, 5_000, false)]
-        {
+    async fn the_rest_is_skipped_after_too_many_unreadable_batches() {
+        let max = i64::from(UNREADABLE_BATCHES_MAX);
+        for (windows, end, is_read) in [(max - 1, 5_000, true), (max, 5_000, false)] {
             let (rows, gaps, _) = read(end, end, &[1..=10 * windows]).await;
             assert_eq!(rows.contains(&end), is_read);
             let last = gaps.last().unwrap();
@@ -233,11 +235,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_database_that_does_not_answer_is_no_damage() {
-        let away = async |_| -> Result<Vec<Row>, RepositoryFailure> {
-            Err(RepositoryFailure::Unavailable("nobody answers".into()))
+    async fn an_unavailable_database_is_not_reported_as_damage() {
+        let unavailable = async |_| -> Result<Vec<Row>, RepositoryFailure> {
+            Err(RepositoryFailure::Unavailable("connection refused".into()))
         };
-        let outcome = Reading::new("t", 1, 10).next(away).await;
+        let outcome = Reading::new("t", 1, 10).next(unavailable).await;
         assert!(matches!(outcome, Err(RepositoryFailure::Unavailable(_))));
     }
 }

@@ -1,4 +1,4 @@
-//! A check of rows that are made up, some of which are others when they are read again.
+//! Checks of rows in memory, some of which change before they are read again.
 
 mod no_certificates;
 
@@ -21,14 +21,14 @@ use crate::{
 use no_certificates::NoCertificates;
 
 #[tokio::test]
-async fn every_row_is_read_once_in_batches_and_nothing_behind_the_end() {
+async fn every_row_up_to_the_end_is_read_once_in_batches() {
     let repository = Rows {
         credentials: 1_234,
         versions: 345,
         ..Rows::default()
     };
-    let (told, outcome, ranges) = run(repository).await;
-    assert_eq!(told, Vec::<String>::new());
+    let (found, outcome, ranges) = run(repository).await;
+    assert_eq!(found, Vec::<String>::new());
     let summary = outcome.unwrap();
     assert_eq!((summary.credentials, summary.versions), (1_234, 345));
     assert!(ranges.iter().all(|range| range.count_max <= 500));
@@ -36,7 +36,7 @@ async fn every_row_is_read_once_in_batches_and_nothing_behind_the_end() {
 }
 
 #[tokio::test]
-async fn what_seems_wrong_and_is_right_when_it_is_read_again_is_not_told() {
+async fn a_fault_that_is_gone_on_the_second_read_is_not_reported() {
     for (is_wrong, findings) in [(Wrong::Never, 0), (Wrong::AtFirst, 0), (Wrong::Always, 2)] {
         let repository = Rows {
             credentials: 3,
@@ -44,14 +44,14 @@ async fn what_seems_wrong_and_is_right_when_it_is_read_again_is_not_told() {
             is_wrong,
             ..Rows::default()
         };
-        let (told, outcome, _) = run(repository).await;
-        assert_eq!(told.len(), findings, "{told:?}");
+        let (found, outcome, _) = run(repository).await;
+        assert_eq!(found.len(), findings, "{found:?}");
         assert_eq!(outcome.unwrap().findings, findings as u64);
     }
 }
 
 #[tokio::test]
-async fn what_is_decrypted_and_is_not_what_is_encrypted_is_malformed_content() {
+async fn malformed_plaintext_is_reported() {
     for (plaintext, kinds) in [
         ("{\"value\":\"v\"}", &[][..]),
         ("{\"value\":1}", &["value_malformed"]),
@@ -67,55 +67,55 @@ async fn what_is_decrypted_and_is_not_what_is_encrypted_is_malformed_content() {
             plaintext,
             ..Rows::default()
         };
-        let (told, ..) = run(repository).await;
-        assert_eq!(told, kinds, "{plaintext}");
+        let (found, ..) = run(repository).await;
+        assert_eq!(found, kinds, "{plaintext}");
     }
 }
 
 #[tokio::test]
-async fn a_key_that_came_into_use_since_is_recognised_before_it_is_told() {
+async fn a_new_key_is_recognised_before_it_is_reported() {
     for (key, kinds) in [
         (NEW_KEY, &[][..]),
         (UNKNOWN_KEY, &["key_unknown"; 4]),
-        (KEY_OF_PLUGIN_AWAY, &["key_not_compared"; 4]),
+        (KEY_OF_UNAVAILABLE_PLUGIN, &["key_not_compared"; 4]),
     ] {
         let repository = Rows {
             versions: 4,
             key,
             ..Rows::default()
         };
-        let (told, ..) = run(repository).await;
-        assert_eq!(told, kinds);
+        let (found, ..) = run(repository).await;
+        assert_eq!(found, kinds);
     }
 }
 
 #[tokio::test]
-async fn what_can_not_be_read_is_told_and_the_rest_is_read() {
+async fn unreadable_rows_are_reported_and_the_rest_is_read() {
     let repository = Rows {
         credentials: 3,
         versions: 1,
         is_unreadable: true,
         ..Rows::default()
     };
-    let (told, outcome, _) = run(repository).await;
+    let (found, outcome, _) = run(repository).await;
     let damaged = "database_damaged";
-    assert_eq!(told, [damaged, damaged, "unreadable"]);
+    assert_eq!(found, [damaged, damaged, "unreadable"]);
     let summary = outcome.unwrap();
     assert_eq!((summary.credentials, summary.versions), (2, 1));
 }
 
 #[tokio::test]
-async fn a_database_that_does_not_answer_ends_the_check() {
+async fn an_unavailable_database_ends_the_check() {
     let repository = Rows {
         versions: 1,
-        is_away: true,
+        is_unavailable: true,
         ..Rows::default()
     };
     let (_, outcome, _) = run(repository).await;
     assert!(matches!(outcome, Err(RepositoryFailure::Unavailable(_))));
 }
 
-/// Runs a check, and returns the kinds of what it found, how it ended, and what was read.
+/// Runs a check. Returns the kinds of its findings, its result and the ranges that it read.
 async fn run(
     rows: Rows,
 ) -> (
@@ -129,15 +129,15 @@ async fn run(
         sealer: Arc::new(PlainText(Mutex::new(vec![KEY]))),
         certificates: Arc::new(NoCertificates),
     };
-    let mut told = Told(Vec::new());
-    let outcome = check.run(&mut told).await;
+    let mut kinds = FindingKinds(Vec::new());
+    let outcome = check.run(&mut kinds).await;
     let ranges = repository.ranges.lock().unwrap().clone();
-    (told.0, outcome, ranges)
+    (kinds.0, outcome, ranges)
 }
 
-struct Told(Vec<String>);
+struct FindingKinds(Vec<String>);
 
-impl CheckObserver for Told {
+impl CheckObserver for FindingKinds {
     fn found(&mut self, finding: Finding) {
         self.0.push(finding.fault.kind().to_owned());
     }
@@ -155,7 +155,7 @@ enum Wrong {
     Always,
 }
 
-/// So many sound rows, of which the second ones may be wrong.
+/// Rows without faults, except that the second row of each table may be faulty.
 struct Rows {
     credentials: i64,
     versions: i64,
@@ -163,7 +163,7 @@ struct Rows {
     plaintext: &'static str,
     key: Uuid,
     is_unreadable: bool,
-    is_away: bool,
+    is_unavailable: bool,
     ranges: Mutex<Vec<SequenceRange>>,
 }
 
@@ -176,7 +176,7 @@ impl Default for Rows {
             plaintext: "{\"value\":\"v\"}",
             key: KEY,
             is_unreadable: false,
-            is_away: false,
+            is_unavailable: false,
             ranges: Mutex::default(),
         }
     }
@@ -190,7 +190,7 @@ impl Rows {
         Ok(())
     }
 
-    /// The sequences of a range up to the last, each with whether it is wrong this time.
+    /// Returns the sequences of a range up to the last, each with whether this read is faulty.
     fn read(&self, range: SequenceRange, last: i64) -> Vec<(i64, bool)> {
         self.ranges.lock().unwrap().push(range);
         let count = usize::try_from(range.count_max).unwrap();
@@ -281,7 +281,7 @@ impl CheckRepository for Rows {
         &self,
         range: SequenceRange,
     ) -> Result<Vec<CheckedCredential>, RepositoryFailure> {
-        // The second one is on a damaged page.
+        // The second row is on a damaged page.
         if (range.after..range.until).contains(&1) {
             self.is_readable()?;
         }
@@ -295,8 +295,8 @@ impl CheckRepository for Rows {
         &self,
         range: SequenceRange,
     ) -> Result<Vec<CheckedVersion>, RepositoryFailure> {
-        if self.is_away {
-            return Err(RepositoryFailure::Unavailable("nobody answers".into()));
+        if self.is_unavailable {
+            return Err(RepositoryFailure::Unavailable("connection refused".into()));
         }
         let read = self.read(range, self.versions).into_iter();
         let versions = read.map(|(sequence, wrong)| self.version(sequence, wrong));
@@ -326,7 +326,7 @@ impl CheckRepository for Rows {
     }
 }
 
-/// Encrypts nothing, and knows the names of some keys; one more can be recognised.
+/// A sealer without encryption that knows some key ids and can recognise one more.
 struct PlainText(Mutex<Vec<Uuid>>);
 
 #[async_trait]
@@ -350,7 +350,7 @@ impl Sealer for PlainText {
     async fn recognise(&self, key_id: Uuid) -> Result<(), RecognitionFailure> {
         match key_id {
             NEW_KEY => self.0.lock().unwrap().push(key_id),
-            KEY_OF_PLUGIN_AWAY => {
+            KEY_OF_UNAVAILABLE_PLUGIN => {
                 return Err(SealFailure::KeyManagementUnavailable(key_id).into());
             }
             _ => {}
@@ -362,4 +362,4 @@ impl Sealer for PlainText {
 const KEY: Uuid = Uuid::from_u128(1);
 const NEW_KEY: Uuid = Uuid::from_u128(2);
 const UNKNOWN_KEY: Uuid = Uuid::from_u128(3);
-const KEY_OF_PLUGIN_AWAY: Uuid = Uuid::from_u128(4);
+const KEY_OF_UNAVAILABLE_PLUGIN: Uuid = Uuid::from_u128(4);

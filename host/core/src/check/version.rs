@@ -1,4 +1,4 @@
-//! What must hold of a version: it is decrypted, and what it says of itself is compared with what was encrypted.
+//! Checking a version: decrypting it and comparing its columns with its content.
 
 use keywright_json::Checked;
 
@@ -19,15 +19,15 @@ use crate::{
     },
 };
 
-/// What it takes to judge versions.
-pub(super) struct VersionJudge<'a> {
+/// The dependencies of the check of versions.
+pub(super) struct VersionChecker<'a> {
     pub(super) repository: &'a dyn CheckRepository,
     pub(super) sealer: &'a dyn Sealer,
     pub(super) certificates: &'a dyn Certificates,
 }
 
-impl VersionJudge<'_> {
-    /// Everything that is wrong with it.
+impl VersionChecker<'_> {
+    /// Returns all faults of a version.
     pub(super) async fn faults(
         &self,
         version: &CheckedVersion,
@@ -40,7 +40,7 @@ impl VersionJudge<'_> {
         let stored = match &version.stored {
             CheckedRow::Read(stored) => stored,
             CheckedRow::Malformed(column) => {
-                // Where the credential is not there, its columns are not either.
+                // The columns of a missing credential are missing, too.
                 if version.name.is_some() {
                     faults.push(Fault::RowMalformed(column));
                 }
@@ -56,19 +56,19 @@ impl VersionJudge<'_> {
         match self.opened_for_its_credential(stored, &mut faults) {
             Err(fault) => faults.push(fault),
             Ok(content) if stored.credential_type.is_certificate() => {
-                self.judge_certificate(stored, &content, issuers, &mut faults)
+                self.check_certificate(stored, &content, issuers, &mut faults)
                     .await?;
             }
             Ok(content) => {
-                judge_value(stored, &content.value, &mut faults);
-                self.judge_record(stored, issuers, &mut faults).await?;
+                check_value(stored, &content.value, &mut faults);
+                self.check_record(stored, issuers, &mut faults).await?;
             }
         }
         Ok(faults)
     }
 
-    /// The certificate of a version, PEM, and what it says of itself; nothing when it can't be read, which is told of that
-    /// version itself.
+    /// Returns the certificate of a version, PEM, and its facts. `None` if it can't be read, which the check of that version
+    /// reports.
     pub(super) fn certificate_of(
         &self,
         stored: &StoredVersion,
@@ -83,7 +83,7 @@ impl VersionJudge<'_> {
         content_of(&self.plaintext(stored)?)
     }
 
-    /// Also compares the credential with the one for which the version was sealed.
+    /// Decrypts a version. Also compares the credential with the credential that the version was encrypted for.
     fn opened_for_its_credential(
         &self,
         stored: &StoredVersion,
@@ -119,7 +119,7 @@ impl VersionJudge<'_> {
         })
     }
 
-    async fn judge_certificate(
+    async fn check_certificate(
         &self,
         stored: &StoredVersion,
         content: &Content,
@@ -132,7 +132,7 @@ impl VersionJudge<'_> {
         };
         match self.certificates.check_stored(value.members()) {
             Err(refused) => faults.push(refused.into()),
-            Ok(facts) => judge_columns(stored, facts.as_ref(), faults),
+            Ok(facts) => check_columns(stored, facts.as_ref(), faults),
         }
         if let Some(trusted_ca) = &content.trusted_ca
             && let Err(refused) = self.certificates.facts(trusted_ca)
@@ -144,46 +144,46 @@ impl VersionJudge<'_> {
                 },
             ));
         }
-        self.judge_issuer(stored, &value, issuers, faults).await
+        self.check_issuer(stored, &value, issuers, faults).await
     }
 
-    /// What is recorded of another type than certificate: only an issuer leaves a record, and the record names it. Where its
-    /// certificate stands in the value, the plugin knows.
-    async fn judge_record(
+    /// Checks the columns of a type other than certificate: a record of a certificate requires an issuer. Only the plugin
+    /// knows where the value contains the certificate.
+    async fn check_record(
         &self,
         stored: &StoredVersion,
         issuers: &mut Issuers,
         faults: &mut Vec<Fault>,
     ) -> Result<(), RepositoryFailure> {
-        let Some(said) = stored.issuer else {
+        let Some(recorded) = stored.issuer else {
             if stored.certificate.is_some() {
                 faults.push(Fault::CertificateColumnDiffers("expires_at"));
             }
             return Ok(());
         };
-        if let Some(issuer_id) = said.version_id
+        if let Some(issuer_id) = recorded.version_id
             && let Some(issuer) = issuers.issuer(self, issuer_id).await?
         {
-            judge_signer(stored, said, &issuer, faults);
+            check_signer(stored, recorded, &issuer, faults);
         }
         Ok(())
     }
 
-    /// Whether the version of an authority that is said to have signed did, where it is still there.
-    async fn judge_issuer(
+    /// Checks that the recorded CA version signed the certificate, if that version still exists.
+    async fn check_issuer(
         &self,
         stored: &StoredVersion,
         value: &StoredCertificate,
         issuers: &mut Issuers,
         faults: &mut Vec<Fault>,
     ) -> Result<(), RepositoryFailure> {
-        let Some(said) = stored.issuer else {
+        let Some(recorded) = stored.issuer else {
             return Ok(());
         };
-        let Some(issuer_id) = said.version_id else {
+        let Some(issuer_id) = recorded.version_id else {
             let ca = value.ca.as_deref().map(|ca| self.certificates.facts(ca));
             if let Some(Ok(ca)) = ca
-                && ca.expires_at != said.expires_at
+                && ca.expires_at != recorded.expires_at
             {
                 faults.push(Fault::CertificateColumnDiffers("issuer_expires_at"));
             }
@@ -192,7 +192,7 @@ impl VersionJudge<'_> {
         let Some(issuer) = issuers.issuer(self, issuer_id).await? else {
             return Ok(());
         };
-        judge_signer(stored, said, &issuer, faults);
+        check_signer(stored, recorded, &issuer, faults);
         let members = CertificateMembers {
             ca: Some(&issuer.certificate),
             certificate: value.certificate.as_deref(),
@@ -212,14 +212,14 @@ fn content_of(plaintext: &Secret) -> Result<Content, Fault> {
     Content::from_plaintext(plaintext).map_err(|_| Fault::ContentMalformed)
 }
 
-/// Compares what is recorded of the signer with the version that signed.
-fn judge_signer(
+/// Compares the columns about the signer with the CA version.
+fn check_signer(
     stored: &StoredVersion,
-    said: IssuerVersion,
+    recorded: IssuerVersion,
     issuer: &Issuer,
     faults: &mut Vec<Fault>,
 ) {
-    if issuer.expires_at != said.expires_at {
+    if issuer.expires_at != recorded.expires_at {
         faults.push(Fault::CertificateColumnDiffers("issuer_expires_at"));
     }
     if folded(stored.signed_by.as_ref()) != Some(issuer.name.lookup().folded().to_owned()) {
@@ -227,8 +227,8 @@ fn judge_signer(
     }
 }
 
-/// A value of the types of the API. What other types hold, their plugins know.
-fn judge_value(stored: &StoredVersion, value: &Secret, faults: &mut Vec<Fault>) {
+/// Checks a value of a built-in type. Only plugins know the values of other types.
+fn check_value(stored: &StoredVersion, value: &Secret, faults: &mut Vec<Fault>) {
     let has_field = |value: Checked<'_>, keys: &[&str]| {
         let fields = value.fields().unwrap_or_default();
         fields.iter().any(|(key, _)| keys.contains(&key.as_str()))
@@ -247,8 +247,8 @@ fn judge_value(stored: &StoredVersion, value: &Secret, faults: &mut Vec<Fault>) 
     }
 }
 
-/// Compares the columns with what the certificate says; without one, they must say nothing.
-fn judge_columns(
+/// Compares the columns with the certificate. Without a certificate, they must be empty.
+fn check_columns(
     stored: &StoredVersion,
     found: Option<&CertificateFacts>,
     faults: &mut Vec<Fault>,
@@ -261,13 +261,13 @@ fn judge_columns(
             return;
         }
     };
-    // Of what was set, a leaf that signed itself does not count as such, nor does what a stored authority is said to have
-    // signed. What was generated without an authority always does.
-    let must_count = stored.is_generated == Some(true) && stored.issuer.is_none();
-    let is_self_signed_told = if columns.is_self_signed {
+    // A set certificate is not recorded as self-signed if it is a leaf or was set with a stored CA. A certificate that was
+    // generated without a CA always is.
+    let must_be_recorded = stored.is_generated == Some(true) && stored.issuer.is_none();
+    let is_self_signed_consistent = if columns.is_self_signed {
         found.is_self_signed
     } else {
-        !(found.is_self_signed && must_count)
+        !(found.is_self_signed && must_be_recorded)
     };
     let columns = [
         ("expires_at", columns.expires_at == found.expires_at),
@@ -275,7 +275,7 @@ fn judge_columns(
             "is_certificate_authority",
             columns.is_certificate_authority == found.is_certificate_authority,
         ),
-        ("is_self_signed", is_self_signed_told),
+        ("is_self_signed", is_self_signed_consistent),
         (
             "key_length_bits",
             columns.key_length_bits == found.key_length_bits,
@@ -285,7 +285,7 @@ fn judge_columns(
             columns.serial_number.is_none() || columns.serial_number == found.serial_number,
         ),
     ];
-    let differing = columns.into_iter().filter(|(_, is_told)| !is_told);
+    let differing = columns.into_iter().filter(|(_, is_equal)| !is_equal);
     faults.extend(differing.map(|(column, _)| Fault::CertificateColumnDiffers(column)));
 }
 

@@ -1,4 +1,4 @@
-//! The way through everything that is stored, a batch after the other.
+//! Checking all tables, batch by batch.
 
 use std::sync::Arc;
 
@@ -9,15 +9,15 @@ use super::{
     credential,
     issuers::Issuers,
     permission,
-    reading::{Batch, Reading, Sequenced, alone, unless_away},
-    version::VersionJudge,
+    reading::{Batch, Reading, Sequenced, alone, unless_unavailable},
+    version::VersionChecker,
 };
 use crate::ports::{
     CheckEnds, CheckedCredential, CheckedIndexEntry, CheckedPermission, CheckedVersion,
     RecognitionFailure, RepositoryFailure,
 };
 
-/// A check that is under way.
+/// A check in progress.
 pub(super) struct Walk<'a> {
     check: &'a Check,
     observer: &'a mut dyn CheckObserver,
@@ -33,7 +33,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Looks at everything.
+    /// Checks all tables.
     pub(super) async fn all(mut self) -> Result<CheckSummary, RepositoryFailure> {
         self.database().await?;
         let ends = self.ends().await?;
@@ -46,25 +46,25 @@ impl<'a> Walk<'a> {
 
     async fn database(&mut self) -> Result<(), RepositoryFailure> {
         self.progress(CheckPart::Database, (0, 1));
-        let damage = unless_away(self.check.repository.damage().await)?;
+        let damage = unless_unavailable(self.check.repository.damage().await)?;
         for line in damage.unwrap_or_else(|cause| vec![cause]) {
-            self.tell(Subject::Database, Fault::DatabaseDamaged(line));
+            self.report(Subject::Database, Fault::DatabaseDamaged(line));
         }
-        let differences = unless_away(self.check.repository.schema_differences().await)?;
+        let differences = unless_unavailable(self.check.repository.schema_differences().await)?;
         for line in differences.unwrap_or_else(|cause| vec![cause]) {
-            self.tell(Subject::Database, Fault::SchemaDiffers(line));
+            self.report(Subject::Database, Fault::SchemaDiffers(line));
         }
         self.progress(CheckPart::Database, (1, 1));
         Ok(())
     }
 
-    /// Where it can't be told where the tables end, each is read as far as there are rows.
+    /// Returns the last sequence of each table. If they can't be read, each table is read to its last row.
     async fn ends(&mut self) -> Result<CheckEnds, RepositoryFailure> {
-        let cause = match unless_away(self.check.repository.ends().await)? {
+        let cause = match unless_unavailable(self.check.repository.ends().await)? {
             Ok(ends) => return Ok(ends),
             Err(cause) => cause,
         };
-        self.tell(Subject::Database, Fault::DatabaseDamaged(cause));
+        self.report(Subject::Database, Fault::DatabaseDamaged(cause));
         Ok(CheckEnds {
             credentials: i64::MAX,
             versions: i64::MAX,
@@ -87,7 +87,7 @@ impl<'a> Walk<'a> {
                 let again = repository.credentials(alone(read.sequence)).await;
                 for read in self.again("credential", read.sequence, again)? {
                     let subject = Subject::Credential(read.name.clone());
-                    self.tell_all(&subject, credential::faults(&read));
+                    self.report_all(&subject, credential::faults(&read));
                 }
             }
         }
@@ -111,15 +111,15 @@ impl<'a> Walk<'a> {
                 let uncompared = self.recognise_keys(&faults).await?;
                 let again = repository.versions(alone(read.sequence)).await;
                 for read in self.again("credential_version", read.sequence, again)? {
-                    let mut afresh = Issuers::default();
-                    let faults = self.version_faults(&read, &mut afresh).await?;
+                    let mut fresh = Issuers::default();
+                    let faults = self.version_faults(&read, &mut fresh).await?;
                     let faults = faults.into_iter().map(|fault| match fault {
                         Fault::KeyUnknown(key_id) if uncompared.contains(&key_id) => {
                             Fault::KeyNotCompared(key_id)
                         }
                         fault => fault,
                     });
-                    self.tell_all(&subject_of(&read), faults.collect());
+                    self.report_all(&subject_of(&read), faults.collect());
                 }
             }
         }
@@ -132,16 +132,16 @@ impl<'a> Walk<'a> {
         version: &CheckedVersion,
         issuers: &mut Issuers,
     ) -> Result<Vec<Fault>, RepositoryFailure> {
-        let judge = VersionJudge {
+        let checker = VersionChecker {
             repository: self.check.repository.as_ref(),
             sealer: self.check.sealer.as_ref(),
             certificates: self.check.certificates.as_ref(),
         };
-        judge.faults(version, issuers).await
+        checker.faults(version, issuers).await
     }
 
-    /// A server may have begun to use a key that had no record when the check began, and another one may have encrypted old
-    /// versions with it since. Those are returned of which it can't be told at present whether they are configured.
+    /// Recognises keys that a server has started to use since the start of the check. Returns the keys that can't currently be
+    /// compared with the configured keys.
     async fn recognise_keys(&self, faults: &[Fault]) -> Result<Vec<Uuid>, RepositoryFailure> {
         let mut uncompared = Vec::new();
         for fault in faults {
@@ -151,7 +151,7 @@ impl<'a> Walk<'a> {
             match self.check.sealer.recognise(*key_id).await {
                 Ok(()) => {}
                 Err(RecognitionFailure::Repository(failure)) => {
-                    if unless_away::<()>(Err(failure))?.is_err() {
+                    if unless_unavailable::<()>(Err(failure))?.is_err() {
                         uncompared.push(*key_id);
                     }
                 }
@@ -173,7 +173,7 @@ impl<'a> Walk<'a> {
                 let again = self.again("credential_name", entry.sequence, again)?;
                 if again.iter().any(|entry| !entry.has_credential) {
                     let fault = Fault::IndexEntryWithoutCredential(entry.sequence);
-                    self.tell(Subject::Database, fault);
+                    self.report(Subject::Database, fault);
                 }
             }
         }
@@ -184,7 +184,7 @@ impl<'a> Walk<'a> {
 
     async fn wrongly_indexed(&mut self) -> Result<(), RepositoryFailure> {
         let repository = Arc::clone(&self.check.repository);
-        let wrong = match unless_away(repository.wrongly_indexed().await)? {
+        let wrong = match unless_unavailable(repository.wrongly_indexed().await)? {
             Ok(wrong) => wrong,
             Err(cause) => {
                 let fault = Fault::Unreadable {
@@ -193,16 +193,16 @@ impl<'a> Walk<'a> {
                     until: None,
                     cause,
                 };
-                self.tell(Subject::Database, fault);
+                self.report(Subject::Database, fault);
                 return Ok(());
             }
         };
         for sequence in wrong {
             let again = repository.credentials(alone(sequence)).await;
             for read in self.again("credential", sequence, again)? {
-                // What is not indexed at all was told with the credential.
+                // The check of the credential has reported a missing index entry.
                 if read.is_indexed {
-                    self.tell(Subject::Credential(read.name), Fault::NameNotIndexed);
+                    self.report(Subject::Credential(read.name), Fault::NameNotIndexed);
                 }
             }
         }
@@ -217,28 +217,28 @@ impl<'a> Walk<'a> {
             let batch = reading.next(async |range| repository.permissions(range).await);
             for read in self.readable(batch.await?) {
                 self.summary.permissions += 1;
-                // A permission is one row: there is nothing beside it that could change meanwhile.
-                self.tell_all(&Subject::Permission(read.id), permission::faults(&read));
+                // A permission is one row, so there is no other row that could change concurrently.
+                self.report_all(&Subject::Permission(read.id), permission::faults(&read));
             }
         }
         self.progress(CheckPart::Permissions, (end, end));
         Ok(())
     }
 
-    /// The rows that were read. What could not be is told.
+    /// Returns the readable rows and reports the unreadable parts.
     fn readable<T>(&mut self, batch: Batch<T>) -> Vec<T> {
-        self.tell_all(&Subject::Database, batch.unreadable);
+        self.report_all(&Subject::Database, batch.unreadable);
         batch.rows
     }
 
-    /// The row that was read once more. That it can't be is told.
+    /// Returns the row that was read again, or reports that it can't be read.
     fn again<T>(
         &mut self,
         table: &'static str,
         sequence: i64,
         read: Result<Vec<T>, RepositoryFailure>,
     ) -> Result<Vec<T>, RepositoryFailure> {
-        let cause = match unless_away(read)? {
+        let cause = match unless_unavailable(read)? {
             Ok(rows) => return Ok(rows),
             Err(cause) => cause,
         };
@@ -248,17 +248,17 @@ impl<'a> Walk<'a> {
             until: Some(sequence),
             cause,
         };
-        self.tell(Subject::Database, fault);
+        self.report(Subject::Database, fault);
         Ok(Vec::new())
     }
 
-    fn tell_all(&mut self, subject: &Subject, faults: Vec<Fault>) {
+    fn report_all(&mut self, subject: &Subject, faults: Vec<Fault>) {
         for fault in faults {
-            self.tell(subject.clone(), fault);
+            self.report(subject.clone(), fault);
         }
     }
 
-    fn tell(&mut self, subject: Subject, fault: Fault) {
+    fn report(&mut self, subject: Subject, fault: Fault) {
         self.summary.findings += 1;
         self.observer.found(Finding { subject, fault });
     }
@@ -303,8 +303,8 @@ impl Sequenced for CheckedPermission {
     }
 }
 
-/// How many short rows are read at once.
+/// The maximum number of short rows per batch.
 const ROWS_MAX: u32 = 500;
 
-/// How many versions are read at once: each may have 64 KiB and more.
+/// The maximum number of versions per batch. A version may have more than 64 KiB.
 const VERSIONS_MAX: u32 = 100;

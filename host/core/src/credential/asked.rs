@@ -118,7 +118,8 @@ pub(super) fn as_set(
         recovered.remove(issuer_parameter);
         if !recovered.is_true(SELF_SIGN) {
             return Err(Failure::NotRegeneratable(
-                "it was set, and the authority that signed it is not known by name".to_owned(),
+                "it was set, and the name of the certificate authority that signed it is unknown"
+                    .to_owned(),
             ));
         }
     }

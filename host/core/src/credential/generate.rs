@@ -263,7 +263,7 @@ fn requested_parameters(
     {
         return Err(Failure::from(PluginFailure::ParametersRefused(Violation {
             member: Some(name.clone()),
-            rule: "can't be asked for".to_owned(),
+            rule: "is read-only".to_owned(),
         })));
     }
     if let Some(issuer_parameter) = generator.issuer_parameter() {

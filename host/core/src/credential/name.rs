@@ -121,14 +121,14 @@ impl PathPrefix {
 pub enum NameMalformed {
     /// It has a character outside the allowed set.
     #[error(
-        "a credential name may hold letters, digits and the characters _ - / . : ( ) [ ] and no others"
+        "a credential name may contain only letters, digits and the characters _ - / . : ( ) [ ]"
     )]
     Character,
     /// There is no name.
     #[error("a credential name is required")]
     Missing,
     /// It has a doubled or a trailing slash.
-    #[error("a credential name must not end with a slash or hold two in a row")]
+    #[error("a credential name must not end with a slash or contain two in a row")]
     Slashes,
     /// It is longer than [`NAME_CHARACTERS_MAX`].
     #[error(

@@ -6,7 +6,7 @@ pub struct PluginDigest(String);
 
 /// A text that is no digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a digest is {EXPECTED}")]
+#[error("a digest must be {EXPECTED}")]
 pub struct DigestMalformed;
 
 impl PluginDigest {
@@ -34,7 +34,7 @@ impl DigestMalformed {
     pub const EXPECTED: &str = EXPECTED;
 }
 
-const EXPECTED: &str = "sha256: and 64 hexadecimal digits";
+const EXPECTED: &str = "sha256: followed by 64 hexadecimal digits";
 const PREFIX: &str = "sha256:";
 const DIGITS: usize = 64;
 

@@ -67,7 +67,7 @@ impl Credentials {
             .ok_or(Failure::NotFound)?;
         if newest.credential_type.is_set_only() {
             let reason = format!(
-                "credentials of type {} are only set",
+                "credentials of type {} can only be set",
                 newest.credential_type
             );
             return Err(Failure::NotRegeneratable(reason));

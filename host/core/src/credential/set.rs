@@ -101,7 +101,7 @@ fn accept_text(value: Secret) -> Result<Secret, Failure> {
     match keywright_json::text(value.expose()).map(Zeroizing::new) {
         Ok(text) if !text.is_empty() => Ok(value),
         _ => Err(Failure::ValueRefused(
-            "value must be a string that is not empty".to_owned(),
+            "value must be a non-empty string".to_owned(),
         )),
     }
 }

@@ -90,7 +90,7 @@ impl fmt::Display for CredentialType {
 /// A text that is no name of a credential type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a credential type is 1 to {TYPE_CHARACTERS_MAX} of a-z, 0-9 and -, beginning with a letter"
+    "a credential type must have 1 to {TYPE_CHARACTERS_MAX} characters of a-z, 0-9 and -, and start with a letter"
 )]
 pub struct TypeMalformed;
 

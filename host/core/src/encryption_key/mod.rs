@@ -1,4 +1,4 @@
-//! The keys that encrypt what is stored: how much each of them encrypts, and how one takes the place of another.
+//! Encryption keys: their usage and their rotation.
 
 mod rotate;
 mod usage;
@@ -10,11 +10,11 @@ use crate::ports::{EncryptionKeyRepository, Sealer};
 pub use rotate::{RotateKeys, RotatedBatch};
 pub use usage::KeyUsage;
 
-/// What can be asked of encryption keys.
+/// The use cases of encryption keys.
 #[derive(Clone)]
 pub struct EncryptionKeys {
-    /// Where their records are kept.
+    /// The records of the keys.
     pub repository: Arc<dyn EncryptionKeyRepository>,
-    /// What knows those that are configured.
+    /// Knows the configured keys.
     pub sealer: Arc<dyn Sealer>,
 }

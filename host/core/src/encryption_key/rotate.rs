@@ -1,4 +1,4 @@
-//! Encrypting with the active key what others encrypt.
+//! Re-encrypting versions with the active key.
 
 use std::{future::poll_fn, sync::Arc, task::Poll};
 
@@ -12,58 +12,57 @@ use crate::{
     },
 };
 
-/// Encrypts with the active key what others encrypt, batch by batch. There is no state but the versions themselves: whoever
-/// goes on where another one stopped finds what is left.
+/// Re-encrypts versions of inactive keys with the active key, batch by batch. The versions are the only state, so an
+/// interrupted rotation can be resumed at any time by any server.
 ///
-/// It acts for nobody, so it has no permits, and nothing but what is sealed goes through it: it opens each version and seals it
-/// again for the very place where it was, and no content leaves it.
+/// It acts for no caller, so it needs no permits. It decrypts each version and encrypts it again for the same record; no
+/// plaintext leaves it.
 #[derive(Clone)]
 pub struct RotateKeys {
-    /// Where the versions are.
+    /// The versions.
     pub repository: Arc<dyn KeyRotationRepository>,
-    /// What opens them and seals them again.
+    /// Decrypts and encrypts versions.
     pub sealer: Arc<dyn Sealer>,
 }
 
-/// What became of a batch.
+/// The result of a batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RotatedBatch {
-    /// How many versions are under the active key now.
+    /// The number of versions encrypted with the active key.
     pub rotated: u64,
-    /// How many were deleted meanwhile, or encrypted anew by somebody else.
+    /// The number of versions that were concurrently deleted or re-encrypted.
     pub gone: u64,
-    /// Those that don't decrypt: they were changed, or don't belong where they stand. They stay as they are.
+    /// The versions that can't be decrypted because they were modified or moved from another record. They stay unchanged.
     pub failed: Vec<Uuid>,
-    /// Where the next batch begins; none when there is none.
+    /// The last sequence of the batch, after which the next batch begins; `None` if the batch was empty.
     pub last_sequence: Option<i64>,
 }
 
 impl RotateKeys {
-    /// Whether what is encrypted is to be encrypted with the key that is active here. Of servers that have different ones it is
-    /// that of the server that started last, so that no two of them encrypt the same versions anew again and again.
+    /// Returns whether this server's active key is the target of rotations. If servers have different active keys, it is the
+    /// key of the server that started last, so that two servers don't repeatedly re-encrypt the same versions.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     pub async fn is_towards_active_key(&self) -> Result<bool, Failure> {
         let last = self.repository.last_activated().await?;
         Ok(last.is_some_and(|key_id| self.sealer.standing(key_id) == KeyStanding::Active))
     }
 
-    /// The keys that are configured, not active, and still needed.
+    /// Returns the inactive configured keys that still encrypt versions.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     pub async fn keys_to_rotate(&self) -> Result<Vec<Uuid>, Failure> {
         let mut key_ids = self.repository.keys_in_use().await?;
         key_ids.retain(|&key_id| self.sealer.standing(key_id) == KeyStanding::Inactive);
         Ok(key_ids)
     }
 
-    /// Encrypts anew the next versions under a key, at most so many. All of it but the writing is done outside of the
-    /// transaction.
+    /// Re-encrypts the next versions of a key, at most `count_max`. The transaction only covers the writes.
     ///
     /// # Errors
-    /// When the database can't answer, the key is not configured any more, or nothing can be sealed; then nothing was changed.
+    /// If the database fails, the key is not configured any more, or encryption fails. Nothing is changed then.
     pub async fn rotate_batch(
         &self,
         key_id: Uuid,
@@ -79,9 +78,9 @@ impl RotateKeys {
             ..RotatedBatch::default()
         };
         let mut resealed = Vec::with_capacity(versions.len());
-        for (place, version) in versions.into_iter().enumerate() {
-            if place % VERSIONS_BEFORE_PAUSE == VERSIONS_BEFORE_PAUSE - 1 {
-                let_others_run().await;
+        for (index, version) in versions.into_iter().enumerate() {
+            if index % VERSIONS_BEFORE_YIELD == VERSIONS_BEFORE_YIELD - 1 {
+                yield_to_scheduler().await;
             }
             match self.reseal(&version).await {
                 Ok(version) => resealed.push(version),
@@ -97,7 +96,7 @@ impl RotateKeys {
         Ok(batch)
     }
 
-    /// Opens a version and seals it again for the same place.
+    /// Decrypts a version and encrypts it again for the same record.
     async fn reseal(&self, version: &SealedVersion) -> Result<ResealedVersion, SealFailure> {
         let place = SealedPlace {
             version_id: version.id,
@@ -113,22 +112,22 @@ impl RotateKeys {
     }
 }
 
-/// Gives the thread to whoever waits for it, requests among them, and goes on afterwards.
-async fn let_others_run() {
-    let mut has_waited = false;
+/// Yields to the scheduler so that requests can run.
+async fn yield_to_scheduler() {
+    let mut has_yielded = false;
     poll_fn(|context| {
-        if has_waited {
+        if has_yielded {
             return Poll::Ready(());
         }
-        has_waited = true;
+        has_yielded = true;
         context.waker().wake_by_ref();
         Poll::Pending
     })
     .await;
 }
 
-/// How many versions are encrypted anew without a pause: of the longest ones, not a millisecond of work.
-const VERSIONS_BEFORE_PAUSE: usize = 8;
+/// The number of versions to re-encrypt before yielding: less than a millisecond of work even for the largest versions.
+const VERSIONS_BEFORE_YIELD: usize = 8;
 
 #[cfg(test)]
 mod tests {
@@ -147,7 +146,7 @@ mod tests {
     const INACTIVE: Uuid = Uuid::from_u128(2);
     const UNKNOWN: Uuid = Uuid::from_u128(3);
 
-    /// What is sealed says for which place; the nonce is counted up.
+    /// A sealer whose ciphertext names the record and contains the plaintext.
     struct Sealing;
 
     fn sealed(key_id: Uuid, place: SealedPlace<'_>, nonce: u8, content: &str) -> Envelope {
@@ -197,7 +196,7 @@ mod tests {
     #[derive(Default)]
     struct Rows {
         versions: Mutex<Vec<SealedVersion>>,
-        /// Changed by somebody else after it was read.
+        /// The sequence of a version that is concurrently changed after it was read.
         changed_meanwhile: Option<i64>,
         last_activated: Option<Uuid>,
     }
@@ -205,11 +204,11 @@ mod tests {
     #[async_trait]
     impl KeyRotationRepository for Rows {
         async fn activate(&self, _: Uuid) -> Result<(), RepositoryFailure> {
-            unreachable!("rotation makes no key active")
+            unreachable!("rotation activates no key")
         }
 
         async fn activate_new(&self, _: Uuid) -> Result<(), RepositoryFailure> {
-            unreachable!("rotation makes no key active")
+            unreachable!("rotation activates no key")
         }
 
         async fn last_activated(&self) -> Result<Option<Uuid>, RepositoryFailure> {
@@ -280,7 +279,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_version_is_sealed_again_for_the_place_where_it_was() {
+    async fn a_version_is_re_encrypted_for_the_same_record() {
         let versions = Mutex::new(vec![version(1, INACTIVE), version(2, ACTIVE)]);
         let (rows, rotate) = rotation(Rows {
             versions,
@@ -300,7 +299,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_does_not_decrypt_or_was_changed_meanwhile_stays_and_holds_nothing_up() {
+    async fn undecryptable_and_concurrently_changed_versions_are_skipped() {
         let mut damaged = version(2, INACTIVE);
         damaged.envelope.ciphertext = version(1, INACTIVE).envelope.ciphertext;
         let (rows, rotate) = rotation(Rows {
@@ -328,21 +327,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn others_run_between_the_versions_of_a_batch() {
+    async fn a_batch_yields_between_its_versions() {
         let versions = (1..=100).map(|sequence| version(sequence, INACTIVE));
         let (_, rotate) = rotation(Rows {
             versions: Mutex::new(versions.collect()),
             ..Rows::default()
         });
         let mut rotating = pin!(rotate.rotate_batch(INACTIVE, 0, 100));
-        let mut pauses = 0;
+        let mut yields = 0;
         let batch = poll_fn(|context| {
             let polled = rotating.as_mut().poll(context);
-            pauses += usize::from(polled.is_pending());
+            yields += usize::from(polled.is_pending());
             polled
         });
         assert_eq!(batch.await.unwrap().rotated, 100);
-        assert_eq!(pauses, 100 / VERSIONS_BEFORE_PAUSE);
+        assert_eq!(yields, 100 / VERSIONS_BEFORE_YIELD);
     }
 
     #[tokio::test]
@@ -360,7 +359,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_goes_towards_the_key_of_the_last_start_alone() {
+    async fn only_the_active_key_of_the_last_started_server_is_the_target() {
         for (last_activated, is_towards) in
             [(None, false), (Some(INACTIVE), false), (Some(ACTIVE), true)]
         {

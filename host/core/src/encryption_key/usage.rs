@@ -1,28 +1,28 @@
-//! How much each key encrypts.
+//! The usage of encryption keys.
 
 use crate::{Failure, encryption_key::EncryptionKeys, ports::KeyStanding};
 
-/// How many versions of credentials are encrypted by which keys.
+/// The numbers of credential versions by encryption key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyUsage {
-    /// By the active key.
+    /// The versions encrypted with the active key.
     pub active_key: u64,
-    /// By all other keys that are configured.
+    /// The versions encrypted with other configured keys.
     pub inactive_keys: u64,
-    /// By keys that are not configured.
+    /// The versions encrypted with keys that are not configured.
     pub unknown_keys: u64,
 }
 
 impl EncryptionKeys {
-    /// Counts the versions of all credentials by the keys that encrypt them, by which the end of a key's rotation is seen.
-    /// It tells of nobody's credentials, so whoever is known may ask.
+    /// Counts the versions of all credentials by encryption key. A rotation is complete when an old key encrypts none. The
+    /// numbers reveal no credential, so every authenticated caller may read them.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     pub async fn usage(&self) -> Result<KeyUsage, Failure> {
         let mut usage = KeyUsage::default();
         for (key_id, versions) in self.repository.versions_by_key().await? {
-            // Where it can't be told at present whether a key is configured, it counts as one that is not.
+            // A key that can't currently be compared with the configured keys counts as not configured.
             let _ = self.sealer.recognise(key_id).await;
             let counted = match self.sealer.standing(key_id) {
                 KeyStanding::Active => &mut usage.active_key,
@@ -34,10 +34,10 @@ impl EncryptionKeys {
         Ok(usage)
     }
 
-    /// How many values the active key may have encrypted: what this and other servers have reserved so far.
+    /// Returns the number of encryptions that all servers have reserved for the active key so far.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     pub async fn active_encryptions(&self) -> Result<u64, Failure> {
         let counted = self.repository.encryptions_by_key().await?.into_iter();
         let mut active =

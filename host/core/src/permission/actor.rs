@@ -1,51 +1,51 @@
-//! Who is asking, by a name that permissions can hold.
+//! The actor of a request or a permission.
 
 use std::fmt;
 
 use uuid::Uuid;
 
-/// The longest actor, in characters.
+/// The maximum length of an actor, in characters.
 pub const ACTOR_CHARACTERS_MAX: usize = 255;
 
-/// How the names of those who can log in begin; an id comes after it.
+/// The prefixes of actors that can authenticate. An id follows the prefix.
 pub const ACTOR_KINDS: [&str; 3] = [CLIENT, USER, APPLICATION];
 
 const CLIENT: &str = "uaa-client:";
 const USER: &str = "uaa-user:";
 const APPLICATION: &str = "mtls-app:";
 
-/// Who is asking, as permissions name it: `uaa-client:<client id>`, `uaa-user:<user id>`, `mtls-app:<application id>`, or
-/// whatever else a permission is given to.
+/// The actor of a request or a permission: `uaa-client:<client id>`, `uaa-user:<user id>`, `mtls-app:<application id>`, or
+/// any other text that a permission names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Actor(String);
 
 impl Actor {
-    /// A client of the identity provider, which acts for itself.
+    /// Returns the actor for a client of the identity provider that acts for itself.
     ///
     /// # Errors
-    /// When there is no client id, or it is too long.
+    /// If the client id is empty, too long, or contains U+0000.
     pub fn client(client_id: &str) -> Result<Self, ActorMalformed> {
         Self::of_kind(CLIENT, client_id)
     }
 
-    /// A user of the identity provider, by the id that never changes.
+    /// Returns the actor for a user of the identity provider, by its immutable id.
     ///
     /// # Errors
-    /// When there is no user id, or it is too long.
+    /// If the user id is empty, too long, or contains U+0000.
     pub fn user(user_id: &str) -> Result<Self, ActorMalformed> {
         Self::of_kind(USER, user_id)
     }
 
-    /// An application with a certificate of its own.
+    /// Returns the actor for an application that authenticates with a certificate.
     #[must_use]
     pub fn application(application_id: Uuid) -> Self {
         Self(format!("{APPLICATION}{application_id}"))
     }
 
-    /// An actor as a permission names it. Any text will do that every database can hold: it need not be one that can log in.
+    /// Parses the actor of a permission. It need not be able to authenticate.
     ///
     /// # Errors
-    /// When it is empty, longer than [`ACTOR_CHARACTERS_MAX`], or holds U+0000.
+    /// If the text is empty, longer than [`ACTOR_CHARACTERS_MAX`], or contains U+0000.
     pub fn parse(text: &str) -> Result<Self, ActorMalformed> {
         if text.is_empty() {
             return Err(ActorMalformed::Missing);
@@ -59,25 +59,26 @@ impl Actor {
         Ok(Self(text.to_owned()))
     }
 
-    /// An actor that is already stored and was parsed when it was.
+    /// Wraps a stored actor without checking it.
     #[must_use]
     pub fn from_stored(text: String) -> Self {
         Self(text)
     }
 
-    /// An actor as a caller looks for it: not checked, since nobody whose name is malformed has a permission.
+    /// Returns the actor for a lookup. It is not checked, because no permission has a malformed actor.
     #[must_use]
     pub fn of_lookup(text: &str) -> Self {
         Self(text.to_owned())
     }
 
-    /// The actor's name.
+    /// Returns the actor's name.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether a caller can be this actor: one of [`ACTOR_KINDS`], and an id. A permission of any other is nobody's.
+    /// Returns whether a caller can be this actor: whether it is one of [`ACTOR_KINDS`] followed by an id. Permissions of
+    /// other actors have no effect.
     #[must_use]
     pub fn can_log_in(&self) -> bool {
         ACTOR_KINDS
@@ -100,16 +101,16 @@ impl fmt::Display for Actor {
     }
 }
 
-/// Which rule of an actor a text breaks.
+/// The rule for actors that a text breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ActorMalformed {
-    /// It holds U+0000, which the texts of PostgreSQL can't.
-    #[error("an actor must not hold the character U+0000")]
+    /// The actor contains U+0000, which PostgreSQL can't store in text columns.
+    #[error("an actor must not contain the character U+0000")]
     Character,
-    /// There is none.
+    /// The actor is empty.
     #[error("an actor is required")]
     Missing,
-    /// It is longer than [`ACTOR_CHARACTERS_MAX`].
+    /// The actor is longer than [`ACTOR_CHARACTERS_MAX`].
     #[error("an actor may have at most {ACTOR_CHARACTERS_MAX} characters")]
     TooLong,
 }
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn an_actor_is_any_text_but_without_the_null_character() {
+    fn an_actor_is_any_text_without_the_null_character() {
         for text in ["a", "uaa-client:app", "\u{1}", "ä b"] {
             assert_eq!(Actor::parse(text).unwrap().as_str(), text);
         }
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn those_can_log_in_who_are_of_a_kind_and_have_an_id() {
+    fn actors_with_a_known_prefix_and_an_id_can_log_in() {
         for actor in ["uaa-client:a", "uaa-user:7", "mtls-app:a", "uaa-client:a:b"] {
             assert!(Actor::of_lookup(actor).can_log_in(), "{actor}");
         }
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn an_actor_is_a_text_of_at_most_255_characters() {
+    fn an_actor_has_1_to_255_characters() {
         assert_eq!(Actor::parse(""), Err(ActorMalformed::Missing));
         assert_eq!(Actor::client(""), Err(ActorMalformed::Missing));
         assert!(Actor::parse(&"ä".repeat(255)).is_ok());

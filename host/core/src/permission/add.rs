@@ -7,12 +7,12 @@ use crate::{
 };
 
 impl Permissions {
-    /// Adds a permission. There need not be anything yet that it is about.
+    /// Adds a permission. No credential on its path need exist.
     ///
     /// # Errors
-    /// [`Failure::PermissionNotFound`] when the caller may not change the permissions on the path,
-    /// [`Failure::OwnPermission`] when it is the actor itself, and [`Failure::PermissionExists`] when the actor has a
-    /// permission on the path already, whatever its operations.
+    /// [`Failure::PermissionNotFound`] if the caller may not change the permissions on the path,
+    /// [`Failure::OwnPermission`] if it is the actor itself, and [`Failure::PermissionExists`] if the actor already has a
+    /// permission on the path, with any operations.
     pub async fn add(&self, caller: &Caller, grant: &Grant) -> Result<Permission, Failure> {
         Self::ask_to_grant(caller, grant);
         let permit = self

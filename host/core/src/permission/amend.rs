@@ -1,4 +1,4 @@
-//! Changing what a permission lets its actor do.
+//! Changing the operations of a permission.
 
 use uuid::Uuid;
 
@@ -9,11 +9,11 @@ use crate::{
 };
 
 impl Permissions {
-    /// Gives a permission these operations in the place of its own.
+    /// Replaces the operations of a permission.
     ///
     /// # Errors
-    /// [`Failure::PermissionNotFound`] when there is none or the caller may not change it, and [`Failure::OwnPermission`]
-    /// when the caller is its actor.
+    /// [`Failure::PermissionNotFound`] if there is no such permission or the caller may not change it, and
+    /// [`Failure::OwnPermission`] if the caller is its actor.
     pub async fn amend(
         &self,
         caller: &Caller,

@@ -1,4 +1,4 @@
-//! Permissions as the older interface speaks of them: by the credential that they are about.
+//! The older permission API, which addresses permissions by credential.
 
 use crate::{
     Failure,
@@ -7,7 +7,7 @@ use crate::{
     permission::{Actor, Grant, Operation, Permission, PermissionPath, Permissions},
 };
 
-/// How many grants may be made together.
+/// The maximum number of grants in one request.
 pub const CREDENTIAL_GRANTS_MAX: usize = 100;
 
 /// The permissions on the name of one credential.
@@ -20,18 +20,17 @@ pub struct CredentialPermissions {
 }
 
 impl Permissions {
-    /// The permissions on exactly the name of a credential, in the casing in which it is stored: of two names that differ
-    /// in their casing alone, each has its own. The caller must be allowed to read those on the name as it asks for it and as
-    /// it is stored.
+    /// Returns the permissions on exactly the name of a credential, in its stored casing. The caller must be allowed to read
+    /// the permissions on the name both in the requested and in the stored casing.
     ///
     /// # Errors
-    /// [`Failure::NotFound`] when there is no such credential, or the caller may not read the permissions on it.
+    /// [`Failure::NotFound`] if there is no such credential, or the caller may not read its permissions.
     pub async fn of_credential(
         &self,
         caller: &Caller,
         name: &LookupName,
     ) -> Result<CredentialPermissions, Failure> {
-        // One after the other: how long it takes to read what the caller may not would tell that it is there.
+        // Sequential: otherwise the response time would reveal whether a credential exists that the caller may not read.
         let permit = self
             .authorization
             .permit(caller, Operation::ReadAcl, name)
@@ -46,13 +45,13 @@ impl Permissions {
         Ok(CredentialPermissions { name, permissions })
     }
 
-    /// Makes sure that each of these is granted, all of them on this one path; all or none. A credential need not be there,
-    /// and what the actors may do with it already stays.
+    /// Grants all of these permissions on one path, or none. The credential need not exist. Existing permissions of the
+    /// actors stay.
     ///
     /// # Errors
-    /// [`Failure::PermissionNotFound`] when the caller may not change the permissions on the path,
-    /// [`Failure::OwnPermission`] when it is one of the actors, and [`Failure::PermissionExists`] when one of them may do
-    /// all of it already, be it by permissions on paths that enclose this one.
+    /// [`Failure::PermissionNotFound`] if the caller may not change the permissions on the path,
+    /// [`Failure::OwnPermission`] if it is one of the actors, and [`Failure::PermissionExists`] if the permissions of one
+    /// actor on this path and on enclosing paths already allow every operation of its grant.
     pub async fn grant_on_credential(
         &self,
         caller: &Caller,
@@ -73,11 +72,11 @@ impl Permissions {
         Ok(())
     }
 
-    /// Deletes the permission that an actor has on exactly the name of a credential, which need not be there.
+    /// Deletes the permission of an actor on exactly the name of a credential. The credential need not exist.
     ///
     /// # Errors
-    /// [`Failure::PermissionNotFound`] when there is none or the caller may not change it, and [`Failure::OwnPermission`]
-    /// when the caller is the actor.
+    /// [`Failure::PermissionNotFound`] if there is no such permission or the caller may not change it, and
+    /// [`Failure::OwnPermission`] if the caller is the actor.
     pub async fn delete_on_credential(
         &self,
         caller: &Caller,

@@ -12,8 +12,8 @@ impl Permissions {
     /// Deletes a permission and returns it.
     ///
     /// # Errors
-    /// [`Failure::PermissionNotFound`] when there is none or the caller may not change it, and [`Failure::OwnPermission`]
-    /// when the caller is its actor.
+    /// [`Failure::PermissionNotFound`] if there is no such permission or the caller may not change it, and
+    /// [`Failure::OwnPermission`] if the caller is its actor.
     pub async fn delete(&self, caller: &Caller, id: Uuid) -> Result<Permission, Failure> {
         let (permit, permission) = self.permit_by_id(caller, Operation::WriteAcl, id).await?;
         permit.touched_permission(&permission);

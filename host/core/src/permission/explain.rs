@@ -1,4 +1,4 @@
-//! Explaining what permissions come to.
+//! Explaining the effect of permissions.
 
 use crate::{
     Failure,
@@ -7,39 +7,39 @@ use crate::{
     permission::{Actor, Operation, Permission, PermissionPath, Permissions},
 };
 
-/// Why an actor may do something on a path, or may not.
+/// The reason why an actor may, or may not, perform an operation on a path.
 #[derive(Clone, Debug)]
 pub struct Explanation {
-    /// Who.
+    /// The actor.
     pub actor: Actor,
-    /// On what.
+    /// The path.
     pub path: PermissionPath,
-    /// Does what.
+    /// The operation.
     pub operation: Operation,
-    /// Whether permissions are enforced. While they are not, everybody may do everything.
+    /// Whether permissions are enforced. If they are not, every actor may perform every operation.
     pub is_enforced: bool,
-    /// Whether the actor may do it.
+    /// Whether the actor may perform the operation.
     pub is_allowed: bool,
-    /// Every rule that could allow it, the nearest first.
+    /// Every rule that could allow the operation, nearest first.
     pub considered: Vec<ConsideredRule>,
-    /// The permission that allows it, the nearest when there are several.
+    /// The nearest permission that allows the operation.
     pub allowed_by: Option<Permission>,
 }
 
-/// One rule that was looked at.
+/// A rule that was evaluated.
 #[derive(Clone, Debug)]
 pub struct ConsideredRule {
-    /// The path on which a permission could stand.
+    /// The path of a possible permission.
     pub path: PermissionPath,
-    /// The one that stands there.
+    /// The permission on this path, if there is one.
     pub permission: Option<Permission>,
 }
 
 impl Permissions {
-    /// Explains why an actor may do something on a path or may not, by the decision that is also enforced.
+    /// Explains why an actor may, or may not, perform an operation on a path. Evaluates the same rules as requests do.
     ///
     /// # Errors
-    /// [`Failure::PermissionNotFound`] when the caller may not read the permissions on the path.
+    /// [`Failure::PermissionNotFound`] if the caller may not read the permissions on the path.
     pub async fn explain(
         &self,
         caller: &Caller,
@@ -53,7 +53,7 @@ impl Permissions {
             .repository
             .of_actor_on_name(&actor, &covering, &path.lookup())
             .await?;
-        // A credential that is stored in another casing needs the permission in both.
+        // A credential that is stored in another casing needs the permission in both casings.
         let stored = stored.filter(|stored| stored.as_str() != path.as_str());
         if let Some(stored) = &stored {
             let on_stored = PermissionPath::of_lookup(&stored.lookup());

@@ -10,19 +10,19 @@ use crate::{
 };
 
 impl Permissions {
-    /// The permission with this id.
+    /// Returns the permission with this id.
     ///
     /// # Errors
-    /// [`Failure::PermissionNotFound`] when there is none, or the caller may not read it.
+    /// [`Failure::PermissionNotFound`] if there is no such permission, or the caller may not read it.
     pub async fn by_id(&self, caller: &Caller, id: Uuid) -> Result<Permission, Failure> {
         let (_, permission) = self.permit_by_id(caller, Operation::ReadAcl, id).await?;
         Ok(permission)
     }
 
-    /// The permission that an actor has on exactly this path, in this casing.
+    /// Returns the permission of an actor on exactly this path, in this casing.
     ///
     /// # Errors
-    /// [`Failure::PermissionNotFound`] when there is none, or the caller may not read it.
+    /// [`Failure::PermissionNotFound`] if there is no such permission, or the caller may not read it.
     pub async fn of_actor_on(
         &self,
         caller: &Caller,

@@ -1,12 +1,11 @@
 //! Permissions: which actor may perform which operations, on one credential name or on all names below a path.
 //!
-//! A permission stands for itself: it may be there before the credential is, and stays when the credential is deleted.
-//! Permissions add up, and nothing takes one away but its own deletion. What they allow is decided in
-//! [`crate::authorization`], and nowhere else.
+//! Permissions are independent of credentials: a permission can exist before the credential does, and remains when the
+//! credential is deleted. Permissions are additive, and only deleting a permission revokes it. Only
+//! [`crate::authorization`] evaluates them.
 //!
-//! What can be done with permissions are the methods of [`Permissions`], one file for each; those of the older interface,
-//! which speaks of a credential and of what is permitted on it, stand in `by_credential`. Whoever has no permission to read
-//! or to change the permissions on a path hears of them what is heard of those that are not there.
+//! The use cases are methods of [`Permissions`], one file each; `by_credential` has those of the older API. A caller that
+//! may not read or change the permissions on a path gets the same error as for permissions that do not exist.
 
 mod actor;
 mod add;
@@ -31,32 +30,32 @@ pub use operation::{Operation, OperationUnknown, Operations};
 pub use path::{PERMISSION_PATH_CHARACTERS_MAX, PathMalformed, PermissionPath};
 pub use service::Permissions;
 
-/// What one actor may do on one path.
+/// The operations that an actor may perform on a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Permission {
-    /// Identifies the permission.
+    /// The id.
     pub id: Uuid,
-    /// What it is about.
+    /// The path.
     pub path: PermissionPath,
-    /// Whom it lets.
+    /// The actor.
     pub actor: Actor,
-    /// Do what.
+    /// The allowed operations.
     pub operations: Operations,
 }
 
-/// A permission without an id: one that is to be there, whatever it is called.
+/// A permission to grant, without an id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// What it is about.
+    /// The path.
     pub path: PermissionPath,
-    /// Whom it lets.
+    /// The actor.
     pub actor: Actor,
-    /// Do what.
+    /// The operations to allow.
     pub operations: Operations,
 }
 
 impl Grant {
-    /// Whether these permissions of the actor allow all of it already, be it by several of them.
+    /// Returns whether these permissions of the actor together already allow every operation of the grant.
     #[must_use]
     pub fn is_covered_by(&self, permissions: Vec<Permission>) -> bool {
         let rules = Rules::of(permissions);

@@ -1,24 +1,24 @@
-//! What a permission lets an actor do.
+//! The operations that a permission allows.
 
 use std::fmt;
 
-/// One thing that an actor may do with a credential, or with the permissions on it.
+/// An operation on a credential, or on its permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Read its versions, find it, refer to it.
+    /// Read, find and reference the credential.
     Read,
-    /// Set, generate and regenerate it.
+    /// Set, generate and regenerate the credential.
     Write,
-    /// Delete it, or a version of it.
+    /// Delete the credential or one of its versions.
     Delete,
-    /// Read the permissions on it.
+    /// Read the permissions on the credential.
     ReadAcl,
-    /// Change the permissions on it.
+    /// Change the permissions on the credential.
     WriteAcl,
 }
 
 impl Operation {
-    /// All operations, in the order in which they are always listed.
+    /// All operations, in listing order.
     pub const ALL: [Self; 5] = [
         Self::Read,
         Self::Write,
@@ -27,7 +27,7 @@ impl Operation {
         Self::WriteAcl,
     ];
 
-    /// The operation's name in requests and responses.
+    /// Returns the operation's name in requests and responses.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -39,15 +39,15 @@ impl Operation {
         }
     }
 
-    /// The operation of this name; casing counts.
+    /// Parses an operation's name. Case-sensitive.
     ///
     /// # Errors
-    /// When there is none.
+    /// If no operation has this name.
     pub fn parse(name: &str) -> Result<Self, OperationUnknown> {
         Self::ALL
             .into_iter()
             .find(|operation| operation.as_str() == name)
-            .ok_or_else(|| OperationUnknown(name.chars().take(TOLD_CHARACTERS_MAX).collect()))
+            .ok_or_else(|| OperationUnknown(name.chars().take(REPORTED_CHARACTERS_MAX).collect()))
     }
 
     fn bit(self) -> u8 {
@@ -67,17 +67,17 @@ impl fmt::Display for Operation {
     }
 }
 
-/// A name that no operation has, or the beginning of it.
+/// An unknown operation name, truncated if it is long.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the operation {0} is not one of read, write, delete, read_acl, write_acl")]
+#[error("unknown operation {0}; it must be one of read, write, delete, read_acl, write_acl")]
 pub struct OperationUnknown(pub String);
 
-/// A set of operations that is not empty.
+/// A non-empty set of operations.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Operations(u8);
 
 impl Operations {
-    /// These operations, each once; none when there are none.
+    /// Returns the set of these operations, or `None` if there are none.
     #[must_use]
     pub fn of(operations: impl IntoIterator<Item = Operation>) -> Option<Self> {
         let bits = operations
@@ -86,32 +86,32 @@ impl Operations {
         Self::from_bits(bits)
     }
 
-    /// The set as it is stored: the sum of 1 read, 2 write, 4 delete, 8 `read_acl`, 16 `write_acl`. None when it is no such
-    /// sum, or 0.
+    /// Returns the set from its stored form: the sum of 1 `read`, 2 `write`, 4 `delete`, 8 `read_acl`, 16 `write_acl`.
+    /// `None` if the sum is 0 or contains other bits.
     #[must_use]
     pub fn from_bits(bits: u8) -> Option<Self> {
         (1..=ALL_BITS).contains(&bits).then_some(Self(bits))
     }
 
-    /// The set as it is stored.
+    /// Returns the stored form of the set.
     #[must_use]
     pub fn bits(self) -> u8 {
         self.0
     }
 
-    /// Whether the operation is among them.
+    /// Returns whether the set contains the operation.
     #[must_use]
     pub fn contain(self, operation: Operation) -> bool {
         self.0 & operation.bit() != 0
     }
 
-    /// Those that are in the one set or in the other.
+    /// Returns the union of both sets.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// The operations in the order in which they are always listed.
+    /// Returns the operations in listing order.
     pub fn iter(self) -> impl Iterator<Item = Operation> {
         Operation::ALL
             .into_iter()
@@ -127,15 +127,15 @@ impl fmt::Debug for Operations {
 
 const ALL_BITS: u8 = 31;
 
-/// How much of an unknown name is told back, in characters.
-const TOLD_CHARACTERS_MAX: usize = 100;
+/// The maximum length of an unknown name in an error message, in characters.
+const REPORTED_CHARACTERS_MAX: usize = 100;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn operations_are_listed_once_and_in_one_order() {
+    fn operations_are_listed_once_and_in_listing_order() {
         let given = [Operation::WriteAcl, Operation::Read, Operation::Read];
         let operations = Operations::of(given).unwrap();
         let listed: Vec<_> = operations.iter().collect();
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_exact() {
+    fn unknown_operation_names_are_rejected() {
         for operation in Operation::ALL {
             assert_eq!(Operation::parse(operation.as_str()), Ok(operation));
         }
@@ -163,8 +163,8 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_unknown_name_the_beginning_is_told() {
-        let beginning = "ä".repeat(TOLD_CHARACTERS_MAX);
+    fn a_long_unknown_name_is_truncated_in_the_error() {
+        let beginning = "ä".repeat(REPORTED_CHARACTERS_MAX);
         let refused = Operation::parse(&format!("{beginning}ä")).unwrap_err();
         assert_eq!(refused, OperationUnknown(beginning));
     }

@@ -1,21 +1,21 @@
-//! What a permission is about: one name, or all names below a path.
+//! The path of a permission: one name, or all names below a path.
 
 use std::fmt;
 
 use crate::credential::{CredentialName, LookupName, NAME_CHARACTERS_MAX, NameMalformed};
 
-/// The longest path of a permission, in characters, its slash and asterisk included.
+/// The maximum length of a permission's path, in characters, including its slash and asterisk.
 pub const PERMISSION_PATH_CHARACTERS_MAX: usize = NAME_CHARACTERS_MAX;
 
-/// The full name of one credential, or a path that ends in `/*`: all names below it, however deep. Casing counts.
+/// The full name of one credential, or a path that ends in `/*` and covers all names below it, at any depth. Case-sensitive.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PermissionPath(String);
 
 impl PermissionPath {
-    /// Parses a path; a leading slash is prepended when it is absent.
+    /// Parses a path. Prepends a missing leading slash.
     ///
     /// # Errors
-    /// Which rule of a path the text breaks.
+    /// If the text breaks a rule for paths.
     pub fn parse(text: &str) -> Result<Self, PathMalformed> {
         let with_slash = if text.starts_with('/') {
             text.to_owned()
@@ -33,33 +33,32 @@ impl PermissionPath {
         Ok(Self(with_slash))
     }
 
-    /// A path that is already stored and was parsed when it was.
+    /// Wraps a stored path without checking it.
     #[must_use]
     pub fn from_stored(text: String) -> Self {
         Self(text)
     }
 
-    /// A path as a caller looks for it: not checked, since on a malformed path there is simply nothing.
+    /// Returns the path for a lookup. It is not checked, because no permission has a malformed path.
     #[must_use]
     pub fn of_lookup(asked: &LookupName) -> Self {
         Self(asked.asked().to_owned())
     }
 
-    /// The form in which rules are asked about the path.
+    /// Returns the form in which rules evaluate the path.
     #[must_use]
     pub fn lookup(&self) -> LookupName {
         LookupName::new(&self.0)
     }
 
-    /// The path.
+    /// Returns the path.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The paths of all permissions that are about a name, or about a path: itself, and each that encloses it, the nearest
-    /// first. There are no others: what a permission covers is a question of equal texts. Those that are longer than any
-    /// permission's path are left out, so that there are few, whatever the name is.
+    /// Returns the paths of all permissions that can cover a name or a path: itself and each enclosing path, nearest first.
+    /// Paths longer than [`PERMISSION_PATH_CHARACTERS_MAX`] are omitted, which bounds the number of paths for any name.
     #[must_use]
     pub fn covering(name: &str) -> Vec<Self> {
         let enclosing = Self::enclosing_each(name)
@@ -69,14 +68,13 @@ impl PermissionPath {
         itself.into_iter().chain(enclosing).map(Self).collect()
     }
 
-    /// What all the names have in common that this path covers: the path without its slash and asterisk; none when it is a
-    /// name itself.
+    /// Returns the path without its slash and asterisk, or `None` if it is a name.
     pub(crate) fn enclosing(&self) -> Option<&str> {
         self.0.strip_suffix(BELOW)
     }
 
-    /// The beginnings of a name that stand in [`PermissionPath::enclosing`] of the paths that cover it, the nearest first.
-    /// Beginnings that are longer than any permission's path are left out.
+    /// Returns the prefixes of a name that [`PermissionPath::enclosing`] returns for the paths that cover it, nearest first.
+    /// Prefixes of paths longer than [`PERMISSION_PATH_CHARACTERS_MAX`] are omitted.
     pub(crate) fn enclosing_each(name: &str) -> impl Iterator<Item = &str> {
         name.rmatch_indices('/')
             .filter(|(slash, _)| slash + BELOW.len() <= PERMISSION_PATH_CHARACTERS_MAX)
@@ -90,23 +88,23 @@ impl fmt::Display for PermissionPath {
     }
 }
 
-/// Which rule of a permission's path a text breaks.
+/// The rule for paths that a text breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathMalformed {
-    /// It has a character outside the allowed set, or an asterisk that is not the last segment.
+    /// The path has a character outside the allowed set, or an asterisk that is not the last segment.
     #[error(
-        "a path may hold letters, digits and the characters _ - / . : ( ) [ ], and an asterisk as its last segment alone"
+        "a path may contain only letters, digits, the characters _ - / . : ( ) [ ], and an asterisk as its last segment"
     )]
     Character,
-    /// There is none.
+    /// The path is empty.
     #[error("a path is required")]
     Missing,
-    /// It has a doubled or a trailing slash.
-    #[error("a path must not end with a slash or hold two in a row")]
+    /// The path has a doubled or a trailing slash.
+    #[error("a path must not end with a slash or contain two in a row")]
     Slashes,
-    /// It is longer than [`PERMISSION_PATH_CHARACTERS_MAX`].
+    /// The path is longer than [`PERMISSION_PATH_CHARACTERS_MAX`].
     #[error(
-        "a path may have at most {PERMISSION_PATH_CHARACTERS_MAX} characters, its leading slash included"
+        "a path may have at most {PERMISSION_PATH_CHARACTERS_MAX} characters, including its leading slash"
     )]
     TooLong,
 }
@@ -131,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_asterisk_is_the_last_segment_or_nothing() {
+    fn an_asterisk_is_only_allowed_as_the_last_segment() {
         for (text, path) in [
             ("*", "/*"),
             ("/*", "/*"),
@@ -168,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_covered_by_itself_and_by_each_path_above_it() {
+    fn covering_paths_are_the_name_and_each_enclosing_path() {
         for (name, paths) in [
             ("/a/b/c", &["/a/b/c", "/a/b/*", "/a/*", "/*"][..]),
             ("/a", &["/a", "/*"]),
@@ -182,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn however_many_slashes_a_name_has_few_paths_cover_it() {
+    fn covering_paths_are_bounded_for_names_with_many_slashes() {
         let covering = PermissionPath::covering(&"/".repeat(60_000));
         assert_eq!(covering.len(), PERMISSION_PATH_CHARACTERS_MAX - 1);
         let longest = format!("/a/{}", "b".repeat(PERMISSION_PATH_CHARACTERS_MAX - 3));

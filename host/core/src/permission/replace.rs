@@ -9,11 +9,11 @@ use crate::{
 };
 
 impl Permissions {
-    /// Gives a permission the operations of a grant in the place of its own. Path and actor must be those that it has.
+    /// Replaces the operations of a permission with those of a grant for the same path and actor.
     ///
     /// # Errors
-    /// [`Failure::PermissionNotFound`] when there is none or the caller may not change it, [`Failure::OwnPermission`] when
-    /// the caller is its actor, and [`Failure::PermissionFixed`] when path or actor differ.
+    /// [`Failure::PermissionNotFound`] if there is no such permission or the caller may not change it,
+    /// [`Failure::OwnPermission`] if the caller is its actor, and [`Failure::PermissionFixed`] if path or actor differ.
     pub async fn replace(
         &self,
         caller: &Caller,
@@ -29,7 +29,7 @@ impl Permissions {
         if permission.path != grant.path || permission.actor != grant.actor {
             return Err(Failure::PermissionFixed);
         }
-        // Neither path nor actor of a permission ever change: what was permitted holds for as long as it is there.
+        // The path and the actor of a permission never change, so the permit remains valid while the permission exists.
         let replaced = self
             .repository
             .replace_operations(id, grant.operations)

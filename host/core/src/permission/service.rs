@@ -1,4 +1,4 @@
-//! What permissions are kept with, and what all use cases of permissions share.
+//! The dependencies and the shared code of the permission use cases.
 
 use std::sync::Arc;
 
@@ -11,19 +11,19 @@ use crate::{
     ports::{CredentialRepository, PermissionRepository},
 };
 
-/// What can be done with permissions.
+/// The permission use cases.
 #[derive(Clone)]
 pub struct Permissions {
-    /// Where permissions are kept.
+    /// The stored permissions.
     pub repository: Arc<dyn PermissionRepository>,
-    /// Where credentials are kept, whose names the older interface asks for.
+    /// The stored credentials, for the older API, which addresses permissions by credential name.
     pub credentials: Arc<dyn CredentialRepository>,
-    /// What decides who may read and change them: permissions, too.
+    /// Decides who may read and change permissions.
     pub authorization: Authorization,
 }
 
 impl Permissions {
-    /// Lets a caller read or change the permissions on a path.
+    /// Permits a caller to read or change the permissions on a path.
     pub(super) async fn permit_on<'a>(
         &self,
         caller: &'a Caller,
@@ -37,7 +37,7 @@ impl Permissions {
         permit.map_err(about_permissions)
     }
 
-    /// The permission with this id, when the caller may read or change it.
+    /// Returns the permission with this id if the caller may read or change it.
     pub(super) async fn permit_by_id<'a>(
         &self,
         caller: &'a Caller,
@@ -53,7 +53,7 @@ impl Permissions {
         Ok((permit, permission))
     }
 
-    /// Says in the caller's trail what is to be granted, before that is permitted or refused.
+    /// Records the requested grant in the caller's trail, before it is permitted or refused.
     pub(super) fn ask_to_grant(caller: &Caller, grant: &Grant) {
         let granted = Granted {
             actor: grant.actor.clone(),
@@ -62,7 +62,7 @@ impl Permissions {
         caller.trail().ask_to_change(&grant.path, granted);
     }
 
-    /// Lets nobody give itself more than it has, nor shut itself out, while that means anything.
+    /// Prevents a caller from changing its own permissions, if permissions are enforced.
     pub(super) fn refuse_own(&self, caller: &Caller, actor: &Actor) -> Result<(), Failure> {
         if self.authorization.is_enforced() && caller.actor() == actor {
             return Err(Failure::OwnPermission);

@@ -116,7 +116,7 @@ pub struct CertificateRefused {
 
 /// The rule that a certificate breaks that was to be an authority's.
 pub const NOT_AN_AUTHORITY: &str =
-    "is no certificate authority: its basic constraints do not say so";
+    "is not a certificate authority according to its basic constraints";
 
 /// A certificate authority that signs for one call. Its private key stays inside.
 pub trait CertificateIssuer: Send + Sync {

@@ -1,34 +1,34 @@
-//! Reading everything that is stored, as it stands, for a check of it.
+//! Reading all records unchecked, for a check of the database.
 
 use async_trait::async_trait;
 use uuid::Uuid;
 
 use crate::{credential::StoredVersion, ports::RepositoryFailure};
 
-/// Everything that is stored, read in batches in the order of sequences. Each batch is one moment of the database, whatever
-/// is written meanwhile, and nothing is changed.
+/// Read-only access to all records, in batches in the order of their sequences. Each batch is one snapshot of the database.
 #[async_trait]
 pub trait CheckRepository: Send + Sync {
-    /// What the database engine says of damage to its own file, a line each; empty where nothing is damaged, or where that is
-    /// for the tools of the engine.
+    /// Returns the damage that the database engine finds in its own file, one line each. Empty if there is none, or if only
+    /// the tools of the engine can find it.
     ///
     /// # Errors
     /// When the database can't answer.
     async fn damage(&self) -> Result<Vec<String>, RepositoryFailure>;
 
-    /// What the schema has other than this program makes it, a line each: tables, columns, indexes, constraints and triggers.
+    /// Returns the differences between the schema and the schema of this release, one line each: tables, columns, indexes,
+    /// constraints and triggers.
     ///
     /// # Errors
     /// When the database can't answer.
     async fn schema_differences(&self) -> Result<Vec<String>, RepositoryFailure>;
 
-    /// The last sequence of each table at this moment: what comes after it was written since.
+    /// Returns the current last sequence of each table.
     ///
     /// # Errors
     /// When the database can't answer.
     async fn ends(&self) -> Result<CheckEnds, RepositoryFailure>;
 
-    /// The credentials of a range, each with what its versions say at the same moment.
+    /// Returns the credentials of a range, each with a summary of its versions from the same snapshot.
     ///
     /// # Errors
     /// When the database can't answer.
@@ -37,7 +37,7 @@ pub trait CheckRepository: Send + Sync {
         range: SequenceRange,
     ) -> Result<Vec<CheckedCredential>, RepositoryFailure>;
 
-    /// The versions of a range.
+    /// Returns the versions of a range.
     ///
     /// # Errors
     /// When the database can't answer.
@@ -46,13 +46,13 @@ pub trait CheckRepository: Send + Sync {
         range: SequenceRange,
     ) -> Result<Vec<CheckedVersion>, RepositoryFailure>;
 
-    /// The version with this id, if there is one.
+    /// Returns the version with this id, or `None`.
     ///
     /// # Errors
     /// When the database can't answer.
     async fn version_by_id(&self, id: Uuid) -> Result<Option<CheckedVersion>, RepositoryFailure>;
 
-    /// The entries of a range of the index of names.
+    /// Returns the entries of a range of the name index.
     ///
     /// # Errors
     /// When the database can't answer.
@@ -61,14 +61,14 @@ pub trait CheckRepository: Send + Sync {
         range: SequenceRange,
     ) -> Result<Vec<CheckedIndexEntry>, RepositoryFailure>;
 
-    /// The credentials, by their sequences, of which the index of names has an entry of the right size for another name, as
-    /// far as [`CheckRepository::credentials`] does not tell; the first of them, where there are many.
+    /// Returns the sequences of credentials with a name index entry of the right size for another name, which
+    /// [`CheckRepository::credentials`] does not detect. Only the first of them if there are many.
     ///
     /// # Errors
     /// When the database can't answer.
     async fn wrongly_indexed(&self) -> Result<Vec<i64>, RepositoryFailure>;
 
-    /// The permissions of a range.
+    /// Returns the permissions of a range.
     ///
     /// # Errors
     /// When the database can't answer.
@@ -81,109 +81,109 @@ pub trait CheckRepository: Send + Sync {
 /// A part of a table, in the order of its sequences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SequenceRange {
-    /// It begins after this sequence.
+    /// The sequence before the range.
     pub after: i64,
-    /// It ends with this sequence.
+    /// The last sequence of the range.
     pub until: i64,
-    /// The most rows.
+    /// The maximum number of rows.
     pub count_max: u32,
 }
 
-/// The last sequence of each table; 0 where there is none.
+/// The last sequence of each table; 0 for an empty table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CheckEnds {
-    /// Of the credentials.
+    /// The last sequence of the credentials.
     pub credentials: i64,
-    /// Of the versions.
+    /// The last sequence of the versions.
     pub versions: i64,
-    /// Of the index of names.
+    /// The last sequence of the name index.
     pub indexed_names: i64,
-    /// Of the permissions.
+    /// The last sequence of the permissions.
     pub permissions: i64,
 }
 
-/// A credential, with what its own columns repeat of its versions, and what those say.
+/// A credential, with its columns about its versions and the corresponding values of the versions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckedCredential {
     /// Its sequence.
     pub sequence: i64,
     /// Its name.
     pub name: String,
-    /// The name in the form in which it is looked up.
+    /// The stored lookup form of the name.
     pub name_folded: String,
     /// The name of its type.
     pub credential_type: String,
-    /// What it says of its newest version.
+    /// Its columns about its newest version.
     pub newest: PointedVersion,
     /// Its newest version.
     pub newest_found: PointedVersion,
-    /// What it says of its newest version that is not transitional.
+    /// Its columns about its active version, the newest that is not transitional.
     pub current: PointedVersion,
-    /// Its newest version that is not transitional.
+    /// Its active version.
     pub current_found: PointedVersion,
-    /// How many of its versions are transitional.
+    /// The number of its transitional versions.
     pub transitional_count: u64,
-    /// Whether the index of names has exactly its folded name.
+    /// Whether the name index contains exactly its folded name.
     pub is_indexed: bool,
 }
 
-/// What is told of one version of a credential; nothing where there is none.
+/// The columns of a credential about one version; empty if there is no such version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PointedVersion {
     /// Its sequence.
     pub sequence: Option<i64>,
-    /// When it was made, in milliseconds.
+    /// The time of its creation, in milliseconds.
     pub created_at: Option<i64>,
-    /// When its certificate expires, in milliseconds; nothing of a current version.
+    /// The time when its certificate expires, in milliseconds; `None` for the active version.
     pub expires_at: Option<i64>,
 }
 
-/// A version, as far as it can be read.
+/// A version, possibly malformed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckedVersion {
     /// Its sequence.
     pub sequence: i64,
     /// Its id.
     pub id: Uuid,
-    /// The name of its credential; none when that is not there.
+    /// The name of its credential; `None` if the credential does not exist.
     pub name: Option<String>,
-    /// All of it.
+    /// All columns.
     pub stored: CheckedRow,
-    /// The form in which the name of the one that signed it is looked up.
+    /// The stored lookup form of the signer's name.
     pub signed_by_folded: Option<String>,
-    /// Whether the key that encrypts it has a record.
+    /// Whether its encryption key has a record.
     pub has_key_record: bool,
 }
 
 /// The columns of a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckedRow {
-    /// All can be read.
+    /// All columns are well formed.
     Read(Box<StoredVersion>),
-    /// This one can't.
+    /// This column is malformed.
     Malformed(&'static str),
 }
 
-/// An entry of the index of names.
+/// An entry of the name index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckedIndexEntry {
-    /// The sequence of the credential that it is about.
+    /// The sequence of the credential.
     pub sequence: i64,
-    /// Whether there is such a credential.
+    /// Whether the credential exists.
     pub has_credential: bool,
 }
 
-/// A permission, as it stands.
+/// A permission, not parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckedPermission {
     /// Its sequence.
     pub sequence: i64,
     /// Its id.
     pub id: Uuid,
-    /// What it is about.
+    /// Its path.
     pub path: String,
-    /// Whom it lets.
+    /// Its actor.
     pub actor: String,
-    /// Do what, as a sum.
+    /// Its operations, as a sum.
     pub operations: i64,
 }

@@ -93,7 +93,7 @@ pub enum SealFailure {
     NotAuthentic,
     /// The active key may not encrypt any more.
     #[error(
-        "the encryption key {0} has encrypted as many values as it may, so nothing can be stored: make a new key the active one"
+        "the encryption key {0} has reached its limit of encrypted values, so nothing can be stored: activate a new key"
     )]
     KeyExhausted(Uuid),
     /// No configured key has this id.
@@ -101,7 +101,7 @@ pub enum SealFailure {
     KeyUnknown(Uuid),
     /// Whose key it is could not be asked.
     #[error(
-        "it can't be told at present whether the encryption key {0} is configured: a key management plugin does not answer"
+        "can't determine whether the encryption key {0} is configured: a key management plugin does not respond"
     )]
     KeyManagementUnavailable(Uuid),
     /// Encryption failed.

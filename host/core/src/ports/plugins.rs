@@ -164,92 +164,92 @@ pub struct Reference {
     pub name: String,
 }
 
-/// Why a plugin gave no result.
+/// The error of a plugin call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PluginFailure {
-    /// As many guest calls of this actor wait as may.
+    /// The maximum number of guest calls of this actor is waiting.
     #[error("too many of your plugin calls are waiting")]
     ActorQueueFull {
-        /// When to retry.
+        /// The time until the next attempt.
         retry_after: Duration,
     },
-    /// The resolver can't read the document; its words are for the caller.
+    /// The resolver rejected the document, with a message for the caller.
     #[error("the document was refused: {0}")]
     DocumentRefused(String),
-    /// The guest itself failed. Names the plugin and what happened, never its data.
+    /// The guest failed. Contains the plugin's name and the fault, never its data.
     #[error("the plugin {plugin} {fault}")]
     Faulted {
         /// The plugin's configured name.
         plugin: String,
-        /// What happened.
+        /// The fault.
         fault: PluginFault,
     },
-    /// The parameters break a rule of the plugin; its words are for the caller.
-    #[error("the parameters were refused: {0}")]
+    /// The parameters break a rule of the plugin, with a message for the caller.
+    #[error("invalid parameters: {0}")]
     ParametersRefused(Violation),
     /// The queue for guest calls is full.
     #[error("too many plugin calls are waiting")]
     QueueFull {
-        /// When to try again.
+        /// The time until the next attempt.
         retry_after: Duration,
     },
-    /// Its component failed too often in a row, and is not called for a while.
+    /// The component failed too often in a row and is temporarily disabled.
     #[error("the plugin {plugin} failed too often and is not called for a while")]
     Resting {
         /// The plugin's configured name.
         plugin: String,
-        /// When to try again.
+        /// The time until the next attempt.
         retry_after: Duration,
     },
-    /// The value has a member that the plugin does not know.
-    #[error("the value has an unknown member")]
+    /// The value has a field that the plugin does not know.
+    #[error("the value has an unknown field")]
     ValueMemberUnknown(String),
-    /// The value breaks a rule of the plugin; its words are for the caller.
-    #[error("the value was refused: {0}")]
+    /// The value breaks a rule of the plugin, with a message for the caller.
+    #[error("invalid value: {0}")]
     ValueRefused(Violation),
 }
 
-/// What happened to a guest. The words complete the sentence "the plugin password …".
+/// The way in which a guest failed. `Display` completes the sentence "the plugin password …".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PluginFault {
-    /// What it was to be given exceeds its input limit.
-    #[error("was given more than its input limit")]
+    /// The input exceeds its limit.
+    #[error("received more input than its limit")]
     InputTooLarge,
-    /// It asked for more memory than its ceiling.
-    #[error("asked for more memory than its limit")]
+    /// The guest allocated more memory than its limit.
+    #[error("exceeded its memory limit")]
     MemoryExceeded,
-    /// It says that its settings are wrong.
-    #[error("says that its settings are wrong")]
+    /// The guest reported that its settings are invalid.
+    #[error("reported that its settings are invalid")]
     Misconfigured,
-    /// The host's system denied what its instance needs. The plugin is not to blame.
-    #[error("could not be given an instance, which the server's system denied")]
+    /// The operating system denied a resource that an instance needs. This is not a fault of the plugin.
+    #[error("could not be instantiated: the operating system denied a resource")]
     NotInstantiated,
-    /// Its output is not JSON, or not of the shape that it declared.
-    #[error("returned something of another shape than it declared")]
+    /// The output is not JSON, or does not have the declared form.
+    #[error("returned output that does not have the declared form")]
     OutputMalformed,
-    /// Its output exceeds its limit.
-    #[error("returned more than its output limit")]
+    /// The output exceeds its limit.
+    #[error("returned more output than its limit")]
     OutputTooLarge,
-    /// It reported a failure of its own.
-    #[error("reported a failure of its own")]
+    /// The guest reported an internal error.
+    #[error("reported an internal error")]
     Reported,
-    /// It recursed too deeply.
+    /// The guest recursed too deeply.
     #[error("used up its stack")]
     StackExhausted,
-    /// It did not end within its deadline.
+    /// The guest exceeded its deadline.
     #[error("did not end within its deadline")]
     TimedOut,
-    /// It trapped: it panicked, or did what WebAssembly forbids.
+    /// The guest trapped: it panicked or executed an illegal operation.
     #[error("trapped")]
     Trapped,
 }
 
-/// One rule that is not kept.
+/// A violated rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The parameter or the member that breaks it, if it is a single one.
+    /// The parameter or the field that violates it, if it is a single one.
     pub member: Option<String>,
-    /// The rule, in words for the caller.
+    /// The rule, as a message for the caller.
     pub rule: String,
 }
 

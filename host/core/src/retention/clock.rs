@@ -1,24 +1,23 @@
-//! Whether versions may be deleted by their age: whether the clock can be trusted.
+//! Deciding whether the clock can be trusted to delete versions by age.
 //!
-//! A clock that jumps forward makes everything old at once, and a deleted version can't be restored. So each look at the clock
-//! is compared with two others: with the time that this process has measured since its last look, and with the moment that was
-//! written down at the last look of any server. After a difference, versions are deleted by age again when the clock has run
-//! evenly for [`CLOCK_SETTLING`]: long enough for an operator to see the warning.
+//! If the clock jumps forward, every version appears old, and a deleted version can't be restored. So each clock reading is
+//! compared with the monotonic time of this process since its last reading, and with the last recorded reading of any server.
+//! After a difference, no version is deleted by age until the clock has run steadily for [`CLOCK_SETTLING`], long enough for
+//! an operator to see the warning.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::ports::ClockRecord;
 
-/// What one process knows of the clock.
+/// The clock readings of one process.
 #[derive(Debug, Default)]
 pub struct ClockWatch {
-    /// A look at the clock, and for how long the process had run by then. Differences since then add up.
+    /// A clock reading and the uptime of the process at that time. Later differences accumulate against it.
     reference: Option<(DateTime<Utc>, TimeDelta)>,
 }
 
 impl ClockWatch {
-    /// Looks at the clock: `now` is what it says, `uptime` for how long the process has run, and `last` the record of
-    /// the last look of any server. Returns the next record.
+    /// Evaluates a clock reading `now` at the process's `uptime`, given the last record of any server. Returns the new record.
     pub fn look(
         &mut self,
         now: DateTime<Utc>,
@@ -47,12 +46,12 @@ impl ClockWatch {
     }
 }
 
-/// How far the clock and the time that a process measures may go apart: NTP corrects less than that. Also how far the clock of
-/// one server may be behind that of another.
+/// The maximum difference between the clock and the monotonic time of a process, more than NTP corrects. Also the maximum lag
+/// of one server's clock behind another's.
 pub const CLOCK_DIFFERENCE_MAX: TimeDelta = TimeDelta::minutes(10);
 
-/// How long no server may have looked at the clock before it has to settle again.
+/// The maximum time between two readings of any servers before the clock has to settle again.
 pub const CLOCK_GAP_MAX: TimeDelta = TimeDelta::days(1);
 
-/// For how long the clock must run evenly after a jump, or a gap, before versions are deleted by age.
+/// The time for which the clock must run steadily after a jump or a gap before versions are deleted by age.
 pub const CLOCK_SETTLING: TimeDelta = TimeDelta::days(1);

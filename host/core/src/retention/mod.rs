@@ -1,11 +1,10 @@
-//! Retention: versions of credentials do not grow for ever, where a policy says so.
+//! Retention: deleting old versions of credentials according to policies.
 //!
-//! A run walks over the names for which there are limits, some credentials at a time, and deletes what is beyond the limits
-//! and not needed, some versions at a time. Whoever drives it decides between any two steps whether it goes on. Nothing is
-//! kept of a run but what it has deleted: one that breaks off is begun anew.
+//! A run pages through the names that have limits and deletes batches of versions that exceed the limits and are not needed.
+//! Its driver may stop after any step. A run has no persistent state, so an interrupted run starts over.
 //!
-//! What is needed, and so stays, is said at [`RetentionRepository`]. It is looked at in the transaction that deletes, so
-//! a run may go on beside writers, and beside other runs.
+//! [`RetentionRepository`] defines which versions are needed. The deleting transaction checks it, so runs may be concurrent
+//! with writers and with other runs.
 
 mod clock;
 mod policy;
@@ -31,57 +30,58 @@ pub use policy::{
 /// Deletes versions that no policy keeps.
 #[derive(Clone)]
 pub struct Retention {
-    /// What is kept.
+    /// The policies.
     pub policies: RetentionPolicies,
-    /// Where the versions are.
+    /// The versions.
     pub repository: Arc<dyn RetentionRepository>,
-    /// Where it is written down what is deleted; without it, that is not.
+    /// The audit trail of deletions. `None` disables it.
     pub trail: Option<Arc<dyn RetentionTrail>>,
-    /// The time, by which versions have an age.
+    /// The clock that determines the age of versions.
     pub clock: Arc<dyn Clock>,
-    /// What gives runs their ids.
+    /// Generates the ids of runs.
     pub identifiers: Arc<dyn Identifiers>,
 }
 
-/// One walk over all names for which there are limits.
+/// One pass over all names that have limits.
 #[derive(Debug)]
 pub struct RetentionRun {
     id: Uuid,
-    /// The moment by which versions have an age, however long the run takes. `None` if the clock is not trusted: no age counts.
+    /// The time that determines the age of versions for the whole run. `None` if the clock is not trusted and age limits
+    /// don't apply.
     now: Option<DateTime<Utc>>,
-    /// What is still to be looked at.
+    /// The remaining stretches.
     stretches: VecDeque<PolicyStretch>,
-    /// The credentials of the first stretch that were found to have versions beyond its limits.
+    /// The credentials of the first stretch that have versions beyond its limits and are still to be processed.
     exceeding: VecDeque<ExceedingCredential>,
-    /// The names of the first stretch after those; none: there are no more.
+    /// The names of the first stretch that are still to be paged through, if any.
     rest: Option<NameRange>,
-    /// The versions of the first credential up to this sequence have been looked at.
+    /// The last processed sequence of the first credential.
     after_sequence: i64,
     versions_deleted: u64,
 }
 
-/// Whether there is more to do.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetentionProgress {
-    /// The run has come to its end.
+    /// The run is complete.
     Done,
-    /// There is more to do.
+    /// The run has more steps.
     Further,
 }
 
-/// Why a run could not go on.
+/// The error of a step.
 #[derive(Debug, thiserror::Error)]
 pub enum RetentionFailure {
-    /// The database did not answer.
+    /// The database failed.
     #[error(transparent)]
     Repository(#[from] RepositoryFailure),
-    /// The audit trail was not written.
+    /// The audit trail could not be written.
     #[error(transparent)]
     Trail(#[from] TrailUnwritten),
 }
 
 impl Retention {
-    /// Begins a run. Where the clock is not trusted, nothing is deleted for its age.
+    /// Starts a run. If the clock is not trusted, age limits don't apply.
     #[must_use]
     pub fn begin(&self, is_clock_trusted: bool) -> RetentionRun {
         let stretches: VecDeque<PolicyStretch> =
@@ -97,11 +97,11 @@ impl Retention {
         }
     }
 
-    /// Does the next step of a run: looks at up to [`PAGE_CREDENTIALS_MAX`] credentials, or deletes up to
-    /// [`BATCH_VERSIONS_MAX`] versions of one of them.
+    /// Executes the next step of a run: searches up to [`PAGE_CREDENTIALS_MAX`] credentials, or deletes up to
+    /// [`BATCH_VERSIONS_MAX`] versions of one credential.
     ///
     /// # Errors
-    /// When the database does not answer, or the audit trail can't be written. What the step was about to delete stays then.
+    /// If the database fails, or the audit trail can't be written. The step deletes nothing then.
     pub async fn proceed(
         &self,
         run: &mut RetentionRun,
@@ -159,7 +159,8 @@ impl Retention {
         Ok(())
     }
 
-    /// Writes down what is deleted, deletes it, and writes down what of it is not. Returns how many are.
+    /// Records versions as deleted, deletes them, and records the versions that were not deleted after all. Returns the
+    /// number of deleted versions.
     async fn delete_announced(
         &self,
         threshold: RetentionThreshold,
@@ -199,13 +200,13 @@ impl Retention {
 }
 
 impl RetentionRun {
-    /// How many versions it has deleted so far.
+    /// Returns the number of versions deleted so far.
     #[must_use]
     pub fn versions_deleted(&self) -> u64 {
         self.versions_deleted
     }
 
-    /// Goes on after these versions of the first credential, or after the credential, when they are its last.
+    /// Advances past these versions of the first credential, or past the credential if they are its last.
     fn passed(&mut self, versions: &[DeletableVersion]) {
         match versions.last() {
             Some(last) if versions.len() >= BATCH_VERSIONS_MAX as usize => {
@@ -219,8 +220,8 @@ impl RetentionRun {
     }
 }
 
-/// How many credentials a step looks at.
+/// The maximum number of credentials per step.
 pub const PAGE_CREDENTIALS_MAX: u32 = 500;
 
-/// How many versions a step deletes, in one transaction: few enough for those who wait to write.
+/// The maximum number of versions that a step deletes in one transaction. Small, so that writers don't wait long.
 pub const BATCH_VERSIONS_MAX: u32 = 100;

@@ -1,4 +1,4 @@
-//! Policies: how many versions of which credentials are kept, and for how long.
+//! Retention policies.
 
 use std::num::NonZeroU32;
 
@@ -6,25 +6,25 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::{credential::PathPrefix, permission::PermissionPath};
 
-/// What is kept of the credentials on a path.
+/// The retention policy of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetentionPolicy {
-    /// A full name, or a path that ends in `/*`. Casing does not count, as it does not where names are looked up.
+    /// A full name, or a path that ends in `/*`. Case-insensitive, like lookups of names.
     pub path: PermissionPath,
-    /// What is kept.
+    /// The versions to keep.
     pub kept: Kept,
 }
 
-/// What a policy keeps.
+/// The versions that a policy keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
     /// All versions.
     All,
-    /// Those within limits, and those that are needed.
+    /// Versions within limits, and needed versions.
     Within(RetentionLimits),
 }
 
-/// How many versions are kept, and for how long. There is one limit at least; a version that is beyond any of them goes.
+/// The limits of a policy, at least one. A version beyond any limit is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetentionLimits {
     versions_max: Option<NonZeroU32>,
@@ -32,8 +32,7 @@ pub struct RetentionLimits {
 }
 
 impl RetentionLimits {
-    /// Limits of the number of versions, the current one included, and of their age in days of 24 hours; none where there is
-    /// neither.
+    /// Limits the number of versions, including the current one, and their age in days of 24 hours. `None` without a limit.
     #[must_use]
     pub fn new(versions_max: Option<NonZeroU32>, age_days_max: Option<NonZeroU32>) -> Option<Self> {
         let is_any_there = versions_max.is_some() || age_days_max.is_some();
@@ -43,66 +42,65 @@ impl RetentionLimits {
         })
     }
 
-    /// How many versions of a credential are kept at most, the current one included.
+    /// Returns the maximum number of versions per credential, including the current one.
     #[must_use]
     pub fn versions_max(&self) -> Option<u32> {
         self.versions_max.map(NonZeroU32::get)
     }
 
-    /// For how many days of 24 hours a version is kept at most after it was made.
+    /// Returns the maximum age of a version, in days of 24 hours.
     #[must_use]
     pub fn age_days_max(&self) -> Option<u32> {
         self.age_days_max.map(NonZeroU32::get)
     }
 
-    /// Whether there is a limit of age.
     fn has_age(self) -> bool {
         self.age_days_max.is_some()
     }
 
-    /// What is beyond the limits at a moment; without one, age does not count.
+    /// Returns the threshold at a time. Without a time, the age limit doesn't apply.
     #[must_use]
     pub fn at(&self, now: Option<DateTime<Utc>>) -> RetentionThreshold {
         let first_moment = |days: u32| now?.checked_sub_signed(TimeDelta::days(i64::from(days)));
         RetentionThreshold {
             versions_max: self.versions_max(),
-            // Where the calendar does not reach back so far, nothing is as old.
+            // If the calendar does not reach back this far, no version is that old.
             created_before: self.age_days_max().and_then(first_moment),
         }
     }
 }
 
-/// Limits at a moment: beyond them is a version with so many newer ones, and one that was made before.
+/// Limits at a point in time. A version exceeds them if it has too many newer versions, or was created too early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetentionThreshold {
-    /// How many versions of a credential are within the limit, the newest first.
+    /// The number of newest versions of a credential within the limit.
     pub versions_max: Option<u32>,
-    /// When the oldest was made that is within the limit.
+    /// The earliest creation time within the limit.
     pub created_before: Option<DateTime<Utc>>,
 }
 
-/// All policies. Of those whose paths cover a name, the most specific one holds, and no other.
+/// All policies. Only the most specific policy whose path covers a name applies to it.
 #[derive(Clone, Debug, Default)]
 pub struct RetentionPolicies {
     stretches: Vec<PolicyStretch>,
 }
 
-/// Two policies have one path.
+/// Two policies have the same path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there are two policies for {0}; the casing of a path does not count")]
+#[error("duplicate policy for {0}; paths are case-insensitive")]
 pub struct PathTwice(String);
 
 impl RetentionPolicies {
-    /// Puts policies together.
+    /// Combines policies.
     ///
     /// # Errors
-    /// When two of them are for the same path.
+    /// If two policies have the same path.
     pub fn new(policies: Vec<RetentionPolicy>) -> Result<Self, PathTwice> {
         let mut ranges: Vec<(NameRange, RetentionPolicy)> = policies
             .into_iter()
             .map(|policy| (NameRange::of(&policy.path), policy))
             .collect();
-        // Of two that begin alike, the one that encloses the other comes first.
+        // Of two ranges with the same start, the enclosing range comes first.
         ranges.sort_by(|(one, _), (other, _)| {
             let by_end = other.before.cmp(&one.before);
             one.from.cmp(&other.from).then(by_end)
@@ -116,7 +114,7 @@ impl RetentionPolicies {
         })
     }
 
-    /// Whether any policy has a limit of age, for which the clock counts.
+    /// Returns whether any policy has an age limit, which depends on the clock.
     #[must_use]
     pub fn has_age_limits(&self) -> bool {
         self.stretches
@@ -124,14 +122,14 @@ impl RetentionPolicies {
             .any(|stretch| stretch.limits.has_age())
     }
 
-    /// The names for which there are limits, cut into stretches for each of which one policy holds, in the order of names.
+    /// Returns the names that have limits, divided into stretches with one policy each, in the order of names.
     #[must_use]
     pub fn stretches(&self) -> &[PolicyStretch] {
         &self.stretches
     }
 }
 
-/// Names that follow each other, for which one policy holds.
+/// A range of names with one policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyStretch {
     /// The names.
@@ -142,17 +140,17 @@ pub struct PolicyStretch {
     pub limits: RetentionLimits,
 }
 
-/// The folded names from one on up to another, without that one, byte by byte.
+/// A half-open range of folded names, in byte order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameRange {
-    /// The first name, or what comes before it.
+    /// The inclusive lower bound.
     pub from: String,
-    /// What comes after the last name.
+    /// The exclusive upper bound.
     pub before: String,
 }
 
 impl NameRange {
-    /// What of the range comes after a name.
+    /// Returns the part of the range after a name.
     #[must_use]
     pub fn after(&self, name: &str) -> Self {
         Self {
@@ -161,7 +159,7 @@ impl NameRange {
         }
     }
 
-    /// The names that a path covers.
+    /// Returns the range of the names that a path covers.
     fn of(path: &PermissionPath) -> Self {
         if let Some(enclosing) = path.enclosing() {
             let prefix = PathPrefix::new(enclosing);
@@ -175,13 +173,13 @@ impl NameRange {
     }
 }
 
-/// What comes right after a name: no name holds so low a character, which is the lowest that every database takes.
+/// Returns the first text after a name. U+0001 is the lowest character that every database accepts, and lower than any
+/// character of a name.
 fn following(name: &str) -> String {
     format!("{name}\u{1}")
 }
 
-/// Cuts ranges, of which any two are apart or one encloses the other, into stretches for each of which the innermost range
-/// holds. They come sorted.
+/// Divides sorted ranges, which are pairwise disjoint or nested, into stretches, each with the policy of its innermost range.
 fn cut(ranges: Vec<(NameRange, RetentionPolicy)>) -> Vec<PolicyStretch> {
     let mut stretches = Vec::new();
     let mut enclosing: Vec<(String, RetentionPolicy)> = Vec::new();
@@ -219,7 +217,7 @@ fn cut(ranges: Vec<(NameRange, RetentionPolicy)>) -> Vec<PolicyStretch> {
     stretches
 }
 
-/// The character after the slash.
+/// The character after `/` in ASCII.
 const AFTER_SLASH: char = '0';
 
 #[cfg(test)]
@@ -239,7 +237,7 @@ mod tests {
         RetentionPolicies::new(policies.collect())
     }
 
-    /// The paths of the policies in whose stretches a name stands.
+    /// Returns the paths of the policies whose stretches contain a name.
     fn holding<'a>(policies: &'a RetentionPolicies, name: &str) -> Vec<&'a str> {
         let folded = name.to_ascii_lowercase();
         let stretches = policies.stretches().iter();
@@ -250,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_specific_policy_alone_holds_for_a_name() {
+    fn only_the_most_specific_policy_applies_to_a_name() {
         let policies = policies(&[
             ("/a/b", within(4)),
             ("/*", within(1)),
@@ -308,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_threshold_of_an_age_is_so_many_days_before_the_moment() {
+    fn the_age_threshold_is_the_given_number_of_days_before_now() {
         let days = |days| RetentionLimits::new(None, NonZeroU32::new(days)).unwrap();
         let now = DateTime::from_timestamp(10 * 86_400, 0).unwrap();
         let since = |limits: RetentionLimits| limits.at(Some(now)).created_before;
@@ -319,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_goes_on_after_a_name() {
+    fn the_rest_of_a_range_starts_after_the_name() {
         let path = PermissionPath::parse("/a/*").unwrap();
         let rest = NameRange::of(&path).after("/a/b");
         assert!(rest.from.as_str() > "/a/b");

@@ -10,33 +10,33 @@ use crate::{
     ports::{ClockRecord, RetentionPage},
 };
 
-/// Credentials with so many versions each, which is all that there is to know of them.
+/// Credentials in memory, reduced to their names and the sequences of their versions.
 #[derive(Default)]
 struct World {
-    /// The names, in their order, each with the sequences of its versions that may be deleted.
+    /// The names in order, each with the sequences of its deletable versions.
     credentials: Mutex<Vec<(&'static str, Vec<i64>)>>,
-    /// What is not deleted although it was asked for.
+    /// The sequences of versions that are not deleted on request.
     stays: Vec<i64>,
-    is_away: bool,
+    is_unavailable: bool,
     is_trail_broken: bool,
-    told: Mutex<Vec<String>>,
+    recorded: Mutex<Vec<String>>,
 }
 
 impl World {
-    fn told(&self) -> Vec<String> {
-        self.told.lock().unwrap().clone()
+    fn recorded(&self) -> Vec<String> {
+        self.recorded.lock().unwrap().clone()
     }
 
-    fn tell(&self, what: &str, deletion: &RetentionDeletion<'_>) {
+    fn record(&self, event: &str, deletion: &RetentionDeletion<'_>) {
         let ids: Vec<u128> = deletion.version_ids.iter().map(Uuid::as_u128).collect();
-        let told = format!("{what} {} {ids:?}", deletion.credential.name);
-        self.told.lock().unwrap().push(told);
+        let line = format!("{event} {} {ids:?}", deletion.credential.name);
+        self.recorded.lock().unwrap().push(line);
     }
 
-    /// What is left of a credential.
+    /// Returns the remaining versions of a credential.
     fn left(&self, id: Uuid) -> Vec<i64> {
-        let place = usize::try_from(id.as_u128()).unwrap();
-        self.credentials.lock().unwrap()[place].1.clone()
+        let index = usize::try_from(id.as_u128()).unwrap();
+        self.credentials.lock().unwrap()[index].1.clone()
     }
 }
 
@@ -91,14 +91,14 @@ impl RetentionRepository for World {
         _: RetentionThreshold,
         version_ids: &[Uuid],
     ) -> Result<Vec<Uuid>, RepositoryFailure> {
-        if self.is_away {
-            return Err(RepositoryFailure::Unavailable("away".into()));
+        if self.is_unavailable {
+            return Err(RepositoryFailure::Unavailable("connection refused".into()));
         }
         let sequence_of = |id: &Uuid| i64::try_from(id.as_u128()).unwrap();
-        let goes = |id: &&Uuid| !self.stays.contains(&sequence_of(id));
-        let deleted: Vec<Uuid> = version_ids.iter().filter(goes).copied().collect();
-        let place = usize::try_from(credential_id.as_u128()).unwrap();
-        let versions = &mut self.credentials.lock().unwrap()[place].1;
+        let is_deleted = |id: &&Uuid| !self.stays.contains(&sequence_of(id));
+        let deleted: Vec<Uuid> = version_ids.iter().filter(is_deleted).copied().collect();
+        let index = usize::try_from(credential_id.as_u128()).unwrap();
+        let versions = &mut self.credentials.lock().unwrap()[index].1;
         versions.retain(|sequence| !deleted.iter().any(|id| sequence_of(id) == *sequence));
         Ok(deleted)
     }
@@ -110,12 +110,12 @@ impl RetentionTrail for World {
         if self.is_trail_broken {
             return Err(TrailUnwritten);
         }
-        self.tell("announced", deletion);
+        self.record("announced", deletion);
         Ok(())
     }
 
     fn take_back(&self, deletion: &RetentionDeletion<'_>, reason: NotDeleted) {
-        self.tell(&format!("{reason:?}"), deletion);
+        self.record(&format!("{reason:?}"), deletion);
     }
 }
 
@@ -147,7 +147,7 @@ fn retention(world: &Arc<World>, paths: &[&str]) -> Retention {
     }
 }
 
-/// Does a run to its end, and returns how many versions it has deleted.
+/// Completes a run and returns the number of versions that it deleted.
 async fn run(retention: &Retention) -> Result<u64, RetentionFailure> {
     let mut run = retention.begin(true);
     while retention.proceed(&mut run).await? == RetentionProgress::Further {}
@@ -164,13 +164,13 @@ fn world(credentials: &[(&'static str, std::ops::Range<i64>)]) -> World {
 }
 
 #[tokio::test]
-async fn all_stretches_are_walked_over_and_all_that_is_found_is_announced_and_deleted() {
+async fn a_run_announces_and_deletes_versions_of_all_stretches() {
     let world = world(&[("/a/1", 1..3), ("/b", 3..4), ("/c", 4..6), ("/c/1", 6..8)]);
     let world = Arc::new(world);
     let deleted = run(&retention(&world, &["/a/*", "/c/*", "/c", "/d/*"])).await;
     assert_eq!(deleted.unwrap(), 6);
     assert_eq!(
-        world.told(),
+        world.recorded(),
         [
             "announced /a/1 [1, 2]",
             "announced /c [4, 5]",
@@ -181,11 +181,11 @@ async fn all_stretches_are_walked_over_and_all_that_is_found_is_announced_and_de
 }
 
 #[tokio::test]
-async fn a_step_deletes_no_more_than_a_batch_and_the_next_goes_on_after_it() {
+async fn a_step_deletes_one_batch_and_the_next_step_continues() {
     let batch = i64::from(BATCH_VERSIONS_MAX);
     for (versions, announcements) in [(batch - 1, 1), (batch, 1), (batch + 1, 2), (3 * batch, 3)] {
         let mut world = world(&[("/a", 1..versions + 1)]);
-        // What stays is not found again and again.
+        // Versions that stay are not found repeatedly.
         world.stays = vec![1, batch];
         let stays = world
             .stays
@@ -195,14 +195,14 @@ async fn a_step_deletes_no_more_than_a_batch_and_the_next_goes_on_after_it() {
         let world = Arc::new(world);
         let deleted = run(&retention(&world, &["/*"])).await.unwrap();
         assert_eq!(deleted, versions.unsigned_abs() - stays as u64);
-        let told = world.told();
-        let announced = told.iter().filter(|told| told.starts_with("announced"));
+        let recorded = world.recorded();
+        let announced = recorded.iter().filter(|line| line.starts_with("announced"));
         assert_eq!(announced.count(), announcements, "{versions}");
     }
 }
 
 #[tokio::test]
-async fn a_step_looks_at_no_more_than_a_page_and_the_next_goes_on_after_it() {
+async fn a_step_searches_one_page_and_the_next_step_continues() {
     let mut world = World::default();
     let count = usize::try_from(PAGE_CREDENTIALS_MAX).unwrap() + 1;
     let names: Vec<&'static str> = (0..count)
@@ -215,7 +215,7 @@ async fn a_step_looks_at_no_more_than_a_page_and_the_next_goes_on_after_it() {
 }
 
 #[tokio::test]
-async fn without_an_announcement_nothing_is_deleted() {
+async fn nothing_is_deleted_if_the_announcement_fails() {
     let mut world = world(&[("/a", 1..3)]);
     world.is_trail_broken = true;
     let world = Arc::new(world);
@@ -225,35 +225,38 @@ async fn without_an_announcement_nothing_is_deleted() {
 }
 
 #[tokio::test]
-async fn what_is_not_deleted_after_all_is_taken_back() {
+async fn announcements_of_versions_that_stay_are_taken_back() {
     let mut changed = world(&[("/a", 1..4)]);
     changed.stays = vec![2];
     let changed = Arc::new(changed);
     assert_eq!(run(&retention(&changed, &["/*"])).await.unwrap(), 2);
-    assert_eq!(changed.told(), ["announced /a [1, 2, 3]", "Changed /a [2]"]);
-    let mut away = world(&[("/a", 1..3)]);
-    away.is_away = true;
-    let away = Arc::new(away);
-    let outcome = run(&retention(&away, &["/*"])).await;
+    assert_eq!(
+        changed.recorded(),
+        ["announced /a [1, 2, 3]", "Changed /a [2]"]
+    );
+    let mut unavailable = world(&[("/a", 1..3)]);
+    unavailable.is_unavailable = true;
+    let unavailable = Arc::new(unavailable);
+    let outcome = run(&retention(&unavailable, &["/*"])).await;
     assert!(matches!(outcome, Err(RetentionFailure::Repository(_))));
     assert_eq!(
-        away.told(),
+        unavailable.recorded(),
         ["announced /a [1, 2]", "Unconfirmed /a [1, 2]"]
     );
 }
 
-/// A look at the clock: for how many minutes the process has run, and what the clock says, in minutes since the first look.
-type Look = (i64, i64);
+/// A clock reading: the uptime of the process, and the clock, in minutes since the first reading.
+type Reading = (i64, i64);
 
-/// Whether the clock is trusted at the last of these looks, by one process, after a day at which all was well.
-fn is_trusted_after(looks: &[Look]) -> bool {
+/// Returns whether one process trusts the clock at the last of these readings, after a day without differences.
+fn is_trusted_after(readings: &[Reading]) -> bool {
     let first = DateTime::UNIX_EPOCH + TimeDelta::days(10_000);
     let mut record = Some(ClockRecord {
         seen_at: first,
         trusted_from: first - TimeDelta::days(1),
     });
     let mut watch = ClockWatch::default();
-    for (uptime, clock) in looks {
+    for (uptime, clock) in readings {
         let now = first + TimeDelta::minutes(*clock);
         record = Some(watch.look(now, TimeDelta::minutes(*uptime), record));
     }
@@ -264,17 +267,17 @@ const DAY: i64 = 24 * 60;
 const YEAR: i64 = 365 * DAY;
 
 #[test]
-fn a_clock_that_jumps_is_not_trusted_before_it_has_run_evenly_for_a_day() {
-    let evenly = |from: i64, jump: i64| -> Vec<Look> {
+fn a_clock_that_jumped_is_trusted_after_a_steady_day() {
+    let evenly = |from: i64, jump: i64| -> Vec<Reading> {
         let minutes = (from..=from + DAY).step_by(10);
         minutes.map(|minute| (minute, minute + jump)).collect()
     };
-    let jumping = |jump: i64, after: &[Look]| -> Vec<Look> {
+    let jumping = |jump: i64, after: &[Reading]| -> Vec<Reading> {
         [&[(0, 0), (10, 10), (20, 20 + jump)], after].concat()
     };
-    for (looks, is_trusted) in [
+    for (readings, is_trusted) in [
         (vec![(0, 0), (10, 10), (20, 20)], true),
-        // What NTP corrects.
+        // Differences that NTP corrects.
         (jumping(10, &[]), true),
         (jumping(-10, &[]), true),
         (jumping(11, &[]), false),
@@ -283,30 +286,30 @@ fn a_clock_that_jumps_is_not_trusted_before_it_has_run_evenly_for_a_day() {
         (jumping(YEAR, &[(30, 30 + YEAR)]), false),
         (jumping(YEAR, &evenly(21, YEAR)[..144]), false),
         (jumping(YEAR, &evenly(20, YEAR)), true),
-        // Back at the right time, or not.
+        // The clock may be correct again or not.
         (jumping(YEAR, &[(30, 30)]), false),
         // Small jumps add up.
         (vec![(0, 0), (10, 18), (20, 31)], false),
-        // The first look of a process, after others have looked for the last time.
+        // The first reading of a process, some time after the last reading of other processes.
         (vec![(0, DAY)], true),
         (vec![(0, DAY + 1)], false),
         (vec![(0, -10)], true),
         (vec![(0, -11)], false),
     ] {
         assert_eq!(
-            is_trusted_after(&looks),
+            is_trusted_after(&readings),
             is_trusted,
             "{:?}",
-            &looks[..looks.len().min(4)]
+            &readings[..readings.len().min(4)]
         );
     }
     let mut watch = ClockWatch::default();
     let first = watch.look(DateTime::UNIX_EPOCH, TimeDelta::zero(), None);
-    assert!(!first.is_trusted(), "nothing was known of it");
+    assert!(!first.is_trusted(), "there was no earlier reading");
 }
 
 #[test]
-fn a_run_with_a_clock_that_is_not_trusted_has_no_limit_of_age() {
+fn a_run_with_an_untrusted_clock_ignores_age_limits() {
     let limits = RetentionLimits::new(None, std::num::NonZeroU32::new(1)).unwrap();
     assert_eq!(limits.at(None).created_before, None);
     let world = Arc::new(World::default());

@@ -221,7 +221,7 @@ fn a_leaf_certificate_and_a_strange_key_make_no_issuer() {
         let lent = X509Certificates.issuer(&certificate.certificate, &key.private_key, rules);
         lent.err().unwrap().to_string()
     };
-    assert!(refused(&leaf, &leaf).starts_with("certificate is no certificate authority"));
+    assert!(refused(&leaf, &leaf).starts_with("certificate is not a certificate authority"));
     assert_eq!(
         refused(&authority, &leaf),
         "private_key does not belong to certificate"

@@ -131,13 +131,13 @@ fn each_structural_rule_names_the_member_that_breaks_it() {
             &lone,
             &leaf,
             false,
-            "ca is no certificate authority: its basic constraints do not say so",
+            "ca is not a certificate authority according to its basic constraints",
         ),
         (
             &lone,
             &lone,
             true,
-            "ca_name is no certificate authority: its basic constraints do not say so",
+            "ca_name is not a certificate authority according to its basic constraints",
         ),
     ] {
         let members = CertificateMembers {

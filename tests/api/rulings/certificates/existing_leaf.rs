@@ -87,7 +87,7 @@ async fn row_06_a_ca_that_is_no_authority_is_400_in_every_mode() {
         .generate("/lone", "certificate", lone)
         .await
         .expect(200);
-    assert_refused(&server, "/lone", 400, "is no certificate authority").await;
+    assert_refused(&server, "/lone", 400, "is not a certificate authority").await;
 
     let key = server.versions("/lone").await[0]["value"]["private_key"].clone();
     let without_certificate = json!({"private_key": key});

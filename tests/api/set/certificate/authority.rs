@@ -162,7 +162,7 @@ async fn a_ca_name_of_a_certificate_that_is_no_authority_is_400() {
     let value = json!({"ca_name": "/lone", "certificate": leaf.certificate});
     let error = refused(&server, value).await;
     assert!(
-        error.contains("ca_name is no certificate authority"),
+        error.contains("ca_name is not a certificate authority"),
         "{error}"
     );
 }

@@ -1,4 +1,4 @@
-//! What can't tell anything of certificates.
+//! An implementation of [`Certificates`] that rejects every certificate.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -10,7 +10,7 @@ use crate::{
     },
 };
 
-/// Reads no certificate.
+/// Rejects every certificate.
 pub(super) struct NoCertificates;
 
 impl Certificates for NoCertificates {
@@ -64,5 +64,5 @@ impl Certificates for NoCertificates {
 
 const REFUSED: CertificateRefused = CertificateRefused {
     member: "certificate",
-    rule: Cow::Borrowed("is none"),
+    rule: Cow::Borrowed("is not a certificate"),
 };

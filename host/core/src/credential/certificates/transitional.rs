@@ -57,12 +57,12 @@ impl Credentials {
                 (TransitionalMoved::CredentialAbsent, _) => return Err(Failure::NotFound),
                 (TransitionalMoved::Moved(current), _) => return Ok(current),
                 (TransitionalMoved::VersionAbsent, TransitionalVersion::Latest) => {
-                    "no version of it has a certificate"
+                    "it has no version with a certificate"
                 }
                 (
                     TransitionalMoved::VersionAbsent,
                     TransitionalVersion::Id(_) | TransitionalVersion::None,
-                ) => "version must be the id of one of its own versions",
+                ) => "version must be the id of one of its versions",
             };
             return Err(Failure::TransitionalVersionRefused(reason));
         }
