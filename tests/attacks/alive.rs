@@ -1,13 +1,13 @@
-//! Whether the server that a test attacks is still the one that it started, and has neither panicked nor failed.
+//! Checks that the attacked server is still the same process, and has neither panicked nor failed.
 
-#![expect(clippy::panic, reason = "a test ends when the server does not answer")]
+#![expect(clippy::panic, reason = "a test ends when the server does not respond")]
 
 use std::fs;
 
 use keywright_harness::{Answer, Server};
 use reqwest::Method;
 
-/// Requires that the server's process still runs and that its health check says so.
+/// Requires that the server's process is running and healthy.
 #[track_caller]
 pub(crate) fn assert_runs(server: &Server, attack: &str) {
     let status = format!("/proc/{}/status", server.process_id());
@@ -21,7 +21,7 @@ pub(crate) fn assert_runs(server: &Server, attack: &str) {
     );
 }
 
-/// Requires that the server's process still runs and serves, and that nothing in it has panicked.
+/// Requires that the server's process is running and serving, and that nothing has panicked.
 pub(crate) async fn assert_alive(server: &Server, attack: &str) {
     assert_runs(server, attack);
     let health = Answer::try_to(server.request(Method::GET, "/health")).await;
@@ -32,7 +32,7 @@ pub(crate) async fn assert_alive(server: &Server, attack: &str) {
     assert!(!log.contains("panicked"), "after {attack}:\n{log}");
 }
 
-/// Requires that this is no failure of the server: no 5xx, but 503 with the time after which to try again.
+/// Requires that the status is not a server error: no 5xx, except 503 with a `Retry-After`.
 #[track_caller]
 pub(crate) fn assert_no_fault(answer: &Answer, attack: &str) {
     let is_busy = answer.status == 503 && answer.header("retry-after").is_some();
@@ -44,7 +44,7 @@ pub(crate) fn assert_no_fault(answer: &Answer, attack: &str) {
     );
 }
 
-/// The end of the server's log.
+/// Returns the end of the server's log.
 pub(crate) fn log_end(server: &Server) -> String {
     let log = server.log();
     let lines: Vec<_> = log.lines().rev().take(20).collect();

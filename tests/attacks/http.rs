@@ -1,4 +1,4 @@
-//! Malformed HTTP/1.1 and HTTP/2, and callers that overreach.
+//! Malformed HTTP/1.1 and HTTP/2, and callers without permission.
 
 #![expect(
     clippy::panic,
@@ -14,7 +14,7 @@ use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::json;
 
 #[tokio::test]
-async fn heads_that_leave_host_or_length_open_are_400() {
+async fn heads_with_ambiguous_host_or_length_are_400() {
     let server = Server::start().await;
     for (head, status) in [
         ("GET /health HTTP/1.1\r\nHost: localhost\r\n", 200),
@@ -92,7 +92,7 @@ async fn heads_that_leave_host_or_length_open_are_400() {
 }
 
 #[tokio::test]
-async fn over_http2_a_request_is_for_one_host() {
+async fn an_http2_request_has_one_host() {
     let server = Server::start().await;
     let authority = server.base_url().trim_start_matches("https://");
     for (hosts, status) in [
@@ -154,7 +154,7 @@ async fn one_byte_past_the_header_limit_is_431_however_it_arrives() {
 }
 
 #[tokio::test]
-async fn a_wildcard_in_other_casing_does_not_reach_a_stored_name() {
+async fn a_wildcard_in_another_case_does_not_match_a_stored_name() {
     let server = Server::start().await;
     for (name, parameters) in [
         ("/secret/ca", json!({"common_name": "ca", "is_ca": true})),
@@ -223,7 +223,7 @@ async fn a_wildcard_in_other_casing_does_not_reach_a_stored_name() {
         .await
         .expect(200);
     assert_eq!(kept.json()["data"].as_array().unwrap().len(), 1);
-    // What is stored in the casing of the permission is the caller's.
+    // Credentials in the case of the permission are accessible.
     let own = json!({"name": "/SECRET/own", "type": "value", "value": "v"});
     caller.put("/api/v1/data", own).await.expect(200);
     caller
@@ -237,7 +237,7 @@ async fn a_wildcard_in_other_casing_does_not_reach_a_stored_name() {
 }
 
 #[tokio::test]
-async fn without_configured_actors_no_caller_switches_the_mode() {
+async fn no_caller_switches_the_mode_without_configured_actors() {
     for named in ["[]", r#"["uaa-client:operator"]"#] {
         let options = Options::default().environment("KEYWRIGHT_MANAGEMENT__ACTORS", named);
         let server = Server::start_with(&options).await;
@@ -263,7 +263,7 @@ async fn without_configured_actors_no_caller_switches_the_mode() {
 }
 
 #[tokio::test]
-async fn signals_of_failing_writes_do_not_end_the_server() {
+async fn signals_of_failing_writes_do_not_kill_the_server() {
     let server = Server::start().await;
     for name in ["XFSZ", "PIPE"] {
         for _ in 0..3 {
@@ -309,13 +309,13 @@ async fn signals_of_failing_writes_do_not_end_the_server() {
     assert_eq!(answer.json()["data"][0]["value"], "after");
 }
 
-/// The status of what is answered to a request with this head, which has no end yet, and this body.
+/// Returns the status of the response to a request with this incomplete head and this body.
 fn answered(server: &Server, head: &str, body: &str) -> u16 {
     let head = format!("{head}Connection: close\r\n\r\n{body}");
     answer_in_parts(server, &head, head.len())
 }
 
-/// The status of what is answered to these bytes, of which so many are sent first, and the others a while later.
+/// Returns the status of the response to these bytes, some of which are sent later.
 fn answer_in_parts(server: &Server, bytes: &str, first: usize) -> u16 {
     let mut connection = server.connect();
     let (first, rest) = bytes.split_at(first.min(bytes.len()));
@@ -328,7 +328,7 @@ fn answer_in_parts(server: &Server, bytes: &str, first: usize) -> u16 {
     let text = String::from_utf8_lossy(&received);
     let status = text.strip_prefix("HTTP/1.").and_then(|text| text.get(2..5));
     status
-        .unwrap_or_else(|| panic!("no answer: {text}"))
+        .unwrap_or_else(|| panic!("no response: {text}"))
         .parse()
         .unwrap()
 }

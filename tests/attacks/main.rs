@@ -1,5 +1,5 @@
-//! Attacks on a running server: one file per class of hostile input. Each test sends the whole corpus of its class and then
-//! requires that the server is still alive, serves other callers, and leaks nothing.
+//! Attacks on a running server: one file per class of hostile input. Each test sends all inputs of its class, and then
+//! requires that the server is alive, serves other callers, and leaks nothing.
 
 mod alive;
 mod certificates;

@@ -1,6 +1,6 @@
 //! Readers that make the server hold large responses in memory.
 //!
-//! The numbers can be larger, for a server with a memory limit of its own:
+//! The numbers can be raised for a server with a memory limit:
 //!
 //! ```text
 //! KEYWRIGHT_TEST_VERSIONS=1500 KEYWRIGHT_TEST_READERS=256 KEYWRIGHT_TEST_RESPONSES_MIB=256 \
@@ -22,7 +22,7 @@ use tokio::{task::JoinSet, time::sleep};
 
 const MIB: usize = 1024 * 1024;
 
-/// The bytes of each large value.
+/// The size of each large value, in bytes.
 const VALUE_BYTES: usize = 60_000;
 
 #[tokio::test]
@@ -38,7 +38,7 @@ async fn hostile_readers_leave_memory_for_honest_ones() {
     .await;
     set_versions(&server, "/large", versions).await;
     set_versions(&server, "/small", 1).await;
-    // As many as one response may have.
+    // The maximum number in one response.
     let largest = versions.min(response_bytes_max / (VALUE_BYTES + 1_000));
     let path = format!("/api/v1/data?name=/large&versions={largest}");
 
@@ -79,7 +79,7 @@ async fn hostile_readers_leave_memory_for_honest_ones() {
 }
 
 #[tokio::test]
-async fn an_actor_holds_no_more_than_its_share() {
+async fn an_actor_holds_no_more_than_its_limit() {
     let lines =
         "response_bytes_max = 1048576\nresponses_bytes_max = 8388608\nwrite_seconds_max = 3600";
     let server = Server::start_with(&Options::default().server_settings(lines)).await;
@@ -95,7 +95,7 @@ async fn an_actor_holds_no_more_than_its_share() {
             assert_eq!(answer.headers().contains_key("retry-after"), status == 429);
             held.push(answer);
         }
-        // A small response needs none of it.
+        // A small response does not count.
         actor
             .get("/api/v1/data?name=/large&versions=1")
             .await
@@ -111,7 +111,7 @@ async fn an_actor_holds_no_more_than_its_share() {
 }
 
 #[tokio::test]
-async fn a_response_past_the_limit_is_413_and_names_the_way_out() {
+async fn a_response_past_the_limit_is_413_with_a_remedy() {
     let lines = "response_bytes_max = 1048576";
     let server = Server::start_with(&Options::default().server_settings(lines)).await;
     set_versions(&server, "/large", 20).await;
@@ -144,7 +144,7 @@ async fn a_response_past_the_limit_is_413_and_names_the_way_out() {
     server.get("/health").await.expect(200);
 }
 
-/// Stores so many versions of one credential, each with a large value.
+/// Stores versions of one credential, each with a large value.
 async fn set_versions(server: &Server, name: &str, count: usize) {
     for number in 0..count {
         let value = json!({"number": number, "text": "x".repeat(VALUE_BYTES)});
@@ -153,7 +153,7 @@ async fn set_versions(server: &Server, name: &str, count: usize) {
     }
 }
 
-/// Actors that may read a credential.
+/// Returns actors that may read a credential.
 async fn readers_of(server: &Server, name: &str) -> Vec<Caller> {
     let mut actors = Vec::new();
     for number in 0..8 {
@@ -164,7 +164,7 @@ async fn readers_of(server: &Server, name: &str) -> Vec<Caller> {
     actors
 }
 
-/// Asks again until the memory is free that others held.
+/// Retries until the memory used by others is free.
 async fn until_read(caller: &Caller, path: &str, versions: usize) {
     for _ in 0..12_000 {
         let answer = caller.get(path).await;
@@ -182,7 +182,7 @@ fn data(answer: &Answer) -> Vec<Value> {
     answer.json()["data"].as_array().unwrap().clone()
 }
 
-/// A number in the status of the server's process that is given in KiB, in bytes.
+/// Returns a field of the process's status that is in KiB, in bytes.
 fn memory_bytes(server: &Server, name: &str) -> usize {
     let status = fs::read_to_string(format!("/proc/{}/status", server.process_id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name));

@@ -1,4 +1,4 @@
-//! What a development server says to type next.
+//! The instructions that a development server prints.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::ports::Ports;
 
 #[test]
-fn what_a_development_server_says_to_type_does_what_it_says_and_is_in_the_readme() {
+fn printed_instructions_work_and_are_in_the_readme() {
     let folder = TempDir::new().unwrap();
     let server = Development::start(&folder);
     let lines: Vec<_> = server
@@ -45,7 +45,7 @@ fn what_a_development_server_says_to_type_does_what_it_says_and_is_in_the_readme
     }
 }
 
-/// A development server, and what it says once it listens.
+/// A development server and its instructions.
 struct Development {
     child: Child,
     said: Vec<String>,
@@ -92,7 +92,7 @@ impl Development {
     }
 }
 
-/// Types the lines into a shell of a newcomer, and returns what they write.
+/// Runs the lines in a newcomer's shell, and returns their output.
 fn type_lines(folder: &TempDir, lines: &[&str]) -> String {
     let output = Command::new("bash")
         .args(["-euo", "pipefail", "-c", &lines.join("\n")])

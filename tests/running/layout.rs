@@ -1,4 +1,4 @@
-//! The example configuration with everything that it names, below a folder of the test's own in the place of `/`.
+//! The example configuration with all of its files, below a test folder instead of `/`.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use std::{
 use keywright_harness::{Commanded, component, key_file, run_program, workspace};
 use tempfile::TempDir;
 
-/// The plugins that the example names.
+/// The plugins in the example.
 pub(crate) const PLUGINS: [&str; 9] = [
     "certificate",
     "ecdsa",
@@ -22,13 +22,13 @@ pub(crate) const PLUGINS: [&str; 9] = [
     "user",
 ];
 
-/// A system below a folder.
+/// A file system below a folder.
 pub(crate) struct Layout {
     root: TempDir,
 }
 
 impl Layout {
-    /// Makes the folders and the files that the example names, and the example itself.
+    /// Creates the example with its folders and files.
     pub(crate) fn new() -> Self {
         let layout = Self {
             root: TempDir::new().unwrap(),
@@ -63,17 +63,17 @@ impl Layout {
         layout
     }
 
-    /// A path below the folder.
+    /// Returns a path below the folder.
     pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.root.path().join(path)
     }
 
-    /// The folder in the place of `/`.
+    /// Returns the folder that replaces `/`.
     pub(crate) fn root(&self) -> &Path {
         self.root.path()
     }
 
-    /// The example, with its paths below the folder.
+    /// Returns the example, with paths below the folder.
     pub(crate) fn example(&self) -> String {
         let root = self.root.path().display();
         ["etc", "run", "usr", "var"]
@@ -83,17 +83,17 @@ impl Layout {
             })
     }
 
-    /// Puts a configuration in the example's place.
+    /// Replaces the configuration.
     pub(crate) fn write_configuration(&self, text: &str) {
         fs::write(self.configuration(), text).unwrap();
     }
 
-    /// Where the configuration is.
+    /// Returns the path of the configuration.
     pub(crate) fn configuration(&self) -> PathBuf {
         self.path("etc/keywright/keywright.toml")
     }
 
-    /// Looks the configuration over.
+    /// Runs `keywright check-config`.
     pub(crate) fn check(&self, options: &[&str], variables: &[(&str, &str)]) -> Commanded {
         let file = self.configuration();
         let arguments = [&["check-config"], options, &[file.to_str().unwrap()]].concat();
@@ -101,22 +101,22 @@ impl Layout {
     }
 }
 
-/// The example as it is shipped.
+/// Returns the shipped example.
 pub(crate) fn example() -> String {
     packaged("keywright.toml")
 }
 
-/// A file of the packaging.
+/// Reads a file of the packaging.
 pub(crate) fn packaged(name: &str) -> String {
     fs::read_to_string(packaging().join(name)).unwrap()
 }
 
-/// The folder of the packaging.
+/// Returns the folder of the packaging.
 pub(crate) fn packaging() -> PathBuf {
     workspace().join("host/server/packaging")
 }
 
-/// Sets what may be done with a file.
+/// Sets the mode of a file.
 pub(crate) fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }

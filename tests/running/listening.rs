@@ -81,7 +81,7 @@ async fn a_server_listens_on_all_addresses_of_a_host_name() {
 }
 
 #[test]
-fn an_address_to_listen_on_that_can_not_be_meant_is_named() {
+fn an_invalid_listen_address_is_named() {
     for (address, told) in [
         (
             "localhost",

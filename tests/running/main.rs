@@ -1,4 +1,4 @@
-//! Running it: what an operator has besides the server itself. Here is one test program, so that nothing of it is run once
+//! Tests of running the server: service, configuration and documents. A test program of its own, so that it is not run
 //! for each database.
 
 #![expect(

@@ -1,4 +1,4 @@
-//! A service manager that starts the program, and is told how it is.
+//! A service manager that starts the server and receives its notifications.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use std::{
 
 use crate::layout::{Layout, set_mode};
 
-/// A server that was started as a service.
+/// A server started as a service.
 pub(crate) struct Service {
     child: Child,
     socket: UnixDatagram,
@@ -22,7 +22,7 @@ impl Service {
     pub(crate) fn start(layout: &Layout, mut program: Command) -> Self {
         let path = layout.path("run/notify");
         let socket = UnixDatagram::bind(&path).unwrap();
-        // The server may be another user's.
+        // The server may run as another user.
         set_mode(&path, 0o666);
         socket.set_read_timeout(Some(SILENCE_MAX)).unwrap();
         let log = layout.path("run/log");
@@ -40,7 +40,7 @@ impl Service {
         Self { child, socket, log }
     }
 
-    /// Waits until it is told of this, and returns what it was told at once with it.
+    /// Waits for a notification, and returns those that were received with it.
     pub(crate) fn told(&mut self, state: &str) -> String {
         let mut bytes = [0; 4096];
         let mut silences = 0;
@@ -52,7 +52,7 @@ impl Service {
                     continue;
                 }
                 let log = fs::read_to_string(&self.log).unwrap_or_default();
-                panic!("{state} was never told:\n{log}");
+                panic!("no notification of {state}:\n{log}");
             };
             let message = String::from_utf8(bytes[..length].to_vec()).unwrap();
             if message.lines().any(|line| line == state) {
@@ -71,7 +71,7 @@ impl Service {
         assert!(status.success());
     }
 
-    /// Waits for the end.
+    /// Waits until the server exits.
     pub(crate) fn end(mut self) -> ExitStatus {
         for _ in 0..END_POLLS_MAX {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -90,10 +90,10 @@ impl Drop for Service {
     }
 }
 
-/// How long to wait until the server is looked at, which may have ended.
+/// The interval between checks whether the server has exited.
 const SILENCE_MAX: Duration = Duration::from_secs(1);
 
-/// After how many such times the test gives up: the plugins may have to be compiled first.
+/// The number of checks before the test fails: the plugins may have to be compiled first.
 const SILENCES_MAX: u32 = 600;
 
 const END_POLL: Duration = Duration::from_millis(10);

@@ -2,20 +2,20 @@
 
 use keywright_harness::ReservedPort;
 
-/// The ports of two development servers, which nobody else has meanwhile.
+/// Reserved ports of two development servers.
 pub(crate) struct Ports {
-    /// That of a server.
+    /// The port of a server.
     pub(crate) first: ReservedPort,
-    /// The one that a development server at the first has for its measurements.
+    /// The management port of this server.
     pub(crate) management: ReservedPort,
-    /// That of a second server.
+    /// The port of a second server.
     pub(crate) second: ReservedPort,
-    /// The one for the measurements of a development server at the second.
+    /// The management port of the second server.
     _second_management: ReservedPort,
 }
 
 impl Ports {
-    /// Any that are free.
+    /// Reserves free ports.
     pub(crate) fn reserve() -> Self {
         let reserved = (0..ATTEMPTS_MAX).find_map(|_| Self::beside(ReservedPort::any()));
         reserved.unwrap_or_else(|| panic!("no free ports were found"))
@@ -32,7 +32,7 @@ impl Ports {
     }
 }
 
-/// How far the port of measurements is from that of a development server.
+/// The distance between the two ports of a development server.
 const MANAGEMENT_PORT_DISTANCE: u16 = 157;
 
 const ATTEMPTS_MAX: usize = 50;

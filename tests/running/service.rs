@@ -8,7 +8,7 @@ use reqwest::{Certificate, ClientBuilder};
 use crate::{layout::Layout, manager::Service};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_service_manager_is_told_that_the_server_is_ready_alive_and_ending() {
+async fn the_service_manager_is_notified_of_each_state() {
     let layout = Layout::new();
     layout.write_configuration(&with_compiled_plugins(&layout));
     let mut service = Service::start(&layout, Command::new(server_program()));
@@ -25,14 +25,14 @@ async fn the_service_manager_is_told_that_the_server_is_ready_alive_and_ending()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_told_to_end_does_not_wait_for_plugins_that_it_is_loading_again() {
+async fn shutdown_does_not_wait_for_plugins_being_reloaded() {
     let layout = Layout::new();
     let text = with_compiled_plugins(&layout);
     layout.write_configuration(&text);
     let mut service = Service::start(&layout, Command::new(server_program()));
     service.told("READY=1");
 
-    // A component that is being read for as long as somebody could still write it.
+    // A component whose read blocks while the test can write to it.
     let unfinished = layout.path("run/unfinished.wasm");
     let made = Command::new("mkfifo").arg(&unfinished).status().unwrap();
     assert!(made.success());
@@ -50,11 +50,11 @@ async fn a_server_that_is_told_to_end_does_not_wait_for_plugins_that_it_is_loadi
 
     let database = layout.path("var/lib/keywright/keywright.db");
     assert!(database.is_file());
-    // What SQLite keeps beside an open database goes when it is closed.
+    // SQLite removes the other files of a database when it is closed.
     assert!(!database.with_extension("db-wal").exists());
 }
 
-/// The end of a pipe at which somebody writes, once the server has opened the one at which it reads.
+/// Opens the write end of a pipe, once the server has opened the read end.
 pub(crate) fn opened_by_the_server(pipe: PathBuf) -> File {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || sender.send(File::options().write(true).open(pipe)));
@@ -62,20 +62,20 @@ pub(crate) fn opened_by_the_server(pipe: PathBuf) -> File {
     opened.unwrap().unwrap()
 }
 
-/// The example, for this machine, with what other tests have compiled.
+/// Adapts the example to this machine, with plugins compiled by other tests.
 pub(crate) fn with_compiled_plugins(layout: &Layout) -> String {
     let cache = workspace().join("target/test-plugin-cache");
     let cache = format!("cache_directory = \"{}\" #", cache.display());
     on_free_ports(&layout.example()).replacen("cache_directory =", &cache, 1)
 }
 
-/// A configuration whose addresses are loopback ones, with ports that the system chooses.
+/// Replaces the addresses with loopback ones, with ports chosen by the system.
 pub(crate) fn on_free_ports(text: &str) -> String {
     let text = text.replacen("0.0.0.0:8844", "127.0.0.1:0", 1);
     text.replacen("127.0.0.1:9001", "127.0.0.1:0", 1)
 }
 
-/// The address in what a service manager is told when the server is ready.
+/// Returns the address in the notification of readiness.
 pub(crate) fn address_in(message: &str) -> String {
     let status = message
         .lines()
@@ -85,10 +85,10 @@ pub(crate) fn address_in(message: &str) -> String {
         .to_owned()
 }
 
-/// What the server says of its health.
+/// Returns the health of the server.
 pub(crate) async fn health(address: &str) -> String {
     let authority = std::fs::read(key_file("ca.pem")).unwrap();
-    // A second installation changes nothing.
+    // Installing the provider again has no effect.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let client = ClientBuilder::new()
         .tls_certs_only([Certificate::from_pem(&authority).unwrap()])
@@ -98,5 +98,5 @@ pub(crate) async fn health(address: &str) -> String {
     request.send().await.unwrap().text().await.unwrap()
 }
 
-/// How long the server may take to come to a component.
+/// Maximum time for the server to read a component.
 const OPENED_WITHIN: Duration = Duration::from_mins(10);

@@ -1,4 +1,4 @@
-//! The systemd unit, as systemd itself judges it.
+//! The systemd unit, checked by systemd.
 
 use std::{fs, path::PathBuf};
 
@@ -8,12 +8,12 @@ use tempfile::TempDir;
 use crate::layout::{example, packaged, packaging};
 
 #[test]
-fn the_unit_is_one_that_systemd_takes() {
+fn the_unit_is_valid_for_systemd() {
     if !is_available("systemd-analyze") {
         return;
     }
     let folder = TempDir::new().unwrap();
-    // It must name a program that is there.
+    // The unit must refer to an existing program.
     let program = server_program().display().to_string();
     let unit = packaged("keywright.service").replace("/usr/bin/keywright", &program);
     let file = folder.path().join("keywright.service");
@@ -24,7 +24,7 @@ fn the_unit_is_one_that_systemd_takes() {
 }
 
 #[test]
-fn the_unit_leaves_the_server_little_that_it_has_no_need_of() {
+fn the_unit_restricts_the_server() {
     if !is_available("systemd-analyze") {
         return;
     }
@@ -35,7 +35,7 @@ fn the_unit_leaves_the_server_little_that_it_has_no_need_of() {
     assert!(judged.is_success, "{}", judged.output);
 }
 
-/// How exposed the service may be, in tenths of the points that systemd gives: 0 is not at all, 100 is all that can be.
+/// Maximum exposure of the service, in tenths of systemd's points: 0 is the best, 100 the worst.
 const EXPOSURE_MAX: u8 = 20;
 
 #[test]
@@ -82,8 +82,7 @@ fn the_unit_fits_the_example_configuration() {
     assert!(example.contains(&source));
 }
 
-/// What the server has open besides connections of clients: three for each of those to the database, of which there are
-/// twenty unless it is told otherwise, and 256.
+/// Open files besides client connections: three for each of the twenty default database connections, and 256.
 const OTHER_FILES: u64 = 20 * 3 + 256;
 
 fn text(path: PathBuf) -> String {

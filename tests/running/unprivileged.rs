@@ -1,4 +1,4 @@
-//! The server as a container has it: of a user that may do nothing, on files that nobody can change.
+//! The server as in a container: an unprivileged user with read-only files.
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +17,7 @@ use crate::{
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_without_rights_runs_the_server_on_a_read_only_tree() {
+async fn an_unprivileged_user_runs_the_server_on_read_only_files() {
     let layout = Layout::new();
     layout.write_configuration(&on_free_ports(&layout.example()));
     let is_root = fs::metadata(layout.root()).unwrap().uid() == 0;
@@ -52,12 +52,12 @@ async fn a_user_without_rights_runs_the_server_on_a_read_only_tree() {
     }
 }
 
-/// Puts the program where a package would.
+/// Installs the program as a package would.
 fn install_program(layout: &Layout) -> PathBuf {
     let folder = layout.path("usr/bin");
     fs::create_dir_all(&folder).unwrap();
     let program = folder.join("keywright");
-    // It is large, so a second name will do where there can be one.
+    // The program is large, so it is linked if possible.
     if fs::hard_link(server_program(), &program).is_err() {
         fs::copy(server_program(), &program).unwrap();
         set_mode(&program, 0o555);
@@ -65,7 +65,7 @@ fn install_program(layout: &Layout) -> PathBuf {
     program
 }
 
-/// What other tests have compiled under the same key need not be compiled again.
+/// Copies plugins that other tests compiled under the same key.
 fn warm_cache(layout: &Layout) {
     let cache = layout.path("var/lib/keywright/plugin-cache");
     fs::create_dir(&cache).unwrap();
@@ -73,12 +73,12 @@ fn warm_cache(layout: &Layout) {
     let kept = fs::read_dir(workspace().join("target/test-plugin-cache"));
     for file in kept.into_iter().flatten() {
         let file = file.unwrap();
-        // Another test may be writing it, and then it is gone under that name.
+        // Another test may be writing the file, and then rename it.
         let _ = fs::copy(file.path(), cache.join(file.file_name()));
     }
 }
 
-/// What the server writes, and the secrets that it alone reads, are its user's.
+/// Makes the user the owner of the files that the server writes, and of its secrets.
 fn give_away(layout: &Layout, is_root: bool) {
     if !is_root {
         return;
@@ -93,14 +93,14 @@ fn give_away(layout: &Layout, is_root: bool) {
 fn make_read_only(folder: &Path) {
     for path in files(folder) {
         let mode = fs::metadata(&path).unwrap().mode();
-        // The program may be another name of the one that was built.
+        // The file may be a link to the built program.
         if !path.ends_with("usr/bin/keywright") {
             set_mode(&path, mode & 0o555);
         }
     }
 }
 
-/// When each file that must not be changed was last changed.
+/// Returns the modification times of the files that must not be changed.
 fn contents(layout: &Layout) -> BTreeMap<PathBuf, i64> {
     let tops = ["etc", "usr"].into_iter();
     let all = tops.flat_map(|top| files(&layout.path(top)));
@@ -111,7 +111,7 @@ fn contents(layout: &Layout) -> BTreeMap<PathBuf, i64> {
     .collect()
 }
 
-/// A folder, and everything in it.
+/// Returns a folder and everything in it.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = vec![folder.to_owned()];
     for entry in fs::read_dir(folder).unwrap() {
@@ -125,7 +125,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The program, to be run by a user that has no rights and can't get any.
+/// Runs the program as a user without privileges.
 fn unprivileged(program: &Path, is_root: bool) -> Command {
     if !is_root {
         return Command::new(program);

@@ -1,4 +1,4 @@
-//! What survives: servers that are killed at any moment, many servers on one database, and a database that goes away.
+//! Survival tests: killed servers, several servers on one database, and unavailable databases.
 
 mod database_away;
 mod kills;

@@ -8,7 +8,7 @@ use keywright_client::commands;
 
 use crate::{commands::PluginCommand, config::ListenAddress};
 
-/// Stores and makes the credentials that other systems run on.
+/// Stores and generates credentials
 #[derive(Debug, Parser)]
 #[command(
     name = "keywright",
@@ -22,111 +22,122 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
-/// What the program can be told to do.
+/// A command of the program.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     #[command(flatten)]
     Client(Box<commands::Command>),
-    /// Copy the database of SQLite to a file, while servers may be running. The keys that encrypt it are backed up apart.
+    /// Copy the SQLite database to a file
+    ///
+    /// Servers may be running. The encryption keys are not included: back them up separately.
     Backup {
-        /// The configuration of the server.
+        /// The server's configuration file
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
-        /// Replace the target when it is there.
+        /// Overwrite the target if it exists
         #[arg(long)]
         force: bool,
-        /// The file to be made.
+        /// The file to create
         target: PathBuf,
     },
-    /// Verify everything that is stored: that it can be decrypted and read, and that it is complete. Nothing is changed, and
-    /// servers may be running. Ends with 3 when something is wrong.
+    /// Verify all stored data
+    ///
+    /// Checks that stored values can be decrypted and parsed, and that the data is complete. Nothing is changed, and
+    /// servers may be running. Exits with status 3 if something is wrong.
     Check {
-        /// The configuration of the server.
+        /// The server's configuration file
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
-        /// Write each finding, and the summary, as a JSON object on a line of its own.
+        /// Print each finding, and the summary, as one line of JSON
         #[arg(long)]
         json: bool,
     },
-    /// Say everything that is wrong with a configuration, without starting anything.
+    /// Check a configuration without starting the server
     CheckConfig {
-        /// The configuration, TOML. Settings can be overridden by `KEYWRIGHT_SECTION__NAME` in the environment, as for
+        /// The configuration file, TOML. Environment variables `KEYWRIGHT_SECTION__NAME` override settings, as for
         /// `serve`.
         #[arg(value_name = "FILE")]
         config: PathBuf,
-        /// Also connect to the database. Nothing is changed there.
+        /// Also connect to the database; nothing is changed there
         #[arg(long)]
         connect: bool,
-        /// Don't load the plugins. Loading takes seconds for those that are not in the plugin cache: it compiles them.
+        /// Skip the plugins. Plugins that are not in the plugin cache are compiled, which takes seconds.
         #[arg(long)]
         no_plugins: bool,
     },
-    /// Print what makes a shell complete the arguments of this program.
+    /// Print a shell completion script
     Completions {
         /// The shell.
         #[arg(value_enum)]
         shell: Shell,
     },
-    /// Print the reference of all settings, in Markdown.
+    /// Print the configuration reference, in Markdown
     ConfigReference,
-    /// Look at the encryption keys of a database, and rotate what they encrypt. Servers may run meanwhile.
+    /// Show and rotate encryption keys while servers may run
     Keys {
         #[command(subcommand)]
         command: KeysCommand,
     },
-    /// Write the manual pages of this program and of each of its commands.
+    /// Write the manual pages of all commands
     ManPages {
-        /// The folder to write them to; made when absent.
+        /// The folder for the pages; created if missing
         #[arg(value_name = "FOLDER")]
         directory: PathBuf,
     },
-    /// Look at plugins, try them out and test them, without a server.
+    /// Write, inspect and test plugins, without a server
     Plugin {
         #[command(subcommand)]
         command: Box<PluginCommand>,
     },
-    /// Run the server.
+    /// Run the server
     Serve {
-        /// The configuration, TOML. Settings can be overridden by `KEYWRIGHT_SECTION__NAME` in the environment.
+        /// The configuration file, TOML. Environment variables `KEYWRIGHT_SECTION__NAME` override settings.
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
     },
-    /// Run a server for development, with a configuration, keys, certificates and an identity provider of its own.
+    /// Run a server for development
+    ///
+    /// Generates a configuration, keys and certificates, and serves its own identity provider.
     Develop {
-        /// Where its configuration and its data are; made when absent, kept otherwise.
+        /// The folder for the configuration and data; created if missing, otherwise reused
         #[arg(long, value_name = "FOLDER")]
         directory: PathBuf,
-        /// Where the components of the shipped plugins are.
+        /// The folder with the components of the shipped plugins
         #[arg(long, value_name = "FOLDER")]
         plugins: PathBuf,
-        /// The address and port to listen on, such as `127.0.0.1:8844` or `localhost:8844`. It is written into a configuration that is made, and ignored otherwise.
+        /// The address and port to listen on, such as `127.0.0.1:8844` or `localhost:8844`. Used only to create the
+        /// configuration; ignored if it exists.
         #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8844")]
         listen: ListenAddress,
     },
 }
 
-/// What can be done about encryption keys.
+/// A command for encryption keys.
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeysCommand {
-    /// Encrypt with the active key what other configured keys encrypt, as servers do in the background. It ends when it is done,
-    /// or when another process is at it. The exit status is 3 when versions are left that can't be rotated.
+    /// Re-encrypt values with the active key
+    ///
+    /// Servers do the same in the background. The command ends when it is complete, or if another process is rotating
+    /// keys. Exits with status 3 if versions remain that cannot be rotated.
     Rotate {
-        /// The configuration, as the servers have it.
+        /// The servers' configuration file
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
-        /// Wait until nothing is left, whoever does it.
+        /// Wait until rotation is complete, even if another process does it
         #[arg(long)]
         wait: bool,
-        /// Show no progress.
+        /// Show no progress
         #[arg(long)]
         quiet: bool,
     },
-    /// Show each key that was ever active, and how many versions it encrypts. Nothing is changed.
+    /// Show all encryption keys and how much they encrypt
+    ///
+    /// Lists each key that was ever active. Nothing is changed.
     Status {
-        /// The configuration, as the servers have it.
+        /// The servers' configuration file
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
-        /// Write JSON instead of a table.
+        /// Print JSON instead of a table
         #[arg(long)]
         json: bool,
     },

@@ -1,4 +1,4 @@
-//! The components of the configured plugins, wherever they are: read, pulled, and verified, before any of them is loaded.
+//! Collects the components of the configured plugins: reads, pulls and verifies them before any is loaded.
 
 use std::{collections::BTreeMap, error::Error, path::Path};
 
@@ -11,39 +11,39 @@ use tokio::task::spawn_blocking;
 
 use crate::config::{ComponentLocation, PluginConfig, RegistryConfig, SignatureConfig};
 
-/// Where the components of plugins come from.
+/// The sources of components.
 pub(crate) struct Components<'a> {
-    /// How registries are reached.
+    /// The registries.
     pub(crate) registry: &'a RegistryConfig,
-    /// What was pulled earlier.
+    /// Components pulled earlier.
     pub(crate) cache: Cache,
 }
 
 /// The plugins of a configuration.
 #[derive(Clone, Copy)]
 pub(crate) struct ConfiguredPlugins<'a> {
-    /// The generators, by the credential type that each makes.
+    /// The generators, by credential type.
     pub(crate) generators: &'a BTreeMap<String, PluginConfig>,
     /// The resolver.
     pub(crate) resolver: Option<&'a PluginConfig>,
 }
 
-/// A plugin whose component is not to be had, or is not signed as it must be.
+/// A component could not be read or pulled, or its signature is missing or invalid.
 #[derive(Debug, thiserror::Error)]
 #[error("the plugin {plugin} (component {component}) is refused")]
 pub(crate) struct ComponentRefused {
     plugin: String,
     component: String,
-    /// The setting that is to be put right, with the section that it is in.
+    /// The full name of the setting to correct.
     pub(crate) setting: String,
     source: Box<dyn Error + Send + Sync>,
 }
 
-/// A cause, and the setting of the plugin that is to be put right.
+/// A cause, and the plugin's setting to correct.
 type Cause = (&'static str, Box<dyn Error + Send + Sync>);
 
 impl Components<'_> {
-    /// What the runtime is to load: those plugins whose components are here now; and of the others, why not.
+    /// Returns the configuration of plugins with available components, and the errors of the others.
     pub(crate) async fn collect(
         &self,
         sandbox: SandboxConfig,
@@ -106,7 +106,7 @@ impl Components<'_> {
             (ComponentLocation::File(path), None) => Ok(ComponentSource::File(path.clone())),
             (ComponentLocation::File(path), Some(key)) => {
                 let path = path.clone();
-                // It may be large, and requests are not to wait for its digest.
+                // The file may be large; requests must not wait for its digest.
                 spawn_blocking(move || signed_file(&path, &key))
                     .await
                     .unwrap_or_else(|ended_early| Err(("component", ended_early.into())))
@@ -139,9 +139,9 @@ impl Components<'_> {
             signed = key.is_some(),
             "{}",
             if pulled.was_kept {
-                "the component was kept from an earlier start, so its registry is not asked"
+                "used the cached component instead of pulling it"
             } else {
-                "the component was pulled from its registry"
+                "pulled the component from its registry"
             }
         );
         Ok(ComponentSource::Bytes {
@@ -151,14 +151,15 @@ impl Components<'_> {
     }
 }
 
-/// The components whose randomness was tested when this program was built, if it is a release. `cargo xtask dist` and
-/// `cargo xtask run --release` set the variable while they compile. Other builds test every component when they load it.
+/// Returns the components whose randomness was tested when this program was built, if it is a release. `cargo xtask
+/// dist` and `cargo xtask run --release` set the variable at compile time. Other builds test every component when they
+/// load it.
 pub(crate) fn tested_components() -> TestedComponents {
     let list = option_env!("KEYWRIGHT_TESTED_COMPONENTS");
     list.map(TestedComponents::parse).unwrap_or_default()
 }
 
-/// A file whose signature was verified: the very bytes that it is of.
+/// Returns the bytes of a file whose signature was verified: the same bytes, not the file.
 fn signed_file(path: &Path, key: &SignatureKey) -> Result<ComponentSource, Cause> {
     let file = ComponentSource::File(path.to_owned());
     let bytes = file

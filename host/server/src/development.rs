@@ -1,4 +1,4 @@
-//! A configuration for development, with everything that it names: made at the first start, kept from then on.
+//! Generates a configuration for development and the files it refers to at the first start.
 
 use std::{
     fs::{self, OpenOptions},
@@ -18,18 +18,18 @@ use zeroize::Zeroizing;
 
 use crate::{config::ListenAddress, started::StartRefused};
 
-/// The path under which the development identity provider answers.
+/// The path of the development identity provider.
 pub(crate) const IDENTITY_PATH: &str = "/identity";
-/// The client that the development identity provider knows besides the standard command line's.
+/// The development identity provider's client for this program's own commands.
 pub(crate) const CLIENT_ID: &str = "developer";
-/// That client's secret. It is public: the provider is served on loopback addresses alone.
+/// The client's secret. It is public: the provider is only served on loopback addresses.
 pub(crate) const CLIENT_SECRET: &str = "developer-secret";
-/// The authority's certificate, from the configuration's folder.
+/// The CA's certificate, relative to the configuration's folder.
 pub(crate) const AUTHORITY_FILE: &str = "tls/ca.pem";
 
-/// Makes what is missing in the folder and returns the configuration's path.
+/// Creates missing files in the folder and returns the configuration's path.
 ///
-/// The configuration is written last, so a start that was interrupted is taken up again by the next.
+/// The configuration is written last, so the next start completes an interrupted one.
 pub(crate) fn prepare(
     directory: &Path,
     plugins: &Path,
@@ -48,7 +48,7 @@ pub(crate) fn prepare(
     }
     let plugins = plugins
         .canonicalize()
-        .map_err(|cause| StartRefused::file("looking for the plugins in", plugins, cause))?;
+        .map_err(|cause| StartRefused::file("accessing the plugin folder", plugins, cause))?;
 
     write_tls_files(directory, listen)?;
     write_private(
@@ -56,7 +56,7 @@ pub(crate) fn prepare(
         fresh_encryption_key()?.as_bytes(),
     )?;
     let signing_key = KeyPair::generate_for(&PKCS_RSA_SHA256)
-        .map_err(|cause| StartRefused::while_doing("making the token signing key", cause))?;
+        .map_err(|cause| StartRefused::while_doing("generating the token signing key", cause))?;
     write_private(
         &directory.join("identity-signing-key.pem"),
         Zeroizing::new(signing_key.serialize_pem()).as_bytes(),
@@ -65,20 +65,20 @@ pub(crate) fn prepare(
     Ok(config_file)
 }
 
-/// What a newcomer is told once a development server listens. The README shows the same.
+/// The instructions printed once a development server listens. The README shows the same.
 pub(crate) struct Announcement {
     authority: PathBuf,
 }
 
 impl Announcement {
-    /// An announcement for the server with this certificate, beside which its authority's lies.
+    /// Creates an announcement for the server with this certificate; the CA's certificate is next to it.
     pub(crate) fn new(certificate: &Path) -> Self {
         Self {
             authority: certificate.with_file_name("ca.pem"),
         }
     }
 
-    /// Prints what to type next to standard output.
+    /// Prints the next commands to standard output.
     pub(crate) fn print(&self, address: SocketAddr) {
         let authority = shell_word(&self.authority.to_string_lossy());
         let path = path_line();
@@ -86,25 +86,25 @@ impl Announcement {
             r"
 Keywright listens on https://{address}
 
-Its development identity provider is on: its secrets are public. Never use this configuration in production.
+The development identity provider is enabled, and its secrets are public. Never use this configuration in production.
 
-In another terminal, log in, and generate your first credential:
+In another terminal, log in and generate your first credential:
 
 {path}  echo {CLIENT_SECRET} | keywright login --server https://{address} --ca-cert {authority} --client-id {CLIENT_ID}
   keywright generate /demo/password --type password
   keywright get /demo/password --raw
   keywright find --path /demo
 
-Any other client of the CredHub API, curl for one, gets its token so:
+Other clients of the CredHub API, such as curl, request a token like this:
 
   curl -s --cacert {authority} https://{address}{IDENTITY_PATH}/oauth/token -d grant_type=client_credentials -d client_id={CLIENT_ID} -d client_secret={CLIENT_SECRET}
 
-End the server with Ctrl-C."
+Stop the server with Ctrl-C."
         );
     }
 }
 
-/// A line that lets a shell find this program, unless it does.
+/// Returns a command that adds this program to the shell's path, if necessary.
 fn path_line() -> String {
     let program = std::env::current_exe().ok();
     let Some(folder) = program.as_deref().and_then(Path::parent) else {
@@ -118,7 +118,7 @@ fn path_line() -> String {
     format!("  export PATH={folder}:$PATH\n")
 }
 
-/// A text as one word of a shell: in quotes, unless it needs none.
+/// Returns the text as one word of a shell, quoted if necessary.
 fn shell_word(text: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+@".contains(letter);
     if text.chars().all(is_plain) {
@@ -128,9 +128,9 @@ fn shell_word(text: &str) -> String {
     }
 }
 
-/// An authority, and a certificate of its for the loopback names and the address that is listened on.
+/// Creates a CA, and a certificate for the loopback names and the listen address.
 fn write_tls_files(directory: &Path, listen: &ListenAddress) -> Result<(), StartRefused> {
-    let refused = |cause| StartRefused::while_doing("making the TLS certificate", cause);
+    let refused = |cause| StartRefused::while_doing("generating the TLS certificate", cause);
     let mut authority = CertificateParams::default();
     authority
         .distinguished_name
@@ -173,11 +173,11 @@ fn fresh_encryption_key() -> Result<Zeroizing<String>, StartRefused> {
     let mut key = Zeroizing::new([0; 32]);
     SystemRandom::new()
         .fill(key.as_mut())
-        .map_err(|cause| StartRefused::while_doing("making the encryption key", cause))?;
+        .map_err(|cause| StartRefused::while_doing("generating the encryption key", cause))?;
     Ok(Zeroizing::new(STANDARD.encode(key.as_ref())))
 }
 
-/// Writes a file that none but its owner can read, replacing one from a start that was interrupted.
+/// Writes a file that only its owner can read, replacing one from an interrupted start.
 fn write_private(path: &Path, bytes: &[u8]) -> Result<(), StartRefused> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
@@ -211,8 +211,8 @@ fn configuration(plugins: &Path, listen: &ListenAddress) -> String {
     )
 }
 
-/// Where health and measurements are served: beside the address that is listened on, so that a second server of another
-/// port finds a free one. A port that the system chooses has one beside it that the system chooses, too.
+/// Returns the management address for a listen address: a fixed distance between the ports lets several servers run. If
+/// the system chooses one port, it chooses the other, too.
 fn management_address(listen: &ListenAddress) -> ListenAddress {
     let loopback = listen.ip().filter(IpAddr::is_loopback);
     let ip = loopback.unwrap_or(Ipv4Addr::LOCALHOST.into());
@@ -225,12 +225,12 @@ fn management_address(listen: &ListenAddress) -> ListenAddress {
     ListenAddress::new(ip, port)
 }
 
-/// A text as a TOML basic string, whose escapes are those of JSON.
+/// Returns the text as a TOML basic string, which has the same escapes as JSON.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// How far the port of health and measurements is from the one that is listened on: 9001 from 8844.
+/// The distance between the two ports: 9001 for 8844.
 const MANAGEMENT_PORT_DISTANCE: u16 = 157;
 
 #[cfg(test)]
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_one_word_of_a_shell_whatever_is_in_it() {
+    fn a_path_is_quoted_as_one_shell_word() {
         for (text, word) in [
             ("/a/b-1.pem", "/a/b-1.pem"),
             ("/a b", "'/a b'"),
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn health_and_measurements_are_served_beside_the_address_that_is_listened_on() {
+    fn the_management_port_is_at_a_fixed_distance() {
         for (listen, management) in [
             ("127.0.0.1:8844", "127.0.0.1:9001"),
             ("127.0.0.1:8845", "127.0.0.1:9002"),

@@ -37,7 +37,7 @@ impl BoundAddresses {
     /// Binds all addresses of a host name, as far as the machine has them.
     ///
     /// # Errors
-    /// When the name can't be resolved, an address is in use, or the machine has none of them.
+    /// If the name can't be resolved, an address is in use, or this machine has none of the addresses.
     pub(crate) fn bind(
         configured: &ListenAddress,
         setting: &'static str,
@@ -88,7 +88,7 @@ impl BoundAddresses {
     /// Starts to listen.
     ///
     /// # Errors
-    /// When another process listens there since.
+    /// If another process has started listening there.
     pub(crate) fn listen(self) -> Result<Listeners, StartRefused> {
         let sockets = self.sockets.into_iter().zip(&self.addresses);
         let listeners = sockets.map(|(socket, address)| {
@@ -112,7 +112,7 @@ impl Listeners {
     /// Waits for a connection to any of the addresses.
     ///
     /// # Errors
-    /// When a connection could not be accepted.
+    /// If a connection could not be accepted.
     pub(crate) async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let count = self.sockets.len();
         poll_fn(|context| {
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_that_the_machine_does_not_have_is_skipped_unless_it_is_the_only_one() {
+    async fn a_missing_address_is_skipped_unless_it_is_the_only_one() {
         let listeners = bound(&["192.0.2.1:0", "127.0.0.1:0"]).unwrap();
         assert_eq!(listeners.addresses().len(), 1);
         assert!(bound(&["192.0.2.1:0"]).is_err());

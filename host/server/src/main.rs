@@ -1,8 +1,8 @@
-//! `keywright`: the server, and the commands around it.
+//! `keywright`: the server and its commands.
 //!
-//! Read [`wiring`] first: it is where the crates of the host meet. Everything else here is the edge of the process:
+//! Start reading at [`wiring`], which connects the crates of the host. The other modules are the edge of the process:
 //! [`commands`], [`config`], [`config_check`], [`tls`], [`listener`], [`management`], [`telemetry`], [`measurements`],
-//! [`service_manager`], and [`development`], which makes a configuration for a newcomer.
+//! [`service_manager`], and [`development`], which generates a configuration for newcomers.
 
 mod audit;
 mod background;

@@ -1,9 +1,9 @@
-//! The second listener, for those who watch the server: plain HTTP, a request for each connection, and limits of its own, so
-//! that it answers also when the other listener has no place left.
+//! The management listener, for monitoring: plain HTTP, one request per connection, and separate limits, so that it
+//! works while the other listener is overloaded.
 //!
-//! Where there are [`CONNECTIONS_MAX`] connections already, a new one closes the oldest that has not sent its request for
-//! [`IDLE_DURATION_MIN`], or has not taken its response for [`ANSWER_DURATION_MAX`]. So idle connections do not keep others
-//! out.
+//! When [`CONNECTIONS_MAX`] connections are open, a new one closes the oldest that has not sent its request for
+//! [`IDLE_DURATION_MIN`], or has not received its response for [`ANSWER_DURATION_MAX`]. So idle connections do not
+//! block others.
 
 use std::{
     collections::VecDeque,
@@ -35,16 +35,16 @@ use crate::{
     started::StartRefused,
 };
 
-/// The second listener. It ends, with all of its connections, when this is dropped.
+/// The management listener. Dropping it closes all of its connections.
 pub(crate) struct ManagementListener {
     listeners: Listeners,
     router: Router,
     connections: JoinSet<()>,
-    /// Those of `connections` that may still be open, oldest first.
+    /// The connections that may still be open, oldest first.
     open: VecDeque<OpenConnection>,
 }
 
-/// A connection that can be closed for another one.
+/// A connection that may be closed for another one.
 struct OpenConnection {
     task: AbortHandle,
     opened: Instant,
@@ -55,15 +55,15 @@ impl ManagementListener {
     /// Listens on the bound addresses.
     ///
     /// # Errors
-    /// When another process listens there since.
+    /// If another process has started listening there.
     pub(crate) fn listen(bound: BoundAddresses, router: Router) -> Result<Self, StartRefused> {
         let listeners = bound.listen()?;
         for address in listeners.addresses() {
-            tracing::info!(management.address = %address, "health and metrics are served");
+            tracing::info!(management.address = %address, "serving health and metrics");
             if !address.ip().is_loopback() {
                 tracing::warn!(
                     management.address = %address,
-                    "the management address is no loopback one: anyone who can reach it can read the metrics without authentication"
+                    "the management address is not a loopback address: anyone who can reach it can read the metrics without authentication"
                 );
             }
         }
@@ -75,21 +75,21 @@ impl ManagementListener {
         })
     }
 
-    /// Answers requests for ever.
+    /// Serves requests forever.
     pub(crate) async fn serve(mut self) -> Infallible {
         loop {
             self.make_room().await;
             match self.listeners.accept().await {
                 Ok((stream, _)) => self.take(stream),
                 Err(cause) => {
-                    tracing::warn!(error = %cause, "a connection to the management address could not be accepted");
+                    tracing::warn!(error = %cause, "could not accept a connection to the management address");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
         }
     }
 
-    /// Waits until there is room for a connection that is about to come, and closes another one for it where none ends.
+    /// Waits until another connection may be opened, closing one if necessary.
     async fn make_room(&mut self) {
         loop {
             while self.connections.try_join_next().is_some() {}
@@ -104,7 +104,7 @@ impl ManagementListener {
                 tracing::debug!("closed a connection to the management address for a new one");
                 return;
             }
-            // Whether one has ended meanwhile is seen above.
+            // The result is checked at the top of the loop.
             let _ = timeout(IDLE_DURATION_MIN, self.connections.join_next()).await;
         }
     }
@@ -131,7 +131,7 @@ impl OpenConnection {
     }
 }
 
-/// Answers the one request of a connection.
+/// Serves the request of a connection.
 async fn answer(stream: TcpStream, router: Router, has_asked: Arc<AtomicBool>) {
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |request| {
@@ -153,23 +153,24 @@ async fn answer(stream: TcpStream, router: Router, has_asked: Arc<AtomicBool>) {
     }
 }
 
-/// The most connections that are open at once. Before a further one is accepted, another one ends or is closed.
+/// Maximum number of open connections.
 const CONNECTIONS_MAX: usize = 64;
 
-/// How long a connection without a request stays open although others need its place.
+/// Minimum time that a connection without a request stays open at the limit.
 const IDLE_DURATION_MIN: Duration = Duration::from_millis(100);
 
-/// The same for one with a request, from its opening on: a health check waits for the database for five seconds.
+/// The same for a connection with a request, since it was opened: a health check waits for the database for five
+/// seconds.
 const ANSWER_DURATION_MAX: Duration = Duration::from_secs(6);
 
-/// How long the head of a request may take to arrive.
+/// Maximum time for a request's head to arrive.
 const HEADER_DURATION_MAX: Duration = Duration::from_secs(5);
 
-/// The largest head of a request, in bytes.
+/// Maximum size of a request's head, in bytes.
 const HEADER_BYTES_MAX: usize = 16 * 1024;
 
-/// How long a connection may last, whatever happens on it: long enough for a head and an answer that waits for the database.
+/// Maximum duration of a connection: long enough for a head and a response that waits for the database.
 const CONNECTION_DURATION_MAX: Duration = Duration::from_secs(20);
 
-/// How long to wait after a connection could not be accepted, most likely for want of file descriptors.
+/// The pause after a failure to accept a connection, most likely for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);

@@ -1,8 +1,8 @@
-//! The folder of compiled components, and of what was pulled: what no server uses any more is removed from it.
+//! Removes unused files from the folder of compiled and pulled components.
 //!
-//! Several servers may have one folder, also such of different releases, for which different files are compiled. So nothing
-//! is removed because this server does not need it. Each file tells when it was last used, by the time of its last change,
-//! and is locked by those that have loaded it, for as long as they have (`flock`).
+//! Servers may share a folder, even servers of different releases, which compile different files. So a file is not
+//! removed only because this server does not need it. A file's modification time is when it was last used, and servers
+//! that have loaded it hold a lock on it (`flock`).
 
 use std::{
     collections::BTreeSet,
@@ -15,20 +15,20 @@ use std::{
 use keywright_registry::{CACHE_EXTENSIONS as PULLED, Cache};
 use keywright_runtime::CACHE_EXTENSIONS as COMPILED;
 
-/// Files that this server has loaded, which nobody removes for as long as this is there.
+/// Loaded files. They are not removed until this value is dropped.
 pub(crate) struct InUse {
-    /// Each is locked together with all others that use it.
+    /// Each has a shared lock.
     files: Vec<File>,
 }
 
 impl InUse {
-    /// Marks these files as used now. One that is gone, or can't be marked, is only compiled or pulled anew some day.
+    /// Marks files as used now. A file that is missing or can't be marked only causes a later compilation or download.
     pub(crate) fn mark(paths: &BTreeSet<PathBuf>, now: SystemTime) -> Self {
         let mark = |path: &PathBuf| match used(path, now) {
             Ok(file) => Some(file),
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => None,
             Err(cause) => {
-                tracing::warn!(path = %path.display(), %cause, "a file of the plugins' cache could not be marked as used");
+                tracing::warn!(path = %path.display(), %cause, "could not mark a file of the plugin cache as used");
                 None
             }
         };
@@ -40,7 +40,7 @@ impl InUse {
 impl Drop for InUse {
     fn drop(&mut self) {
         for file in &self.files {
-            // The lock ends with the file in any case.
+            // Closing the file releases the lock in any case.
             let _ = file.unlock();
         }
     }
@@ -53,15 +53,15 @@ fn used(path: &Path, now: SystemTime) -> io::Result<File> {
     Ok(file)
 }
 
-/// Removes what has not been used for longer than that, and is not in use; and what servers have left there that ended in
-/// the middle of writing. That something can't be removed is no reason against going on.
+/// Removes files that are not in use and have not been used for longer than `unused_max`, and temporary files of
+/// servers that stopped while writing. Errors are logged.
 pub(crate) fn remove_unused(cache_directory: &Path, unused_max: Duration, now: SystemTime) {
     let (mut files, mut bytes) = (0_u64, 0_u64);
     for (folder, extensions) in [
         (cache_directory.to_owned(), &COMPILED[..]),
         (Cache::folder(cache_directory), &PULLED),
     ] {
-        // Nothing was ever pulled where there is no such folder.
+        // The folder is missing if nothing was ever pulled.
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             match removed(&entry, extensions, unused_max, now) {
                 Ok(None) => {}
@@ -70,21 +70,17 @@ pub(crate) fn remove_unused(cache_directory: &Path, unused_max: Duration, now: S
                     bytes = bytes.saturating_add(length);
                 }
                 Err(cause) => {
-                    tracing::warn!(path = %entry.path().display(), %cause, "an unused file of the plugins' cache could not be removed");
+                    tracing::warn!(path = %entry.path().display(), %cause, "could not remove an unused file from the plugin cache");
                 }
             }
         }
     }
     if files > 0 {
-        tracing::info!(
-            files,
-            bytes,
-            "what no server uses was removed from the plugins' cache"
-        );
+        tracing::info!(files, bytes, "removed unused files from the plugin cache");
     }
 }
 
-/// The length of a file that was removed; nothing where it is to stay.
+/// Removes a file if it is unused. Returns the length of a removed file.
 fn removed(
     entry: &DirEntry,
     extensions: &[&str],
@@ -109,11 +105,11 @@ fn removed(
     }
     let path = entry.path();
     let outcome = File::open(&path).and_then(|file| {
-        // Where there are no locks, nobody can say that it is not in use.
+        // Without locks, the file may be in use.
         if file.try_lock().is_err() {
             return Ok(None);
         }
-        // Who has used it since has marked it, or put another in its place.
+        // Another server may have marked or replaced it since.
         let metadata = fs::symlink_metadata(&path)?;
         if !is_old(metadata.modified()?) {
             return Ok(None);
@@ -122,13 +118,13 @@ fn removed(
         Ok(Some(metadata.len()))
     });
     match outcome {
-        // Another server was faster.
+        // Another server removed it first.
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
         outcome => outcome,
     }
 }
 
-/// Whether it is the name of a file of the cache: a digest, and one of the extensions at the end.
+/// Returns whether a file belongs to the cache: a digest, and one of the extensions.
 fn is_of_cache(name: &str, extensions: &[&str]) -> bool {
     let Some((digest, rest)) = name.split_once(['-', '.']) else {
         return false;
@@ -144,11 +140,11 @@ fn is_of_cache(name: &str, extensions: &[&str]) -> bool {
     is_digest && extensions.iter().any(ends)
 }
 
-/// A SHA-256 in hexadecimal, in digits.
+/// The number of hexadecimal digits of a SHA-256.
 const DIGEST_DIGITS: usize = 64;
-/// How the names of files begin that are being written, and then have another name.
+/// The prefix of temporary file names.
 const TEMPORARY: &str = ".tmp";
-/// How old such a file is when whoever wrote it has certainly ended: writing one takes seconds.
+/// The age after which a temporary file is abandoned; writing one takes seconds.
 const TEMPORARY_AGE_MAX: Duration = Duration::from_hours(24);
 
 #[cfg(test)]
@@ -158,7 +154,7 @@ mod tests {
     const UNUSED_MAX: Duration = Duration::from_hours(30 * 24);
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// A cache with one file that was last used so long ago.
+    /// A cache with one file, unused for this long.
     fn with_file(name: &str, unused: Duration, now: SystemTime) -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(Cache::folder(folder.path())).unwrap();
@@ -176,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unused_for_longer_than_it_may_be_is_removed_and_nothing_before() {
+    fn files_are_removed_only_after_the_maximum_unused_time() {
         let digest = "0123456789abcdef".repeat(4);
         for (name, unused_max) in [
             (format!("{digest}-0123456789abcdef.cwasm"), UNUSED_MAX),
@@ -199,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_the_cache_stays() {
+    fn unrelated_files_are_not_removed() {
         let digest = "0123456789abcdef".repeat(4);
         for name in [
             "keywright.db".to_owned(),
@@ -216,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_has_loaded_stays_until_it_has_not() {
+    fn loaded_files_are_not_removed_while_in_use() {
         let now = SystemTime::now();
         let name = format!("{}-1.cwasm", "0123456789abcdef".repeat(4));
         let (folder, path) = with_file(&name, Duration::ZERO, now);

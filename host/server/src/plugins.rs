@@ -1,7 +1,8 @@
-//! The plugins of the server, and their replacement at SIGHUP.
+//! The server's plugins and their replacement at SIGHUP.
 //!
-//! The configuration is read again at each SIGHUP, and its sections `plugins`, `registry`, `generators` and `resolver` make a new
-//! set, which is pulled, compiled and checked while requests go on with the old one. It takes that one's place as a whole, or not at all.
+//! The configuration is read again at each SIGHUP. The plugins of its sections `plugins`, `registry`, `generators` and
+//! `resolver` are pulled, compiled and checked while requests use the old plugins. Then all plugins are replaced, or
+//! none if there is an error.
 
 use std::{
     error::Error,
@@ -28,7 +29,7 @@ use crate::{
     started::StartRefused,
 };
 
-/// Loads the plugins of a configuration, and from now on whatever its file says at each SIGHUP.
+/// Loads the plugins of a configuration, and reloads them at each SIGHUP.
 pub(crate) async fn load(
     config: &Config,
     file: &Path,
@@ -40,7 +41,7 @@ pub(crate) async fn load(
         return Err(StartRefused::while_doing("loading the plugins", first));
     }
     let keys = Arc::clone(&cache_keys);
-    // On a thread where compiling them holds nobody up.
+    // On a separate thread, because compilation blocks.
     let (runtime, in_use) = spawn_blocking(move || loaded(&plugins, &pulled, &keys))
         .await
         .map_err(|cause| StartRefused::while_doing("loading the plugins", cause))?
@@ -59,8 +60,8 @@ pub(crate) fn cache_keys(key_ring: &SharedKeyRing) -> Result<CacheKeys, StartRef
     Ok(CacheKeys::new(&derived.active, others))
 }
 
-/// Derives the key of the plugin cache from the active encryption key. `None` if that key is not in the configuration, but
-/// follows from records in the database.
+/// Derives the key of the plugin cache from the active encryption key. `None` if that key also depends on records in
+/// the database.
 pub(crate) async fn cache_keys_without_database(
     encryption: &EncryptionConfig,
 ) -> Option<CacheKeys> {
@@ -84,15 +85,14 @@ fn replace_on_hangup(
             match tokio::spawn(replacing).await {
                 Ok(Some(now_in_use)) => drop(mem::replace(&mut in_use, now_in_use)),
                 Ok(None) => {}
-                Err(_) => tracing::error!("loading the plugins again ended early"),
+                Err(_) => tracing::error!("the task that reloads the plugins failed"),
             }
         }
     });
     Ok(())
 }
 
-/// Replaces the plugins by those that the configuration says now, if they can be used, and tells the files that are in use
-/// from then on.
+/// Replaces the plugins by those configured now, if there are no errors. Returns the files in use from then on.
 async fn replace(
     plugins: Arc<Plugins>,
     file: PathBuf,
@@ -106,7 +106,7 @@ async fn replace(
         }
         Err(reasons) => {
             for reason in &reasons {
-                tracing::error!(error = reason, "a reason against the new plugins");
+                tracing::error!(error = reason, "rejected new plugin configuration");
             }
             tracing::error!(
                 reasons = reasons.len(),
@@ -117,7 +117,7 @@ async fn replace(
     }
 }
 
-/// What the configuration says now, or every reason against it.
+/// Loads the plugins configured now, or returns all errors.
 async fn loaded_again(
     file: &Path,
     cache_keys: Arc<CacheKeys>,
@@ -125,13 +125,13 @@ async fn loaded_again(
     let config = Config::load(file).map_err(|refused| vec![refused.with_causes()])?;
     let (config, absent, pulled) = collected(&config).await;
     let absent: Vec<String> = absent.into_iter().map(in_words).collect();
-    // On a thread where compiling them holds nobody up, and for which nobody waits when the server ends.
+    // On a separate thread, because compilation blocks; shutdown does not wait for it.
     spawn_blocking(move || loaded_or_reasons(&config, absent, &pulled, &cache_keys))
         .await
         .unwrap_or_else(|ended_early| Err(vec![in_words(ended_early)]))
 }
 
-/// What was collected, loaded; or every reason against it, with those that are known.
+/// Loads the collected plugins, or returns all errors, including the given ones.
 fn loaded_or_reasons(
     config: &RuntimeConfig,
     mut reasons: Vec<String>,
@@ -144,7 +144,7 @@ fn loaded_or_reasons(
         Err(None)
     };
     loaded.map_err(|first| {
-        // What could be loaded is in the cache by now, so the reasons are soon there.
+        // Components that could be loaded are cached by now, so this is fast.
         let cache = CacheAccess::ReadWrite(cache_keys);
         let others = Runtime::check(config, cache, Arc::new(SystemRandom));
         reasons.extend(others.into_iter().map(in_words));
@@ -155,7 +155,7 @@ fn loaded_or_reasons(
     })
 }
 
-/// Loads the plugins, and removes from their cache what neither they nor others have used for long.
+/// Loads the plugins, and removes files from the cache that no server has used for long.
 fn loaded(
     config: &RuntimeConfig,
     pulled: &Cache,
@@ -169,7 +169,7 @@ fn loaded(
     Ok((runtime, in_use))
 }
 
-/// What the runtime is to load, the plugins whose components are not to be had, and what was pulled.
+/// Returns the configuration for the runtime, the plugins without a component, and the pulled components.
 async fn collected(config: &Config) -> (RuntimeConfig, Vec<ComponentRefused>, Cache) {
     let components = Components {
         registry: &config.registry,
@@ -187,5 +187,5 @@ fn in_words(refused: impl Error + Send + Sync + 'static) -> String {
     StartRefused::while_doing("loading the plugins", refused).with_causes()
 }
 
-/// What the key that authenticates compiled plugins is derived for.
+/// The label for deriving the key that authenticates compiled plugins.
 const CACHE_LABEL: &str = "compiled plugins";

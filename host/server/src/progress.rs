@@ -1,4 +1,4 @@
-//! How far a command has come: a bar on a terminal, plain lines at intervals otherwise.
+//! The progress of a command: a bar on a terminal, otherwise lines at intervals.
 
 use std::{
     io::IsTerminal,
@@ -7,7 +7,7 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// How far a command has come, on standard error.
+/// The progress of a command, on standard error.
 pub(crate) struct Progress {
     form: Form,
     done: u64,
@@ -27,7 +27,7 @@ struct Lines {
 }
 
 impl Progress {
-    /// Begins to tell how many of `total` are done. `what` says what of, as in `versions checked`.
+    /// Starts showing how many of `total` are done. `what` names the items, as in `versions checked`.
     pub(crate) fn begin(what: &'static str, total: u64, is_quiet: bool) -> Self {
         let form = if is_quiet {
             Form::Silent
@@ -46,7 +46,7 @@ impl Progress {
         }
     }
 
-    /// So many are done.
+    /// Sets the number of items done.
     pub(crate) fn set_done(&mut self, done: u64) {
         self.done = done;
         match &mut self.form {
@@ -60,7 +60,7 @@ impl Progress {
         }
     }
 
-    /// There are so many in all, as is known by now.
+    /// Sets the total, as far as it is known.
     pub(crate) fn set_total(&mut self, total: u64) {
         self.total = total;
         if let Form::Bar(bar) = &self.form {
@@ -68,7 +68,7 @@ impl Progress {
         }
     }
 
-    /// Writes something else, above the bar where there is one.
+    /// Writes something else, above the bar if there is one.
     pub(crate) fn above<T>(&self, write: impl FnOnce() -> T) -> T {
         match &self.form {
             Form::Bar(bar) => bar.suspend(write),
@@ -76,7 +76,7 @@ impl Progress {
         }
     }
 
-    /// Nothing more is to be told: the last state stays.
+    /// Ends the progress; its last state stays visible.
     pub(crate) fn finish(self) {
         match self.form {
             Form::Bar(bar) => bar.abandon(),
@@ -87,7 +87,7 @@ impl Progress {
 }
 
 impl Lines {
-    /// The next line, when it is time for one.
+    /// Returns the next line, if it is due.
     fn due(&mut self, now: Instant, done: u64, total: u64) -> Option<String> {
         if now.saturating_duration_since(self.written_at) < LINES_INTERVAL {
             return None;
@@ -111,10 +111,10 @@ fn bar(what: &'static str, total: u64) -> ProgressBar {
 
 const TEMPLATE: &str = "{msg} {wide_bar} {human_pos} of {human_len}, {per_sec}, {eta} left";
 
-/// How often the bar is drawn also when nothing is done.
+/// The redraw interval of the bar.
 const TICK: Duration = Duration::from_millis(250);
 
-/// The least time between two lines.
+/// The minimum time between two lines.
 const LINES_INTERVAL: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_due_when_the_interval_has_passed_and_not_before() {
+    fn lines_are_written_at_the_interval() {
         let begun = Instant::now();
         let mut lines = Lines {
             what: "versions checked",

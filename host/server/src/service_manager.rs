@@ -1,18 +1,18 @@
-//! What a service manager is told, as systemd has it (`sd_notify(3)`): that the server is ready, that it ends, and that it is
-//! alive. Where none started the process, nothing is told.
+//! Notifies the service manager as systemd expects (`sd_notify(3)`): the server is ready, stopping, or alive. Without a
+//! service manager, nothing is sent.
 
 use std::{net::SocketAddr, sync::mpsc, thread, time::Duration};
 
 use sd_notify::NotifyState;
 use tokio::task::JoinHandle;
 
-/// A service manager that knows that the server is ready.
+/// A service manager that was notified of readiness.
 pub(crate) struct ServiceManager {
     signs_of_life: Option<JoinHandle<()>>,
 }
 
 impl ServiceManager {
-    /// Reports that the server responds to requests at these addresses, and from now on that it is alive, if that is asked for.
+    /// Reports that the server serves requests at these addresses, and starts watchdog notifications, if enabled.
     pub(crate) fn ready(addresses: &[SocketAddr]) -> Self {
         let addresses: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
         let status = format!("listening on {}", addresses.join(", "));
@@ -23,19 +23,19 @@ impl ServiceManager {
         }
     }
 
-    /// Tells that requests under way are finished and no others are taken. From now on there are no signs of life: a manager
-    /// that has a time for the end, and perhaps reads nothing any more, is told nothing in vain.
+    /// Reports that the server is shutting down, and stops the watchdog notifications: the manager has a stop timeout
+    /// instead, and may no longer read notifications.
     pub(crate) fn ending(self) {
         if let Some(signs_of_life) = self.signs_of_life {
             signs_of_life.abort();
         }
-        let status = NotifyState::Status("finishing requests under way");
+        let status = NotifyState::Status("completing requests in progress");
         tell(&[NotifyState::Stopping, status]);
     }
 }
 
-/// Tells again and again that the server is alive: that its threads for requests get to it. They themselves tell nothing, so
-/// that a manager that reads nothing holds no request up.
+/// Sends watchdog notifications while the request threads are responsive. A separate thread sends them, so that a
+/// manager that does not read them cannot block requests.
 async fn keep_telling(pause: Duration) {
     let (due, told) = mpsc::sync_channel(1);
     let telling = move || {
@@ -45,22 +45,22 @@ async fn keep_telling(pause: Duration) {
     };
     let thread = thread::Builder::new().name("keywright-alive".to_owned());
     if let Err(cause) = thread.spawn(telling) {
-        tracing::warn!(error = %cause, "the service manager can't be told that the server is alive");
+        tracing::warn!(error = %cause, "could not start the thread for watchdog notifications");
         return;
     }
     let mut ticks = tokio::time::interval(pause.max(PAUSE_MIN));
     loop {
         ticks.tick().await;
-        // Where the one before is not told yet, another one would say nothing more.
+        // If the last notification is pending, another one is redundant.
         let _ = due.try_send(());
     }
 }
 
 fn tell(states: &[NotifyState<'_>]) {
     if let Err(cause) = sd_notify::notify(states) {
-        tracing::warn!(error = %cause, "the service manager could not be told how the server is");
+        tracing::warn!(error = %cause, "could not notify the service manager");
     }
 }
 
-/// The shortest pause between two signs of life: whoever asks for more is not obeyed.
+/// The minimum interval of notifications, whatever the manager requests.
 const PAUSE_MIN: Duration = Duration::from_millis(10);

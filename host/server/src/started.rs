@@ -1,8 +1,8 @@
-//! Why the server did not start, or ended.
+//! The error that prevents the server from starting.
 
 use std::{error::Error, fmt::Write, path::Path};
 
-/// Why the server did not start, in words for an operator: what it was doing, and the cause below.
+/// The operation that failed, and its cause, for an operator.
 #[derive(Debug, thiserror::Error)]
 #[error("{doing}")]
 pub(crate) struct StartRefused {
@@ -11,7 +11,7 @@ pub(crate) struct StartRefused {
 }
 
 impl StartRefused {
-    /// A refusal without a cause below it.
+    /// Creates an error without a cause.
     pub(crate) fn new(what: impl Into<String>) -> Self {
         Self {
             doing: what.into(),
@@ -19,7 +19,7 @@ impl StartRefused {
         }
     }
 
-    /// What was being done, and what went wrong.
+    /// Creates an error from the failed operation and its cause.
     pub(crate) fn while_doing(
         doing: impl Into<String>,
         cause: impl Into<Box<dyn Error + Send + Sync>>,
@@ -30,7 +30,7 @@ impl StartRefused {
         }
     }
 
-    /// A file that could not be read, written or understood.
+    /// Creates an error about a file that could not be read, written or parsed.
     pub(crate) fn file(
         doing: &str,
         path: &Path,
@@ -39,7 +39,7 @@ impl StartRefused {
         Self::while_doing(format!("{doing} {}", path.display()), cause)
     }
 
-    /// The refusal with its causes, outermost first, on one line.
+    /// Returns the error with its causes, outermost first, on one line.
     pub(crate) fn with_causes(&self) -> String {
         let mut text = self.to_string();
         let mut cause = self.source();

@@ -1,4 +1,4 @@
-//! What checks the tokens of callers.
+//! The verifier of access tokens.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -15,8 +15,11 @@ use crate::{
     started::StartRefused,
 };
 
-/// What checks tokens, if any are accepted: by the development identity provider's key, by the configured one, or by those
-/// that the identity provider publishes. Where none are, there must be certificates that clients log in with.
+/// Returns the token verifier, if tokens are accepted: with the key of the development identity provider, the
+/// configured key, or the identity provider's published keys.
+///
+/// # Errors
+/// If neither tokens nor client certificates are accepted.
 pub(crate) fn token_verifier(
     config: &Config,
     development: Option<&DevelopmentIdentity>,
@@ -24,13 +27,13 @@ pub(crate) fn token_verifier(
 ) -> Result<Option<TokenVerifier>, StartRefused> {
     let verifier = configured(&config.authentication, development, clock)?;
     if verifier.is_none() && config.server.tls.client_authorities.is_none() {
-        return Err(StartRefused::new(NOBODY_COULD_LOG_IN));
+        return Err(StartRefused::new(NO_AUTHENTICATION));
     }
     Ok(verifier)
 }
 
-/// What is wrong where nothing proves who anybody is.
-pub(crate) const NOBODY_COULD_LOG_IN: &str = "nobody could log in: authentication.url or authentication.static_key is needed for tokens, or \
+/// The error if no method of authentication is configured.
+pub(crate) const NO_AUTHENTICATION: &str = "nobody could log in: set authentication.url or authentication.static_key for access tokens, or \
      server.tls.client_authorities for client certificates";
 
 fn configured(
@@ -57,7 +60,7 @@ fn configured(
     )))
 }
 
-/// What checks tokens by the configured key.
+/// Creates a verifier with the configured key.
 pub(crate) fn by_static_key(
     key: &StaticKeyConfig,
     rules: TokenRules,
@@ -72,7 +75,7 @@ pub(crate) fn by_static_key(
         .map_err(|cause| StartRefused::while_doing("using the token verification key", cause))
 }
 
-/// The identity provider at an address. It is asked for nothing yet.
+/// Creates a client of the identity provider, without sending a request.
 pub(crate) fn identity_provider(
     url: &str,
     config: &AuthenticationConfig,
@@ -87,7 +90,7 @@ pub(crate) fn identity_provider(
     .map_err(|cause| StartRefused::while_doing("using the identity provider's address", cause))
 }
 
-/// The authorities that are trusted to vouch for the identity provider.
+/// Reads the CAs trusted to sign the identity provider's certificate.
 pub(crate) fn read_authorities(path: &Path) -> Result<String, StartRefused> {
     read(
         path,

@@ -33,7 +33,7 @@ fn keys_that_can_not_be_meant_are_refused() {
         ),
         (
             raw("environment = \"KEYWRIGHT_TEST_ABSENT\""),
-            "reading the encryption key 1: the variable KEYWRIGHT_TEST_ABSENT of the environment is not set",
+            "reading the encryption key 1: the environment variable KEYWRIGHT_TEST_ABSENT is not set",
         ),
         (
             raw("environment = \"PASSWORD\""),
@@ -41,7 +41,7 @@ fn keys_that_can_not_be_meant_are_refused() {
         ),
         (
             raw("environment = \"KEY_A\"\nsocket = \"kms.sock\""),
-            "belong to the provider kms alone",
+            "can only be set for the provider kms",
         ),
         (kms("active = true"), "needs the socket"),
         (
@@ -50,7 +50,7 @@ fn keys_that_can_not_be_meant_are_refused() {
         ),
         (
             kms("socket = \"kms.sock\"\ntrusted_authorities = \"absent.pem\""),
-            "reading the authorities that are trusted for the key management plugin",
+            "reading the CAs trusted for the key management plugin",
         ),
         (
             "[[encryption.keys]]\nprovider = \"hsm\"\n".to_owned(),

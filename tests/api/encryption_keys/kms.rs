@@ -21,7 +21,10 @@ async fn a_plugin_is_needed_to_start_and_for_nothing_else() {
     server.stop().await;
 
     let said = Server::refusal(&options);
-    assert!(said.contains("connecting to a key management plugin"), "{said}");
+    assert!(
+        said.contains("connecting to a key management plugin"),
+        "{said}"
+    );
     assert!(said.contains(&socket), "{said}");
     let _plugin = KeyManagementPlugin::start(folder.path(), "key");
     let server = Server::start_with(&options).await;

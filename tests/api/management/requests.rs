@@ -95,9 +95,7 @@ async fn who_switches_the_mode_is_logged() {
     let server = Server::start().await;
     switch(&server, true).await;
     let log = server.log();
-    let line = log
-        .lines()
-        .find(|line| line.contains("the mode was switched"));
+    let line = log.lines().find(|line| line.contains("switched the mode"));
     let line = line.unwrap_or_default();
     assert!(line.contains("uaa-client:developer"), "{line}");
     assert!(line.contains(r#""read_only_mode":true"#), "{line}");

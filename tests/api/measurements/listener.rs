@@ -92,7 +92,7 @@ fn an_address_that_is_taken_stops_the_start_and_is_told_with_its_setting() {
 
 #[tokio::test]
 async fn an_address_that_others_reach_is_taken_with_a_warning() {
-    let warning = "the management address is no loopback one";
+    let warning = "the management address is not a loopback address";
     let everywhere = Options::default().extra("[management]\nlisten = \"0.0.0.0:0\"");
     let server = Server::start_with(&everywhere).await;
     assert!(server.log().contains(warning));

@@ -83,7 +83,11 @@ async fn while_the_trail_can_not_be_written_nothing_is_deleted() {
     set_times(&server, "/a", 3).await;
     poll(async || failed_runs(&server).await >= 2.0).await;
     assert_eq!(values(&server, "/a").await, ["2", "1", "0"]);
-    assert!(server.log().contains("retention can't go on"));
+    assert!(
+        server
+            .log()
+            .contains("retention stopped before deleting versions")
+    );
     fs::remove_file(&file).unwrap();
     server.reopen_audit_trail().await;
     after_a_run(&[&server]).await;

@@ -9,15 +9,15 @@ fn policies_that_make_no_sense_keep_the_server_from_starting() {
         (policy("versions_max = 1"), "missing field `path`"),
         (
             policy("path = \"/a\""),
-            "it must have versions_max or age_days_max, or keep_all = true",
+            "versions_max, age_days_max or keep_all = true is required",
         ),
         (
             policy("path = \"/a\"\nkeep_all = false"),
-            "it must have versions_max or age_days_max, or keep_all = true",
+            "versions_max, age_days_max or keep_all = true is required",
         ),
         (
             policy("path = \"/a\"\nkeep_all = true\nversions_max = 1"),
-            "there can be neither versions_max nor age_days_max",
+            "keep_all cannot be combined with versions_max or age_days_max",
         ),
         (policy("path = \"/a*\"\nversions_max = 1"), "asterisk"),
         (
@@ -26,19 +26,19 @@ fn policies_that_make_no_sense_keep_the_server_from_starting() {
         ),
         (
             policy("path = \"/a\"\nversions_max = 0"),
-            "it must be from 1 to 10000, and not 0",
+            "must be from 1 to 10000, not 0",
         ),
         (
             policy("path = \"/a\"\nversions_max = 10001"),
-            "it must be from 1 to 10000, and not 10001",
+            "must be from 1 to 10000, not 10001",
         ),
         (
             policy("path = \"/a\"\nage_days_max = 0"),
-            "it must be from 1 to 36500, and not 0",
+            "must be from 1 to 36500, not 0",
         ),
         (
             policy("path = \"/a\"\nage_days_max = 36501"),
-            "it must be from 1 to 36500, and not 36501",
+            "must be from 1 to 36500, not 36501",
         ),
         (
             policy("path = \"/a\"\nage_days_max = \"30d\""),
@@ -55,15 +55,15 @@ fn policies_that_make_no_sense_keep_the_server_from_starting() {
                 policy("path = \"/a/*\"\nversions_max = 1"),
                 policy("path = \"/A/*\"\nkeep_all = true")
             ),
-            "there are two policies for /A/*",
+            "duplicate policy for /A/*",
         ),
         (
             "[retention]\ninterval_seconds = 0".to_owned(),
-            "it must be from 1 to 86400, and not 0",
+            "must be from 1 to 86400, not 0",
         ),
         (
             "[retention]\ninterval_seconds = 86401".to_owned(),
-            "it must be from 1 to 86400, and not 86401",
+            "must be from 1 to 86400, not 86401",
         ),
     ] {
         let said = Server::refusal(&Options::default().extra(&section));

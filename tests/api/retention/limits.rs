@@ -25,7 +25,7 @@ async fn no_more_versions_are_kept_than_the_policy_says_and_the_newest_are() {
     let deleted = scrape.sum("keywright_retention_versions_deleted_total", &[]);
     assert_eq!(deleted, Some(4.0));
     let log = server.log();
-    assert!(log.contains("versions were deleted that no policy keeps"));
+    assert!(log.contains("deleted versions according to the retention policies"));
 }
 
 #[tokio::test]

@@ -31,7 +31,7 @@ async fn what_does_not_decrypt_is_told_once_and_holds_nothing_up() {
     let options = keys.options(&["b", "a"], "batch_versions = 4\ninterval_seconds = 1");
     let server = Server::start_in(folder, &options).await;
     assert_eq!(until_inactive(&server, |left| left == 2).await, [31, 2, 0]);
-    until_logged(&server, "the rotation of encryption keys has ended").await;
+    until_logged(&server, "stopped rotating encryption keys").await;
     assert_values(&server, &values).await;
     for id in &damaged {
         let told = "can't be rotated to the active encryption key";

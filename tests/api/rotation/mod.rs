@@ -169,7 +169,7 @@ async fn counted(server: &Server) -> (f64, f64) {
 
 /// The line of the log that says how a rotation has ended.
 fn ended_line(log: &str) -> Value {
-    let words = "the rotation of encryption keys has ended";
+    let words = "stopped rotating encryption keys";
     let line = log.lines().find(|line| line.contains(words));
     serde_json::from_str(line.unwrap_or_else(|| panic!("no end in:\n{log}"))).unwrap()
 }

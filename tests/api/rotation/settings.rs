@@ -8,22 +8,16 @@ use super::{Keys, OFF, seed, usage};
 fn a_setting_that_can_not_be_meant_is_refused_and_one_that_can_is_taken() {
     let keys = Keys::new();
     for (line, reason) in [
-        ("batch_versions = 0", "it must be from 1 to 1000, and not 0"),
-        (
-            "batch_versions = 1001",
-            "it must be from 1 to 1000, and not 1001",
-        ),
+        ("batch_versions = 0", "must be from 1 to 1000, not 0"),
+        ("batch_versions = 1001", "must be from 1 to 1000, not 1001"),
         (
             "pause_milliseconds = 60001",
-            "it must be from 0 to 60000, and not 60001",
+            "must be from 0 to 60000, not 60001",
         ),
-        (
-            "interval_seconds = 0",
-            "it must be from 1 to 86400, and not 0",
-        ),
+        ("interval_seconds = 0", "must be from 1 to 86400, not 0"),
         (
             "interval_seconds = 86401",
-            "it must be from 1 to 86400, and not 86401",
+            "must be from 1 to 86400, not 86401",
         ),
         ("batches = 1", "unknown field"),
     ] {

@@ -29,7 +29,7 @@ async fn two_servers_rotate_each_version_once_and_one_goes_on_where_the_other_ha
         .unwrap();
     let all = until_inactive(&two, |inactive| inactive == 0).await;
     assert_eq!(all, [VERSIONS as u64, 0, 0]);
-    until_logged(&two, "the rotation of encryption keys has ended").await;
+    until_logged(&two, "stopped rotating encryption keys").await;
     let rotated_by_two = ended_line(&two.log())["rotation.versions_rotated"]
         .as_u64()
         .unwrap();

@@ -38,7 +38,7 @@ async fn a_start_that_fails_turns_nothing() {
         let said = Server::refusal(&failing);
         assert!(said.contains(reason), "{said}");
         assert_eq!(last_activated(&server).await, before);
-        assert!(!said.contains("the rotation of encryption keys has begun"));
+        assert!(!said.contains("started rotating encryption keys"));
     }
     assert_eq!(until_inactive(&server, |left| left == 0).await, [5, 0, 0]);
     server.run_command(&["keys", "rotate"]).expect(0);

@@ -12,7 +12,7 @@ fn a_storage_that_can_not_be_meant_is_refused() {
         ),
         (
             "file = \"a.db\"\npassword_environment = \"A\"",
-            "belong to a url, not to a file",
+            "can only be set with url, not with file",
         ),
         (
             "url = \"postgres://db/a\"\npassword_environment = \"A\"\npassword_file = \"b\"",
@@ -20,31 +20,31 @@ fn a_storage_that_can_not_be_meant_is_refused() {
         ),
         (
             "url = \"postgres://db/a\"\npassword_environment = \"KEYWRIGHT_TEST_ABSENT\"",
-            "the variable KEYWRIGHT_TEST_ABSENT of the environment is not set",
+            "the environment variable KEYWRIGHT_TEST_ABSENT is not set",
         ),
         (
             "file = \"a.db\"\nreaders_max = 0",
-            "storage.readers_max: it must be from 1 to 1000, and not 0",
+            "storage.readers_max: must be from 1 to 1000, not 0",
         ),
         (
             "file = \"a.db\"\nreaders_max = 1001",
-            "it must be from 1 to 1000, and not 1001",
+            "must be from 1 to 1000, not 1001",
         ),
         (
             "url = \"postgres://db/a\"\nwriters_max = 0",
-            "storage.writers_max: it must be from 1 to 1000, and not 0",
+            "storage.writers_max: must be from 1 to 1000, not 0",
         ),
         (
             "url = \"postgres://db/a\"\nwriters_max = 1001",
-            "it must be from 1 to 1000, and not 1001",
+            "must be from 1 to 1000, not 1001",
         ),
         (
             "file = \"a.db\"\nwait_seconds_max = 0",
-            "storage.wait_seconds_max: it must be from 1 to 3600, and not 0",
+            "storage.wait_seconds_max: must be from 1 to 3600, not 0",
         ),
         (
             "file = \"a.db\"\nwait_seconds_max = 3601",
-            "it must be from 1 to 3600, and not 3601",
+            "must be from 1 to 3600, not 3601",
         ),
         (
             "url = \"mysql//db\"",

@@ -1,4 +1,4 @@
-//! Malformed bodies of certificates, made out of a well-formed one.
+//! Malformed certificate bodies, derived from a well-formed one.
 
 use super::tree::{
     BIT_STRING, BOOLEAN, Content, INTEGER, Length, Node, OBJECT_IDENTIFIER, UTC_TIME, UTF8_STRING,
@@ -7,7 +7,7 @@ use super::tree::{
 /// A change to a body, with its name.
 pub(crate) type Attack = (String, Box<dyn Fn(&mut Node)>);
 
-/// The fields of a body, in their order.
+/// The fields of a body, in order.
 const FIELDS: [&str; 8] = [
     "version",
     "serial number",
@@ -27,11 +27,11 @@ pub(crate) const SUBJECT: usize = 5;
 pub(crate) const PUBLIC_KEY: usize = 6;
 pub(crate) const EXTENSIONS: usize = 7;
 
-/// Each encoding rule broken at each element for which there is a way to break it.
+/// Breaks each encoding rule at each element to which it applies.
 pub(crate) fn malformed(body: &Node) -> Vec<Attack> {
     let mut attacks = Vec::new();
     for path in body.paths() {
-        // The issuer's name is compared with the right one byte by byte.
+        // The issuer's name is compared byte by byte.
         if path.first() == Some(&ISSUER) && path.len() > 1 {
             continue;
         }
@@ -50,7 +50,7 @@ pub(crate) fn malformed(body: &Node) -> Vec<Attack> {
 
 type Change = Box<dyn Fn(&mut Node)>;
 
-/// The ways in which an element can be malformed.
+/// Returns the ways in which an element can be malformed.
 fn changes(node: &Node) -> Vec<(&'static str, Change)> {
     let mut changes: Vec<(&'static str, Change)> = vec![(
         "padded length",
@@ -83,13 +83,13 @@ fn changes(node: &Node) -> Vec<(&'static str, Change)> {
     changes
 }
 
-/// The same octets as one segment of a constructed element, which only BER has.
+/// Returns the same octets as one segment of a constructed element, which is only valid in BER.
 fn constructed(node: &mut Node) {
     let segment = node.clone();
     *node = Node::of(node.tag | CONSTRUCTED, vec![segment]);
 }
 
-/// Contents that no element of the tag has.
+/// Returns contents that are invalid for every tag.
 fn changed_contents(tag: u8) -> Vec<(&'static str, Change)> {
     fn bytes(change: impl Fn(&mut Vec<u8>) + 'static) -> Change {
         Box::new(move |node| change(node.bytes()))
@@ -121,7 +121,7 @@ fn changed_contents(tag: u8) -> Vec<(&'static str, Change)> {
             ("empty object identifier", bytes(Vec::clear)),
         ],
         UTF8_STRING => vec![
-            ("byte that is no UTF-8", bytes(|bytes| bytes.push(0xff))),
+            ("byte that is not UTF-8", bytes(|bytes| bytes.push(0xff))),
             ("overlong UTF-8", bytes(|bytes| bytes.extend([0xc0, 0xae]))),
             (
                 "surrogate in UTF-8",
@@ -158,7 +158,7 @@ fn changed_contents(tag: u8) -> Vec<(&'static str, Change)> {
             ("GeneralizedTime before 2050", Box::new(generalized)),
         ],
         NAME_E_MAIL | NAME_DNS | NAME_URI => vec![
-            ("byte that is no ASCII", bytes(|bytes| bytes.push(0x80))),
+            ("byte that is not ASCII", bytes(|bytes| bytes.push(0x80))),
             ("null character", bytes(|bytes| bytes.push(0))),
         ],
         NAME_ADDRESS => vec![("address of five octets", text(&[1, 2, 3, 4, 5]))],
@@ -166,7 +166,7 @@ fn changed_contents(tag: u8) -> Vec<(&'static str, Change)> {
     }
 }
 
-/// The place at which the last arc begins.
+/// Returns the position of the last arc.
 fn last_arc(identifier: &[u8]) -> usize {
     let before = &identifier[..identifier.len() - 1];
     before
@@ -175,7 +175,7 @@ fn last_arc(identifier: &[u8]) -> usize {
         .map_or(0, |place| place + 1)
 }
 
-/// The last arc, of one octet, with 2^32 added: the same number to a reader that counts in 32 bits.
+/// Adds 2^32 to the last arc, of one octet: the same number for a parser that uses 32 bits.
 fn overflown(identifier: &mut Vec<u8>) {
     let at = last_arc(identifier);
     identifier

@@ -1,4 +1,4 @@
-//! What a hostile plugin asks the issuer that it borrows to sign.
+//! Bodies that a hostile plugin passes to its issuer to sign.
 
 use std::fmt::Write as _;
 
@@ -14,10 +14,10 @@ use super::{
     tree::{Node, SET, certificate},
 };
 
-/// The fewest malformed or overreaching bodies.
+/// The minimum number of malformed or overreaching bodies.
 const BODIES_MIN: usize = 109;
 
-/// How often a call is made until it falls into one second.
+/// The maximum number of attempts until a call completes within one second.
 const ATTEMPTS_MAX: usize = 100;
 
 #[tokio::test]
@@ -150,7 +150,7 @@ async fn root(server: &Server) -> Value {
         .json()
 }
 
-/// The body of a certificate that the root signed, with much in it.
+/// Returns a certificate body signed by the root, with many fields.
 async fn leaf(server: &Server) -> Node {
     root(server).await;
     let parameters = json!({
@@ -172,8 +172,8 @@ fn body(version: &Value) -> Node {
     Node::parse(&certificate(version)).at(&[0]).clone()
 }
 
-/// What the plugin noted of its wish to have the changed body signed, and the certificate. The body must begin in the very
-/// second of the call, so a call in which the second passes is made again.
+/// Returns the plugin's note about signing the changed body, and the certificate. The body must start in the second of
+/// the call, so a call that spans two seconds is repeated.
 async fn outcome(server: &Server, body: &Node, change: &dyn Fn(&mut Node)) -> (String, Vec<u8>) {
     for _ in 0..ATTEMPTS_MAX {
         let mut body = body.clone();
@@ -218,7 +218,7 @@ fn bytes(digits: &str) -> Vec<u8> {
         .collect()
 }
 
-/// The same server still serves.
+/// Requires that the same server still serves.
 pub(crate) async fn assert_alive(server: &Server) {
     server
         .generate("/alive", "password", json!({}))

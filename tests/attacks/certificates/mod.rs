@@ -1,4 +1,4 @@
-//! Malformed and overreaching certificates: what the issuer must refuse to sign and the server must refuse to store.
+//! Malformed and overreaching certificates: the issuer must not sign them, and the server must not store them.
 
 #![expect(
     clippy::indexing_slicing,

@@ -1,4 +1,4 @@
-//! Certificates that callers set, each changed in one place: by chance with a fixed seed, or by a rule.
+//! Certificates set by callers, each changed in one place: randomly with a fixed seed, or by a rule.
 
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -16,7 +16,7 @@ pub(crate) struct Mutant {
     pub(crate) certificate: String,
 }
 
-/// Copies of the certificate, each with one byte changed and the old signature.
+/// Returns copies of the certificate, each with one byte changed and the old signature.
 pub(crate) fn with_one_byte_changed(certificate: &[u8], count: usize) -> Vec<Mutant> {
     let mut random = ChaCha12Rng::seed_from_u64(SEED);
     let mutants = (0..count).map(|_| {
@@ -28,7 +28,7 @@ pub(crate) fn with_one_byte_changed(certificate: &[u8], count: usize) -> Vec<Mut
     mutants.collect()
 }
 
-/// The certificate with one element of its body malformed, signed again by its own key.
+/// Returns the certificate with one malformed element, signed again with its own key.
 pub(crate) fn malformed(certificate: &[u8], key: &str) -> Vec<Mutant> {
     let certificate = Node::parse(certificate);
     let body = certificate.clone().at(&[0]).clone();
@@ -42,7 +42,7 @@ pub(crate) fn malformed(certificate: &[u8], key: &str) -> Vec<Mutant> {
     mutants.collect()
 }
 
-/// The certificate around another body.
+/// Returns the certificate with another body.
 fn signed_again(certificate: &Node, body: &Node, key: &str) -> Vec<u8> {
     let key = PrivatePkcs8KeyDer::from_pem_slice(key.as_bytes()).unwrap();
     let algorithm = &ECDSA_P256_SHA256_ASN1_SIGNING;
@@ -61,7 +61,7 @@ fn mutant(name: String, der: &[u8]) -> Mutant {
     }
 }
 
-/// A certificate as PEM, in lines of 64 characters.
+/// Returns a certificate as PEM, in lines of 64 characters.
 pub(crate) fn pem(der: &[u8]) -> String {
     let text = STANDARD.encode(der);
     let lines: Vec<_> = text

@@ -1,4 +1,4 @@
-//! Bodies of certificates with structures that no definition has, and with rights that were not asked for.
+//! Certificate bodies with undefined structures, and with rights that were not requested.
 
 use super::{
     bodies::{
@@ -10,7 +10,7 @@ use super::{
     },
 };
 
-/// Structures that no definition has, and rights that were not asked for.
+/// Returns undefined structures and rights that were not requested.
 pub(crate) fn all(root: &Node) -> Vec<Attack> {
     let mut attacks = structures();
     attacks.extend(rsa_keys());
@@ -19,7 +19,7 @@ pub(crate) fn all(root: &Node) -> Vec<Attack> {
     attacks
 }
 
-/// Structures that no definition has.
+/// Returns undefined structures.
 pub(crate) fn structures() -> Vec<Attack> {
     vec![
         attack("version 1", |body| body.at(&[VERSION, 0]).bytes()[0] = 0),
@@ -152,7 +152,7 @@ fn rights(root: &Node) -> Vec<Attack> {
 }
 
 fn extensions() -> Vec<Attack> {
-    // The extension by its last arc, whether it is critical, and a value that it never has.
+    // The extension's last arc, whether it is critical, and a value that it never has.
     let values: [(&str, &[u8], bool, &[u8]); 16] = [
         ("explicit cA FALSE", &[19], true, &[0x30, 3, 1, 1, 0]),
         ("path length of a leaf", &[19], true, &[0x30, 3, 2, 1, 0]),
@@ -239,7 +239,7 @@ fn attack(name: &str, change: impl Fn(&mut Node) + 'static) -> Attack {
     (name.to_owned(), Box::new(change))
 }
 
-/// An attribute with an Organization Unit.
+/// Returns an attribute with an organizational unit.
 pub(crate) fn unit(text: &str) -> Node {
     let identifier = Node::new(OBJECT_IDENTIFIER, &[0x55, 0x04, 0x0b]);
     Node::of(
@@ -248,12 +248,12 @@ pub(crate) fn unit(text: &str) -> Node {
     )
 }
 
-/// Puts an extension of X.509 in the place of the one with this arc, or at the end.
+/// Replaces the X.509 extension with this arc, or appends it.
 pub(crate) fn set_extension(body: &mut Node, arc: &[u8], is_critical: bool, value: &[u8]) {
     put_extension(body, &[&[0x55, 0x1d], arc].concat(), is_critical, value);
 }
 
-/// Puts an extension in the place of the one with this identifier, or at the end.
+/// Replaces the extension with this identifier, or appends it.
 pub(crate) fn put_extension(body: &mut Node, identifier: &[u8], is_critical: bool, value: &[u8]) {
     let mut nodes = vec![Node::new(OBJECT_IDENTIFIER, identifier)];
     if is_critical {
@@ -273,7 +273,7 @@ fn extension_of(body: &Node, arc: &[u8]) -> Node {
     find_extension(&mut body.clone(), arc).unwrap().clone()
 }
 
-/// The extension of X.509 with this arc.
+/// Returns the X.509 extension with this arc.
 fn find_extension<'a>(body: &'a mut Node, arc: &[u8]) -> Option<&'a mut Node> {
     let identifier = [&[0x55, 0x1d], arc].concat();
     let mut extensions = body.at(&[EXTENSIONS, 0]).nodes().iter_mut();

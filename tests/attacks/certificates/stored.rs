@@ -1,4 +1,4 @@
-//! Certificates that are stored already and would not be taken today.
+//! Stored certificates that would be rejected today.
 
 use keywright_harness::Server;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair};
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{issued::assert_alive, mutants};
 
 #[tokio::test]
-async fn a_malformed_stored_authority_is_found_and_does_not_sign() {
+async fn a_malformed_stored_ca_is_reported_and_does_not_sign() {
     let server = Server::start().await;
     let key = KeyPair::generate().unwrap();
     let mut parameters = CertificateParams::default();
@@ -18,7 +18,7 @@ async fn a_malformed_stored_authority_is_found_and_does_not_sign() {
     let authority = parameters.self_signed(&key).unwrap();
     let key = key.serialize_pem();
     for (number, (malformed, part)) in [
-        ("byte that is no UTF-8: subject [0, 0, 1]", "subject"),
+        ("byte that is not UTF-8: subject [0, 0, 1]", "subject"),
         ("extra element: subject [0]", "subject"),
         ("extra element: extensions [0, 0]", "list of extensions"),
     ]
@@ -40,7 +40,7 @@ async fn a_malformed_stored_authority_is_found_and_does_not_sign() {
             refused.error().contains(&format!("malformed {part}")),
             "{refused:?}"
         );
-        // A release that looked less closely stored it.
+        // Stored by a release with fewer checks.
         server.set(&name, "json", value).await.expect(200);
         server
             .run_sql("update credential set credential_type = 'certificate' where credential_type = 'json'")

@@ -1,4 +1,4 @@
-//! DER as a tree whose elements can be changed one by one, also into what is not DER.
+//! DER as a tree whose elements can be changed individually, even into invalid DER.
 
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use serde_json::Value;
@@ -11,7 +11,7 @@ pub(crate) struct Node {
     pub(crate) content: Content,
 }
 
-/// What is inside an element.
+/// The content of an element.
 #[derive(Clone)]
 pub(crate) enum Content {
     Bytes(Vec<u8>),
@@ -19,11 +19,11 @@ pub(crate) enum Content {
     Nodes(Vec<u8>, Vec<Node>),
 }
 
-/// How the length of an element is written.
+/// The encoding of an element's length.
 #[derive(Clone, Copy)]
 pub(crate) enum Length {
     Shortest,
-    /// With a zero in front.
+    /// With a leading zero.
     Padded,
     Indefinite,
 }
@@ -60,7 +60,7 @@ impl Node {
         Self::new(NULL, &[])
     }
 
-    /// The one element that the bytes are.
+    /// Parses the one element in the bytes.
     pub(crate) fn parse(bytes: &[u8]) -> Self {
         let [node] = <[Self; 1]>::try_from(parse_all(bytes).unwrap())
             .ok()
@@ -84,7 +84,7 @@ impl Node {
             Length::Shortest if content.len() < 0x80 => vec![u8::try_from(content.len()).unwrap()],
             Length::Shortest => [&[count(&digits)], digits.as_slice()].concat(),
             Length::Padded => {
-                // What is short enough for one byte is padded by saying that the length is of one byte.
+                // A short length is padded by encoding it in one more byte.
                 if content.len() >= 0x80 {
                     digits.insert(0, 0);
                 }
@@ -99,7 +99,7 @@ impl Node {
         [&[self.tag], length.as_slice(), &content].concat()
     }
 
-    /// The elements inside.
+    /// Returns the inner elements.
     pub(crate) fn nodes(&mut self) -> &mut Vec<Self> {
         match &mut self.content {
             Content::Nodes(_, nodes) => nodes,
@@ -118,13 +118,13 @@ impl Node {
         matches!(self.content, Content::Nodes(..))
     }
 
-    /// The element at the end of a path.
+    /// Returns the element at the end of a path.
     pub(crate) fn at(&mut self, path: &[usize]) -> &mut Self {
         path.iter()
             .fold(self, |node, place| &mut node.nodes()[*place])
     }
 
-    /// The paths to all elements, this one first.
+    /// Returns the paths to all elements, this one first.
     pub(crate) fn paths(&self) -> Vec<Vec<usize>> {
         let mut paths = vec![Vec::new()];
         if let Content::Nodes(_, nodes) = &self.content {
@@ -141,7 +141,7 @@ impl Node {
     }
 }
 
-/// The elements that the bytes are, if they are nothing else.
+/// Parses elements that span all bytes.
 fn parse_all(mut bytes: &[u8]) -> Option<Vec<Node>> {
     let mut nodes = Vec::new();
     while let [tag, first, rest @ ..] = bytes {
@@ -168,7 +168,7 @@ fn parse_all(mut bytes: &[u8]) -> Option<Vec<Node>> {
     bytes.is_empty().then_some(nodes)
 }
 
-/// Elements, also those in the octets of an extension and in the bits of a key.
+/// Parses elements, including those in the octets of an extension and in the bits of a key.
 fn parse_content(tag: u8, content: &[u8]) -> Option<Content> {
     let within = |before: &[u8], inner: &[u8]| {
         let nodes = parse_all(inner).filter(|nodes| nodes.len() == 1)?;
@@ -185,7 +185,7 @@ fn parse_content(tag: u8, content: &[u8]) -> Option<Content> {
     Some(found.unwrap_or_else(|| Content::Bytes(content.to_vec())))
 }
 
-/// The certificate of a version, DER.
+/// Returns the certificate of a version, DER.
 pub(crate) fn certificate(version: &Value) -> Vec<u8> {
     let pem = version["value"]["certificate"].as_str().unwrap();
     CertificateDer::from_pem_slice(pem.as_bytes())

@@ -1,4 +1,4 @@
-//! A database file that is moved, deleted or replaced under a running server.
+//! Database files that are moved, deleted or replaced under a running server.
 
 use std::{
     fs,
@@ -9,21 +9,21 @@ use keywright_harness::{Server, is_on_postgres};
 
 use super::{assert_stored, become_healthy, get, is_healthy, options, set};
 
-/// How a file is taken away.
+/// The ways to remove a file.
 #[derive(Clone, Copy, Debug)]
 enum Taking {
-    /// It has another name.
+    /// Renamed.
     Rename,
-    /// It has another name, and a copy has its own.
+    /// Renamed, and replaced with a copy.
     Replace,
-    /// It has another name, and an empty file has its own.
+    /// Renamed, and replaced with an empty file.
     Truncate,
-    /// It has another name, and a symbolic link to another file has its own.
+    /// Renamed, and replaced with a symbolic link to another file.
     Link,
 }
 
 #[tokio::test]
-async fn a_database_that_is_not_in_its_place_is_not_used_until_it_is_back() {
+async fn a_moved_database_is_not_used_until_it_is_restored() {
     if is_on_postgres() {
         return;
     }
@@ -43,7 +43,7 @@ async fn a_database_that_is_not_in_its_place_is_not_used_until_it_is_back() {
             assert_eq!(set(&server, &name, &name).await, 200);
             stored.push(name);
             let taken = take(&file, taking);
-            // At once: not even the first write is acknowledged.
+            // Even the first write is not acknowledged.
             for attempt in 0..3 {
                 let name = format!("/away/{number}/{attempt}");
                 assert_eq!(set(&server, &name, "v").await, 503, "{taking:?} of {end}");
@@ -60,7 +60,7 @@ async fn a_database_that_is_not_in_its_place_is_not_used_until_it_is_back() {
     assert!(is_healthy(&server, "database_file").await);
     let log = server.log();
     assert!(log.contains("stopped using the database: its file is not in its place"));
-    // All of it is in the files.
+    // The files contain all data.
     let server = Server::start_in(server.kill(), &options()).await;
     assert_stored(&server, &stored).await;
 }
@@ -80,7 +80,7 @@ async fn a_deleted_database_stops_writes_and_the_next_start() {
     assert!(log.contains("is missing"), "{log}");
 }
 
-/// Takes a file away, and returns where it is.
+/// Removes a file, and returns its new path.
 fn take(file: &Path, taking: Taking) -> PathBuf {
     let taken = file.with_extension("taken");
     fs::rename(file, &taken).unwrap();

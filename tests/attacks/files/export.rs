@@ -1,4 +1,4 @@
-//! An export to a path at which another user has created a symbolic link.
+//! Exports to a path at which another user has created a symbolic link.
 
 use std::{fs, os::unix::fs::symlink};
 
@@ -37,7 +37,7 @@ async fn an_export_follows_no_link_without_force() {
         .expect(0);
     let followed = fs::read_to_string(elsewhere("absent")).unwrap();
     assert!(followed.contains("secret"));
-    // The system's own links are no trap.
+    // Symbolic links of the system are followed.
     let piped = shell.run(&["export", "--file", "/dev/stdout"]).expect(0);
     assert!(piped.output.contains("secret"));
 }

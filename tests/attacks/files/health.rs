@@ -1,4 +1,4 @@
-//! `/health` where something that the server needs does not work, and where others hold its connections.
+//! `/health` when a dependency of the server fails, and when other clients occupy its connections.
 
 use std::{
     fs,
@@ -41,7 +41,7 @@ async fn health_is_down_until_a_full_disk_has_room_again() {
     assert!(!is_healthy(&server, "database_writes").await);
     assert_eq!(get(&server, &stored[0]).await, 200);
     limit_files(&server, before);
-    // Without a request that writes.
+    // Without a write request.
     become_healthy(&server, 200).await;
     assert_eq!(set(&server, "/after", "/after").await, 200);
     assert_stored(&server, &stored).await;
@@ -56,7 +56,7 @@ async fn health_is_down_until_the_audit_trail_can_be_written() {
     let trail = server.directory().join("audit.log");
     fs::remove_file(&trail).unwrap();
     fs::create_dir(&trail).unwrap();
-    // The first one finds out, and the others are refused before they touch anything.
+    // The first request detects the failure; the others are rejected before they access anything.
     assert_eq!(set(&server, "/b", "v").await, 500);
     assert_eq!(set(&server, "/c", "v").await, 503);
     assert_eq!(health(&server).await, [503; 2]);
@@ -69,7 +69,7 @@ async fn health_is_down_until_the_audit_trail_can_be_written() {
 }
 
 #[tokio::test]
-async fn an_audit_trail_that_stops_no_request_leaves_the_server_up() {
+async fn a_nonblocking_audit_failure_leaves_the_server_up() {
     let audit = "[audit]\nsink = \"file\"\nfile = \"/dev/full\"\non_failure = \"continue\"";
     let server = Server::start_with(&options().audit(audit)).await;
     assert_eq!(set(&server, "/a", "v").await, 200);
@@ -78,7 +78,7 @@ async fn an_audit_trail_that_stops_no_request_leaves_the_server_up() {
 }
 
 #[tokio::test]
-async fn idle_connections_do_not_keep_health_and_metrics_from_others() {
+async fn idle_connections_do_not_block_health_and_metrics() {
     let server = Server::start_with(&Options::default().without_plugins().watched()).await;
     let address = server.management_url();
     let address = address.trim_start_matches("http://");
@@ -93,7 +93,7 @@ async fn idle_connections_do_not_keep_health_and_metrics_from_others() {
     }
     for round in 0..3 {
         for path in ["/health", "/metrics"] {
-            // With a time of its own: idle connections lose their places after five seconds in any case.
+            // With a timeout: idle connections lose their slots after five seconds in any case.
             let answer = ask(address, path, Duration::from_secs(3));
             assert!(
                 answer.starts_with("HTTP/1.1 200 OK"),
@@ -106,7 +106,7 @@ async fn idle_connections_do_not_keep_health_and_metrics_from_others() {
     }
 }
 
-/// What a client gets that waits no longer than so long.
+/// Returns the response to a client with this timeout.
 fn ask(address: &str, path: &str, time_max: Duration) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(time_max)).unwrap();
@@ -119,7 +119,7 @@ fn ask(address: &str, path: &str, time_max: Duration) -> String {
     }
 }
 
-/// Has no file of a server grow beyond so many bytes, and returns how far they could before.
+/// Sets the server's file size limit, and returns the previous one.
 fn limit_files(server: &Server, bytes_max: Option<u64>) -> Option<u64> {
     let process = i32::try_from(server.process_id()).unwrap();
     let process = Pid::from_raw(process);

@@ -1,4 +1,4 @@
-//! An encryption key that has encrypted so much that its nonces may collide.
+//! An encryption key at its maximum number of encryptions, beyond which nonces may collide.
 
 use keywright_harness::{Server, is_on_postgres};
 use serde_json::{Value, json};
@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use super::{get, options, set};
 
 #[tokio::test]
-async fn a_key_that_is_worn_warns_and_one_that_is_used_up_encrypts_nothing() {
+async fn a_worn_key_warns_and_an_exhausted_key_encrypts_nothing() {
     let server = Server::start_with(&options()).await;
     let (half, most) = (1_u64 << 31, (1_u64 << 32) - (1 << 16));
 
-    // The first number that a server reserves is 1,024.
+    // A server first reserves 1,024 encryptions.
     count_as(&server, most - 1_023).await;
     let refused = server.set("/a", "value", json!("v")).await.expect(503);
     assert!(
@@ -32,7 +32,7 @@ async fn a_key_that_is_worn_warns_and_one_that_is_used_up_encrypts_nothing() {
 
     count_as(&server, half - 1_024).await;
     let server = Server::start_in(server.kill(), &options()).await;
-    let warning = "has encrypted more than half of the values";
+    let warning = "has encrypted more than half of its maximum";
     assert!(!server.log().contains(warning));
     assert_eq!(set(&server, "/a", "w").await, 200);
     assert_eq!(counted(&server).await, half);
@@ -50,7 +50,7 @@ async fn a_key_that_is_worn_warns_and_one_that_is_used_up_encrypts_nothing() {
     let measured = scrape.sum("keywright_encryption_key_encryptions", &[]);
     assert_eq!(measured, u32::try_from(half).ok().map(f64::from));
 
-    // The reserve of a killed server counts as used, and servers add up.
+    // The reservation of a killed server counts as used, and servers add up.
     let server = Server::start_in(server.kill(), &options()).await;
     let other = server.start_beside().await;
     for server in [&server, &other] {
@@ -59,7 +59,7 @@ async fn a_key_that_is_worn_warns_and_one_that_is_used_up_encrypts_nothing() {
     assert_eq!(counted(&server).await, half + 2 * 1_024);
 }
 
-/// Has the one key have encrypted so much.
+/// Sets the number of encryptions of the only key.
 async fn count_as(server: &Server, encryptions: u64) {
     let sql = format!(
         "insert into encryption_key_usage (encryption_key_id, encryptions)

@@ -1,4 +1,4 @@
-//! A start where a database has been, and is not any more.
+//! Starts without the database that existed before.
 
 use std::{fs, path::Path};
 
@@ -23,20 +23,20 @@ async fn a_missing_database_is_not_replaced_by_an_empty_one() {
     fs::write(file(""), "").unwrap();
     refuses(directory.path(), missing);
 
-    // A back-up that is put in its place is used without a question.
+    // A restored back-up is used.
     fs::write(file(""), backup).unwrap();
     let server = Server::start_in(directory, &options()).await;
     let found = server.get("/api/v1/data?name=/a&current=true").await;
     assert_eq!(found.expect(200).json()["data"][0]["value"], json!("v"));
 
-    // A log that is left holds writes that its database needs.
+    // A leftover write-ahead log contains writes that the database needs.
     let directory = server.kill();
     let file = |end: &str| directory.path().join(format!("keywright.db{end}"));
     fs::remove_file(file(".created")).unwrap();
     fs::remove_file(file("")).unwrap();
     refuses(directory.path(), "though its write-ahead log");
 
-    // Who has deleted what says that there was one begins with an empty one.
+    // After deleting the marker of the database, the server creates an empty one.
     for end in ["-wal", "-shm"] {
         fs::remove_file(file(end)).unwrap();
     }
@@ -46,7 +46,7 @@ async fn a_missing_database_is_not_replaced_by_an_empty_one() {
 }
 
 #[test]
-fn a_server_that_may_not_create_its_database_refuses_to_start_without() {
+fn a_missing_database_prevents_start_if_creation_is_disabled() {
     let setting = "KEYWRIGHT_STORAGE__FILE_CREATION_ENABLED";
     let options = options().environment(setting, "false");
     if is_on_postgres() {
@@ -57,7 +57,7 @@ fn a_server_that_may_not_create_its_database_refuses_to_start_without() {
     assert!(refusal.contains(words), "{refusal}");
 }
 
-/// Requires that neither a server nor a command begins with an empty database.
+/// Requires that neither a server nor a command creates an empty database.
 #[track_caller]
 fn refuses(directory: &Path, words: &str) {
     for command in [&["keys", "rotate"][..], &["serve"]] {

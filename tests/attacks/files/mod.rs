@@ -1,4 +1,4 @@
-//! Files that vanish, are replaced, are full, or lead elsewhere.
+//! Files that disappear, are replaced, are full, or point elsewhere.
 
 #![expect(
     clippy::indexing_slicing,
@@ -18,7 +18,7 @@ use keywright_harness::{Options, Server};
 use reqwest::Method;
 use serde_json::json;
 
-/// A server that starts fast, and has a management address.
+/// Options of a server that starts fast, with a management address.
 fn options() -> Options {
     Options::default()
         .without_plugins()
@@ -35,7 +35,7 @@ async fn get(server: &Server, name: &str) -> u16 {
     server.get(&path).await.status
 }
 
-/// Requires that each of these credentials has its name as its value.
+/// Requires that the value of each credential is its name.
 async fn assert_stored(server: &Server, names: &[String]) {
     for name in names {
         let path = format!("/api/v1/data?name={name}&current=true");
@@ -44,7 +44,7 @@ async fn assert_stored(server: &Server, names: &[String]) {
     }
 }
 
-/// The statuses of `/health` on both listeners.
+/// Returns the statuses of `/health` on both listeners.
 async fn health(server: &Server) -> [u16; 2] {
     let main = server.request(Method::GET, "/health");
     let main = server.send(main).await.status;
@@ -63,7 +63,7 @@ async fn become_healthy(server: &Server, status: u16) {
     unreachable!("health did not become {status}:\n{}", server.log());
 }
 
-/// Whether the measurements say that a part of the server is healthy.
+/// Returns whether the metrics report a part of the server as healthy.
 async fn is_healthy(server: &Server, check: &str) -> bool {
     let scrape = server.scrape().await;
     let found = scrape.sum("keywright_health_check", &[("check", check)]);
@@ -71,5 +71,5 @@ async fn is_healthy(server: &Server, check: &str) -> bool {
 }
 
 const POLL: Duration = Duration::from_millis(20);
-/// For two minutes and more.
+/// For more than two minutes.
 const POLLS_MAX: usize = 6_000;

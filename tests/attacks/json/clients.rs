@@ -1,4 +1,4 @@
-//! What the command line reads: responses, documents and exports.
+//! JSON read by the command line: responses, documents and exports.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use keywright_harness::{Commanded, Reply, Shell, Stub};
 
 use super::corpus::{Input, inputs, nested};
 
-/// The inputs to try. Each is a process of its own, so of those that are alike there is one.
+/// The inputs. Each needs a process, so there is one of each kind.
 fn chosen() -> Vec<Input> {
     let mut inputs = inputs();
     inputs.reverse();
@@ -18,7 +18,7 @@ fn chosen() -> Vec<Input> {
     inputs
 }
 
-/// Requires that the program came to its end by itself.
+/// Requires that the program exited by itself.
 #[track_caller]
 fn assert_ended(run: &Commanded, attack: &str) {
     assert!(
@@ -75,7 +75,7 @@ fn no_file_ends_the_client() {
 }
 
 #[test]
-fn no_yaml_ends_the_client_or_makes_it_work_without_end() {
+fn no_yaml_crashes_or_hangs_the_client() {
     let shell = Shell::new();
     let block: Vec<String> = (0..2_000)
         .map(|level| format!("{}a:\n", " ".repeat(level)))

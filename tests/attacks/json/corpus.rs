@@ -1,39 +1,38 @@
 //! Hostile JSON.
 
-/// A key that `serde_json` parses again as a text of its own.
+/// A key whose text `serde_json` parses again.
 pub(crate) const RAW_VALUE_KEY: &str = "$serde_json::private::RawValue";
 
-/// The same key, spelled in another way.
+/// The same key with another spelling.
 pub(crate) const ESCAPED_RAW_VALUE_KEY: &str = r"\u0024serde_json::private::Raw\u0056alue";
 
-/// A text to put in the place of a JSON value.
+/// A text that replaces a JSON value.
 pub(crate) struct Input {
-    /// What it is, for messages.
+    /// A name for messages.
     pub(crate) what: String,
-    /// The text, which need not be UTF-8.
+    /// The text, which may be invalid UTF-8.
     pub(crate) text: Vec<u8>,
-    /// What is wrong with it.
+    /// The expected error.
     pub(crate) fault: Fault,
 }
 
-/// What is wrong with an input.
+/// The fault of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// It is nested so many levels deep.
+    /// Nested this many levels deep.
     Depth(usize),
-    /// An object in it has a key twice.
+    /// An object with a duplicate key.
     DuplicateKey,
-    /// It is not JSON, or a number is out of range.
+    /// Not JSON, or a number is out of range.
     Malformed,
-    /// Nothing: it is only unusual.
+    /// Unusual, but valid.
     None,
-    /// An object in it has a reserved key.
+    /// An object with a reserved key.
     ReservedKey,
 }
 
 impl Fault {
-    /// The end of the error for a body that holds an input with this fault inside of so many levels; none if it is not wrong
-    /// there.
+    /// Returns the end of the error for a body that contains the input at this depth; `None` if it is valid there.
     pub(crate) fn error(self, levels_around: usize) -> Option<&'static str> {
         match self {
             Self::Depth(levels) if levels + levels_around > DEPTH_MAX => {
@@ -42,16 +41,16 @@ impl Fault {
             Self::Depth(_) | Self::None => None,
             Self::DuplicateKey => Some("duplicate key"),
             Self::Malformed => Some("malformed"),
-            // Some are nested deep as well, which may be found first.
+            // Some are also nested too deep, which may be detected first.
             Self::ReservedKey => Some("the request body"),
         }
     }
 }
 
-/// The deepest nesting that a server takes, in levels.
+/// The server's maximum depth.
 pub(crate) const DEPTH_MAX: usize = 128;
 
-/// Every input.
+/// Returns all inputs.
 pub(crate) fn inputs() -> Vec<Input> {
     let mut inputs = deep();
     inputs.extend(magic());
@@ -61,17 +60,17 @@ pub(crate) fn inputs() -> Vec<Input> {
     inputs
 }
 
-/// The inputs that a header can hold.
+/// Returns the inputs that can be sent in a header.
 pub(crate) fn short_inputs() -> Vec<Input> {
     let mut inputs = inputs();
     inputs.retain(|input| input.text.len() <= SHORT_BYTES_MAX);
     inputs
 }
 
-/// In base64, within the size of a request's head.
+/// Base64 within the maximum size of a request's head.
 const SHORT_BYTES_MAX: usize = 46_000;
 
-/// Arrays and objects inside each other.
+/// Returns nested arrays and objects.
 pub(crate) fn nested(open: &str, close: &str, levels: usize) -> String {
     format!("{}1{}", open.repeat(levels), close.repeat(levels))
 }
@@ -83,7 +82,7 @@ fn deep() -> Vec<Input> {
         inputs.push((levels, "objects", nested(r#"{"":"#, "}", levels)));
         inputs.push((levels, "both", nested(r#"[{"a":"#, "}]", levels / 2)));
     }
-    // Never closed, so that nothing but the depth can end the reading.
+    // Never closed, so that only the depth limit can stop the parser.
     inputs.push((900_000, "open arrays", "[".repeat(900_000)));
     inputs
         .into_iter()
@@ -103,11 +102,11 @@ fn deep() -> Vec<Input> {
         .collect()
 }
 
-/// A text that is parsed again so many times, with so many levels each time.
+/// Returns a text that is parsed again this many times, with this many levels each time.
 pub(crate) fn magic_text(key: &str, times: usize, levels: usize) -> String {
     let mut text = "1".to_owned();
     for _ in 0..times {
-        // Escapes of escapes that grow by the same length each time.
+        // Nested escapes grow by the same length each time.
         let escaped = text.replace('\\', r"\u005c").replace('"', r"\u0022");
         let object = format!(r#"{{"{key}":"{escaped}"}}"#);
         text = format!("{}{object}{}", "[".repeat(levels), "]".repeat(levels));
@@ -218,5 +217,5 @@ fn input(what: String, text: String, fault: Fault) -> Input {
     }
 }
 
-/// Below the largest body that a server takes.
+/// Below the server's maximum body size.
 const BODY_BYTES_MAX: usize = 1_040_000;

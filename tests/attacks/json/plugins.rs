@@ -1,4 +1,4 @@
-//! What a plugin returns.
+//! JSON returned by plugins.
 
 use keywright_harness::{Answer, Options, Server, component};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ async fn server(function: &str) -> Server {
     Server::start_with(&Options::default().generator("hostile", &section)).await
 }
 
-/// The inputs that a note can hold.
+/// Returns the inputs that fit in a note.
 fn texts() -> Vec<(Input, String)> {
     let inputs = inputs()
         .into_iter()
@@ -33,7 +33,7 @@ fn texts() -> Vec<(Input, String)> {
         .collect()
 }
 
-/// Requires that a returned text was refused if it is wrong, by an error of the plugin's, and that nothing else went wrong.
+/// Requires that an invalid text is rejected as the plugin's error, and that nothing else fails.
 #[track_caller]
 fn assert_refused(answer: &Answer, input: &Input) {
     let is_plugins = answer.status == 500 && answer.error().starts_with("the plugin hostile ");
@@ -48,7 +48,7 @@ fn assert_refused(answer: &Answer, input: &Input) {
 }
 
 #[tokio::test]
-async fn no_value_that_a_plugin_returns_ends_the_server() {
+async fn no_value_returned_by_a_plugin_crashes_the_server() {
     let server = server("generate").await;
     for (input, text) in texts() {
         for value in [
@@ -66,14 +66,14 @@ async fn no_value_that_a_plugin_returns_ends_the_server() {
 }
 
 #[tokio::test]
-async fn no_parameters_that_a_plugin_returns_end_the_server() {
+async fn no_parameters_returned_by_a_plugin_crash_the_server() {
     let server = server("normalize").await;
     for (input, text) in texts() {
         for parameters in [text.clone(), format!(r#"{{"a":{text}}}"#)] {
             let given = json!({"note": parameters});
             let answer = server.generate("/a", "hostile", given.clone()).await;
             assert_refused(&answer, &input);
-            // The parameters that are stored are read again.
+            // The stored parameters are read again.
             let answer = server
                 .generate_in_mode("converge", "/a", "hostile", given)
                 .await;
@@ -84,7 +84,7 @@ async fn no_parameters_that_a_plugin_returns_end_the_server() {
 }
 
 #[tokio::test]
-async fn no_value_that_a_plugin_accepts_ends_the_server() {
+async fn no_value_accepted_by_a_plugin_crashes_the_server() {
     let server = server("accept").await;
     for (input, text) in texts() {
         for value in [text.clone(), format!(r#"{{"secret":"s","note":{text}}}"#)] {
@@ -97,10 +97,10 @@ async fn no_value_that_a_plugin_accepts_ends_the_server() {
 }
 
 #[tokio::test]
-async fn no_parameters_that_a_plugin_recovers_end_the_server() {
+async fn no_parameters_recovered_by_a_plugin_crash_the_server() {
     let server = server("recover").await;
     for (input, text) in texts() {
-        // It is in a value that is stored, which must not be too large.
+        // The text is part of a stored value, which must not be too large.
         if text.len() > 50_000 {
             continue;
         }

@@ -1,4 +1,4 @@
-//! Tokens and the documents of identity providers.
+//! Tokens and documents of identity providers.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,10 +13,11 @@ use serde_json::json;
 use super::corpus::{inputs, short_inputs};
 use crate::alive::{assert_alive, assert_no_fault};
 
-/// No signature, no known key: whatever a stranger sends is refused.
+/// Without a valid signature and a known key, every token is rejected.
 #[tokio::test]
-async fn no_token_of_a_stranger_ends_the_server() {
-    // The frames of a development build are small: with half of the usual stack, a head can hold enough to overflow it.
+async fn no_untrusted_token_crashes_the_server() {
+    // A development build has small stack frames: with half of the usual stack, a head can be large enough to overflow
+    // it.
     let options = Options::default().environment("RUST_MIN_STACK", "1048576");
     let server = Server::start_with(&options).await;
     let mint = Mint::of(&server).await;
@@ -41,7 +42,7 @@ async fn no_token_of_a_stranger_ends_the_server() {
         ] {
             let token = format!("{}.{}.c2ln", part(&header), part(&payload));
             let answer = present(&server, &token).await;
-            // A head that is too large is another refusal.
+            // Too large heads are rejected otherwise.
             assert!(
                 matches!(answer.status, 401 | 431),
                 "{}: {answer:?}",
@@ -52,9 +53,9 @@ async fn no_token_of_a_stranger_ends_the_server() {
     }
 }
 
-/// What the identity provider has signed is no more trusted to be sound.
+/// Claims signed by the identity provider can be malformed, too.
 #[tokio::test]
-async fn no_signed_claim_ends_the_server() {
+async fn no_signed_claim_crashes_the_server() {
     let server = Server::start().await;
     let mint = Mint::of(&server).await;
     for input in short_inputs() {
@@ -78,7 +79,7 @@ async fn no_signed_claim_ends_the_server() {
 }
 
 #[tokio::test]
-async fn no_document_of_an_identity_provider_ends_the_server() {
+async fn no_identity_provider_document_crashes_the_server() {
     let hostile: Arc<Mutex<Vec<u8>>> = Arc::default();
     let published = Arc::clone(&hostile);
     let stub = Stub::start(move |asked, _, url| {

@@ -1,4 +1,4 @@
-//! Certificates that are set: their PEM and their DER.
+//! Certificates set by callers: their PEM and DER.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use keywright_harness::Server;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::generator::{ROUNDS_BETWEEN_CHECKS, Random, Rounds};
 use crate::alive::{assert_alive, assert_no_fault, assert_runs};
 
-/// What stands in DER: tags with lengths, short, long and indefinite.
+/// Parts of DER: tags with short, long and indefinite lengths.
 const DER_WORDS: [&[u8]; 16] = [
     b"\x30\x80",
     b"\x30\x00",
@@ -27,7 +27,7 @@ const DER_WORDS: [&[u8]; 16] = [
     b"\x31\x00",
 ];
 
-/// What stands in PEM.
+/// Parts of PEM.
 const PEM_WORDS: [&[u8]; 6] = [
     b"-----BEGIN CERTIFICATE-----",
     b"-----END CERTIFICATE-----",
@@ -61,7 +61,7 @@ async fn mutated_certificates() {
         let answer = server.set("/set", "certificate", value).await;
         assert_no_fault(&answer, &attack);
         if answer.status == 200 {
-            // What was taken can be read and looked at again, and a leaf can be signed by it or refused.
+            // An accepted certificate can be read, and can sign a leaf or is rejected as a CA.
             assert_no_fault(&server.get("/api/v1/certificates?name=/set").await, &attack);
             let leaf = json!({"ca": "/set", "common_name": "of-set"});
             assert_no_fault(
@@ -77,7 +77,7 @@ async fn mutated_certificates() {
     assert_alive(&server, "all rounds").await;
 }
 
-/// A certificate's value of which one member is changed.
+/// Changes one field of a certificate's value.
 fn mutated_value(random: &mut Random, value: &Value) -> Value {
     let mut value = value.clone();
     let member = *random.pick(&[

@@ -1,11 +1,11 @@
-//! Random numbers and mutations. The same seed gives the same inputs.
+//! Random numbers and mutations, reproducible from a seed.
 
 use std::{
     env,
     time::{Duration, Instant},
 };
 
-/// Random numbers (`SplitMix64`), which need not be unpredictable.
+/// Random numbers (`SplitMix64`), not cryptographically secure.
 pub(super) struct Random(u64);
 
 impl Random {
@@ -20,7 +20,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below this one, or 0.
+    /// Returns a number below this one, or 0.
     pub(super) fn below(&mut self, bound: usize) -> usize {
         let bound = u64::try_from(bound.max(1)).unwrap();
         usize::try_from(self.next() % bound).unwrap()
@@ -34,7 +34,7 @@ impl Random {
         &items[self.below(items.len())]
     }
 
-    /// Changes bytes in one to four ways. The words of the dictionary are inserted now and then.
+    /// Changes bytes in one to four ways, sometimes by inserting words of the dictionary.
     pub(super) fn mutated(&mut self, bytes: &[u8], dictionary: &[&[u8]]) -> Vec<u8> {
         let mut bytes = bytes.to_vec();
         for _ in 0..=self.below(4) {
@@ -77,7 +77,7 @@ impl Random {
             }
             _ => {
                 let word = self.pick(dictionary).to_vec();
-                // In the place of something, or between.
+                // Replaces bytes, or is inserted.
                 let behind = if self.below(2) == 0 { at } else { end.max(at) };
                 bytes.splice(at..behind, word);
             }
@@ -85,7 +85,7 @@ impl Random {
     }
 }
 
-/// How long a test goes on.
+/// The duration of a test.
 pub(super) struct Rounds {
     pub(super) seed: u64,
     number: usize,
@@ -94,7 +94,7 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// So many rounds, or those of the time that the environment asks for.
+    /// Creates a number of rounds, or the duration from the environment.
     pub(super) fn new(seed: u64, count: usize) -> Self {
         let number = |name: &str| env::var(name).ok().map(|text| text.parse().unwrap());
         let seconds = number("KEYWRIGHT_TEST_MUTATION_SECONDS");
@@ -106,7 +106,8 @@ impl Rounds {
         }
     }
 
-    /// The number of the next round, if there is one. Each has random numbers of its own, so that one can be repeated alone.
+    /// Returns the number of the next round, if any. Each round has its own random numbers, so that it can be repeated
+    /// alone.
     pub(super) fn next(&mut self) -> Option<(usize, Random)> {
         let goes_on = match self.until {
             Some(until) => Instant::now() < until,
@@ -125,5 +126,5 @@ impl Rounds {
     }
 }
 
-/// How many rounds there are between two looks at the log.
+/// The number of rounds between checks of the log.
 pub(super) const ROUNDS_BETWEEN_CHECKS: usize = 50;

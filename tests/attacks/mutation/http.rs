@@ -1,4 +1,4 @@
-//! Requests of HTTP/1.1 and frames of HTTP/2, byte by byte.
+//! HTTP/1.1 requests and HTTP/2 frames, byte by byte.
 
 use std::{thread, time::Duration};
 
@@ -7,7 +7,7 @@ use keywright_harness::{RawConnection, Server};
 use super::generator::{ROUNDS_BETWEEN_CHECKS, Random, Rounds};
 use crate::alive::{assert_alive, assert_runs};
 
-/// What stands in requests of HTTP/1.1.
+/// Parts of HTTP/1.1 requests.
 const HTTP_WORDS: [&[u8]; 22] = [
     b"\r\n",
     b"\n",
@@ -61,7 +61,7 @@ async fn mutated_requests_of_http_1() {
         let first = random.pick(&requests).clone().into_bytes();
         let mut bytes = random.mutated(&first, &HTTP_WORDS);
         if random.below(3) == 0 {
-            // One behind another, on the same connection.
+            // Several requests on the same connection.
             let second = random.pick(&requests).clone().into_bytes();
             bytes.extend(random.mutated(&second, &HTTP_WORDS));
         }
@@ -93,7 +93,7 @@ async fn mutated_frames_of_http_2() {
     .await;
 }
 
-/// Sends what is made in each round on a connection of its own, several at a time.
+/// Sends the bytes of each round on a new connection, several at a time.
 async fn attack(
     server: &Server,
     mut rounds: Rounds,
@@ -109,7 +109,7 @@ async fn attack(
             break;
         };
         let first = *first;
-        // Blocking: each connection is a thread's.
+        // Blocking, with one thread per connection.
         thread::scope(|scope| {
             for (round, bytes) in &batch {
                 let connection = server.connect_by(protocol);
@@ -147,7 +147,7 @@ fn exchange(connection: RawConnection, bytes: &[u8], protocol: &str, round: usiz
     );
 }
 
-/// Whether a response in these frames begins with the status 500, which stands in the static table of HPACK.
+/// Returns whether one of these frames contains a response with status 500 from the static table of HPACK.
 fn has_status_500(mut received: &[u8]) -> bool {
     while let Some((head, rest)) = received.split_at_checked(HEAD_BYTES) {
         let length = usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2]);
@@ -160,7 +160,7 @@ fn has_status_500(mut received: &[u8]) -> bool {
     false
 }
 
-/// A frame (RFC 9113, section 4.1), whose length may be a lie.
+/// Returns a frame (RFC 9113, section 4.1), possibly with a wrong length.
 #[derive(Clone)]
 struct Frame {
     length: Option<usize>,
@@ -192,7 +192,7 @@ impl Frame {
     }
 }
 
-/// A connection with three requests: one that reads, one that writes, and one whose body comes in two frames.
+/// Returns a connection with three requests: a read, a write, and a body in two frames.
 fn frames(token: &str) -> Vec<Frame> {
     let body = br#"{"name":"/a","type":"value","value":"v"}"#;
     let get = head(0x82, "/api/v1/data?path=/", token);
@@ -216,7 +216,8 @@ fn frames(token: &str) -> Vec<Frame> {
     ]
 }
 
-/// The fields of a request in HPACK (RFC 7541), without Huffman codes. The method is an index of the static table.
+/// Returns the fields of a request in HPACK (RFC 7541), without Huffman codes. The method is an index of the static
+/// table.
 fn head(method: u8, path: &str, token: &str) -> Vec<u8> {
     let mut head = vec![method, 0x87];
     for (name, value) in [
@@ -227,7 +228,7 @@ fn head(method: u8, path: &str, token: &str) -> Vec<u8> {
     ] {
         head.push(name);
         if name == 0x0f {
-            // The names beyond the prefix of four bits: content-type is 31, authorization 23.
+            // Names beyond the prefix of four bits: content-type is 31, authorization 23.
             head.push(if value.starts_with("Bearer") { 8 } else { 16 });
         }
         let mut length = value.len();
@@ -279,9 +280,9 @@ fn mutate_frames(random: &mut Random, frames: &mut Vec<Frame>) {
     }
 }
 
-/// How many connections there are at once.
+/// The number of concurrent connections.
 const CONNECTIONS: usize = 8;
-/// How long a server may be silent on a connection on which nothing more comes.
+/// Maximum time that a server may be silent on a connection.
 const SILENCE_MAX: Duration = Duration::from_millis(500);
 
 const HEAD_BYTES: usize = 9;

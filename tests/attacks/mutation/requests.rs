@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// What stands in JSON.
+/// Parts of JSON.
 const JSON_WORDS: [&[u8]; 26] = [
     b"{",
     b"}",
@@ -49,7 +49,7 @@ const JSON_WORDS: [&[u8]; 26] = [
     b"\xff",
 ];
 
-/// Valid texts for the places of bodies.
+/// Valid texts for fields of bodies.
 const VALUES: [&str; 8] = [
     r#""a""#,
     "30",
@@ -68,7 +68,7 @@ async fn mutated_bodies() {
     let values = [&VALUES[..], &[&magic]].concat();
     let mut rounds = Rounds::new(1, 1_500);
     while let Some((round, mut random)) = rounds.next() {
-        // One that ends in read-only mode would end the test.
+        // Read-only mode would end the test.
         let (method, path, body, _) = random.pick(&BODIES[..BODIES.len() - 1]);
         let body = filled(body, random.pick(&values).as_bytes());
         let body = random.mutated(&body, &JSON_WORDS);
@@ -96,7 +96,7 @@ async fn mutated_tokens() {
     assert_alive(&server, "all rounds").await;
 }
 
-/// A token of which the text, the header or the claims are changed, and signed or not.
+/// Returns a token with changed text, header or claims, signed or not.
 fn mutated_token(random: &mut Random, header: &str, claims: &str) -> String {
     let signed =
         |header: &str, claims: &str| sign_texts(header, claims, Algorithm::RS256, &signing_key());
@@ -131,7 +131,7 @@ fn mutated_token(random: &mut Random, header: &str, claims: &str) -> String {
     }
 }
 
-/// Paths and queries of requests that read.
+/// Paths and queries of read requests.
 const TARGETS: [&str; 12] = [
     "/api/v1/data?name=/a/b&current=true",
     "/api/v1/data?name=a&versions=2",
@@ -147,7 +147,7 @@ const TARGETS: [&str; 12] = [
     "/docs",
 ];
 
-/// What stands in paths and queries.
+/// Parts of paths and queries.
 const TARGET_WORDS: [&[u8]; 18] = [
     b"/",
     b"//",
@@ -186,7 +186,7 @@ async fn mutated_paths_and_queries() {
             &format!("/{}", target.trim_start_matches('/')),
         );
         let attack = format!("round {round}: {method} {target}");
-        // One that the client itself refuses says nothing of the server.
+        // Requests rejected by the client itself do not test the server.
         match Answer::try_to(request).await {
             Ok(answer) => assert_no_fault(&answer, &attack),
             Err(cause) => assert!(
@@ -203,7 +203,7 @@ fn random_target(round: usize) -> &'static str {
     TARGETS[round % TARGETS.len()]
 }
 
-/// A byte as a path or query can hold it.
+/// Encodes a byte for a path or query.
 fn as_written(byte: u8) -> String {
     if byte.is_ascii_graphic() && byte != b'#' {
         char::from(byte).to_string()

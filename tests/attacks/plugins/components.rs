@@ -1,4 +1,4 @@
-//! Components that are hostile before anything of them is called.
+//! Components that are hostile before any function is called.
 
 use std::{fmt::Write as _, fs, path::Path};
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
-/// A schema of `length` definitions, each of which refers to the one before so many times.
+/// Returns a schema of `length` definitions, each of which refers to the previous one this many times.
 fn doubling(length: usize, references: usize) -> Value {
     let mut definitions = Map::new();
     definitions.insert("d0".to_owned(), json!({"type": "object"}));
@@ -22,7 +22,7 @@ fn doubling(length: usize, references: usize) -> Value {
     json!({"type": "object", "$defs": definitions, "allOf": [{"$ref": last}]})
 }
 
-/// Schemas that no server may load, each with its error.
+/// Invalid schemas, each with its error.
 fn hostile_schemas() -> Vec<(String, &'static str)> {
     let nested = |levels: usize| {
         let (open, close) = (r#"{"not":"#.repeat(levels), "}".repeat(levels));
@@ -68,7 +68,7 @@ fn hostile_schemas() -> Vec<(String, &'static str)> {
     ]
 }
 
-/// A generator of type `hostile` that describes itself with this schema of parameters, and makes `null`.
+/// Returns a generator of type `hostile` that describes itself with this parameter schema, and generates `null`.
 fn described_by(parameters_schema: &str) -> Vec<u8> {
     const RECORD: usize = 1_024;
     let texts = ["hostile", "1", "Hostile.", parameters_schema, "{}"];
@@ -136,7 +136,7 @@ fn options(component: &Path) -> Options {
 }
 
 #[tokio::test]
-async fn schemas_that_take_too_long_are_refused_when_they_are_loaded() {
+async fn schemas_that_take_too_long_are_rejected_on_load() {
     let folder = tempfile::tempdir().unwrap();
     let component = folder.path().join("hostile.wasm");
     fs::write(&component, described_by(r#"{"type":"object"}"#)).unwrap();
@@ -160,7 +160,7 @@ async fn schemas_that_take_too_long_are_refused_when_they_are_loaded() {
     }
 }
 
-/// A number as LEB128.
+/// Encodes a number as LEB128.
 fn number(mut value: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     loop {
@@ -178,7 +178,7 @@ fn section(id: u8, content: &[u8]) -> Vec<u8> {
     [&[id], number(content.len()).as_slice(), content].concat()
 }
 
-/// A component of 1.2 MB: a module of 300,000 functions that do nothing.
+/// Returns a component of 1.2 MB: a module of 300,000 empty functions.
 fn of_many_functions() -> Vec<u8> {
     const FUNCTIONS: usize = 300_000;
     let items = |item: &[u8]| [number(FUNCTIONS), item.repeat(FUNCTIONS)].concat();
@@ -193,7 +193,7 @@ fn of_many_functions() -> Vec<u8> {
 }
 
 #[test]
-fn a_component_of_too_many_functions_is_refused_before_it_is_compiled() {
+fn too_many_functions_are_rejected_before_compilation() {
     let folder = tempfile::tempdir().unwrap();
     let component = folder.path().join("many.wasm");
     fs::write(&component, of_many_functions()).unwrap();

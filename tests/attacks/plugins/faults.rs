@@ -1,12 +1,12 @@
-//! Callers whose input makes a guest fail.
+//! Callers whose input makes a plugin fail.
 
 use keywright_harness::{Caller, Options, Server, component};
 use serde_json::json;
 
-/// How many calls may be cut short in a row.
+/// The maximum number of consecutive faults.
 const FAULTS_MAX: usize = 5;
 
-/// A server whose resolver and whose generator `hostile` do what each request tells them.
+/// A server whose resolver and generator `hostile` do what each request says.
 async fn server() -> Server {
     let hostile = component("hostile");
     let section = |function: &str| {
@@ -26,7 +26,7 @@ async fn server() -> Server {
     Server::start_with(&options).await
 }
 
-/// Sends a document that has the resolver behave so, and requires this status.
+/// Sends a document that makes the resolver fail in this way, and requires this status.
 async fn interpolate(caller: &Caller, behaviour: &str, status: u16) {
     let document = json!({"behave": behaviour});
     let answer = caller.post("/api/v1/interpolate", document).await;
@@ -38,7 +38,7 @@ async fn interpolate(caller: &Caller, behaviour: &str, status: u16) {
 }
 
 #[tokio::test]
-async fn documents_that_trap_open_the_circuit_for_their_sender_alone() {
+async fn trapping_documents_open_only_their_senders_circuit() {
     let server = server().await;
     let attacker = server.as_client("attacker").await;
     let other = server.as_client("other").await;
@@ -50,7 +50,8 @@ async fn documents_that_trap_open_the_circuit_for_their_sender_alone() {
         interpolate(&attacker, "trap", 503).await;
         interpolate(&other, "", 200).await;
     }
-    // Several actors together open it for other actors whose calls fail, and for none whose calls return.
+    // Several actors together open the circuit for other actors without successful calls, but not for actors with
+    // successful ones.
     for name in ["a", "b", "c", "d", "e"] {
         let stranger = server.as_client(name).await;
         for number in 0..FAULTS_MAX {
@@ -67,7 +68,7 @@ async fn documents_that_trap_open_the_circuit_for_their_sender_alone() {
 }
 
 #[tokio::test]
-async fn parameters_that_trap_open_the_circuit_for_their_sender_alone() {
+async fn trapping_parameters_open_only_their_senders_circuit() {
     let server = server().await;
     let attacker = server.as_client("attacker").await;
     let other = server.as_client("other").await;
@@ -94,7 +95,7 @@ async fn parameters_that_trap_open_the_circuit_for_their_sender_alone() {
 }
 
 #[tokio::test]
-async fn references_that_are_too_deep_or_overlap_end_their_own_request() {
+async fn too_deep_or_overlapping_references_fail_their_request() {
     let server = server().await;
     let caller = server.as_client("caller").await;
     server.set("/x", "json", json!({})).await.expect(200);
@@ -108,7 +109,7 @@ async fn references_that_are_too_deep_or_overlap_end_their_own_request() {
         interpolate(&caller, behaviour, status).await;
         server.get("/health").await.expect(200);
     }
-    // What a guest returns is no fault that counts.
+    // Invalid results of a plugin do not count as faults.
     for _ in 0..FAULTS_MAX {
         interpolate(&caller, "overlapping-pointers", 500).await;
     }

@@ -1,4 +1,4 @@
-//! Callers who occupy the threads on which plugins run.
+//! Callers that occupy the threads for plugins.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use keywright_harness::{Answer, Caller, Options, Server, component};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-/// How many calls of one actor may wait.
+/// The maximum number of waiting calls per actor.
 const SHARE: usize = 24;
-/// How many it sends.
+/// The number of calls sent.
 const STORM: usize = 64;
 
-/// Begins so many calls, each of which takes half a second of the one thread.
+/// Starts calls, each of which occupies the only thread for half a second.
 fn storm(caller: &Caller, from: &str) -> JoinSet<Answer> {
     let mut storm = JoinSet::new();
     for number in 0..STORM {
@@ -25,7 +25,7 @@ fn storm(caller: &Caller, from: &str) -> JoinSet<Answer> {
 }
 
 #[tokio::test]
-async fn a_storm_of_one_actor_holds_up_another_for_a_few_calls_and_not_for_all() {
+async fn a_storm_of_one_actor_delays_others_only_briefly() {
     let section = format!(
         "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\n\
          limits = {{ deadline_ms = 500 }}\nsettings = {{ generate = \"as-told\" }}",
@@ -63,7 +63,7 @@ async fn a_storm_of_one_actor_holds_up_another_for_a_few_calls_and_not_for_all()
             .generate(&format!("/mine/{number}"), "password", json!({}))
             .await
             .expect(200);
-        // Only what has ended meanwhile is counted, without waiting for more.
+        // Counts completed calls without waiting for others.
         let mut ended = 0;
         while storm.try_join_next().is_some() {
             ended += 1;
@@ -71,7 +71,7 @@ async fn a_storm_of_one_actor_holds_up_another_for_a_few_calls_and_not_for_all()
         assert!(before > 10, "the storm is over");
         assert!(ended <= 5, "{ended} calls of another actor went first");
     }
-    // Callers that leave free what waits.
+    // Callers that release the queue.
     storm.abort_all();
     while storm.join_next().await.is_some() {}
     tokio::time::sleep(Duration::from_millis(10)).await;

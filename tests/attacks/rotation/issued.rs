@@ -1,4 +1,4 @@
-//! Certificates in the values of other types: an X.509-SVID that a plugin has an authority sign.
+//! Certificates in the values of other types: an X.509-SVID that a CA signs for a plugin.
 
 #![expect(
     clippy::indexing_slicing,
@@ -34,7 +34,7 @@ async fn server_with_svids() -> Server {
     server
 }
 
-/// The member of the value of the version in use.
+/// Returns a field of the active version's value.
 async fn member(server: &Server, name: &str, member: &str) -> String {
     let read = server
         .get(&format!("/api/v1/data?current=true&name={name}"))
@@ -47,7 +47,7 @@ async fn member(server: &Server, name: &str, member: &str) -> String {
         .to_owned()
 }
 
-/// The SVIDs and what is between them and the root, as their users got them at one moment.
+/// The SVIDs and their intermediate CAs, as users read them at one time.
 struct Presented {
     svids: Vec<String>,
     nested: String,
@@ -65,7 +65,7 @@ impl Presented {
         }
     }
 
-    /// Whether OpenSSL verifies each SVID for those who trust these certificates.
+    /// Returns whether OpenSSL verifies each SVID with these trusted certificates.
     fn verified_by(&self, trusted: &str) -> Vec<bool> {
         let files = TempDir::new().unwrap();
         let file = |name: &str, text: &str| {
@@ -99,7 +99,7 @@ fn json_of(shell: &Shell, arguments: &[&str]) -> Value {
 }
 
 #[tokio::test]
-async fn svids_verify_after_each_step_of_their_authoritys_rotation() {
+async fn svids_verify_after_each_step_of_a_ca_rotation() {
     if !is_available("openssl") {
         return;
     }
@@ -131,7 +131,7 @@ async fn svids_verify_after_each_step_of_their_authoritys_rotation() {
         let trusted = fs::read_to_string(shell.file("trusted.pem")).unwrap();
         let now = Presented::now(&server).await;
         assert_eq!(now.verified_by(&trusted), [true, true], "{step}");
-        // Users who have not got the new SVIDs yet are shut out by the last step alone, which says so.
+        // Only the last step breaks clients without the new SVIDs, and it says so.
         if step != "retire" {
             assert_eq!(before.verified_by(&trusted), [true, true], "{step}");
         }
@@ -146,7 +146,7 @@ async fn svids_verify_after_each_step_of_their_authoritys_rotation() {
 }
 
 #[tokio::test]
-async fn the_record_of_an_svid_is_what_openssl_reads_in_it() {
+async fn the_record_of_an_svid_matches_openssl() {
     if !is_available("openssl") {
         return;
     }
@@ -198,7 +198,7 @@ async fn the_record_of_an_svid_is_what_openssl_reads_in_it() {
 }
 
 #[tokio::test]
-async fn an_svid_is_regenerated_in_bulk_and_converges_on_its_authority() {
+async fn an_svid_is_bulk_regenerated_and_converges_with_its_ca() {
     let server = server_with_svids().await;
     let dry = json!({"signed_by": "/ca/nested", "dry_run": true});
     let dry = server
@@ -227,7 +227,7 @@ async fn an_svid_is_regenerated_in_bulk_and_converges_on_its_authority() {
     let bundle = member(&server, "/svid/root", "bundle").await;
     assert_eq!(bundle, member(&server, "/ca/root", "certificate").await);
 
-    // What is signed by another authority by now belongs there alone.
+    // Credentials signed by another CA meanwhile belong only there.
     let moved = server
         .generate("/svid/root", SVID, json!({"ca": "/ca/nested"}))
         .await;
@@ -241,7 +241,7 @@ async fn an_svid_is_regenerated_in_bulk_and_converges_on_its_authority() {
         None
     );
 
-    // Without the plugin nothing can be made: the answer names the credential that is in the way.
+    // Without the plugin, nothing can be generated: the response names the credential.
     let told = server.reload_plugins(&Options::default()).await;
     assert!(told.contains("the plugins were loaded again"), "{told}");
     let refused = server.bulk_regenerate("/ca/root").await.expect(400);
@@ -250,7 +250,7 @@ async fn an_svid_is_regenerated_in_bulk_and_converges_on_its_authority() {
 }
 
 #[tokio::test]
-async fn an_svid_that_the_caller_may_not_read_is_named_and_keeps_the_rotation_from_ending() {
+async fn an_unreadable_svid_is_named_and_blocks_the_rotation() {
     let server = server_with_svids().await;
     let caller = server.as_client("rotator").await;
     server
@@ -278,8 +278,8 @@ async fn an_svid_that_the_caller_may_not_read_is_named_and_keeps_the_rotation_fr
     assert_eq!(server.versions("/svid/root").await.len(), 1);
 }
 
-/// The type of SVIDs. It comes before `certificate` in the alphabet, so that the order of types is no order of signing.
+/// The type of SVIDs. It sorts before `certificate`, so that the order of types is not the order of signing.
 const SVID: &str = "app-svid";
 
-/// The SVIDs, and what signed them.
+/// The SVIDs and their CAs.
 const SVIDS: [(&str, &str); 2] = [("/svid/root", "/ca/root"), ("/svid/nested", "/ca/nested")];

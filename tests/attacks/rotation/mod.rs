@@ -1,4 +1,4 @@
-//! Rotation and upgrade: certificates that other types signed, and parameters that a release adds or removes.
+//! Rotation and upgrades: certificates of other types, and parameters that a release adds or removes.
 
 mod issued;
 mod upgrade;

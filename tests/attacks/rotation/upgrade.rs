@@ -1,4 +1,4 @@
-//! Releases of a plugin that add a parameter with a default, or remove one, while requests converge.
+//! Releases of a plugin that add a parameter with a default, or remove one, during converging requests.
 
 #![expect(
     clippy::indexing_slicing,
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-/// A build of a plugin in which one text stands in the place of another of the same length.
+/// Builds a plugin with one text replaced with another of the same length.
 fn release(files: &TempDir, plugin: &str, (from, to): (&str, &str)) -> PathBuf {
     assert_eq!(from.len(), to.len());
     let mut bytes = fs::read(component(plugin)).unwrap();
@@ -48,7 +48,7 @@ async fn upgrade(server: &Server, to: &Options) {
     assert!(told.contains("the plugins were loaded again"), "{told}");
 }
 
-/// Waits until each credential has converged some times more, or a worker has failed.
+/// Waits until each credential has converged several more times, or a worker has failed.
 async fn converge_more(converged: &AtomicUsize, load: &JoinSet<()>) {
     let until = converged.load(Ordering::Relaxed) + CREDENTIALS * 4;
     while converged.load(Ordering::Relaxed) < until && load.len() == WORKERS {
@@ -56,7 +56,7 @@ async fn converge_more(converged: &AtomicUsize, load: &JoinSet<()>) {
     }
 }
 
-/// The parameters that the guest was given for the newest version.
+/// Returns the parameters that the plugin received for the newest version.
 async fn given(server: &Server, name: &str) -> Value {
     server.versions(name).await[0]["value"]["given"].take()
 }
@@ -98,7 +98,7 @@ async fn a_new_default_under_converge_load_adds_no_version() {
         assert_eq!(server.versions(&name).await.len(), 1, "{name}");
     }
 
-    // The guest of the new release gets the default, and what was asked for by name still counts.
+    // The new release of the plugin receives the default, and explicit parameters still apply.
     server.regenerate("/load/0").await.expect(200);
     let expected = json!({"length": 4, "label": "new"});
     assert_eq!(given(&server, "/load/0").await, expected);
@@ -118,7 +118,7 @@ async fn a_new_default_under_converge_load_adds_no_version() {
 }
 
 #[tokio::test]
-async fn a_parameter_that_a_release_removed_is_reported_and_adds_no_version() {
+async fn a_removed_parameter_is_reported_and_adds_no_version() {
     let files = TempDir::new().unwrap();
     let newer = release(&files, "plain", (LABEL, BADGE));
     let server = Server::start_with(&plain(&component("plain"))).await;
@@ -156,9 +156,9 @@ async fn a_parameter_that_a_release_removed_is_reported_and_adds_no_version() {
     assert_eq!(given(&server, "/kept").await, expected);
 }
 
-/// Their normalizers and recoverers take what their older builds stored, also what was recovered from a value that was set.
+/// Their normalizers and recoverers accept values stored by older builds, including those recovered from set values.
 #[tokio::test]
-async fn newer_builds_of_shipped_plugins_keep_and_regenerate_what_older_ones_made() {
+async fn newer_builds_keep_and_regenerate_values_of_older_ones() {
     let files = TempDir::new().unwrap();
     let server = Server::start().await;
     let certificate = json!({
@@ -220,11 +220,11 @@ fn parameters(number: usize) -> Value {
     }
 }
 
-/// A parameter of the plugin `plain`; the same with a default; and another one in its place.
+/// A parameter of the plugin `plain`; the same with a default; and a replacement.
 const LABEL: &str = r#""label": {"type": "string"}"#;
 const LABEL_WITH_DEFAULT: &str = r#""label": {"default": "new"}"#;
 const BADGE: &str = r#""badge": {"type": "string"}"#;
 
-/// How many credentials converge, and how many requests do so at a time.
+/// The number of converging credentials, and of concurrent requests.
 const CREDENTIALS: usize = 30;
 const WORKERS: usize = 8;

@@ -1,6 +1,6 @@
-//! Mistakes that `keywright check-config` finds, each in a setting of the example.
+//! Errors that `keywright check-config` reports, each in a setting of the example.
 
-/// What is changed in the example, into what, and what is told of it.
+/// A text of the example, its replacement, and the start of the expected finding.
 pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     ("0.0.0.0:8844", "0.0.0.0", "server.listen: "),
     ("listen = \"0.0.0.0:8844\"", "", "server.listen: is missing"),
@@ -8,7 +8,7 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "#: connections_per_address_max = 4096",
         "connections_per_address_max = 4097",
-        "server.connections_per_address_max: is 4097, which is more than server.connections_max, 4096",
+        "server.connections_per_address_max: must not exceed server.connections_max (4096), but is 4097",
     ),
     (
         "connections_max",
@@ -43,7 +43,7 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "[storage]\nfile",
         "[storage]\n#",
-        "storage: the storage must have either a file",
+        "storage: storage needs either file",
     ),
     (
         "lib/keywright/keywright.db",
@@ -83,12 +83,12 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "provider = \"raw\"",
         "provider = \"raw\"\nenvironment = \"A\"",
-        "encryption.keys[0]: an encryption key must name either",
+        "encryption.keys[0]: an encryption key needs either a file",
     ),
     (
         "provider = \"raw\"\nfile",
         "provider = \"raw\"\nenvironment = \"ABSENT\"\n#",
-        "encryption.keys[0].environment: the variable ABSENT of the environment is not set",
+        "encryption.keys[0].environment: the environment variable ABSENT is not set",
     ),
     (
         "active = true",
@@ -134,7 +134,7 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "listen = \"127.0.0.1:9001\"",
         "listen = \"0.0.0.0:8844\"",
-        "management.listen: is the address of server.listen",
+        "management.listen: must differ from server.listen",
     ),
     (
         "#: actors = [\"uaa-client:keywright-admin\"]",
@@ -184,12 +184,12 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "[[encryption.keys]]",
         "[[encryption.keys]]\nprovider = \"kms\"\nsocket = \"kms.sock\"\nhost = \"a b\"\n[[encryption.keys]]",
-        "encryption.keys[0]: using a key management plugin: the key management plugin can't be reached as \"a b\"",
+        "encryption.keys[0]: using a key management plugin: invalid host \"a b\" for the key management plugin",
     ),
     (
         "[[encryption.keys]]",
         "[[encryption.keys]]\nprovider = \"kms\"\nsocket = \"kms.sock\"\ntrusted_authorities = \"absent.pem\"\n[[encryption.keys]]",
-        "encryption.keys[0].trusted_authorities: reading the authorities",
+        "encryption.keys[0].trusted_authorities: reading the CAs",
     ),
     (
         "[[encryption.keys]]",
@@ -199,7 +199,7 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "listen = \"127.0.0.1:9001\"",
         "listen = \"127.0.0.1:8844\"",
-        "management.listen: has the port of server.listen",
+        "management.listen: must not use the port of server.listen",
     ),
     (
         "[plugins]",
@@ -214,7 +214,7 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "[plugins]",
         "[generators.x]\ncomponent = \"oci://registry.example.com/X@sha256:0\"\n[plugins]",
-        "generators.x.component: its digest is none",
+        "generators.x.component: invalid digest",
     ),
     (
         "[plugins]",
@@ -239,7 +239,7 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "[plugins]",
         "[registry]\ndocker_config = \"empty.key\"\n[plugins]",
-        "registry.docker_config: reading the file of Docker's",
+        "registry.docker_config: reading the Docker login file",
     ),
     (
         "[plugins]",
@@ -254,12 +254,12 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "[plugins]",
         "[[registry.hosts]]\nhost = \"h\"\ntrusted_authorities = \"empty.key\"\n[plugins]",
-        "registry.hosts[0]: using the registry h: there is no certificate",
+        "registry.hosts[0]: using the registry h: the trusted certificates",
     ),
     (
         "[plugins]",
         "[[registry.hosts]]\nhost = \"h\"\n[[registry.hosts]]\nhost = \"H\"\n[plugins]",
-        "registry.hosts[0]: registry.hosts names h twice",
+        "registry.hosts[0]: registry.hosts contains h more than once",
     ),
     (
         "[plugins]",

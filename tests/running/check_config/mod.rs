@@ -16,19 +16,19 @@ use crate::{
 };
 
 #[test]
-fn the_example_has_no_mistake_once_its_files_are_there() {
+fn the_example_is_valid_once_its_files_exist() {
     let layout = Layout::new();
     let checked = layout.check(&["--connect"], &[]).expect(0);
     let file = layout.configuration();
     assert_eq!(checked.output, format!("{} can be used\n", file.display()));
-    // Nothing was made.
+    // Nothing was created.
     assert!(!layout.path("var/lib/keywright/keywright.db").exists());
     assert!(!layout.path("var/lib/keywright/plugin-cache").exists());
     assert!(!layout.path("var/log/keywright/audit.log").exists());
 }
 
 #[test]
-fn each_mistake_is_told_with_its_setting() {
+fn each_error_names_its_setting() {
     let layout = Layout::new();
     let example = layout.example();
     fs::write(layout.path("etc/keywright/empty.key"), "\n").unwrap();
@@ -45,7 +45,7 @@ fn each_mistake_is_told_with_its_setting() {
 }
 
 #[test]
-fn each_plugin_that_can_not_be_loaded_is_told() {
+fn each_plugin_that_fails_to_load_is_reported() {
     let layout = Layout::new();
     let (kept, _) = layout
         .example()
@@ -93,7 +93,7 @@ grants = ["random"]
 }
 
 #[test]
-fn all_mistakes_are_told_at_once_and_the_environment_counts() {
+fn all_errors_including_environment_ones_are_reported_at_once() {
     let layout = Layout::new();
     let text = layout.example();
     let text = text.replacen("tls/server.pem", "tls/absent.pem", 1);
@@ -151,7 +151,7 @@ fn a_list_is_overridden_as_a_whole() {
 }
 
 #[test]
-fn what_an_operator_should_know_of_is_a_warning_and_no_mistake() {
+fn risky_settings_are_warnings_not_errors() {
     let layout = Layout::new();
     let text = layout.example();
     let text = text.replacen("uaa-client:keywright-admin", "keywright-admin", 1);
@@ -176,7 +176,7 @@ fn what_an_operator_should_know_of_is_a_warning_and_no_mistake() {
         "warning: authorization.enforced: ",
         "warning: authorization.permissions[0].actors: names \"keywright-admin\"",
         "warning: encryption.keys[0].file: every user of this machine may",
-        "warning: management.listen: is no loopback address",
+        "warning: management.listen: is not a loopback address",
         "warning: server.tls.private_key: every user of this machine may",
     ] {
         assert!(
@@ -195,7 +195,7 @@ fn what_an_operator_should_know_of_is_a_warning_and_no_mistake() {
 }
 
 #[test]
-fn what_is_no_toml_is_told_by_its_line_and_not_repeated() {
+fn invalid_toml_is_reported_by_line_without_its_content() {
     let layout = Layout::new();
     let text = layout.example();
     layout.write_configuration(&format!("token = \"hunter2\nx = 1\n{text}"));
@@ -211,10 +211,10 @@ fn what_is_no_toml_is_told_by_its_line_and_not_repeated() {
 }
 
 #[test]
-fn a_database_is_connected_to_when_that_is_asked_for() {
+fn the_database_is_connected_only_on_request() {
     let layout = Layout::new();
     let database = layout.path("var/lib/keywright/keywright.db");
-    fs::write(&database, "this is no database, and never was one").unwrap();
+    fs::write(&database, "this is not a database").unwrap();
     layout.check(&["--no-plugins"], &[]).expect(0);
     let checked = layout.check(&["--no-plugins", "--connect"], &[]).expect(1);
     assert!(
@@ -222,7 +222,7 @@ fn a_database_is_connected_to_when_that_is_asked_for() {
         "{checked:#?}"
     );
 
-    // Somebody listens there, but never answers.
+    // Accepts connections, but never responds.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap();
     let url = format!("[storage]\nwait_seconds_max = 1\nurl = \"postgres://k@{address}/k\"\n#");
@@ -236,7 +236,7 @@ fn a_database_is_connected_to_when_that_is_asked_for() {
 }
 
 #[test]
-fn a_generator_whose_name_has_a_dot_is_loaded_as_by_a_server() {
+fn a_generator_with_a_dot_in_its_name_is_loaded() {
     let layout = Layout::new();
     let text = layout.example();
     let absent = "[generators.\"a.b\"]\ncomponent = \"absent.wasm\"\n[plugins]";
@@ -249,7 +249,7 @@ fn a_generator_whose_name_has_a_dot_is_loaded_as_by_a_server() {
 }
 
 #[test]
-fn whoever_reads_no_further_than_the_first_line_is_not_told_of_a_panic() {
+fn writing_to_a_closed_pipe_does_not_panic() {
     let layout = Layout::new();
     let folder = layout.path("etc/keywright");
     let commands = [
@@ -257,7 +257,7 @@ fn whoever_reads_no_further_than_the_first_line_is_not_told_of_a_panic() {
         &["config-reference"],
     ];
     for command in commands {
-        // Nobody reads at all: each write fails.
+        // The pipe is closed, so each write fails.
         let closed = run_program_into_closed_pipe(&folder, command);
         assert_eq!(closed.errors, "", "{command:?}");
         assert_eq!(closed.status, Some(0), "{command:?}");
@@ -265,13 +265,10 @@ fn whoever_reads_no_further_than_the_first_line_is_not_told_of_a_panic() {
 }
 
 #[test]
-fn a_server_names_the_setting_and_does_not_repeat_its_value() {
+fn a_server_names_the_invalid_setting_without_its_value() {
     for (lines, told) in [
         ("requests_max = \"hunter2\"", "server.requests_max: must be"),
-        (
-            "requests_max = 0",
-            "it must be from 1 to 1000000, and not 0",
-        ),
+        ("requests_max = 0", "must be from 1 to 1000000, not 0"),
         ("hunter = \"hunter2\"", "unknown field: found `hunter`"),
     ] {
         let said = Server::refusal(&Options::default().server_settings(lines));
@@ -324,7 +321,7 @@ async fn components_in_the_plugin_cache_are_not_compiled() {
 }
 
 #[test]
-fn nothing_is_compiled_while_there_are_mistakes() {
+fn nothing_is_compiled_while_there_are_errors() {
     let layout = Layout::new();
     let text = layout.example();
     for (from, to, setting) in [
@@ -339,12 +336,12 @@ fn nothing_is_compiled_while_there_are_mistakes() {
     }
 }
 
-/// Checks the configuration in a time in which the plugins can't be compiled.
+/// Checks the configuration with too little processor time to compile the plugins.
 fn checked_quickly(layout: &Layout) -> Commanded {
     let file = layout.configuration();
     let arguments = ["check-config", file.to_str().unwrap()];
     run_program_with_processor_seconds(COMPILING_SECONDS_MIN, layout.root(), &arguments)
 }
 
-/// Compiling the plugins takes a processor at least as long, in seconds.
+/// The minimum processor time to compile the plugins, in seconds.
 const COMPILING_SECONDS_MIN: u32 = 5;

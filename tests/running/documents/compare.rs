@@ -1,13 +1,14 @@
-//! Whether a command wrote what a document shows.
+//! Compares the output of a command with a document.
 
-/// Whether what was written is what is shown. `…` stands for any text in a line, and alone on a line for any lines.
+/// Returns whether the output matches the document. `…` matches any text in a line, and any lines if it is alone on a
+/// line.
 pub(super) fn is_as_shown(shown: &str, written: &str) -> bool {
     let shown: Vec<_> = shown.lines().map(masked).collect();
     let written: Vec<_> = written.lines().map(masked).collect();
     are_as_shown(&shown, &written)
 }
 
-/// Whether a line of a text has in it what is shown.
+/// Returns whether a line matches the document.
 pub(crate) fn has_line_as_shown(shown: &str, written: &str) -> bool {
     let wanted = format!("{ANY}{}{ANY}", masked(shown));
     written
@@ -46,7 +47,7 @@ fn line_is_as_shown(shown: &str, line: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// A line in which ids, times and what is random are only told by their kinds.
+/// Replaces ids, times and random values in a line with their types.
 fn masked(line: &str) -> String {
     let mut masked = String::new();
     let mut rest = line.trim_end();
@@ -81,7 +82,7 @@ fn masked_word(word: &str) -> String {
     parts.collect()
 }
 
-/// Whether a word has a form, in which `h` is a hexadecimal digit.
+/// Returns whether a word has a form, in which `h` is a hexadecimal digit.
 fn has_form(word: &str, form: &str) -> bool {
     word.len() == form.len()
         && word.chars().zip(form.chars()).all(|(letter, form)| {
@@ -93,14 +94,14 @@ fn has_form(word: &str, form: &str) -> bool {
         })
 }
 
-/// Stands for what a document leaves out.
+/// The placeholder for omitted text.
 const ANY: &str = "…";
 
-/// So long are the shortest values that are made at random in the documents. A text of small letters alone is a word.
+/// The minimum length of random values in the documents. A text of lower-case letters is a word.
 const RANDOM_CHARACTERS_MIN: usize = 12;
 
 #[test]
-fn what_differs_each_time_may_differ_and_nothing_else() {
+fn only_variable_text_may_differ() {
     let id = "8563075f-ca25-4adf-9acb-a4be6a9077fd";
     let of = |id: &str, time: &str, value: &str| {
         format!(r#"{{"id":"{id}","at":"{time}","value":"{value}"}}"#)
@@ -124,7 +125,7 @@ fn what_differs_each_time_may_differ_and_nothing_else() {
 }
 
 #[test]
-fn what_is_left_out_may_be_anything() {
+fn omitted_text_matches_anything() {
     for (shown, written, is_so) in [
         ("a…", "abc", true),
         ("a…c", "abc", true),

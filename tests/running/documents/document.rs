@@ -1,4 +1,4 @@
-//! What is to be run in a document of Markdown.
+//! The commands in a Markdown document.
 
 use std::fs;
 
@@ -6,42 +6,42 @@ use keywright_harness::workspace;
 
 /// A document.
 pub(super) struct Document {
-    /// Its fenced blocks.
+    /// The fenced blocks.
     pub(super) blocks: Vec<Block>,
-    /// What is run of it.
+    /// The sessions to run.
     pub(super) sessions: Vec<Session>,
 }
 
 /// A fenced block.
 pub(super) struct Block {
-    /// Where it begins, counted from 1.
+    /// The line on which it starts, counted from 1.
     pub(super) line: usize,
-    /// What stands behind the fence.
+    /// The info string.
     pub(super) language: String,
-    /// What is in it.
+    /// The content.
     pub(super) text: String,
 }
 
 /// Commands that are run by one shell.
 pub(super) struct Session {
-    /// How the place is prepared where they are run.
+    /// The name of the script that prepares the session.
     pub(super) kind: String,
-    /// The commands, in their order.
+    /// The commands, in order.
     pub(super) steps: Vec<Step>,
 }
 
-/// A command, and what it writes.
+/// A command and its output.
 pub(super) struct Step {
-    /// Where it stands, counted from 1.
+    /// The line of the command, counted from 1.
     pub(super) line: usize,
-    /// The command, of one line or several.
+    /// The command, of one or several lines.
     pub(super) command: String,
-    /// What it must write; nothing is said of one that is not shown.
+    /// The expected output; `None` for a hidden command, whose output is not checked.
     pub(super) expected: Option<String>,
 }
 
 impl Document {
-    /// Reads a document of the workspace.
+    /// Parses a document of the workspace.
     pub(super) fn read(name: &str) -> Self {
         let text = fs::read_to_string(workspace().join(name)).unwrap();
         Self::parse(name, &text)
@@ -109,20 +109,20 @@ impl Block {
     }
 }
 
-/// What stands in a line that is nothing but a comment.
+/// Returns the content of a line that is only a comment.
 fn directive(line: &str) -> Option<&str> {
     let words = line.strip_prefix("<!-- ")?;
     words.strip_suffix(" -->")
 }
 
-/// The commands of a block, each with what stands below it.
+/// Returns the commands of a block, each with the output below it.
 fn steps(name: &str, block: &Block) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     let mut lines = (block.line + 1..).zip(block.text.lines());
     while let Some((number, line)) = lines.next() {
         let Some(command) = line.strip_prefix("$ ") else {
             let step = steps.last_mut();
-            let step = step.unwrap_or_else(|| panic!("{name}:{number}: no command stands above"));
+            let step = step.unwrap_or_else(|| panic!("{name}:{number}: there is no command above"));
             let expected = step.expected.get_or_insert_default();
             expected.push_str(line);
             expected.push('\n');
@@ -145,7 +145,7 @@ fn steps(name: &str, block: &Block) -> Vec<Step> {
     steps
 }
 
-/// Whether a command goes on in the next line: it says so, or a document for its standard input has not ended.
+/// Returns whether a command continues on the next line: with a backslash, or in an unfinished here-document.
 fn is_unfinished(command: &str) -> bool {
     if command.ends_with('\\') {
         return true;
@@ -157,7 +157,7 @@ fn is_unfinished(command: &str) -> bool {
 }
 
 #[test]
-fn commands_are_told_from_what_they_write() {
+fn commands_are_separated_from_their_output() {
     let text = "\
 <!-- session development -->
 # A

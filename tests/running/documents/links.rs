@@ -1,4 +1,4 @@
-//! Links of the documents lead somewhere.
+//! The links in the documents.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -7,7 +7,7 @@ use keywright_harness::workspace;
 use super::DOCUMENTS;
 
 #[test]
-fn links_of_the_documents_lead_to_files_and_headings_that_are_there() {
+fn links_in_the_documents_are_valid() {
     for document in DOCUMENTS {
         let text = fs::read_to_string(workspace().join(document)).unwrap();
         let targets: Vec<_> = targets(&text).collect();
@@ -26,14 +26,14 @@ fn links_of_the_documents_lead_to_files_and_headings_that_are_there() {
     }
 }
 
-/// What the links of a text lead to, but for other sites.
+/// Returns the targets of the links in a text, except for other sites.
 fn targets(text: &str) -> impl Iterator<Item = &str> {
     let behind = text.split("](").skip(1);
     let targets = behind.filter_map(|behind| Some(behind.split_once(')')?.0));
     targets.filter(|target| !target.contains("://"))
 }
 
-/// The headings of a document, as links name them.
+/// Returns the anchors of the headings of a document.
 fn anchors(file: &Path) -> BTreeSet<String> {
     let text = fs::read_to_string(file).unwrap();
     let headings = text.lines().filter(|line| line.starts_with('#'));

@@ -1,15 +1,15 @@
-//! The documents for people, replayed: every command that they show is run, and must write what they show below it.
+//! Runs every command in the documents for users, and compares its output with the text below it.
 //!
-//! A block of the language `console` holds commands, each behind `$ `, and below it what it writes. Where nothing stands below a
-//! command, it must write nothing. `…` stands for any text in a line, and alone on a line for any lines. Ids, times and what is
-//! random differ each time, and need not be left out ([`compare`]).
+//! A `console` block contains commands, each after `$ `, and their output. A command without output below it must print
+//! nothing. `…` matches any text in a line, and any lines if it is alone on a line. Ids, times and random values may
+//! differ ([`compare`]).
 //!
-//! The commands of a session are run one after the other, by one shell, in a folder of its own. Lines of Markdown that readers
-//! do not see say where one begins, and do what a reader does elsewhere:
+//! The commands of a session are run in order, by one shell, in a folder of its own. Hidden comments in the Markdown
+//! start a session, and do what a reader does elsewhere:
 //!
 //! ```text
-//! <!-- session development -->     the commands below are run where the file of this name in sessions/ has prepared it
-//! <!-- $ command -->               is run, but is not shown
+//! <!-- session development -->     runs the commands below after the script of this name in sessions/
+//! <!-- $ command -->               runs a hidden command
 //! ```
 
 mod compare;
@@ -23,28 +23,28 @@ pub(crate) use compare::has_line_as_shown;
 use document::Document;
 
 #[test]
-fn the_readme_shows_what_is_so() {
+fn the_readme_is_correct() {
     replay("README.md");
 }
 
 #[test]
-fn the_operators_guide_shows_what_is_so() {
+fn the_operator_guide_is_correct() {
     replay("host/server/OPERATING.md");
 }
 
 #[test]
-fn the_migration_guide_shows_what_is_so() {
+fn the_migration_guide_is_correct() {
     replay("host/server/MIGRATING.md");
 }
 
 #[test]
-fn the_guide_for_authors_shows_what_is_so() {
+fn the_guide_for_plugin_authors_is_correct() {
     replay("plugins/README.md");
 }
 
-/// Blocks without a language, or with one that nothing here knows, would be run by nobody.
+/// Blocks without a language, or with an unknown one, would not be tested.
 #[test]
-fn every_block_of_the_documents_is_of_a_language_that_is_tested() {
+fn every_block_in_the_documents_has_a_tested_language() {
     for name in DOCUMENTS {
         for block in Document::read(name).blocks {
             assert!(

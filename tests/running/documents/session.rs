@@ -16,7 +16,7 @@ use super::{
 };
 use crate::ports::Ports;
 
-/// Runs all commands of a session, and compares what they write with what is shown.
+/// Runs the commands of a session, and compares their output with the document.
 pub(super) fn replay(document: &str, session: &Session) {
     let folder = TempDir::new().unwrap();
     let Some(place) = Place::prepare(folder.path(), &session.kind) else {
@@ -42,19 +42,19 @@ pub(super) fn replay(document: &str, session: &Session) {
     assert!(differences.is_empty(), "{differences}\n== log ==\n{log}");
 }
 
-/// Where a session is run.
+/// The environment of a session.
 struct Place {
     root: PathBuf,
     preparation: String,
-    /// What stands in the document, and what stands for it here.
+    /// Texts in the document, and their replacements.
     names: Vec<(String, String)>,
     ports: Ports,
-    /// The URL of a database, where the session needs one.
+    /// The URL of a database, if the session needs one.
     database: String,
 }
 
 impl Place {
-    /// None where something is needed that is not installed, which was said.
+    /// `None` if a required program is not installed, which is printed.
     fn prepare(root: &Path, kind: &str) -> Option<Self> {
         if kind == AUTHORS && !has_programs_of_authors() {
             return None;
@@ -98,11 +98,11 @@ impl Place {
             .stdin(Stdio::null())
             .stdout(log.try_clone().unwrap())
             .stderr(log);
-        // What went wrong is told command by command.
+        // Errors are reported by command.
         command.status().unwrap();
     }
 
-    /// The program of the shell. Each command is run by the same one, so that what one sets the next has.
+    /// Returns the shell script. One shell runs all commands, so that variables are kept.
     fn program(&self, session: &Session) -> String {
         let mut program = format!("{SHARED}\n{}\n", self.preparation);
         let written = self.root.join("written");
@@ -140,7 +140,7 @@ impl Place {
         ]
     }
 
-    /// What is wrong with a command that was run, if anything.
+    /// Returns the error of a command, if any.
     fn difference(&self, number: usize, step: &Step) -> Option<String> {
         let file = self.root.join("written").join(number.to_string());
         let written = fs::read(&file).unwrap_or_default();
@@ -154,7 +154,7 @@ impl Place {
         (!is_so).then(|| format!("shown:\n{expected}written:\n{written}"))
     }
 
-    /// A text of the document, with what stands here for the addresses and folders in it.
+    /// Replaces addresses and folders of the document.
     fn here(&self, text: &str) -> String {
         let names = self.names.iter();
         names.fold(text.to_owned(), |text, (there, here)| {
@@ -167,7 +167,7 @@ impl Place {
     }
 }
 
-/// Whether the programs are there that authors of plugins use besides Rust's.
+/// Returns whether the programs that plugin authors need besides Rust are installed.
 fn has_programs_of_authors() -> bool {
     let has_compiler = toolchain_program("zig").is_some();
     has_compiler
@@ -176,18 +176,18 @@ fn has_programs_of_authors() -> bool {
             .all(is_available)
 }
 
-/// The folder in which a tool keeps what it has for whoever runs the tests: the one that a variable names, or one at home.
+/// Returns a tool's folder of the user who runs the tests: from a variable, or in the home folder.
 fn of_user(variable: &str, at_home: &str) -> PathBuf {
     let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
     std::env::var_os(variable).map_or_else(|| home().join(at_home), PathBuf::from)
 }
 
-/// The folder with what prepares sessions.
+/// Returns the folder of the scripts that prepare sessions.
 fn sessions() -> PathBuf {
     workspace().join("tests/running/documents/sessions")
 }
 
-/// What stands in documents for the addresses and folders of a real system, and what they are here.
+/// The addresses and folders in the documents, and their replacements.
 fn names(root: &Path, ports: &Ports) -> Vec<(String, String)> {
     let addresses = [
         ("keywright.example:8844", &ports.first),
@@ -214,7 +214,7 @@ fn names(root: &Path, ports: &Ports) -> Vec<(String, String)> {
     addresses.into_iter().chain(folders).collect()
 }
 
-/// What stands in documents for databases, and what they are here: texts for the shell.
+/// The database addresses in the documents, and their replacements: shell text.
 fn database_names(url: &str) -> Vec<(String, String)> {
     let escaped = url.replace('&', "\\&");
     let Some((_, server)) = escaped.split_once('?') else {
@@ -233,17 +233,17 @@ fn database_names(url: &str) -> Vec<(String, String)> {
     ]
 }
 
-/// What all sessions have.
+/// The shared part of all sessions.
 const SHARED: &str = include_str!("sessions/shared.sh");
 
-/// The sessions that need a database of PostgreSQL.
+/// The sessions that need a PostgreSQL database.
 const ON_POSTGRES: [&str; 2] = ["migration", "postgres"];
 
-/// The session of authors of plugins.
+/// The session of plugin authors.
 const AUTHORS: &str = "authors";
 
-/// How long a session may take, in seconds, for `timeout`: several waits of `wait_for`.
+/// Maximum duration of a session, in seconds, for `timeout`: several calls of `wait_for`.
 const SECONDS_MAX: &str = "1800";
 
-/// How a command that failed is told.
+/// The marker of a failed command.
 const ENDED: &str = "ended with the status";

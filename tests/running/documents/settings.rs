@@ -1,4 +1,4 @@
-//! Settings in the documents are ones that a server takes.
+//! The settings in the documents are valid.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use super::{DOCUMENTS, document::Document};
 use crate::layout::Layout;
 
 #[test]
-fn settings_in_the_documents_have_no_mistake() {
+fn settings_in_the_documents_are_valid() {
     let layout = Layout::new();
     for name in ["kms-ca.pem", "tls/uaa-authority.pem"] {
         let authority = layout.path("etc/keywright/tls/ca.pem");
@@ -35,7 +35,7 @@ fn settings_in_the_documents_have_no_mistake() {
     assert!(count > 0);
 }
 
-/// The example, with these sections in the place of its own.
+/// Replaces sections of the example.
 fn with(layout: &Layout, sections: &str) -> String {
     let replaced: Vec<_> = sections.lines().filter_map(top_section).collect();
     let mut text = String::new();
@@ -54,7 +54,7 @@ fn with(layout: &Layout, sections: &str) -> String {
     format!("{text}\n{sections}")
 }
 
-/// The first part of the name of the section that a line begins.
+/// Returns the top-level section that starts on a line.
 fn top_section(line: &str) -> Option<&str> {
     let name = line.strip_prefix('[')?.trim_start_matches('[');
     name.split([']', '.']).next()

@@ -1,4 +1,4 @@
-//! What the command line ends with.
+//! Error messages of the command line.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::nothing_provokes;
 
-/// Has the program end in the words of this text.
+/// Provokes an error message.
 pub(super) async fn provoke(text: &str) -> Commanded {
     let mut options = Options::default();
     if text.starts_with("the identity provider is not available") {
@@ -32,20 +32,18 @@ pub(super) async fn provoke(text: &str) -> Commanded {
     }
     let server = Server::start_with(&options).await;
     let shell = match text {
-        "there is no server: log in, or name it by --server or KEYWRIGHT_CLIENT_SERVER" => {
-            Shell::new()
-        }
-        "the variable … is none of the client's" => {
+        "no server; log in, or set --server or KEYWRIGHT_CLIENT_SERVER" => Shell::new(),
+        "unknown environment variable …" => {
             Shell::of(&server).variable("KEYWRIGHT_CLIENT_SERVR", "https://keywright.example")
         }
-        "… is not what … writes; log in again" => {
+        "… is malformed; log in again" => {
             let shell = Shell::of(&server);
             let folder = shell.file(".config/keywright");
             fs::create_dir_all(&folder).unwrap();
             fs::write(folder.join("session.json"), "{").unwrap();
             shell
         }
-        "… must hold an access token: …" => {
+        "… must contain an access token: …" => {
             Shell::at(&server).variable("KEYWRIGHT_TOKEN", "two words")
         }
         "the identity provider does not support this: its discovery document has no …"
@@ -56,7 +54,7 @@ pub(super) async fn provoke(text: &str) -> Commanded {
         }
         "the credential does not exist or the caller may not access it"
         | "the identity provider's response can't be used: …" => Shell::of(&server),
-        "there is no login for this server" => Shell::at(&server),
+        "you are not logged in to this server" => Shell::at(&server),
         "the identity provider refuses the login: …" => {
             Shell::of(&server).variable("KEYWRIGHT_CLIENT_SECRET", "wrong")
         }

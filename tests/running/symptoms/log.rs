@@ -1,4 +1,4 @@
-//! What the log warns of.
+//! Warnings in the log.
 
 use std::{fs, time::Duration};
 
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::nothing_provokes;
 
-/// Has a server warn of what this text tells, and returns its log.
+/// Provokes a warning, and returns the server's log.
 pub(super) async fn provoke(text: &str) -> String {
     let plain = Options::default().without_plugins();
     let options = match text {
@@ -82,6 +82,6 @@ async fn after_the_authorities_went() -> String {
 /// A certificate with an RSA key of 1024 bits.
 const RSA_1024: &str = include_str!("../../../plugins/certificate/tests/keys/rsa_1024.pem");
 
-/// How often it is looked whether the log has it, for several minutes: some of it is found by work beside the start.
+/// The number of checks of the log, for several minutes: some warnings come from background work.
 const POLLS_MAX: usize = 30_000;
 const POLL: Duration = Duration::from_millis(10);

@@ -1,4 +1,4 @@
-//! Troubleshooting in the operator's guide: what an operator sees, as the tables there have it, is provoked, each row of them.
+//! Troubleshooting in the operator guide: each symptom in its tables is provoked.
 
 mod client;
 mod log;
@@ -12,14 +12,14 @@ use keywright_harness::workspace;
 use crate::documents::has_line_as_shown;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn servers_that_do_not_start_say_what_the_guide_says() {
+async fn start_up_errors_match_the_guide() {
     for symptom in symptoms("### The server does not start") {
         symptom.must_be_in(&start::provoke(&symptom.text).await);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refused_requests_are_told_what_the_guide_says() {
+async fn error_responses_match_the_guide() {
     for symptom in symptoms("### Requests are refused") {
         let answer = request::provoke(&symptom.text).await;
         let status = answer.status.to_string();
@@ -33,14 +33,14 @@ async fn refused_requests_are_told_what_the_guide_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_log_warns_of_what_the_guide_says() {
+async fn log_warnings_match_the_guide() {
     for symptom in symptoms("### The log warns") {
         symptom.must_be_in(&log::provoke(&symptom.text).await);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_command_line_ends_as_the_guide_says() {
+async fn command_line_errors_match_the_guide() {
     for symptom in symptoms("### The command line says") {
         let ended = client::provoke(&symptom.text).await;
         let status = ended.status.unwrap().to_string();
@@ -55,9 +55,9 @@ async fn the_command_line_ends_as_the_guide_says() {
 
 /// A row of a table.
 struct Symptom {
-    /// What stands before what is seen: statuses, where the table has them.
+    /// The statuses before the symptom, if the table has them.
     statuses: Vec<String>,
-    /// What is seen, with `…` for what is left out.
+    /// The symptom, with `…` for omitted text.
     text: String,
 }
 
@@ -67,13 +67,16 @@ impl Symptom {
     }
 }
 
-/// The rows of the table below a heading.
+/// Returns the rows of the table below a heading.
 fn symptoms(heading: &str) -> Vec<Symptom> {
     let guide = fs::read_to_string(workspace().join("host/server/OPERATING.md")).unwrap();
     let lines = guide.lines().skip_while(|line| *line != heading).skip(1);
     let lines = lines.take_while(|line| !line.starts_with('#'));
     let symptoms: Vec<_> = lines.filter_map(symptom).collect();
-    assert!(!symptoms.is_empty(), "nothing stands below {heading}");
+    assert!(
+        !symptoms.is_empty(),
+        "there are no symptoms below {heading}"
+    );
     symptoms
 }
 
@@ -93,7 +96,7 @@ fn symptom(line: &str) -> Option<Symptom> {
     None
 }
 
-/// What no test knows how to bring about.
+/// Fails for a symptom that no test provokes.
 fn nothing_provokes(text: &str) -> ! {
     panic!("nothing provokes {text:?}: correct the guide, or provoke it here")
 }

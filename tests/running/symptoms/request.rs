@@ -1,4 +1,4 @@
-//! Requests that are refused.
+//! Rejected requests.
 
 use std::{fmt::Write, os::unix::fs::symlink};
 
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use super::nothing_provokes;
 
-/// Has a request be refused in the words of this text.
+/// Provokes an error response.
 pub(super) async fn provoke(text: &str) -> Answer {
     match text {
         "the access token can't be checked, because the identity provider has not answered" => {
@@ -149,7 +149,7 @@ async fn from_elsewhere(server: &Server, caller: &Caller) -> Answer {
     server.send(request.bearer_auth(caller.token())).await
 }
 
-/// Calls a server with a certificate that an authority of its has signed.
+/// Calls a server with a certificate signed by its CA.
 async fn with_certificate(usage: &str, unit: &str) -> Answer {
     let maker = Server::start().await;
     let parameters = json!({"common_name": "clients", "is_ca": true});
@@ -185,7 +185,7 @@ async fn on_a_full_disk() -> Answer {
     let directory = TempDir::new().unwrap();
     symlink("/dev/full", directory.path().join("audit.log")).unwrap();
     let server = Server::start_in(directory, &Options::default()).await;
-    // What is found only when it is to be written withholds one answer.
+    // Errors found only while writing an event affect one response.
     server.get("/api/v1/data?name=/a").await.expect(500);
     server.get("/api/v1/data?name=/a").await
 }
@@ -202,7 +202,7 @@ async fn beyond_the_rate() -> Answer {
     panic!("{REQUESTS_MAX} requests were answered");
 }
 
-/// The first refusal of a reader that takes none of its large responses, on a server where others do the same.
+/// Returns the first error of a reader that does not receive its large responses, on a server where others do the same.
 async fn with_unread_responses(versions: usize, others: usize) -> Answer {
     let limits =
         "response_bytes_max = 1048576\nresponses_bytes_max = 8388608\nwrite_seconds_max = 3600";
@@ -233,7 +233,7 @@ async fn with_unread_responses(versions: usize, others: usize) -> Answer {
 
 async fn without_database() -> Answer {
     let Some(postgres) = PostgresServer::start() else {
-        // It was said that nothing can be tested.
+        // Reported as not testable.
         return Answer {
             status: 503,
             body: "the storage failed".to_owned(),
@@ -275,7 +275,7 @@ async fn without_its_key() -> Answer {
 async fn with_a_full_queue() -> Answer {
     let options = Options::default().with_a_short_queue();
     let server = Server::start_with(&options).await;
-    // One runs, one waits, and there is a third.
+    // One call runs, one waits, and there is a third.
     let mut calls = tokio::task::JoinSet::new();
     for number in 0..4 {
         let body = json!({"name": format!("/{number}"), "type": "hostile", "parameters": {"key_length": 0}});
@@ -293,5 +293,5 @@ async fn with_a_full_queue() -> Answer {
 
 const ACTOR: &str = "app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55";
 
-/// More than can be made in one second with a limit of one.
+/// More requests than possible in one second with a limit of one.
 const REQUESTS_MAX: usize = 100;

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::nothing_provokes;
 use crate::layout::Layout;
 
-/// Has a server not start for the reason that this text tells, and returns what it says.
+/// Provokes an error at start-up, and returns it.
 pub(super) async fn provoke(text: &str) -> String {
     let plain = Options::default();
     match text {
@@ -37,7 +37,7 @@ pub(super) async fn provoke(text: &str) -> String {
         "the database file … can't be opened" => {
             let folder = TempDir::new().unwrap();
             let file = folder.path().join("garbage.db");
-            fs::write(&file, "this is no database, and never was one").unwrap();
+            fs::write(&file, "this is not a database").unwrap();
             Server::refusal(&plain.storage(&format!("file = \"{}\"", file.display())))
         }
         "is missing or empty, though a server has used it before" => without_its_database(),
@@ -86,7 +86,7 @@ pub(super) async fn provoke(text: &str) -> String {
     }
 }
 
-/// What `check-config` says of the example with one change.
+/// Returns the output of `check-config` for the example with one change.
 fn checked(from: &str, to: &str) -> String {
     let layout = Layout::new();
     let example = layout.example();
@@ -101,7 +101,7 @@ fn key_section(lines: &str) -> String {
     format!("[[encryption.keys]]\nprovider = \"raw\"\nfile = \"{file}\"\n{lines}\n")
 }
 
-/// A server whose plugin must be signed by minisign, with this beside its file.
+/// Returns the error of a server whose plugin must have a minisign signature, with this file next to it.
 fn with_signed_password_plugin(signature: Option<&str>) -> String {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("password.wasm");

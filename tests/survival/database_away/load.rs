@@ -1,4 +1,4 @@
-//! Clients that write and read at three servers without an end, and remember what they were told.
+//! Clients that continuously write and read at three servers, and record the responses.
 
 use std::{
     collections::HashMap,
@@ -18,24 +18,23 @@ use tokio::task::JoinSet;
 
 const SERVERS: usize = 3;
 const CLIENTS_PER_SERVER: usize = 4;
-/// What servers are told: how long a request may wait for the database.
+/// The servers' maximum wait for the database.
 const WAIT_SECONDS_MAX: u64 = 2;
-/// How long an answer may take at all, on a machine that is as busy as it may be. Without the wait's end it would take for ever.
+/// Maximum time for a response, on a busy machine. If the server waited forever, there would be none.
 const ANSWER_MAX: Duration = Duration::from_mins(2);
-/// How many answers of each server a test waits for, and for how long at most.
+/// The number of responses of each server that a test waits for, and the maximum wait.
 const ANSWERS_AWAITED: u64 = 12;
 const AWAITED_MAX: Duration = Duration::from_mins(10);
-/// For how many reads it is looked whether they go on, and how many of them may be refused at each server: one of each client,
-/// which the machine has kept waiting.
+/// The number of reads to check, and how many of them may fail at each server: one per client, delayed by the machine.
 const READS_AWAITED: u64 = 100;
 const READS_REFUSED_MAX: u64 = CLIENTS_PER_SERVER as u64;
-/// How often a server is started that finds the database too slow, which is told to wait for two seconds.
+/// The number of restarts of a server that finds the database too slow within its wait of two seconds.
 const STARTS_MAX: usize = 30;
 const POLL: Duration = Duration::from_millis(20);
-/// Writes of one client to one name, before it takes the next.
+/// The number of writes of a client to one name before the next.
 const WRITES_PER_NAME: usize = 3;
 
-/// Three servers on one database, and clients at work.
+/// Three servers on one database, with active clients.
 pub(super) struct Load {
     servers: Vec<Arc<Server>>,
     counts: Arc<[Counts; SERVERS]>,
@@ -43,31 +42,31 @@ pub(super) struct Load {
     clients: JoinSet<Told>,
 }
 
-/// What one server has answered.
+/// The responses of one server.
 #[derive(Default)]
 struct Counts {
     written: AtomicU64,
     read: AtomicU64,
     refused: AtomicU64,
-    /// Those of them that would have read.
+    /// The failed reads.
     reads_refused: AtomicU64,
-    /// What was answered that must never be.
+    /// Responses that must never occur.
     wrong: Mutex<Vec<String>>,
     slowest: Mutex<Duration>,
 }
 
-/// What clients were told.
+/// The responses to clients.
 #[derive(Default)]
 pub(super) struct Told {
-    /// The id and the value of each version that was acknowledged.
+    /// The id and the value of each acknowledged version.
     acknowledged: HashMap<String, Value>,
-    /// Of each name, the values that may have been written without an acknowledgement.
+    /// The values per name that may have been written without an acknowledgement.
     in_doubt: HashMap<String, Vec<Value>>,
-    /// Of each name, the acknowledged versions, oldest first.
+    /// The acknowledged versions per name, oldest first.
     names: HashMap<String, Vec<String>>,
 }
 
-/// What there must be after the load.
+/// The expected state after the load.
 pub(super) struct Ended {
     servers: Vec<Arc<Server>>,
     told: Told,
@@ -106,7 +105,7 @@ impl Load {
         }
     }
 
-    /// Waits until each server has acknowledged writes that began from now on, and answered reads.
+    /// Waits until each server has acknowledged writes started from now on, and served reads.
     pub(super) async fn wait_for_writes_at_each_server(&self) {
         let begun = Instant::now();
         self.wait_for("writes", |counts| &counts.written).await;
@@ -118,12 +117,12 @@ impl Load {
         );
     }
 
-    /// Waits until each server has refused requests from now on.
+    /// Waits until each server has rejected requests from now on.
     pub(super) async fn wait_until_each_server_refuses(&self) {
         self.wait_for("refusals", |counts| &counts.refused).await;
     }
 
-    /// Waits until each server has answered reads from now on, of which as good as none was refused.
+    /// Waits until each server has served reads from now on, with almost no errors.
     pub(super) async fn assert_reads_go_on(&self) {
         let refused = || -> Vec<u64> {
             let refused = self.counts.iter().map(|counts| &counts.reads_refused);
@@ -138,7 +137,7 @@ impl Load {
         }
     }
 
-    /// Waits until each server says so of its health.
+    /// Waits until each server reports this health.
     pub(super) async fn wait_for_health(&self, status: &str) {
         let begun = Instant::now();
         for server in &self.servers {
@@ -156,7 +155,7 @@ impl Load {
     }
 
     async fn wait_for(&self, what: &str, count: impl Fn(&Counts) -> &AtomicU64) {
-        // Those that are under way may have begun before; so many of them can't be.
+        // Requests in progress may have started earlier, but there can't be more than this.
         self.wait_for_many(what, ANSWERS_AWAITED, count).await;
     }
 
@@ -170,7 +169,7 @@ impl Load {
         }
     }
 
-    /// Ends the clients. All that they were answered is what may be.
+    /// Stops the clients, and returns the expected state.
     pub(super) async fn end(self) -> Ended {
         self.is_ending.store(true, Ordering::Relaxed);
         let mut told = Told::default();
@@ -183,10 +182,10 @@ impl Load {
             let wrong = counts.wrong.lock().unwrap();
             assert!(wrong.is_empty(), "{}", wrong.join("\n"));
             let slowest = *counts.slowest.lock().unwrap();
-            assert!(slowest < ANSWER_MAX, "an answer took {slowest:?}");
+            assert!(slowest < ANSWER_MAX, "a response took {slowest:?}");
             let _ = writeln!(
                 std::io::stderr(),
-                "{} writes, {} reads, {} refused; the slowest answer took {slowest:?}",
+                "{} writes, {} reads, {} refused; the slowest response took {slowest:?}",
                 counts.written.load(Ordering::Relaxed),
                 counts.read.load(Ordering::Relaxed),
                 counts.refused.load(Ordering::Relaxed),
@@ -199,7 +198,7 @@ impl Load {
     }
 }
 
-/// Starts a server that on a busy machine may find the database too slow.
+/// Starts a server that may find the database too slow on a busy machine.
 async fn repeatedly(start: impl AsyncFn() -> Result<Server, String>) -> Server {
     let mut refused = String::new();
     for _ in 0..STARTS_MAX {
@@ -212,7 +211,8 @@ async fn repeatedly(start: impl AsyncFn() -> Result<Server, String>) -> Server {
 }
 
 impl Ended {
-    /// Each acknowledged version is there, at each server, with its value and in its order; what else is there was asked for.
+    /// Asserts that each server has the acknowledged versions, with values and in order; other versions must have been
+    /// requested.
     pub(super) async fn assert_nothing_is_lost(&self) {
         for (position, (name, acknowledged)) in self.told.names.iter().enumerate() {
             let server = &self.servers[position % SERVERS];
@@ -235,14 +235,14 @@ impl Ended {
                     Some(value) => version["value"] == *value,
                     None => in_doubt.is_some_and(|values| values.contains(&version["value"])),
                 };
-                assert!(is_asked, "nobody asked for {version}");
+                assert!(is_asked, "unrequested version {version}");
             }
         }
         assert!(!self.told.acknowledged.is_empty());
     }
 }
 
-/// One client of one server. Nobody else writes below its folder.
+/// A client of one server. Only it writes below its folder.
 struct Client {
     server: Arc<Server>,
     number: usize,
@@ -286,7 +286,7 @@ impl Client {
         }
     }
 
-    /// Reads the version that was acknowledged last.
+    /// Reads the version acknowledged last.
     async fn read(&mut self) {
         let Some(newest) = &self.newest else {
             return;
@@ -304,7 +304,7 @@ impl Client {
         }
     }
 
-    /// An answer of a known kind.
+    /// A response of a known kind.
     async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Option<Answer> {
         let counts = &self.counts[self.number];
         let request = self.server.authorized(method.clone(), path);
@@ -333,7 +333,7 @@ impl Client {
                 Some(answer)
             }
             Err(_) => {
-                wrong("no answer".to_owned());
+                wrong("no response".to_owned());
                 None
             }
         }

@@ -1,4 +1,4 @@
-//! PostgreSQL is stopped and started under load: nothing that was acknowledged is lost, and the server recovers by itself.
+//! PostgreSQL is stopped and started under load: no acknowledged write is lost, and the server recovers by itself.
 
 #![expect(
     clippy::indexing_slicing,
@@ -13,12 +13,12 @@ use keywright_test_postgres::PostgresServer;
 
 use load::Load;
 
-/// Ends all connections of servers to a database.
+/// Terminates all connections of servers to a database.
 const CUT: &str = "select pg_terminate_backend(pid) from pg_stat_activity
     where application_name = 'keywright' and datname = current_database()";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_that_is_stopped_or_crashes_and_is_started_again_loses_nothing() {
+async fn no_write_is_lost_when_the_database_stops_or_crashes() {
     let Some(postgres) = PostgresServer::start() else {
         return;
     };
@@ -36,7 +36,7 @@ async fn a_database_that_is_stopped_or_crashes_and_is_started_again_loses_nothin
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn connections_that_an_administrator_cuts_are_opened_anew() {
+async fn terminated_connections_are_reopened() {
     let Some(postgres) = PostgresServer::start() else {
         return;
     };
@@ -52,7 +52,7 @@ async fn connections_that_an_administrator_cuts_are_opened_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_that_is_read_only_for_a_while_goes_on_being_read() {
+async fn a_temporarily_read_only_database_still_serves_reads() {
     let Some(postgres) = PostgresServer::start() else {
         return;
     };
@@ -63,19 +63,19 @@ async fn a_database_that_is_read_only_for_a_while_goes_on_being_read() {
     let load = Load::start(&url).await;
     load.wait_for_writes_at_each_server().await;
     set("set default_transaction_read_only = on");
-    // As after a change of roles: each new connection leads to a database that can't be written.
+    // As after a failover: each new connection reaches a read-only database.
     postgres.run_at(&url, CUT);
     load.wait_until_each_server_refuses().await;
     load.assert_reads_go_on().await;
     load.wait_for_health("UP").await;
-    // The connections that are open stay as they are; none of them may go on being used.
+    // Open connections stay open, but none may be used again.
     set("reset default_transaction_read_only");
     load.wait_for_writes_at_each_server().await;
     load.end().await.assert_nothing_is_lost().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_that_hangs_keeps_nobody_waiting() {
+async fn requests_time_out_while_the_database_hangs() {
     let Some(postgres) = PostgresServer::start() else {
         return;
     };

@@ -1,18 +1,18 @@
-//! What the audit trail says of a round.
+//! The audit trail of a round.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
 use serde_json::Value;
 
-/// What was read of an audit trail so far.
+/// The part of an audit trail that was read so far.
 #[derive(Debug, Default)]
 pub(super) struct AuditTrail {
     bytes_read: usize,
 }
 
 impl AuditTrail {
-    /// Asserts that what was added since the last time tells of all these requests. Of its lines, the last may be torn: the
-    /// server was killed while it wrote that.
+    /// Asserts that the lines added since the last call contain all these requests. The last line may be incomplete if
+    /// the server was killed while writing it.
     pub(super) fn verify(&mut self, directory: &Path, acknowledged: &[String]) {
         let trail = fs::read(directory.join("audit.log")).unwrap();
         let added = &trail[self.bytes_read..];
@@ -32,7 +32,10 @@ impl AuditTrail {
             }
         }
         for request_id in acknowledged {
-            assert!(told.contains(request_id), "no event tells of {request_id}");
+            assert!(
+                told.contains(request_id),
+                "no event has the id {request_id}"
+            );
         }
     }
 }

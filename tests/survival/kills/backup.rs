@@ -12,7 +12,7 @@ use super::{
 };
 
 #[tokio::test]
-async fn a_backup_that_is_killed_leaves_nothing_in_its_place_that_is_not_whole() {
+async fn a_killed_backup_leaves_no_incomplete_target() {
     let mut store = Store::new(Engine::Sqlite).unwrap();
     let server = store.start().await;
     fill(&server).await;
@@ -53,13 +53,13 @@ async fn fill(server: &Server) {
     }
 }
 
-/// How many versions the database in a folder has.
+/// Returns the number of versions in the database in a folder.
 async fn counted(directory: &Path) -> String {
     run_sql(directory, "select count(*) from credential_version").await
 }
 
 const KILLS: usize = 20;
 
-/// Together some megabytes, so that copying them takes a part of the time that the command takes.
+/// A few megabytes in total, so that copying takes a noticeable part of the command's time.
 const CREDENTIALS: usize = 200;
 const VALUE_BYTES: usize = 40_000;

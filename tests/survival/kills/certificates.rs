@@ -1,7 +1,7 @@
-//! Two authorities, one below the other, what they sign, and a certificate that was brought.
+//! Two CAs, one below the other, certificates signed by them, and a certificate that was set.
 //!
-//! The server adds versions to what an authority signed when the authority's flag moves (`concatenate_cas`), so one request
-//! may change many certificates: it must be seen with all of its changes, or with none.
+//! When a CA's transitional flag moves, the server adds versions to the certificates that it signed
+//! (`concatenate_cas`). So one request may change many certificates: all of its changes must be visible, or none.
 
 use rand::{RngExt, rngs::ChaCha12Rng, seq::IndexedRandom};
 use reqwest::Method;
@@ -12,7 +12,7 @@ use super::{
     request::{CERTIFICATE_ID, Owned, Request, Step},
 };
 
-/// The next step.
+/// Returns the next step.
 pub(super) fn next(owned: &Owned<'_>, choices: &mut ChaCha12Rng) -> Step {
     for authority in [ROOT, MIDDLE] {
         if owned.versions(&owned.name(authority)).is_empty() {
@@ -29,7 +29,7 @@ pub(super) fn next(owned: &Owned<'_>, choices: &mut ChaCha12Rng) -> Step {
     }
 }
 
-/// Takes the authority at the top one step further, or one of its versions away.
+/// Rotates the root CA by one step, or deletes one of its versions.
 fn rotate_root(owned: &Owned<'_>, choices: &mut ChaCha12Rng) -> Step {
     let name = owned.name(ROOT);
     let versions = owned.versions(&name);
@@ -56,7 +56,7 @@ fn rotate_root(owned: &Owned<'_>, choices: &mut ChaCha12Rng) -> Step {
     Step::Write(with_children(owned, request))
 }
 
-/// Each certificate of the authority at the top gets a version as well, with the same certificate and key.
+/// Each certificate of the root CA gets another version, with the same certificate and key.
 fn with_children(owned: &Owned<'_>, mut request: Request) -> Request {
     for (last, signer) in SIGNED {
         let name = owned.name(last);
@@ -85,7 +85,7 @@ fn regenerate_as_transitional(owned: &Owned<'_>, name: &str) -> Request {
         .answers(name)
 }
 
-/// Moves the flag to the version with this id, or to none.
+/// Moves the flag to the version with this id, or removes it.
 fn move_flag(owned: &Owned<'_>, name: &str, id: Option<&str>) -> Request {
     let mut versions = owned.versions(name).to_vec();
     for version in &mut versions {
@@ -100,7 +100,7 @@ fn move_flag(owned: &Owned<'_>, name: &str, id: Option<&str>) -> Request {
     request
 }
 
-/// Sets the certificate that was brought, adds a version to it, moves its flag, or deletes what is of it.
+/// Sets the certificate, adds a version to it, moves its flag, or deletes one of its versions.
 fn bring(owned: &Owned<'_>, choices: &mut ChaCha12Rng) -> Step {
     let (root, name) = (owned.name(ROOT), owned.name(BROUGHT));
     let Some(certificate) = owned.versions(&root)[0]["value"].get("certificate") else {
@@ -162,7 +162,7 @@ fn change_leaf(owned: &Owned<'_>, choices: &mut ChaCha12Rng) -> Step {
     })
 }
 
-/// Generates one of [`SIGNED`], or the authority at the top.
+/// Generates one of [`SIGNED`], or the root CA.
 fn generate(owned: &Owned<'_>, last: &str) -> Request {
     let name = owned.name(last);
     let signer = SIGNED.iter().find(|(signed, _)| *signed == last);
@@ -198,7 +198,7 @@ fn bulk_regenerate(owned: &Owned<'_>, authority: &str) -> Request {
     request
 }
 
-/// Deletes a version where there are many; the authority at the top, whose flag may move, has a way of its own.
+/// Deletes a version if there are many; the root CA, whose flag may move, is handled separately.
 fn shortened(owned: &Owned<'_>, name: &str) -> Option<Step> {
     let versions = owned.versions(name);
     if versions.len() <= VERSIONS_MAX {
@@ -221,12 +221,12 @@ fn delete_version(owned: &Owned<'_>, name: &str, place: usize) -> Request {
     request
 }
 
-/// The version that is deleted where there are many: the transitional one, or else the one before the newest.
+/// Returns the version to delete: the transitional one, or else the second newest.
 fn deletable(versions: &[Value]) -> usize {
     versions.iter().position(is_transitional).unwrap_or(1)
 }
 
-/// A request to an address below a certificate's own.
+/// Creates a request to a path below a certificate's.
 fn to_certificate(method: Method, name: &str, below: &str, body: Value) -> Request {
     let path = format!("/api/v1/certificates/{CERTIFICATE_ID}/{below}");
     let mut request = Request::new(method, path, body);
@@ -238,7 +238,7 @@ fn is_transitional(version: &Value) -> bool {
     version["transitional"] == true
 }
 
-/// The ids of all versions, when all are known: those that were made with others are not told.
+/// Returns the ids of all versions, if they are known: those generated along with others are not returned.
 fn ids(versions: &[Value]) -> Option<Vec<&str>> {
     versions
         .iter()
@@ -249,13 +249,13 @@ fn ids(versions: &[Value]) -> Option<Vec<&str>> {
 const ROOT: &str = "root";
 const MIDDLE: &str = "middle";
 
-/// What was set, and is signed by no stored authority.
+/// A certificate that was set, and that no stored CA signed.
 const BROUGHT: &str = "brought";
 
-/// What is no authority.
+/// A certificate that is not a CA.
 const LEAVES: [&str; 3] = ["leaf", "below-one", "below-two"];
 
-/// What is signed by an authority, and by which.
+/// The certificates signed by a CA, and the CA.
 const SIGNED: [(&str, &str); 4] = [
     (MIDDLE, ROOT),
     ("leaf", ROOT),
@@ -263,5 +263,5 @@ const SIGNED: [(&str, &str); 4] = [
     ("below-two", MIDDLE),
 ];
 
-/// Of a credential with more versions, some are deleted.
+/// The number of versions above which some are deleted.
 const VERSIONS_MAX: usize = 5;

@@ -1,14 +1,14 @@
-//! Servers that are killed at random moments under a mixed load of writes: every acknowledged write is there afterwards, and nothing
-//! is there by half.
+//! Servers that are killed at random times under a mixed load of writes: every acknowledged write must survive, and no
+//! write may be partial.
 //!
-//! A run goes on with one store for many [`rounds`]. In each, [`worker`]s write until the server is killed. A worker owns its names,
-//! so it knows exactly what must be there: what was acknowledged, and of the one request that was under way, all or nothing. What
-//! all workers write to together ([`shared`]) is known less exactly, but nothing of it may be lost or made up either.
+//! A run uses one store for many [`rounds`]. In each round, [`worker`]s write until the server is killed. A worker owns
+//! its names, so it knows the exact expected state: all acknowledged writes, and for the one request in progress, all
+//! or nothing. Less is known about what all workers write to ([`shared`]), but nothing may be lost or made up.
 //!
-//! A run that fails prints its seed; the variable `KEYWRIGHT_TEST_SEED` has a run ask for the same things in the same order, and be
-//! killed after the same times. `KEYWRIGHT_TEST_ROUNDS` has it go on for longer.
+//! A failed run prints its seed. With `KEYWRIGHT_TEST_SEED`, a run sends the same requests in the same order, with
+//! kills after the same times. `KEYWRIGHT_TEST_ROUNDS` sets the number of rounds.
 //!
-//! What is killed are processes. What a machine loses that loses its power is not shown here.
+//! Only processes are killed. The effects of a power failure are not tested.
 
 #![expect(
     clippy::indexing_slicing,

@@ -1,4 +1,4 @@
-//! Adding, amending, replacing and deleting permissions.
+//! Adds, amends, replaces and deletes permissions.
 
 use rand::{RngExt, rngs::ChaCha12Rng, seq::IndexedRandom};
 use reqwest::Method;
@@ -9,7 +9,7 @@ use super::{
     request::{Owned, Request, Step},
 };
 
-/// The next step.
+/// Returns the next step.
 pub(super) fn next(owned: &Owned<'_>, choices: &mut ChaCha12Rng) -> Step {
     let path = owned.name(PATHS.choose(choices).unwrap());
     let of = |actor: &&str| Place::Permission {
@@ -28,12 +28,12 @@ pub(super) fn next(owned: &Owned<'_>, choices: &mut ChaCha12Rng) -> Step {
     };
     match permission["uuid"].as_str() {
         Some(id) => Step::Write(change(choices, place.clone(), id, operations)),
-        // It was added with others, by an answer that tells no ids.
+        // It was added with others, by a response without ids.
         None => Step::Read(place),
     }
 }
 
-/// All of them by one request.
+/// Adds all of them with one request.
 fn add_all(path: &str, operations: &[&str]) -> Request {
     let grants =
         ACTORS.map(|actor| json!({"actor": actor, "path": path, "operations": operations}));
@@ -58,10 +58,10 @@ fn add(place: Place, path: &str, actor: &str, operations: &[&str]) -> Request {
     request
 }
 
-/// Replaces a permission, amends it, or deletes it.
+/// Replaces, amends or deletes a permission.
 fn change(choices: &mut ChaCha12Rng, place: Place, id: &str, operations: &[&str]) -> Request {
     let Place::Permission { path, actor } = &place else {
-        panic!("{place:?} is no permission");
+        panic!("{place:?} is not a permission");
     };
     let address = format!("/api/v2/permissions/{id}");
     let changed = json!({"path": path, "actor": actor, "operations": operations});
@@ -81,15 +81,15 @@ fn change(choices: &mut ChaCha12Rng, place: Place, id: &str, operations: &[&str]
     request
 }
 
-/// Who has permissions: nobody who sends requests.
+/// The actors of the permissions, none of which sends requests.
 const ACTORS: [&str; 3] = ["uaa-client:one", "uaa-client:two", "uaa-client:three"];
 
-/// What is permitted, in the order of answers.
+/// The operations, in the order of responses.
 const OPERATIONS: [&[&str]; 3] = [
     &["read"],
     &["read", "write"],
     &["write", "delete", "read_acl"],
 ];
 
-/// What they have them on, below a worker's path. None encloses another: what somebody may do already can't be added.
+/// The paths below a worker's own. None encloses another, because operations that are already granted can't be added.
 const PATHS: [&str; 2] = ["value", "json/*"];

@@ -1,6 +1,6 @@
-//! Setting, generating, regenerating and deleting what is no certificate.
+//! Sets, generates, regenerates and deletes credentials other than certificates.
 //!
-//! Keys of RSA and SSH are set and never generated: making one takes longer than a round.
+//! RSA and SSH keys are set, but never generated: generating one takes longer than a round.
 
 use rand::{Rng, RngExt, rngs::ChaCha12Rng, seq::IndexedRandom};
 use reqwest::Method;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::request::{Owned, Request};
 
-/// The next request.
+/// Returns the next request.
 pub(super) fn next(owned: &Owned<'_>, choices: &mut ChaCha12Rng) -> Request {
     let (last, credential_type) = *CREDENTIALS.choose(choices).unwrap();
     let name = owned.name(last);
@@ -65,7 +65,7 @@ fn generate(
     request.adds(owned, name, json!({"type": credential_type, "name": name}))
 }
 
-/// A text that is there once, and now and then longer than a page of the database.
+/// Returns a unique text, sometimes longer than a page of the database.
 fn text(choices: &mut ChaCha12Rng) -> String {
     let number = choices.next_u64();
     let length = if choices.random_ratio(1, 8) {
@@ -76,12 +76,12 @@ fn text(choices: &mut ChaCha12Rng) -> String {
     format!("{number}{}", "x".repeat(length))
 }
 
-/// The beginning of a text, where the value's members may not be long.
+/// The start of a text, for values with short fields.
 fn short(text: &str) -> &str {
     &text[..text.len().min(50)]
 }
 
-/// What a worker has of these, with their types. What is generated is never set, so it can always be regenerated.
+/// A worker's credentials of these types. Generated ones are never set, so they can always be regenerated.
 const CREDENTIALS: [(&str, &str); 8] = [
     ("value", "value"),
     ("json", "json"),
@@ -95,5 +95,5 @@ const CREDENTIALS: [(&str, &str); 8] = [
 
 const GENERATED: &str = "generated";
 
-/// A credential that has more versions is deleted.
+/// The number of versions above which a credential is deleted.
 const VERSIONS_MAX: usize = 8;

@@ -1,4 +1,4 @@
-//! What must be stored, and what is.
+//! Expected and stored records.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use keywright_harness::{Answer, Caller};
 use reqwest::Method;
 use serde_json::Value;
 
-/// Where something stands that requests change.
+/// A location that requests change.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
     /// The versions of a credential, by its name.
@@ -20,11 +20,12 @@ pub(super) enum Place {
     },
 }
 
-/// What stands where, the newest first. Of what a server made without telling, only some members are known.
+/// The records at each location, newest first. For records that the server created without returning them, only some
+/// fields are known.
 pub(super) type Records = BTreeMap<Place, Vec<Value>>;
 
 impl Place {
-    /// What a server says that stands here; none when the server, or its database, is gone.
+    /// Reads the records at a location; `None` if the server or its database is gone.
     pub(super) async fn read(&self, caller: &Caller) -> Option<Vec<Value>> {
         let path = match self {
             Self::Credential(name) => format!("/api/v1/data?name={name}"),
@@ -48,7 +49,7 @@ impl Place {
     }
 }
 
-/// Whether these are the expected records, in this order and no others.
+/// Returns whether these are exactly the expected records, in this order.
 pub(super) fn are(expected: &[Value], actual: &[Value]) -> bool {
     expected.len() == actual.len()
         && expected
@@ -57,7 +58,7 @@ pub(super) fn are(expected: &[Value], actual: &[Value]) -> bool {
             .all(|(expected, actual)| is(expected, actual))
 }
 
-/// Whether a record is as expected, as far as is known what to expect: an object must have all members that are known.
+/// Returns whether a record matches, as far as the expectation is known: an object must have all known fields.
 pub(super) fn is(expected: &Value, actual: &Value) -> bool {
     match (expected, actual) {
         (Value::Object(expected), Value::Object(actual)) => expected
@@ -67,7 +68,7 @@ pub(super) fn is(expected: &Value, actual: &Value) -> bool {
     }
 }
 
-/// What stands at a place.
+/// The records at a location.
 pub(super) fn at<'a>(records: &'a Records, place: &Place) -> &'a [Value] {
     records.get(place).map_or(&[], Vec::as_slice)
 }

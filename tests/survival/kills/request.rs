@@ -1,4 +1,4 @@
-//! Requests that change something, and what they change.
+//! Requests that change something, and their effects.
 
 use keywright_harness::{Answer, Caller};
 use reqwest::Method;
@@ -6,35 +6,35 @@ use serde_json::{Value, json};
 
 use super::records::{Place, Records, at};
 
-/// What a worker does next.
+/// A worker's next step.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// It finds out what stands here, and that it is as expected.
+    /// Reads the records at a location, and checks them.
     Read(Place),
-    /// It changes something.
+    /// Changes something.
     Write(Request),
 }
 
-/// A request that changes something: all that it is to change, or nothing.
+/// A request that changes all of its locations, or none.
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) method: Method,
     pub(super) path: String,
     pub(super) body: Value,
-    /// What stands where afterwards. Where nothing changes, nothing is named.
+    /// The records at each changed location afterwards.
     pub(super) changes: Records,
-    /// Whose newest record the answer is.
+    /// The credential whose newest record is the response.
     pub(super) answered: Option<Place>,
-    /// Whether the server may find that the newest record will do, and answer that.
+    /// Whether the server may keep and return the newest record.
     pub(super) may_keep: bool,
-    /// Whether the server may have too many such requests already, and refuse it.
+    /// Whether the server may reject the request because of too many such requests.
     pub(super) may_be_refused: bool,
-    /// The credential whose id as a certificate stands in the path.
+    /// The credential whose id as a certificate is part of the path.
     pub(super) certificate: Option<String>,
 }
 
 impl Request {
-    /// A request that changes nothing yet.
+    /// Creates a request without changes.
     pub(super) fn new(method: Method, path: impl Into<String>, body: Value) -> Self {
         Self {
             method,
@@ -58,7 +58,7 @@ impl Request {
         request
     }
 
-    /// Adds a version before those that are there.
+    /// Adds a version to the existing ones.
     pub(super) fn adds(mut self, owned: &Owned<'_>, name: &str, version: Value) -> Self {
         let mut versions = vec![version];
         versions.extend_from_slice(owned.versions(name));
@@ -67,13 +67,13 @@ impl Request {
         self
     }
 
-    /// The answer is the newest version of this credential.
+    /// Expects the newest version of this credential as the response.
     pub(super) fn answers(mut self, name: &str) -> Self {
         self.answered = Some(Place::Credential(name.to_owned()));
         self
     }
 
-    /// The beginning of what is asked for.
+    /// The start of the request.
     pub(super) fn summary(&self) -> String {
         let body: String = self
             .body
@@ -84,7 +84,7 @@ impl Request {
         format!("{} {} {body}", self.method, self.path)
     }
 
-    /// Sends it; none when the server was gone before it had answered.
+    /// Sends the request; `None` if the server was gone before it responded.
     pub(super) async fn send(&self, caller: &Caller) -> Option<Answer> {
         let mut path = self.path.clone();
         if let Some(name) = &self.certificate {
@@ -105,19 +105,19 @@ impl Request {
     }
 }
 
-/// What a worker owns, as it knows it.
+/// A worker's credentials, as it knows them.
 pub(super) struct Owned<'a> {
     pub(super) number: usize,
     pub(super) records: &'a Records,
 }
 
 impl Owned<'_> {
-    /// The name of one of its credentials.
+    /// Returns the name of one of its credentials.
     pub(super) fn name(&self, last: &str) -> String {
         format!("/{}/{last}", self.number)
     }
 
-    /// The versions of one of its credentials, newest first.
+    /// Returns the versions of one of its credentials, newest first.
     pub(super) fn versions(&self, name: &str) -> &[Value] {
         at(self.records, &Place::Credential(name.to_owned()))
     }
@@ -131,7 +131,7 @@ impl Owned<'_> {
     }
 }
 
-/// Stands in a path for the id of a certificate.
+/// The placeholder for a certificate's id in a path.
 pub(super) const CERTIFICATE_ID: &str = "{certificate_id}";
 
 const SUMMARY_CHARACTERS: usize = 300;

@@ -1,4 +1,4 @@
-//! Rounds of writing, killing and looking, on one store.
+//! Rounds of writes, kills and checks, on one store.
 
 use std::{
     sync::Arc,
@@ -17,12 +17,12 @@ use super::{
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_acknowledged_on_sqlite_survives_a_hundred_kills() {
+async fn acknowledged_writes_survive_a_hundred_kills_on_sqlite() {
     survive(Engine::Sqlite).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_acknowledged_on_postgres_survives_a_hundred_kills() {
+async fn acknowledged_writes_survive_a_hundred_kills_on_postgres() {
     survive(Engine::Postgres).await;
 }
 
@@ -55,7 +55,7 @@ struct Run {
     workers: Vec<Worker>,
     shared: Shared,
     trail: AuditTrail,
-    /// How many writes were acknowledged.
+    /// The number of acknowledged writes.
     writes: usize,
 }
 
@@ -73,8 +73,7 @@ impl Run {
         }
     }
 
-    /// Looks whether everything is as the last round left it, has all workers write, and kills the server, or the database
-    /// before it.
+    /// Checks the state after the last round, lets all workers write, and kills the server, or the database before it.
     async fn round(&mut self, round: usize, is_crash: bool) {
         let server = self.store.start().await;
         let caller = server.as_client("developer").await;
@@ -94,7 +93,7 @@ impl Run {
                 })
             })
             .collect();
-        // Each kill comes after writes, on the slowest machine, too.
+        // Each kill comes after writes, even on the slowest machine.
         while fate.writes() < WRITES_MIN && at_work.iter().all(|worker| !worker.is_finished()) {
             tokio::time::sleep(POLL).await;
         }
@@ -115,7 +114,7 @@ impl Run {
         self.verify_trail();
     }
 
-    /// Asserts that all is there that must be, and nothing else, in what has changed.
+    /// Asserts that the changed locations have exactly the expected records.
     async fn verify(&mut self, caller: &Caller) {
         let mut writes = Vec::new();
         for worker in &mut self.workers {
@@ -125,7 +124,7 @@ impl Run {
         self.shared.verify(caller, writes).await;
     }
 
-    /// Asserts that the audit trail tells of what was acknowledged.
+    /// Asserts that the audit trail contains the acknowledged requests.
     fn verify_trail(&mut self) {
         let workers = self.workers.iter_mut();
         let acknowledged: Vec<String> = workers
@@ -135,7 +134,7 @@ impl Run {
         self.trail.verify(self.store.directory(), &acknowledged);
     }
 
-    /// Asserts that all is there that must be, and nothing else, in the whole store.
+    /// Asserts that the whole store has exactly the expected records.
     async fn end(&mut self) {
         let server = self.store.start().await;
         let caller = server.as_client("developer").await;
@@ -146,8 +145,8 @@ impl Run {
         self.store.kill(server).await;
     }
 
-    /// Asserts that the kills came between writes, and some of them in the middle of one, before and after it was done: a run
-    /// in which nothing was written shows nothing.
+    /// Asserts that kills happened during writes, both before and after their commit: a run without writes proves
+    /// nothing.
     fn was_telling(&self, kills: usize) {
         let (done, undone) = self.interrupted();
         assert!(
@@ -158,12 +157,12 @@ impl Run {
         if kills >= ROUNDS {
             assert!(
                 done > 0 && undone > 0,
-                "under way and done: {done}, not done: {undone}"
+                "in progress: {done} took effect, {undone} did not"
             );
         }
     }
 
-    /// How many writes that were under way at a kill were done, and how many were not.
+    /// Returns how many writes in progress at a kill took effect, and how many did not.
     fn interrupted(&self) -> (usize, usize) {
         let interrupted = self.workers.iter().map(|worker| worker.interrupted);
         interrupted.fold((0, 0), |(done, undone), of_worker| {
@@ -171,29 +170,31 @@ impl Run {
         })
     }
 
-    /// Prints what was shown.
+    /// Prints the results.
     fn tell(&self, kills: &str) {
         let writes = self.writes;
         let (done, undone) = self.interrupted();
-        println!("{kills}; acknowledged: {writes}; under way and done: {done}, not done: {undone}");
+        println!(
+            "{kills}; acknowledged: {writes}; in progress: {done} took effect, {undone} did not"
+        );
     }
 }
 
-/// How many rounds there are, unless the run is told otherwise.
+/// The default number of rounds.
 const ROUNDS: usize = 100;
 
 const WORKERS: usize = 6;
 
-/// How many writes are acknowledged before a kill, at least.
+/// Minimum number of acknowledged writes before a kill.
 const WRITES_MIN: usize = 2;
 
 const POLL: Duration = Duration::from_millis(1);
 
-/// For how long the workers go on writing then, in milliseconds.
+/// How long the workers continue to write then, in milliseconds.
 const LOAD_MS: std::ops::Range<u64> = 20..250;
 
-/// After so many rounds each, everything is checked.
+/// The number of rounds between complete checks.
 const CHECK_INTERVAL: usize = 25;
 
-/// In one of so many rounds, it is the database that ends.
+/// The database is killed in one of this many rounds.
 const CRASH_INTERVAL: usize = 10;

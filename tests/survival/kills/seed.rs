@@ -1,22 +1,22 @@
-//! Randomness that can be had again.
+//! Reproducible randomness.
 
 use std::{fmt::Display, str::FromStr};
 
 use rand::{Rng, SeedableRng, rngs::ChaCha12Rng};
 
-/// What a run's random choices come from.
+/// The source of a run's random choices.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seed(u64);
 
 impl Seed {
-    /// The one that `KEYWRIGHT_TEST_SEED` names, or a new one. It is printed, and shown when the test fails.
+    /// Uses `KEYWRIGHT_TEST_SEED`, or a new seed. It is printed, and shown if the test fails.
     pub(super) fn of_this_run() -> Self {
         let seed = variable("KEYWRIGHT_TEST_SEED").unwrap_or_else(|| rand::rng().next_u64());
         println!("KEYWRIGHT_TEST_SEED={seed}");
         Self(seed)
     }
 
-    /// The choices of one of those that choose.
+    /// Returns the random choices of one worker.
     pub(super) fn choices(self, number: usize) -> ChaCha12Rng {
         let mut choices = ChaCha12Rng::seed_from_u64(self.0);
         choices.set_stream(number.try_into().unwrap());
@@ -24,7 +24,7 @@ impl Seed {
     }
 }
 
-/// How many rounds a run has.
+/// Returns the number of rounds of a run.
 pub(super) fn rounds(default: usize) -> usize {
     variable("KEYWRIGHT_TEST_ROUNDS").unwrap_or(default)
 }

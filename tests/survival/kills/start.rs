@@ -1,4 +1,4 @@
-//! Servers that are killed while they start.
+//! Servers that are killed during start-up.
 
 use std::time::Instant;
 
@@ -10,16 +10,16 @@ use super::{
 };
 
 #[tokio::test]
-async fn a_store_whose_first_server_is_killed_while_it_starts_is_as_good_as_new_on_sqlite() {
+async fn a_store_survives_kills_during_its_first_start_on_sqlite() {
     start_again(Engine::Sqlite).await;
 }
 
 #[tokio::test]
-async fn a_store_whose_first_server_is_killed_while_it_starts_is_as_good_as_new_on_postgres() {
+async fn a_store_survives_kills_during_its_first_start_on_postgres() {
     start_again(Engine::Postgres).await;
 }
 
-/// Makes stores whose first servers are killed at moments spread over the time that a start takes.
+/// Creates stores whose first servers are killed at times spread over the duration of start-up.
 async fn start_again(engine: Engine) {
     let Some(mut store) = Store::new(engine) else {
         return;
@@ -46,5 +46,5 @@ async fn start_again(engine: Engine) {
     println!("{engine:?}: a start takes {start:?}");
 }
 
-/// How many stores are made.
+/// The number of stores.
 const STARTS: usize = 12;

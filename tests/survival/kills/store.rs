@@ -1,4 +1,4 @@
-//! What a run's servers keep their store in, one after the other.
+//! The store of a run's servers.
 
 use std::{path::Path, time::Duration};
 
@@ -6,7 +6,7 @@ use keywright_harness::{Options, Server, run_command};
 use keywright_test_postgres::PostgresServer;
 use tempfile::TempDir;
 
-/// A store with what was written to it, between two servers.
+/// A store and its contents, between two servers.
 pub(super) struct Store {
     directory: TempDir,
     options: Options,
@@ -18,17 +18,17 @@ struct Database {
     url: String,
 }
 
-/// The engines that servers keep their store in.
+/// The database engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Engine {
     /// SQLite.
     Sqlite,
-    /// PostgreSQL, a server of which is started for the run alone.
+    /// PostgreSQL, with a server for the run only.
     Postgres,
 }
 
 impl Store {
-    /// An empty store; none where the engine is not installed, which is said.
+    /// Creates an empty store; `None` if the engine is not installed, which is printed.
     pub(super) fn new(engine: Engine) -> Option<Self> {
         let database = match engine {
             Engine::Sqlite => None,
@@ -46,7 +46,7 @@ impl Store {
         Some(store)
     }
 
-    /// Begins anew, with nothing.
+    /// Recreates the store.
     pub(super) fn empty(&mut self) {
         self.directory = TempDir::new().unwrap();
         let section = match &mut self.database {
@@ -59,7 +59,7 @@ impl Store {
         self.options = self.options.clone().storage(&section);
     }
 
-    /// The folder of the servers.
+    /// Returns the servers' folder.
     pub(super) fn directory(&self) -> &Path {
         self.directory.path()
     }
@@ -70,7 +70,7 @@ impl Store {
         Server::start_in(directory, &self.options).await
     }
 
-    /// Starts a server that is killed so much later, ready or not.
+    /// Starts a server that is killed after this time, ready or not.
     pub(super) async fn kill_while_it_starts(&mut self, after: Duration) {
         let directory = std::mem::replace(&mut self.directory, TempDir::new().unwrap());
         self.directory = Server::kill_while_it_starts(directory, &self.options, after);
@@ -83,22 +83,22 @@ impl Store {
         self.settle().await;
     }
 
-    /// Ends the database as a crash of its processes would.
+    /// Kills the database like a crash of its processes.
     pub(super) fn crash_database(&self) {
         self.database.as_ref().unwrap().server.crash();
     }
 
-    /// Starts the database again.
+    /// Restarts the database.
     pub(super) fn start_database(&self) {
         self.database.as_ref().unwrap().server.start_again();
     }
 
-    /// Asserts that `keywright check` finds nothing.
+    /// Asserts that `keywright check` has no findings.
     pub(super) fn check(&self) {
         run_command(self.directory(), &["check"]).expect(0);
     }
 
-    /// Waits until the database has seen that the server is gone: it may still do what it was told last.
+    /// Waits until the database has noticed that the server is gone: its last commands may still run.
     async fn settle(&self) {
         let Some(database) = &self.database else {
             return;
@@ -119,6 +119,6 @@ impl Database {
     }
 }
 
-/// Counts the connections to a database besides the one that asks.
+/// Counts the other connections to a database.
 const OTHER_CONNECTIONS: &str = "select count(*) from pg_stat_activity \
     where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'";

@@ -1,4 +1,4 @@
-//! One of several who write at once, and know what must be there afterwards.
+//! One of several concurrent writers that know the expected state.
 
 use std::{
     collections::BTreeSet,
@@ -16,54 +16,54 @@ use super::{
     shared::{self, SharedWrite},
 };
 
-/// One of several who write at once. What is below `/{number}/` it owns.
+/// One of several concurrent writers. It owns everything below `/{number}/`.
 pub(super) struct Worker {
     number: usize,
     choices: ChaCha12Rng,
-    /// What must be there, as far as it is known.
+    /// The expected records, as far as they are known.
     records: Records,
-    /// What has changed since it was last read from a server that was started anew.
+    /// The locations changed since they were last read from a restarted server.
     touched: BTreeSet<Place>,
-    /// What was asked for, and is neither acknowledged nor known not to be done.
+    /// The request that may or may not have taken effect.
     under_way: Option<Request>,
-    /// What it has written to what all write to.
+    /// Its writes to shared credentials.
     pub(super) shared: Vec<SharedWrite>,
-    /// The ids of the requests that wrote and were acknowledged.
+    /// The ids of acknowledged write requests.
     pub(super) acknowledged: Vec<String>,
-    /// What became of its requests that were under way when a server was killed.
+    /// The outcomes of its requests that were in progress at a kill.
     pub(super) interrupted: Interrupted,
 }
 
-/// What became of requests that were under way when a server was killed.
+/// The outcomes of requests that were in progress at a kill.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Interrupted {
-    /// How many were done.
+    /// The number that took effect.
     pub(super) done: usize,
-    /// How many were not.
+    /// The number that did not.
     pub(super) undone: usize,
 }
 
-/// What befalls the server of a round.
+/// The events of a round.
 #[derive(Debug, Default)]
 pub(super) struct Fate {
     is_killed: AtomicBool,
     is_without_database: AtomicBool,
-    /// How many writes were acknowledged.
+    /// The number of acknowledged writes.
     writes: AtomicUsize,
 }
 
 impl Fate {
-    /// How many writes were acknowledged so far.
+    /// Returns the number of acknowledged writes so far.
     pub(super) fn writes(&self) -> usize {
         self.writes.load(Ordering::SeqCst)
     }
 
-    /// From now on requests may fail.
+    /// Requests may fail from now on.
     pub(super) fn kill(&self) {
         self.is_killed.store(true, Ordering::SeqCst);
     }
 
-    /// From now on requests may be answered with 503.
+    /// Requests may get status 503 from now on.
     pub(super) fn take_database(&self) {
         self.is_without_database.store(true, Ordering::SeqCst);
     }
@@ -78,7 +78,7 @@ impl Fate {
 }
 
 impl Worker {
-    /// One who has not written anything yet.
+    /// Creates a worker that has not written anything.
     pub(super) fn new(number: usize, choices: ChaCha12Rng) -> Self {
         Self {
             number,
@@ -103,7 +103,7 @@ impl Worker {
         );
     }
 
-    /// Does one thing; none when the server, or its database, is gone.
+    /// Does one step; `None` if the server or its database is gone.
     async fn act(&mut self, caller: &Caller, fate: &Fate) -> Option<()> {
         let owned = Owned {
             number: self.number,
@@ -125,7 +125,7 @@ impl Worker {
         }
     }
 
-    /// Looks whether what is known of a place is so, and learns the rest.
+    /// Checks the known records at a location, and learns the rest.
     async fn look(&mut self, caller: &Caller, place: Place) -> Option<()> {
         let actual = place.read(caller).await?;
         let expected = at(&self.records, &place);
@@ -154,7 +154,7 @@ impl Worker {
         Some(())
     }
 
-    /// From now on it must be there, and be as it was answered.
+    /// Records an acknowledged write and its response.
     fn acknowledge(&mut self, answer: &Answer) {
         let request = self.under_way.take().unwrap();
         self.acknowledged.push(request_id(answer));
@@ -189,7 +189,7 @@ impl Worker {
         Some(())
     }
 
-    /// Asserts that a server that was started anew has all that was acknowledged, and all or nothing of what was under way.
+    /// Asserts that a restarted server has all acknowledged writes, and all or nothing of the one in progress.
     pub(super) async fn verify_changed(&mut self, caller: &Caller) {
         let mut places = std::mem::take(&mut self.touched);
         if let Some(request) = &self.under_way {
@@ -198,7 +198,7 @@ impl Worker {
         self.verify(caller, places).await;
     }
 
-    /// Asserts that a server has all that there must be.
+    /// Asserts that a server has exactly the expected records.
     pub(super) async fn verify_everything(&mut self, caller: &Caller) {
         let places = self.records.keys().cloned().collect();
         self.verify(caller, places).await;
@@ -232,7 +232,7 @@ impl Worker {
                 "{} was done by half: {actual:#?}",
                 under_way.unwrap().summary()
             );
-            // Where nothing was to change, nobody can tell.
+            // If nothing was to change, both outcomes look the same.
             self.interrupted.done += usize::from(is_done && !is_undone);
             self.interrupted.undone += usize::from(is_undone && !is_done);
         }
@@ -240,7 +240,7 @@ impl Worker {
         self.verify_found(caller).await;
     }
 
-    /// Asserts that a search finds its credentials, and no others.
+    /// Asserts that a search finds exactly its credentials.
     async fn verify_found(&self, caller: &Caller) {
         let answer = caller
             .get(&format!("/api/v1/data?path=/{}", self.number))
@@ -263,7 +263,7 @@ impl Worker {
     }
 }
 
-/// What an answer tells of what is stored: not how it was made.
+/// Returns the stored part of a response, without issuance fields.
 fn told(answer: &Answer) -> Value {
     let mut told = answer.json();
     let members = told.as_object_mut().unwrap();
@@ -275,5 +275,5 @@ fn request_id(answer: &Answer) -> String {
     answer.header("x-request-id").unwrap().to_owned()
 }
 
-/// What stands in the answers of requests that make certificates, and in no others.
+/// The fields in responses to requests that generate certificates.
 const MAKING: [&str; 3] = ["duration_overridden", "duration_used", "key_length"];

@@ -1,4 +1,4 @@
-//! What one server has changed counts at the others at once: none keeps in memory what another can make stale.
+//! Changes at one server are effective at the others immediately: no server caches data that another can change.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::three_servers;
 
 const PERMISSIONS: &str = "/api/v2/permissions";
 
-/// Servers on PostgreSQL, if it is there, and then on a file.
+/// Servers on PostgreSQL, if installed, and then on a file.
 async fn each_engine() -> Vec<Vec<Arc<Server>>> {
     let mut all = vec![three_servers(&Options::default().storage("file = \"keywright.db\"")).await];
     if let Some(postgres) = keywright_test_postgres::shared() {
@@ -21,7 +21,7 @@ async fn each_engine() -> Vec<Vec<Arc<Server>>> {
 }
 
 #[tokio::test]
-async fn a_permission_that_is_given_or_taken_at_one_server_counts_at_the_others() {
+async fn a_permission_change_is_effective_at_other_servers() {
     for servers in each_engine().await {
         servers[0].set("/a", "value", "v".into()).await.expect(200);
         let mut at_each: Vec<Caller> = Vec::new();
@@ -47,7 +47,7 @@ async fn a_permission_that_is_given_or_taken_at_one_server_counts_at_the_others(
 }
 
 #[tokio::test]
-async fn a_credential_that_is_changed_or_deleted_at_one_server_is_so_at_the_others() {
+async fn a_credential_change_is_effective_at_other_servers() {
     for servers in each_engine().await {
         for (number, writer) in servers.iter().enumerate() {
             let value = format!("{number}");
@@ -68,7 +68,7 @@ async fn a_credential_that_is_changed_or_deleted_at_one_server_is_so_at_the_othe
 }
 
 #[tokio::test]
-async fn read_only_mode_is_that_of_one_process() {
+async fn read_only_mode_applies_to_one_process() {
     for servers in each_engine().await {
         let body = json!({"read_only_mode": true}).to_string();
         let request = servers[0]

@@ -1,4 +1,4 @@
-//! Clients that all change the same few names, each at random.
+//! Clients that randomly change the same few names.
 
 use std::{
     sync::{
@@ -19,16 +19,16 @@ use super::{
 };
 
 const PASSWORDS: [&str; 4] = ["/password/a", "/password/b", "/password/c", "/password/d"];
-/// Certificates that sign themselves and come and go.
+/// Self-signed certificates that are created and deleted.
 const CERTIFICATES: [&str; 2] = ["/certificate/a", "/certificate/b"];
 /// Signs the leaves and is never deleted.
 const AUTHORITY: &str = "/authority";
 const LEAVES: [&str; 2] = ["/leaf/a", "/leaf/b"];
 const CLIENTS_PER_SERVER: usize = 4;
-/// How much all clients do together at least, of which some may be left without a clear answer.
+/// Minimum number of calls of all clients together, some of which may have no clear outcome.
 const ENOUGH: usize = CALLS_MIN * 2;
 
-/// Lets clients of all servers work for a while, then reads everything once more, and returns all that was recorded.
+/// Runs clients of all servers for a while, then reads everything once more, and returns the recorded calls.
 pub(super) async fn run_clients(servers: &[Arc<Server>], duration: Duration) -> Vec<Call> {
     let start = Instant::now();
     let mut history = prepared(&servers[0], start).await;
@@ -57,7 +57,7 @@ pub(super) async fn run_clients(servers: &[Arc<Server>], duration: Duration) -> 
     history
 }
 
-/// What is there before anybody else begins.
+/// Creates the initial state.
 async fn prepared(server: &Arc<Server>, start: Instant) -> Vec<Call> {
     let mut first = Recorder::new(server, "the first".to_owned(), start);
     first
@@ -71,7 +71,7 @@ async fn prepared(server: &Arc<Server>, start: Instant) -> Vec<Call> {
     first.into_calls()
 }
 
-/// Works until then, and on a busy machine until all together have done enough.
+/// Runs until this time, and on a busy machine until all clients together have done enough.
 async fn work(mut recorder: Recorder, ends: Instant, calls: Arc<AtomicUsize>) -> Vec<Call> {
     let mut seen: Option<(&str, Id)> = None;
     while calls.fetch_add(1, Ordering::Relaxed) < ENOUGH || Instant::now() < ends {
@@ -173,7 +173,8 @@ async fn change_leaf(recorder: &mut Recorder) {
     }
 }
 
-/// A number below a bound. A history can't be repeated anyway: how calls meet is up to the machine.
+/// Returns a number below a bound. Histories are not reproducible, because the interleaving of calls depends on the
+/// machine.
 fn random(bound: usize) -> usize {
     let number = Uuid::new_v4().as_u128() % u128::try_from(bound).unwrap();
     usize::try_from(number).unwrap()

@@ -1,4 +1,4 @@
-//! Several servers on one PostgreSQL: what their histories show breaks no rule that holds for one server.
+//! Several servers on one PostgreSQL database: their histories violate no rule of a single server.
 
 #![expect(
     clippy::indexing_slicing,
@@ -21,7 +21,7 @@ use keywright_harness::{Options, Server};
 use checker::{Call, Outcome, findings};
 use clients::run_clients;
 
-/// How long clients go on, where the environment does not say otherwise.
+/// The default duration of the clients.
 const SECONDS: u64 = 20;
 const SECONDS_ON_A_FILE: u64 = 6;
 
@@ -52,19 +52,19 @@ async fn assert_no_rule_is_broken(storage: &str, duration: Duration) {
     let found = findings(&history);
     let broken = found.violations;
     assert!(broken.is_empty(), "{}", broken.join("\n\n"));
-    // So many orders are possible that nothing is known says nothing against the servers, but shows nothing either.
+    // Undecided names prove nothing, neither for nor against the servers.
     let undecided = found.undecided;
     assert!(undecided.is_empty(), "{}", undecided.join("\n\n"));
 }
 
-/// Three servers on one database, of which the first logs everybody in.
+/// Three servers on one database; the first one issues tokens.
 async fn three_servers(options: &Options) -> Vec<Arc<Server>> {
     let first = Server::start_with(options).await;
     let (second, third) = tokio::join!(first.start_beside(), first.start_beside());
     [first, second, third].map(Arc::new).into()
 }
 
-/// How often all servers together did a transaction again.
+/// Returns how often all servers together retried a transaction.
 async fn transactions_retried(servers: &[Arc<Server>]) -> f64 {
     let mut retried = 0.0;
     for server in servers {
@@ -75,14 +75,14 @@ async fn transactions_retried(servers: &[Arc<Server>]) -> f64 {
     retried
 }
 
-/// Past the harness, which shows nothing of tests that pass.
+/// Writes past the test harness, which hides the output of passing tests.
 fn tell(history: &[Call], retried: f64) {
     let unknown = history
         .iter()
         .filter(|call| call.outcome == Outcome::Unknown);
     let _ = writeln!(
         std::io::stderr(),
-        "{} calls, {} of them without a clear answer; {retried} transactions done again",
+        "{} calls, {} of them without a clear response; {retried} transactions retried",
         history.len(),
         unknown.count()
     );
@@ -93,8 +93,8 @@ fn seconds(default: u64) -> Duration {
     Duration::from_secs(wanted.map_or(default, |seconds| seconds.parse().unwrap()))
 }
 
-/// Says how many seconds each history takes.
+/// The environment variable for the duration of each history, in seconds.
 const SECONDS_VARIABLE: &str = "KEYWRIGHT_TEST_HISTORY_SECONDS";
 
-/// A history with fewer calls shows nothing.
+/// The minimum number of calls of a meaningful history.
 const CALLS_MIN: usize = 100;

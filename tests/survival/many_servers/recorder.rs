@@ -1,4 +1,4 @@
-//! One client that asks one server, and writes down when it asked what, and what was answered.
+//! A client of one server that records its requests and the responses.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -16,11 +16,11 @@ use super::checker::{Action, Call, Id, Mode, Outcome, Seen};
 const DATA: &str = "/api/v1/data";
 const CERTIFICATES: &str = "/api/v1/certificates";
 
-/// A client, and what it has seen.
+/// A client and its recorded calls.
 pub(super) struct Recorder {
     server: Arc<Server>,
     by: String,
-    /// The clock of all clients.
+    /// The clock shared by all clients.
     start: Instant,
     calls: Vec<Call>,
 }
@@ -46,14 +46,14 @@ impl Recorder {
             .await;
     }
 
-    /// Generates a password of so many characters.
+    /// Generates a password of this length.
     pub(super) async fn generate_password(&mut self, name: &str, mode: Mode, length: u32) {
         let parameters = json!({"length": length});
         self.generate(name, mode, "password", parameters, length)
             .await;
     }
 
-    /// Generates a certificate with a small key; an authority is signed by itself.
+    /// Generates a certificate with a small key; a CA is self-signed.
     pub(super) async fn generate_certificate(&mut self, name: &str, mode: Mode, ca: Option<&str>) {
         let mut parameters = json!({"common_name": "test", "key_type": "ecdsa-p256"});
         match ca {
@@ -101,7 +101,7 @@ impl Recorder {
         .await;
     }
 
-    /// The ids of all versions, newest first.
+    /// Returns the ids of all versions, newest first.
     pub(super) async fn read(&mut self, name: &str) -> Vec<Id> {
         let path = format!("{DATA}?name={name}");
         let outcome = |answer: &Answer| {
@@ -125,7 +125,7 @@ impl Recorder {
             .await;
     }
 
-    /// The id of a certificate's credential, and those of its versions.
+    /// Returns the id of a certificate's credential, and those of its versions.
     pub(super) async fn read_certificate(&mut self, name: &str) -> Option<(Id, Vec<Id>)> {
         let path = format!("{CERTIFICATES}?name={name}");
         let outcome = |answer: &Answer| {
@@ -174,7 +174,7 @@ impl Recorder {
             .await;
     }
 
-    /// Has everything regenerated that an authority signed: a call for each of the leaves that this is known to concern.
+    /// Regenerates everything that a CA signed: one call for each leaf known to be affected.
     pub(super) async fn regenerate_in_bulk(&mut self, authority: &str, leaves: &[&str]) {
         let begun = self.start.elapsed();
         let body = json!({"signed_by": authority});
@@ -240,7 +240,7 @@ impl Recorder {
         outcome
     }
 
-    /// None: the answer did not come, or not all of it.
+    /// `None` if the response is missing or incomplete.
     async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Option<Answer> {
         let request = self.server.authorized(method, path);
         let request = match body {
@@ -261,14 +261,15 @@ impl Recorder {
     }
 }
 
-/// Whether a server says that it did nothing because others came first too often, or had begun: there is nothing to explain.
+/// Returns whether a server rejected a request without effect, because of conflicting requests: there is nothing to
+/// explain.
 fn is_not_done(answer: &Answer) -> bool {
     let reasons = ["other requests changed the credential", "too many bulk"];
     answer.status == 503 && reasons.iter().any(|reason| answer.body.contains(reason))
 }
 
 fn seen(version: &Value) -> Seen {
-    // A password shows from how many characters it was asked for; a certificate's parameters are always the same.
+    // A password shows the requested length; a certificate's parameters are always the same.
     let length = version["value"].as_str().map_or(0, str::len);
     let is_shown = !version["value"].is_null();
     Seen {

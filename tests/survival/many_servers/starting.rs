@@ -1,4 +1,4 @@
-//! Servers that start at once on a database in which there is nothing yet.
+//! Servers that start concurrently on an empty database.
 
 use std::collections::HashSet;
 
@@ -13,21 +13,21 @@ async fn five_servers_start_at_once_on_an_empty_postgresql() {
         return;
     };
     let url = postgres.new_database();
-    // Each logs in its own clients with the same key, so that none waits for another.
+    // Each server issues its own tokens with the same key, so that none waits for another.
     let options = Options::default().storage(&format!("url = \"{url}\""));
     assert_all_come_up(&options).await;
     assert_one_schema(postgres, &url);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn five_servers_start_at_once_on_a_file_that_is_not_there_yet() {
+async fn five_servers_start_at_once_on_a_missing_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("shared.db");
     let options = Options::default().storage(&format!("file = \"{}\"", file.display()));
     assert_all_come_up(&options).await;
 }
 
-/// Each of them has its own folder and the same database.
+/// Starts servers with separate folders and the same database.
 async fn assert_all_come_up(options: &Options) {
     let start = || Server::start_with(options);
     let servers: [Server; SERVERS] =
@@ -35,7 +35,7 @@ async fn assert_all_come_up(options: &Options) {
     for (number, server) in servers.iter().enumerate() {
         let name = format!("/{number}");
         let set = server.set(&name, "value", "v".into()).await.expect(200);
-        // They have agreed on one record of the key that none of them had before.
+        // All servers agree on one record of the new key.
         for reader in &servers {
             assert_eq!(reader.versions(&name).await, [set.json()]);
         }

@@ -1,4 +1,4 @@
-//! Writing whole lines to a file that may refuse them in the middle.
+//! Writes whole lines to a file, even if a write fails in the middle.
 
 use std::{
     fs::File,
@@ -7,25 +7,24 @@ use std::{
 
 use keywright_api::audit::AppendFailed;
 
-/// Writes lines to an open file, or to what is like one.
+/// Writes lines to an open file or pipe.
 pub(super) struct LineWriter {
     file: File,
-    /// Whether what was written last broke off within a line.
+    /// Whether the last write ended within a line.
     is_torn: bool,
 }
 
 impl LineWriter {
-    /// Writes to this file; `is_torn` says that its last line has no end.
+    /// Creates a writer; `is_torn` is whether the file's last line is incomplete.
     pub(super) fn new(file: File, is_torn: bool) -> Self {
         Self { file, is_torn }
     }
 
-    /// The file.
     pub(super) fn file(&self) -> &File {
         &self.file
     }
 
-    /// Writes lines. A line that broke off before is ended first, so that none is ever joined to another.
+    /// Writes lines. An incomplete line is ended first, so that lines are never joined.
     pub(super) fn append(&mut self, lines: &[u8]) -> Result<(), AppendFailed> {
         if lines.is_empty() {
             return Ok(());
@@ -48,7 +47,7 @@ impl LineWriter {
     }
 }
 
-/// Writes all bytes; where that fails, says how many were written.
+/// Writes all bytes. An error contains the number of bytes written.
 fn write_all(file: &mut impl Write, bytes: &[u8]) -> Result<(), (usize, std::io::Error)> {
     let mut written = 0;
     while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
@@ -62,7 +61,7 @@ fn write_all(file: &mut impl Write, bytes: &[u8]) -> Result<(), (usize, std::io:
     Ok(())
 }
 
-/// How many of these bytes are whole lines.
+/// Returns the length of the complete lines.
 fn whole_lines(bytes: &[u8]) -> usize {
     bytes
         .iter()
@@ -74,7 +73,7 @@ fn whole_lines(bytes: &[u8]) -> usize {
 mod tests {
     use super::*;
 
-    /// Takes so many bytes, three at a time, and fails then.
+    /// Accepts this many bytes, three at a time, and then fails.
     struct Small(Vec<u8>, usize);
 
     impl Write for Small {
@@ -93,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_counted_in_whole_lines() {
+    fn only_complete_lines_count_as_written() {
         for (room, bytes, lines) in [(0, 0, 0), (4, 4, 0), (5, 5, 5), (7, 7, 5), (9, 9, 5)] {
             let mut small = Small(Vec::new(), room);
             let (written, _) = write_all(&mut small, b"1234\n6789\n").unwrap_err();

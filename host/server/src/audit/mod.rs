@@ -1,4 +1,4 @@
-//! The audit trail's sinks, and which of them the configuration asks for.
+//! The sinks of the audit trail, and their configuration.
 
 mod file;
 mod lines;
@@ -16,7 +16,7 @@ use crate::{
     started::StartRefused,
 };
 
-/// Begins the audit trail, unless it is off.
+/// Starts the audit trail, unless it is off.
 pub(crate) fn start(
     config: &AuditConfig,
     clock: Arc<dyn Clock>,
@@ -50,7 +50,7 @@ pub(crate) fn start(
     Ok(Some(trail))
 }
 
-/// Opens the trail anew whenever the process is told to by SIGHUP, as programs do that move logs away.
+/// Reopens the trail on SIGHUP, for log rotation.
 fn reopen_on_hangup(trail: &Arc<AuditTrail>) -> Result<(), StartRefused> {
     let mut hangup = signal(SignalKind::hangup())
         .map_err(|cause| StartRefused::while_doing("listening for SIGHUP", cause))?;
@@ -63,14 +63,14 @@ fn reopen_on_hangup(trail: &Arc<AuditTrail>) -> Result<(), StartRefused> {
     Ok(())
 }
 
-/// Whether a file is named where one is needed, and only there.
+/// Checks that a file is configured if and only if the sink needs one.
 pub(crate) fn check(config: &AuditConfig) -> Result<(), StartRefused> {
     match (config.sink, &config.file) {
         (AuditSinkKind::File, None) => Err(StartRefused::new(
-            "audit.sink is \"file\", so audit.file must name one",
+            "audit.sink is \"file\", so audit.file is required",
         )),
         (AuditSinkKind::Off | AuditSinkKind::Stdout, Some(_)) => Err(StartRefused::new(
-            "audit.file names a file, so audit.sink must be \"file\"",
+            "audit.file can only be set if audit.sink is \"file\"",
         )),
         _ => Ok(()),
     }

@@ -1,4 +1,4 @@
-//! Doing a piece of work under its lease.
+//! Runs work under its lease.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use tokio::{
 
 use super::{STOP_TIME_MAX, Stop, Work};
 
-/// A process, as one who takes leases.
+/// Acquires leases for a process.
 #[derive(Clone)]
 pub(crate) struct LeaseHolder {
     leases: Arc<dyn Leases>,
@@ -25,17 +25,16 @@ pub(crate) struct LeaseHolder {
     stop_time_max: Duration,
 }
 
-/// What came of wanting to do a piece of work.
+/// The outcome of trying to run work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
-    /// It was done, or told to stop.
-    Taken,
-    /// Another one has the lease.
-    Anothers,
+pub(crate) enum LeaseOutcome {
+    /// The work completed or was stopped.
+    Ran,
+    /// Another server has the lease.
+    HeldElsewhere,
 }
 
 impl LeaseHolder {
-    /// Takes leases here, by this clock.
     pub(crate) fn new(
         leases: Arc<dyn Leases>,
         clock: Arc<dyn Clock>,
@@ -51,31 +50,31 @@ impl LeaseHolder {
         }
     }
 
-    /// Does a piece of work, unless another one has its lease. The lease is renewed meanwhile and given up at the end; the work
-    /// is told to stop when it is lost, or when `stop` says so.
+    /// Runs work, unless another server has its lease. The lease is renewed meanwhile and released afterwards. The work
+    /// is stopped when the lease is lost, or when `stop` is signalled.
     ///
     /// # Errors
-    /// When the lease can't be asked for, or the work fails.
-    pub(crate) async fn take_turn(
+    /// If the lease can't be acquired because of an error, or the work fails.
+    pub(crate) async fn run_under_lease(
         &self,
         work: &mut dyn Work,
         stop: &mut Stop,
-    ) -> Result<Turn, Failure> {
+    ) -> Result<LeaseOutcome, Failure> {
         let lease = Lease {
             name: work.name(),
             holder: self.identifiers.fresh(),
         };
         let (now, ends_at) = (self.clock.now(), Instant::now() + self.lease_time);
         if !self.leases.acquire(&lease, now, self.end_of(now)).await? {
-            return Ok(Turn::Anothers);
+            return Ok(LeaseOutcome::HeldElsewhere);
         }
         let is_over = watch::Sender::new(false);
         let outcome = {
-            let mut doing = pin!(work.run(Stop::told_by(&is_over)));
+            let mut doing = pin!(work.run(Stop::requested_by(&is_over)));
             let ended = tokio::select! {
                 outcome = &mut doing => Some(outcome),
                 () = self.keep(&lease, ends_at) => None,
-                () = stop.told() => None,
+                () = stop.requested() => None,
             };
             if let Some(outcome) = ended {
                 outcome
@@ -86,10 +85,10 @@ impl LeaseHolder {
             }
         };
         self.give_up(&lease).await;
-        outcome.map(|()| Turn::Taken)
+        outcome.map(|()| LeaseOutcome::Ran)
     }
 
-    /// Renews a lease that ends then, again and again; returns when it has ended, or another one has it.
+    /// Renews a lease that expires at `ends_at`. Returns when the lease has expired or another server has it.
     async fn keep(&self, lease: &Lease, mut ends_at: Instant) {
         let mut renewed_at = Instant::now();
         loop {
@@ -106,10 +105,13 @@ impl LeaseHolder {
                 Ok(Err(_)) | Err(_) => {}
             }
         }
-        tracing::warn!(background.work = lease.name, "its lease is lost");
+        tracing::warn!(
+            background.work = lease.name,
+            "lost the lease of background work"
+        );
     }
 
-    /// Gives a lease up. Where that can't be done, it ends by itself.
+    /// Releases a lease. If that fails, the lease expires.
     async fn give_up(&self, lease: &Lease) {
         let _ = timeout(self.renewal_interval, self.leases.release(lease)).await;
     }
@@ -119,11 +121,13 @@ impl LeaseHolder {
     }
 }
 
-/// How long a lease is good without being renewed, and how often, at least, those look who wait for another's to end. So where
-/// one was killed, another one takes over after twice this at the latest, or after its work's interval where it did not wait.
+/// The lifetime of a lease without renewal, and the maximum time between attempts to acquire it while another server
+/// has it. So after a server was killed, another one takes over within twice this time, or within the work's interval
+/// if it did not wait for the lease.
 pub(crate) const LEASE_TIME: Duration = Duration::from_secs(15);
 
-/// How often it is renewed. What is left is how much clocks may differ until two have one lease: ten seconds.
+/// The renewal interval. The rest of the lifetime is the maximum clock difference at which two servers never have the
+/// same lease: ten seconds.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
@@ -178,7 +182,7 @@ mod tests {
         }
     }
 
-    /// Does something once it has the lease, and then ends.
+    /// Work that calls `begin` when it runs, and then ends.
     struct Doing<F> {
         begin: F,
         ends: Ends,
@@ -188,7 +192,7 @@ mod tests {
     #[derive(Clone, Copy)]
     enum Ends {
         AtOnce,
-        WhenTold,
+        OnRequest,
         Never,
     }
 
@@ -206,7 +210,7 @@ mod tests {
             (self.begin)();
             match self.ends {
                 Ends::AtOnce => {}
-                Ends::WhenTold => stop.told().await,
+                Ends::OnRequest => stop.requested().await,
                 Ends::Never => std::future::pending().await,
             }
             self.outcome.take().map_or(Ok(()), Err)
@@ -225,14 +229,14 @@ mod tests {
 
     const SHORT: Duration = Duration::from_millis(20);
 
-    /// What takes longer than that hangs.
+    /// A timeout for hanging tests.
     const HANGING: Duration = Duration::from_mins(1);
 
     #[tokio::test]
-    async fn a_turn_has_the_lease_and_gives_it_up_however_it_ends() {
+    async fn the_lease_is_held_during_work_and_released_after_it() {
         let leases = Arc::new(OneLease::default());
         let never = watch::Sender::new(false);
-        let mut stop = Stop::told_by(&never);
+        let mut stop = Stop::requested_by(&never);
         for outcome in [None, Some(Failure::NotFound)] {
             let is_failure = outcome.is_some();
             let seen = Arc::clone(&leases);
@@ -242,31 +246,31 @@ mod tests {
                 ends: Ends::AtOnce,
                 outcome,
             };
-            let turn = holder(&leases).take_turn(&mut work, &mut stop).await;
+            let turn = holder(&leases).run_under_lease(&mut work, &mut stop).await;
             assert_eq!(turn.is_err(), is_failure);
             assert_eq!(*leases.holder.lock().unwrap(), None);
         }
     }
 
     #[tokio::test]
-    async fn nothing_is_done_while_another_one_has_the_lease() {
+    async fn work_does_not_run_while_another_server_has_the_lease() {
         let leases = Arc::new(OneLease::default());
         *leases.holder.lock().unwrap() = Some(Uuid::nil());
         let never = watch::Sender::new(false);
-        let begin: fn() = || panic!("it is another's turn");
+        let begin: fn() = || panic!("ran without the lease");
         let mut work = Doing {
             begin,
             ends: Ends::AtOnce,
             outcome: None,
         };
-        let mut stop = Stop::told_by(&never);
-        let turn = holder(&leases).take_turn(&mut work, &mut stop).await;
-        assert_eq!(turn.unwrap(), Turn::Anothers);
+        let mut stop = Stop::requested_by(&never);
+        let turn = holder(&leases).run_under_lease(&mut work, &mut stop).await;
+        assert_eq!(turn.unwrap(), LeaseOutcome::HeldElsewhere);
         assert_eq!(*leases.holder.lock().unwrap(), Some(Uuid::nil()));
     }
 
-    /// Has this happen as soon as work has begun that ends in this way, and returns how long it was done.
-    async fn time_of_turn(
+    /// Runs work that calls `happens`, and returns how long it ran.
+    async fn running_time(
         happens: fn(&OneLease),
         ends: Ends,
         is_ending: bool,
@@ -280,14 +284,14 @@ mod tests {
             ends,
             outcome: None,
         };
-        let mut stop = Stop::told_by(&ending);
+        let mut stop = Stop::requested_by(&ending);
         let holder = LeaseHolder {
             renewal_interval,
             ..holder(&leases)
         };
         let begun = Instant::now();
-        let turn = timeout(HANGING, holder.take_turn(&mut work, &mut stop)).await;
-        assert_eq!(turn.unwrap().unwrap(), Turn::Taken);
+        let turn = timeout(HANGING, holder.run_under_lease(&mut work, &mut stop)).await;
+        assert_eq!(turn.unwrap().unwrap(), LeaseOutcome::Ran);
         begun.elapsed()
     }
 
@@ -297,25 +301,25 @@ mod tests {
     const HANGS: fn(&OneLease) = |leases| leases.hangs.store(true, Ordering::Release);
 
     #[tokio::test]
-    async fn work_is_told_to_stop_when_the_lease_is_taken_or_has_ended_or_at_the_end() {
-        for (happens, is_ending, told_after) in [
+    async fn work_is_stopped_when_its_lease_is_lost_or_at_shutdown() {
+        for (happens, is_ending, stopped_after) in [
             (TAKEN, false, Duration::ZERO),
             (AWAY, false, SHORT),
             (HANGS, false, SHORT),
             (NOTHING, true, Duration::ZERO),
         ] {
-            let took = time_of_turn(happens, Ends::WhenTold, is_ending, SHORT / 10).await;
-            assert!(took >= told_after, "{took:?}");
+            let took = running_time(happens, Ends::OnRequest, is_ending, SHORT / 10).await;
+            assert!(took >= stopped_after, "{took:?}");
         }
     }
 
     #[tokio::test]
-    async fn a_lease_ends_also_where_its_renewal_would_come_later() {
-        time_of_turn(NOTHING, Ends::WhenTold, false, HANGING * 2).await;
+    async fn a_lease_expires_before_a_late_renewal() {
+        running_time(NOTHING, Ends::OnRequest, false, HANGING * 2).await;
     }
 
     #[tokio::test]
-    async fn work_that_does_not_stop_is_given_up_in_the_end() {
-        time_of_turn(TAKEN, Ends::Never, false, SHORT / 10).await;
+    async fn work_that_does_not_stop_is_cancelled() {
+        running_time(TAKEN, Ends::Never, false, SHORT / 10).await;
     }
 }

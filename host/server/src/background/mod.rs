@@ -1,9 +1,9 @@
-//! Work that a server does beside its requests, from its start to its end.
+//! Background work of a server, from start-up to shutdown.
 //!
-//! Each piece of work is done under a lease (`lease_holder.rs`): of several servers on one database one does it at a time, and
-//! another one goes on where that one has gone. What is done twice all the same must do no harm.
+//! Work runs under a lease (`lease_holder.rs`): only one of several servers with the same database does it at a time,
+//! and another server can continue it. Work must tolerate being done more than once.
 //!
-//! To add a piece of work: implement [`Work`] in a file of its own, and have `wiring.rs` add it.
+//! To add work, implement [`Work`] in a file of its own, and let `wiring.rs` add it.
 
 mod lease_holder;
 pub(crate) mod retention;
@@ -16,71 +16,71 @@ use futures_util::FutureExt;
 use keywright_core::Failure;
 use tokio::{sync::watch, task::JoinSet, time::sleep};
 
-pub(crate) use lease_holder::{LEASE_TIME, LeaseHolder, Turn};
+pub(crate) use lease_holder::{LEASE_TIME, LeaseHolder, LeaseOutcome};
 
-/// A piece of work that is done again and again.
+/// Recurring background work.
 #[async_trait]
 pub(crate) trait Work: Send + 'static {
-    /// What its lease is called, the same on all servers and in all versions of the program.
+    /// The name of its lease, the same on all servers and in all releases.
     fn name(&self) -> &'static str;
 
-    /// How long to wait, after it was done, before looking again whether there is something to do.
+    /// The time to wait after a run before checking for work again.
     fn interval(&self) -> Duration;
 
-    /// Does all that there is to do, in small steps, each of which leaves everything in order. Where it is told to stop, it
-    /// returns soon: after [`STOP_TIME_MAX`] it is given up wherever it is.
+    /// Does all available work, in small steps, each of which leaves the data consistent. Returns soon after it is
+    /// asked to stop: after [`STOP_TIME_MAX`] it is cancelled.
     ///
     /// # Errors
-    /// When it can't go on, for instance because the database is away. It is begun anew after a pause.
+    /// If the work can't continue, for instance because the database is unavailable. It is retried after a pause.
     async fn run(&mut self, stop: Stop) -> Result<(), Failure>;
 }
 
-/// The work that a server does beside its requests.
+/// The background work of a server.
 pub(crate) struct Background {
     holder: LeaseHolder,
     is_ending: watch::Sender<bool>,
-    /// What has not begun.
+    /// Work that has not started.
     added: Vec<Box<dyn Work>>,
-    broken_pause: Duration,
+    panic_pause: Duration,
     tasks: JoinSet<()>,
 }
 
-/// Tells a piece of work when to stop.
+/// Signals work to stop.
 #[derive(Clone, Debug)]
 pub(crate) struct Stop(watch::Receiver<bool>);
 
 impl Background {
-    /// No work so far.
+    /// Creates an empty set of work.
     pub(crate) fn new(holder: LeaseHolder) -> Self {
         Self {
             holder,
             is_ending: watch::Sender::new(false),
             added: Vec::new(),
-            broken_pause: BROKEN_PAUSE,
+            panic_pause: PANIC_PAUSE,
             tasks: JoinSet::new(),
         }
     }
 
-    /// Adds a piece of work, which is to begin with the others.
+    /// Adds work, to be started with [`Self::begin`].
     pub(crate) fn add(&mut self, work: impl Work) {
         self.added.push(Box::new(work));
     }
 
-    /// Begins what was added, which goes on until the end of the server.
+    /// Starts the added work, which runs until shutdown.
     pub(crate) fn begin(&mut self) {
         for work in self.added.drain(..) {
-            let stop = Stop::told_by(&self.is_ending);
-            let going_on = go_on_unbroken(self.holder.clone(), work, stop, self.broken_pause);
-            self.tasks.spawn(going_on);
+            let stop = Stop::requested_by(&self.is_ending);
+            let running = run_until_shutdown(self.holder.clone(), work, stop, self.panic_pause);
+            self.tasks.spawn(running);
         }
     }
 
-    /// Tells all work to stop.
+    /// Asks all work to stop.
     pub(crate) fn tell_to_stop(&self) {
         self.is_ending.send_replace(true);
     }
 
-    /// Tells all work to stop, and waits until it has.
+    /// Asks all work to stop, and waits until it has stopped.
     pub(crate) async fn finish(mut self) {
         self.tell_to_stop();
         while self.tasks.join_next().await.is_some() {}
@@ -88,71 +88,71 @@ impl Background {
 }
 
 impl Stop {
-    /// Told by this one, when it becomes true.
-    pub(crate) fn told_by(is_over: &watch::Sender<bool>) -> Self {
+    /// Stops when the channel's value becomes true.
+    pub(crate) fn requested_by(is_over: &watch::Sender<bool>) -> Self {
         Self(is_over.subscribe())
     }
 
-    /// Whether to stop.
-    pub(crate) fn is_told(&self) -> bool {
+    /// Returns whether to stop.
+    pub(crate) fn is_requested(&self) -> bool {
         *self.0.borrow()
     }
 
     /// Returns when it is time to stop.
-    pub(crate) async fn told(&mut self) {
-        // An error says that nobody is left who could tell.
-        let _ = self.0.wait_for(|is_told| *is_told).await;
+    pub(crate) async fn requested(&mut self) {
+        // An error means that the sender was dropped.
+        let _ = self.0.wait_for(|is_requested| *is_requested).await;
     }
 
-    /// Waits for so long, or until it is time to stop. Whether to go on.
+    /// Waits for this time, or until it is time to stop. Returns whether to continue.
     pub(crate) async fn pause(&mut self, time: Duration) -> bool {
         tokio::select! {
             biased;
-            () = self.told() => false,
+            () = self.requested() => false,
             () = sleep(time) => true,
         }
     }
 }
 
-/// Does a piece of work until the end of the server, also where it breaks off.
-async fn go_on_unbroken(
+/// Repeats work until shutdown, restarting it after panics.
+async fn run_until_shutdown(
     holder: LeaseHolder,
     mut work: Box<dyn Work>,
     mut stop: Stop,
-    broken_pause: Duration,
+    panic_pause: Duration,
 ) {
     loop {
         let name = work.name();
-        let going_on = go_on(&holder, work.as_mut(), stop.clone());
-        if unless_broken(name, going_on).await.is_some() || !stop.pause(broken_pause).await {
+        let running = run_repeatedly(&holder, work.as_mut(), stop.clone());
+        if catch_panic(name, running).await.is_some() || !stop.pause(panic_pause).await {
             return;
         }
     }
 }
 
-/// What comes of work; none when it breaks off by a panic, which the log says at once.
-pub(crate) async fn unless_broken<T>(name: &str, work: impl Future<Output = T>) -> Option<T> {
-    // Whatever was changed half is put right, or begun anew, by the next step: steps end by a kill as well.
+/// Returns the result of work, or `None` if it panics, which is logged.
+pub(crate) async fn catch_panic<T>(name: &str, work: impl Future<Output = T>) -> Option<T> {
+    // Steps are safe to interrupt, because the process can be killed at any time.
     let ended = AssertUnwindSafe(work).catch_unwind().await;
     if ended.is_err() {
         tracing::error!(
             background.work = name,
-            "work in the background broke off by a mistake of this program; it is begun anew after a pause"
+            "background work panicked because of a bug; it is restarted after a pause"
         );
     }
     ended.ok()
 }
 
-/// Does a piece of work whenever its time has come and nobody else does it.
-async fn go_on(holder: &LeaseHolder, work: &mut dyn Work, mut stop: Stop) {
+/// Runs work whenever it is due and no other server does it.
+async fn run_repeatedly(holder: &LeaseHolder, work: &mut dyn Work, mut stop: Stop) {
     let mut failures = Failures::default();
-    while !stop.is_told() {
-        let pause = match holder.take_turn(work, &mut stop).await {
+    while !stop.is_requested() {
+        let pause = match holder.run_under_lease(work, &mut stop).await {
             Ok(turn) => {
                 failures = Failures::default();
                 match turn {
-                    Turn::Taken => work.interval(),
-                    Turn::Anothers => work.interval().min(LEASE_TIME),
+                    LeaseOutcome::Ran => work.interval(),
+                    LeaseOutcome::HeldElsewhere => work.interval().min(LEASE_TIME),
                 }
             }
             Err(cause) => {
@@ -160,7 +160,7 @@ async fn go_on(holder: &LeaseHolder, work: &mut dyn Work, mut stop: Stop) {
                 tracing::warn!(
                     background.work = work.name(),
                     error = &cause as &dyn std::error::Error,
-                    "work in the background could not be done; it is tried again in {pause:?}"
+                    "background work failed; retrying in {pause:?}"
                 );
                 pause
             }
@@ -169,14 +169,14 @@ async fn go_on(holder: &LeaseHolder, work: &mut dyn Work, mut stop: Stop) {
     }
 }
 
-/// Failures in a row.
+/// Consecutive failures.
 #[derive(Default)]
 struct Failures {
     count: u32,
 }
 
 impl Failures {
-    /// The pause after one more: each is twice as long as the one before, up to a longest one.
+    /// Returns the pause after another failure, which doubles up to a maximum.
     fn next_pause(&mut self) -> Duration {
         let pause = FAILURE_PAUSE_FIRST.saturating_mul(1 << self.count.min(DOUBLINGS_MAX));
         self.count = self.count.saturating_add(1);
@@ -184,7 +184,7 @@ impl Failures {
     }
 }
 
-/// How long work may take to stop.
+/// Maximum time for work to stop.
 pub(crate) const STOP_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// The pauses after failures.
@@ -192,8 +192,8 @@ const FAILURE_PAUSE_FIRST: Duration = Duration::from_secs(1);
 const FAILURE_PAUSE_MAX: Duration = Duration::from_secs(30);
 const DOUBLINGS_MAX: u32 = 8;
 
-/// The pause after work broke off.
-pub(crate) const BROKEN_PAUSE: Duration = FAILURE_PAUSE_MAX;
+/// The pause after a panic.
+pub(crate) const PANIC_PAUSE: Duration = FAILURE_PAUSE_MAX;
 
 #[cfg(test)]
 mod tests {
@@ -215,16 +215,16 @@ mod tests {
         assert_eq!(failures.next_pause(), FAILURE_PAUSE_MAX);
     }
 
-    /// Breaks off when it is done first, and then not any more.
-    struct Breaking {
+    /// Panics in its first run.
+    struct Panicking {
         runs: usize,
         told: mpsc::UnboundedSender<usize>,
     }
 
     #[async_trait]
-    impl Work for Breaking {
+    impl Work for Panicking {
         fn name(&self) -> &'static str {
-            "breaking"
+            "panicking"
         }
 
         fn interval(&self) -> Duration {
@@ -234,12 +234,12 @@ mod tests {
         async fn run(&mut self, _: Stop) -> Result<(), Failure> {
             self.runs += 1;
             self.told.send(self.runs).unwrap();
-            assert!(self.runs > 1, "it breaks off");
+            assert!(self.runs > 1, "panics in the first run");
             Ok(())
         }
     }
 
-    /// Leases that everybody gets.
+    /// Leases that are always granted.
     struct Free;
 
     #[async_trait]
@@ -263,14 +263,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_begins_when_it_is_told_to_and_anew_when_it_breaks_off() {
+    async fn work_starts_only_after_begin_and_restarts_after_a_panic() {
         let (clock, identifiers) = (Arc::new(SystemClock), Arc::new(RandomIdentifiers));
         let mut background = Background {
-            broken_pause: Duration::ZERO,
+            panic_pause: Duration::ZERO,
             ..Background::new(LeaseHolder::new(Arc::new(Free), clock, identifiers))
         };
         let (told, mut runs) = mpsc::unbounded_channel();
-        background.add(Breaking { runs: 0, told });
+        background.add(Panicking { runs: 0, told });
         tokio::task::yield_now().await;
         assert!(runs.try_recv().is_err());
         background.begin();
@@ -281,15 +281,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_pause_ends_when_it_is_time_to_stop_also_when_nobody_is_left_to_tell() {
+    async fn a_pause_ends_at_a_stop_request_or_without_a_sender() {
         let ending = watch::Sender::new(false);
-        let mut stop = Stop::told_by(&ending);
-        assert!(!stop.is_told());
+        let mut stop = Stop::requested_by(&ending);
+        assert!(!stop.is_requested());
         assert!(stop.pause(Duration::ZERO).await);
         ending.send_replace(true);
-        assert!(stop.is_told());
+        assert!(stop.is_requested());
         assert!(!stop.pause(Duration::MAX).await);
-        let mut stop = Stop::told_by(&watch::Sender::new(false));
+        let mut stop = Stop::requested_by(&watch::Sender::new(false));
         assert!(!stop.pause(Duration::MAX).await);
     }
 }

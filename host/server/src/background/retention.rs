@@ -1,7 +1,8 @@
-//! Retention, from time to time.
+//! Retention, at intervals.
 //!
-//! When the next run is due, all servers learn from a lease that nobody renews: whoever completes a run holds it until then.
-//! So there is one run in each interval, however many servers there are and however often they are started anew.
+//! A lease tells all servers when the next run is due: the server that completes a run keeps the lease until then
+//! without renewing it. So there is one run per interval, no matter how many servers there are and how often they
+//! restart.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,28 +25,28 @@ use crate::{
     started::StartRefused,
 };
 
-/// Retention, from time to time.
+/// Retention, at intervals.
 pub(crate) struct RetentionWork {
     retention: Retention,
     leases: Arc<dyn Leases>,
     clock_look: ClockLook,
     interval: Duration,
     read_only: ReadOnlyMode,
-    /// Before that it is not even asked whether a run is due.
+    /// The next time to check whether a run is due.
     asking_at: Instant,
 }
 
-/// What compares the clock with what was known of it.
+/// Compares the clock with its record.
 struct ClockLook {
     record: Arc<dyn RetentionClock>,
     watch: ClockWatch,
     began_at: Instant,
-    /// When the next look is due. A run looks at its beginning as well.
+    /// The time of the next check. Each run also starts with a check.
     due_at: Instant,
     was_trusted: bool,
 }
 
-/// What deletes versions by the configured policies; none where no policy has a limit.
+/// Creates the work for the configured policies, or `None` if no policy has a limit.
 pub(crate) fn retention(
     config: &Config,
     database: &Database,
@@ -70,7 +71,7 @@ pub(crate) fn retention(
 }
 
 impl RetentionWork {
-    /// The first run begins a while after the server.
+    /// Creates the work. The first run starts a while after the server.
     fn new(
         retention: Retention,
         leases: Arc<dyn Leases>,
@@ -87,7 +88,7 @@ impl RetentionWork {
         }
     }
 
-    /// The same, at rest while this mode is on.
+    /// Pauses the work in read-only mode.
     pub(crate) fn resting_in(self, read_only: &ReadOnlyMode) -> Self {
         Self {
             read_only: read_only.clone(),
@@ -95,14 +96,14 @@ impl RetentionWork {
         }
     }
 
-    /// Does a run, if one is due. Whether it came to its end.
+    /// Does a run, if one is due. Returns whether it completed.
     async fn run_if_due(&mut self, stop: &mut Stop) -> Result<bool, RepositoryFailure> {
         let pause = Lease {
             name: PAUSE_LEASE,
             holder: self.retention.identifiers.fresh(),
         };
         let now = self.retention.clock.now();
-        // Whoever is killed in a run is followed by another one soon.
+        // If this server is killed during the run, another one starts a run soon.
         if !self
             .leases
             .acquire(&pause, now, now + delta(LEASE_TIME))
@@ -127,7 +128,7 @@ impl RetentionWork {
         ended.map(|_| false)
     }
 
-    /// Looks at the clock, where it counts. Returns whether it is trusted.
+    /// Checks the clock, if a policy needs it. Returns whether the clock is trusted.
     async fn look_at_clock(&mut self) -> Result<bool, RepositoryFailure> {
         if !self.retention.policies.has_age_limits() {
             return Ok(false);
@@ -135,7 +136,7 @@ impl RetentionWork {
         self.clock_look.look(self.retention.clock.now()).await
     }
 
-    /// Walks over all names for which there are limits.
+    /// Goes through all names with limits.
     async fn walk(
         &self,
         is_clock_trusted: bool,
@@ -155,7 +156,7 @@ impl RetentionWork {
                 Ok(RetentionProgress::Further) => {}
                 Err(RetentionFailure::Repository(failure)) => return Err(failure),
                 Err(RetentionFailure::Trail(unwritten)) => {
-                    tracing::warn!(error = %unwritten, "retention can't go on");
+                    tracing::warn!(error = %unwritten, "retention stopped before deleting versions: could not write audit events");
                     break RetentionOutcome::Failed;
                 }
             }
@@ -168,7 +169,7 @@ impl RetentionWork {
                 retention.versions_deleted = run.versions_deleted(),
                 retention.outcome = ?outcome,
                 duration_ms = u64::try_from(begun_at.elapsed().as_millis()).unwrap_or(u64::MAX),
-                "versions were deleted that no policy keeps"
+                "deleted versions according to the retention policies"
             );
         }
         Ok(outcome)
@@ -181,7 +182,7 @@ impl Work for RetentionWork {
         "retention"
     }
 
-    /// Until it is to be asked again whether a run is due, or the clock is to be looked at.
+    /// The time until the next check of the clock or for a due run.
     fn interval(&self) -> Duration {
         let next = if self.retention.policies.has_age_limits() {
             self.asking_at.min(self.clock_look.due_at)
@@ -192,7 +193,7 @@ impl Work for RetentionWork {
         pause.max(ASKING_INTERVAL_MIN)
     }
 
-    /// In read-only mode it leaves the work to other servers, which may not be in it.
+    /// In read-only mode, the work is left to other servers, whose mode may differ.
     async fn run(&mut self, mut stop: Stop) -> Result<(), Failure> {
         let now = Instant::now();
         if now >= self.clock_look.due_at && !self.read_only.is_on() {
@@ -203,7 +204,7 @@ impl Work for RetentionWork {
         }
         self.asking_at = now + self.interval.min(ASKING_INTERVAL_MAX);
         if self.read_only.is_on() {
-            tracing::debug!("retention waits for the end of read-only mode");
+            tracing::debug!("retention is paused in read-only mode");
         } else if self.run_if_due(&mut stop).await? {
             self.asking_at = Instant::now() + self.interval;
         }
@@ -232,15 +233,13 @@ impl ClockLook {
         clock_looked_at(is_trusted);
         if is_trusted != self.was_trusted {
             if is_trusted {
-                tracing::info!(
-                    "retention trusts the clock again: it deletes versions by their age"
-                );
+                tracing::info!("retention trusts the clock again and deletes versions by age");
             } else {
                 tracing::warn!(
                     retention.clock = %record.seen_at,
                     retention.trusted_from = %record.trusted_from,
-                    "retention does not trust the clock, which has jumped or was not looked at for a day: it deletes nothing by \
-                     its age until the clock has run evenly for a day"
+                    "retention does not trust the clock, which has jumped or was not checked for a day: no versions are deleted by \
+                     age until the clock has run evenly for a day"
                 );
             }
         }
@@ -253,16 +252,16 @@ fn delta(time: Duration) -> TimeDelta {
     TimeDelta::from_std(time).unwrap_or(TimeDelta::MAX)
 }
 
-/// Lasts from the end of a run until the next one is due.
+/// The lease between the end of a run and the next one.
 const PAUSE_LEASE: &str = "retention pause";
 
-/// The longest and the shortest time until it is asked again whether a run is due that somebody else may have done. The
-/// longest is also how long after the start of a server it is asked first.
+/// The maximum and minimum time between checks for a due run, which another server may have done. The first check is
+/// the maximum after start-up.
 const ASKING_INTERVAL_MAX: Duration = Duration::from_mins(1);
 const ASKING_INTERVAL_MIN: Duration = Duration::from_secs(1);
 
-/// How often the clock is looked at, however seldom there is a run.
+/// The interval between checks of the clock, even if runs are rarer.
 const LOOK_INTERVAL: Duration = Duration::from_mins(10);
 
-/// How long those who wait to write are let pass after each step.
+/// The pause after each step, for waiting writers.
 const STEP_PAUSE: Duration = Duration::from_millis(10);

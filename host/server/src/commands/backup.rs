@@ -8,7 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::output::{self, counted};
 use crate::{commands, config::Config, progress::Progress, started::StartRefused, telemetry};
 
-/// Copies the SQLite database of a configuration to a file, while servers use it or not.
+/// Copies the configured SQLite database to a file; servers may use it meanwhile.
 pub(crate) fn backup(
     config: &Config,
     target: &Path,
@@ -17,12 +17,12 @@ pub(crate) fn backup(
     telemetry::start(&config.log)?;
     let DatabaseOptions::Sqlite(source) = config.storage.options()? else {
         return Err(StartRefused::new(
-            "this command copies a database of SQLite, and the configuration has one of PostgreSQL: use pg_dump, or a base \
-             back-up with an archive of the write-ahead log",
+            "only SQLite databases can be backed up with this command: for PostgreSQL, use pg_dump, or a base back-up with an \
+             archive of the write-ahead log",
         ));
     };
     commands::on_threads(async {
-        // What is left when the work is given up goes with it.
+        // Dropping the copy removes the incomplete file.
         tokio::select! {
             done = copy(&source, target, may_replace) => done,
             refused = interruption() => Err(refused),
@@ -60,7 +60,7 @@ fn summary_of(backed_up: &BackedUp, target: &Path) -> String {
     )
 }
 
-/// Waits until the process is told to end.
+/// Waits for a signal that ends the process.
 async fn interruption() -> StartRefused {
     let listening = (
         signal(SignalKind::interrupt()),
@@ -75,5 +75,5 @@ async fn interruption() -> StartRefused {
         _ = terminate.recv() => {}
         _ = hang_up.recv() => {}
     }
-    StartRefused::new("the back-up was interrupted, and nothing is left of it")
+    StartRefused::new("the back-up was interrupted; removed the incomplete file")
 }

@@ -21,7 +21,7 @@ use crate::{
     telemetry,
 };
 
-/// Verifies everything that is stored, and tells what is wrong on standard output.
+/// Verifies all stored data, and prints findings.
 pub(crate) fn check(config: &Config, as_json: bool) -> Result<ExitCode, StartRefused> {
     telemetry::start(&config.log)?;
     commands::on_threads(async {
@@ -53,15 +53,15 @@ pub(crate) fn check(config: &Config, as_json: bool) -> Result<ExitCode, StartRef
     })
 }
 
-/// The exit status when something was found.
+/// The exit status if there are findings.
 const FOUND: u8 = 3;
 
-/// Writes what is found.
+/// Prints findings.
 struct Report {
     as_json: bool,
-    /// What came of writing so far.
+    /// The result of writing so far.
     written: io::Result<()>,
-    /// How far the part is that is being looked at.
+    /// The part being checked, and its progress.
     progress: Option<(CheckPart, Progress)>,
 }
 
@@ -129,7 +129,7 @@ impl CheckObserver for Report {
     }
 }
 
-/// How far a part is, is told by the sequences of its rows, so there may be fewer rows than that.
+/// Progress counts sequence numbers, so a part may have fewer rows than its total.
 fn part_name(part: CheckPart) -> &'static str {
     match part {
         CheckPart::Database => "database",
@@ -156,7 +156,7 @@ fn line_of(finding: &Finding) -> String {
     format!("{kind}: {subject}: {}", seen(&detail))
 }
 
-/// Texts come from a database that may be damaged: no character of theirs reaches a terminal that would not be seen there.
+/// Escapes invisible characters: the text may come from a damaged database and must not control the terminal.
 fn seen(text: &str) -> String {
     let characters = text.chars().map(|character| match character {
         '"' | '\'' | '\\' => character.to_string(),

@@ -9,7 +9,7 @@ use crate::{
     started::StartRefused,
 };
 
-/// Prints what is wrong with a configuration, a line for each setting, and what an operator should know of.
+/// Prints the errors and warnings of a configuration, one per line.
 pub(crate) fn check_config(file: &Path, extent: Extent) -> Result<ExitCode, StartRefused> {
     commands::on_threads(async {
         let findings = Box::pin(config_check::check(file, extent)).await?;
@@ -34,10 +34,7 @@ fn report(findings: &Findings, file: &Path) -> String {
     let file = file.display();
     let _ = match findings.mistakes.len() {
         0 => writeln!(text, "{file} can be used"),
-        count => writeln!(
-            text,
-            "{file} can't be used: settings with mistakes: {count}"
-        ),
+        count => writeln!(text, "{file} can't be used: {count} settings have errors"),
     };
     text
 }

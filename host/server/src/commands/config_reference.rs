@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use super::output;
 use crate::{config::reference, started::StartRefused};
 
-/// Prints the reference of all settings.
+/// Prints the configuration reference.
 pub(crate) fn config_reference() -> Result<ExitCode, StartRefused> {
     output::print(&reference::reference())?;
     Ok(ExitCode::SUCCESS)

@@ -1,13 +1,10 @@
-//! What commands write, and how they word it.
+//! Printing and wording.
 
 use std::io::{self, Write};
 
 use crate::started::StartRefused;
 
-/// Writes this. Whoever closed the other end has read enough, which is no failure.
-///
-/// # Errors
-/// When it can't be written for another reason, for instance because a disk is full.
+/// Prints text. A closed pipe is not an error.
 pub(super) fn print(text: &str) -> Result<(), StartRefused> {
     let mut output = io::stdout();
     match output
@@ -22,7 +19,7 @@ pub(super) fn print(text: &str) -> Result<(), StartRefused> {
     }
 }
 
-/// So many of something: `1 version`, `2 versions`. The word is one whose plural has an s more.
+/// Returns a count with its unit: `1 version`, `2 versions`. The plural must end in s.
 pub(super) fn counted(count: u64, singular: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };
     format!("{count} {singular}{ending}")

@@ -9,54 +9,55 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct AuditConfig {
-    /// Where the trail goes.
+    /// The destination of the trail.
     pub(crate) sink: AuditSinkKind,
-    /// The file, where `sink` is `file`. Made for its owner alone; opened anew at SIGHUP, so that it can be moved away.
+    /// The file, if `sink` is `file`. It is created for its owner only, and reopened on SIGHUP, so that it can be
+    /// rotated.
     pub(crate) file: Option<PathBuf>,
-    /// The form of the trail's lines.
+    /// The format of the trail's lines.
     pub(crate) format: AuditLineFormat,
-    /// What becomes of requests whose events can't be written.
+    /// How requests whose events cannot be written are handled.
     pub(crate) on_failure: AuditFailurePolicy,
-    /// Whether events in a file are on the disk, not only with the operating system, before a response leaves.
+    /// Whether events are flushed to disk, not only written to the file, before a response is sent.
     pub(crate) sync: bool,
-    /// The name of this host in events; the one that the operating system knows where nothing is said.
+    /// This host's name in events. Defaults to the operating system's host name.
     pub(crate) host: Option<String>,
-    /// The addresses of proxies whose `X-Forwarded-For` is believed when an event says where a request came from.
+    /// The addresses of proxies whose `X-Forwarded-For` header is trusted for the source address in events.
     pub(crate) trusted_proxies: Vec<IpAddr>,
 }
 
-/// Where the audit trail goes.
+/// The destination of the audit trail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum AuditSinkKind {
-    /// To a file.
+    /// A file.
     File,
-    /// Nowhere.
+    /// No audit trail.
     Off,
-    /// To standard output, which holds nothing else in production.
-    // A credential store without a trail must be somebody's decision, and there is always a standard output.
+    /// Standard output, which contains nothing else in production.
+    // Running without a trail must be an explicit decision, and standard output always exists.
     #[default]
     Stdout,
 }
 
-/// The form of the audit trail's lines.
+/// The format of the audit trail's lines.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum AuditLineFormat {
     /// The Common Event Format.
     Cef,
-    /// One JSON object a line.
+    /// One JSON object per line.
     #[default]
     Json,
 }
 
-/// What becomes of requests whose events can't be written.
+/// How requests whose events cannot be written are handled.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum AuditFailurePolicy {
-    /// They go on, and the log says so.
+    /// They are processed, and the failure is logged.
     Continue,
-    /// They are refused, until events can be written again.
+    /// They are rejected until events can be written again.
     #[default]
     Refuse,
 }

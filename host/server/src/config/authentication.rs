@@ -1,4 +1,4 @@
-//! Which tokens are accepted.
+//! Which access tokens are accepted.
 
 use std::path::PathBuf;
 
@@ -8,31 +8,31 @@ use serde::{Deserialize, Deserializer};
 
 use super::number::Number;
 
-/// Which tokens are accepted. Without `url` and `static_key`, none are.
+/// Which access tokens are accepted. Without `url` and `static_key`, none are.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct AuthenticationConfig {
-    /// The identity provider's address, https, as clients reach it: `/info` shows it. Below it, the provider says where its
-    /// keys are: at `/.well-known/openid-configuration`. A slash at the end is dropped.
+    /// The identity provider's https URL for clients, as shown by `/info`. The server reads the provider's metadata
+    /// from `/.well-known/openid-configuration` below it. A trailing slash is removed.
     #[serde(deserialize_with = "without_slash_at_the_end")]
     pub(crate) url: Option<String>,
-    /// The identity provider's address, https, as this server reaches it, when that is another. A slash at the end is dropped.
+    /// The identity provider's https URL for this server, if it differs. A trailing slash is removed.
     #[serde(deserialize_with = "without_slash_at_the_end")]
     pub(crate) internal_url: Option<String>,
-    /// The file with authorities to trust, PEM, in the place of the platform's, when this server asks the provider for its keys.
+    /// The file with the CA certificates to trust, PEM, instead of the platform's, when fetching the provider's keys.
     pub(crate) trusted_authorities: Option<PathBuf>,
-    /// How old the provider's keys become before they are fetched again, in seconds.
+    /// Maximum age of the provider's keys before they are fetched again.
     pub(crate) keys_age_seconds_max: Number<1, 86_400, 300>,
-    /// How long to wait before the provider is asked for its keys again, whatever tokens name, in seconds. With 0, whoever
-    /// invents names of keys has it asked without a pause, by one request at a time.
+    /// Minimum time between two fetches of the provider's keys, whichever keys tokens name. With 0, a client that
+    /// invents key names causes continuous fetches, one at a time.
     pub(crate) keys_interval_seconds_min: Number<0, 3_600, 5>,
-    /// A key that verifies all tokens, in the place of the provider's published ones.
+    /// A key that verifies all tokens, instead of the provider's published keys.
     pub(crate) static_key: Option<StaticKeyConfig>,
-    /// The audience that tokens must be for (`aud`). Without it, any will do.
+    /// The required audience of tokens (`aud`). Without it, any audience is accepted.
     pub(crate) audience: Option<String>,
     /// The scopes that a token must have, all of them.
     pub(crate) scopes_required: Vec<String>,
-    /// In which claims tokens say what is read of them.
+    /// The claims to read from tokens.
     pub(crate) claims: ClaimSettings,
 }
 
@@ -71,7 +71,7 @@ impl Default for AuthenticationConfig {
 }
 
 impl AuthenticationConfig {
-    /// What a token must say.
+    /// Returns the rules for tokens.
     pub(crate) fn rules(&self) -> Result<TokenRules, TokenRulesRefused> {
         TokenRules::new(
             self.scopes_required.clone(),
@@ -80,7 +80,7 @@ impl AuthenticationConfig {
         )
     }
 
-    /// How often the provider is asked for its keys.
+    /// Returns how often the provider's keys are fetched.
     pub(crate) fn key_pace(&self) -> KeyPace {
         KeyPace {
             age_max: self.keys_age_seconds_max.seconds(),
@@ -88,14 +88,14 @@ impl AuthenticationConfig {
         }
     }
 
-    /// The identity provider's address as this server reaches it, and the setting that says it.
+    /// Returns the identity provider's URL for this server, and the name of the setting.
     pub(crate) fn provider_address(&self) -> Option<(&'static str, &str)> {
         let internal = self.internal_url.as_deref();
         let internal = internal.map(|url| ("authentication.internal_url", url));
         internal.or_else(|| Some(("authentication.url", self.url.as_deref()?)))
     }
 
-    /// The files that are named.
+    /// Returns the configured paths.
     pub(super) fn files_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
         let static_key = self.static_key.as_mut().map(|key| &mut key.public_key);
         self.trusted_authorities.iter_mut().chain(static_key)

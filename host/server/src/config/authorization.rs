@@ -1,4 +1,4 @@
-//! Who may do what from the start.
+//! Permissions granted by the configuration.
 
 use keywright_core::permission::{
     Actor, ActorMalformed, Grant, Operation, OperationUnknown, Operations, PathMalformed,
@@ -9,25 +9,25 @@ use serde::Deserialize;
 
 use crate::started::StartRefused;
 
-/// Who may do what from the start.
+/// Permissions granted by the configuration.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct AuthorizationConfig {
-    /// Whether permissions are enforced. Where they are not, everybody who is authenticated may do everything.
+    /// Whether permissions are enforced. If not, every authenticated caller may do everything.
     pub(crate) enforced: bool,
-    /// Permissions that are there from every start on. They are added to what is stored; nothing is ever taken away.
+    /// Permissions granted at every start-up. They are added to the stored permissions; none are ever revoked.
     permissions: Vec<GrantedConfig>,
 }
 
-/// Operations that several actors may perform on one path.
+/// Operations granted to several actors on one path.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct GrantedConfig {
-    /// The name of a credential, or a path that ends in `/*`, for everything below it.
+    /// The name of a credential, or a path that ends in `/*`, which covers everything below it.
     path: String,
-    /// Who may: `uaa-client:<client id>`, `uaa-user:<user id>` or `mtls-app:<application id>`.
+    /// The actors: `uaa-client:<client id>`, `uaa-user:<user id>` or `mtls-app:<application id>`.
     actors: Vec<String>,
-    /// What they may do, of `read`, `write`, `delete`, `read_acl`, `write_acl`.
+    /// The operations granted: `read`, `write`, `delete`, `read_acl`, `write_acl`.
     operations: Vec<String>,
 }
 
@@ -41,13 +41,13 @@ impl Default for AuthorizationConfig {
 }
 
 impl AuthorizationConfig {
-    /// The permissions, checked, one for each actor.
+    /// Validates and returns the permissions, one per actor.
     pub(crate) fn grants(&self) -> Result<Vec<Grant>, StartRefused> {
         let each = self.grants_of_each().collect::<Result<Vec<_>, _>>()?;
         Ok(each.into_iter().flatten().collect())
     }
 
-    /// The same, for each of the configured permissions on its own.
+    /// Like [`Self::grants`], for each configured permission separately.
     pub(crate) fn grants_of_each(&self) -> impl Iterator<Item = Result<Vec<Grant>, StartRefused>> {
         self.permissions.iter().map(|granted| {
             granted.grants().map_err(|cause| {
@@ -59,16 +59,16 @@ impl AuthorizationConfig {
 }
 
 impl GrantedConfig {
-    fn grants(&self) -> Result<Vec<Grant>, GrantRefused> {
+    fn grants(&self) -> Result<Vec<Grant>, GrantError> {
         let path = PermissionPath::parse(&self.path)?;
         let operations = self
             .operations
             .iter()
             .map(|operation| Operation::parse(operation))
             .collect::<Result<Vec<_>, _>>()?;
-        let operations = Operations::of(operations).ok_or(GrantRefused::NoOperation)?;
+        let operations = Operations::of(operations).ok_or(GrantError::NoOperation)?;
         if self.actors.is_empty() {
-            return Err(GrantRefused::NoActor);
+            return Err(GrantError::NoActor);
         }
         self.actors
             .iter()
@@ -83,9 +83,9 @@ impl GrantedConfig {
     }
 }
 
-/// Why configured permissions can't be used.
+/// Configured permissions are invalid.
 #[derive(Debug, thiserror::Error)]
-enum GrantRefused {
+enum GrantError {
     #[error(transparent)]
     ActorMalformed(#[from] ActorMalformed),
     #[error("actors must name at least one actor")]

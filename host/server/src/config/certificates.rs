@@ -1,4 +1,4 @@
-//! What holds for all certificates that the server makes.
+//! Settings for all generated certificates.
 
 use keywright_core::certificate::{CertificateSettings, DURATION_DAYS_MAX};
 use schemars::JsonSchema;
@@ -6,24 +6,24 @@ use serde::Deserialize;
 
 use crate::started::StartRefused;
 
-/// What holds for all certificates that the server makes.
+/// Settings for all generated certificates.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct CertificatesConfig {
-    /// The shortest duration of an authority's certificate, in days; a shorter one is raised to it.
+    /// Minimum duration of a CA certificate; a shorter one is raised to it.
     #[schemars(range(max = DURATION_DAYS_MAX))]
     ca_minimum_duration_in_days: u32,
-    /// The shortest duration of any other certificate, in days; a shorter one is raised to it.
+    /// Minimum duration of any other certificate; a shorter one is raised to it.
     #[schemars(range(max = DURATION_DAYS_MAX))]
     leaf_minimum_duration_in_days: u32,
-    /// Whether an authority for which no key usage was asked gets `key_cert_sign` and `crl_sign`.
+    /// Whether a CA generated without key usages gets `key_cert_sign` and `crl_sign`.
     enable_default_ca_key_usages: bool,
-    /// Whether `ca` in answers also holds the certificate that is trusted beside the one that signed.
+    /// Whether `ca` in responses also contains the CA's other trusted certificate, next to the one that signed.
     concatenate_cas: bool,
 }
 
 impl CertificatesConfig {
-    /// The settings, checked.
+    /// Validates and returns the settings.
     pub(crate) fn settings(&self) -> Result<CertificateSettings, StartRefused> {
         for (name, days) in [
             (
@@ -37,7 +37,7 @@ impl CertificatesConfig {
         ] {
             if days > DURATION_DAYS_MAX {
                 return Err(StartRefused::new(format!(
-                    "certificates.{name} is {days}, and may be at most {DURATION_DAYS_MAX}"
+                    "certificates.{name} must be at most {DURATION_DAYS_MAX}, not {days}"
                 )));
             }
         }

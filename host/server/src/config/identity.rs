@@ -6,19 +6,19 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
-/// The identity provider for development: it knows its clients and users from here.
+/// The identity provider for development, with its clients and users.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DevelopmentConfig {
     /// The file with the RSA key that signs tokens, PEM (PKCS#8).
     pub(crate) signing_key: PathBuf,
-    /// How long an access token is valid, in seconds.
+    /// Lifetime of an access token.
     pub(crate) access_token_seconds: u32,
-    /// How long a refresh token is valid, in seconds.
+    /// Lifetime of a refresh token.
     pub(crate) refresh_token_seconds: u32,
-    /// The programs that may ask it for tokens.
+    /// The programs that may request tokens.
     pub(crate) clients: Vec<DevelopmentClient>,
-    /// The people that may log in.
+    /// The users that may log in.
     pub(crate) users: Vec<DevelopmentUser>,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct DevelopmentConfig {
 pub(crate) struct DevelopmentClient {
     /// The client's id.
     pub(crate) id: String,
-    /// The client's secret; empty for a program on users' own machines. It protects nothing but a development server.
+    /// The client's secret; empty for a program on users' own machines. It protects only a development server.
     pub(crate) secret: String,
 }
 
@@ -36,11 +36,11 @@ pub(crate) struct DevelopmentClient {
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DevelopmentUser {
-    /// The id that stands in tokens.
+    /// The user's id in tokens.
     pub(crate) id: Uuid,
     /// The name to log in with.
     pub(crate) name: String,
-    /// The password to log in with. It protects nothing but a development server.
+    /// The password to log in with. It protects only a development server.
     pub(crate) password: String,
 }
 

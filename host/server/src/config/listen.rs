@@ -24,7 +24,7 @@ enum Host {
     Name(String),
 }
 
-/// A text is no address to listen on.
+/// A text is not an address to listen on.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "must be an IP address or a host name, and a port, such as 127.0.0.1:8844, [::1]:8844 or localhost:8844"

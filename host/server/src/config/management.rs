@@ -1,4 +1,4 @@
-//! The management of the server.
+//! Server management.
 
 use keywright_api::ServerMode;
 use keywright_core::permission::{ACTOR_KINDS, Actor};
@@ -8,20 +8,21 @@ use serde::Deserialize;
 use super::ListenAddress;
 use crate::started::StartRefused;
 
-/// The management of the server, and the management address, for those who watch it.
+/// Server management, and the management address for monitoring.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ManagementConfig {
-    /// The actors that may switch read-only mode, as permissions name them: `uaa-client:…`, `uaa-user:…`, `mtls-app:…`.
-    /// Without any, no caller may. From the server's own address every authenticated caller may read the mode.
+    /// The actors that may switch read-only mode, as in permissions: `uaa-client:…`, `uaa-user:…`, `mtls-app:…`. None
+    /// by default. On the server's own address every authenticated caller may read the mode.
     actors: Vec<String>,
-    /// The address and port on which `/health` and `/metrics` are served, in plain HTTP and to anybody, so it should be a
-    /// loopback one. Host names are as in `server.listen`. Without it they are not served, and nothing is measured.
+    /// The address and port that serve `/health` and `/metrics`, over plain HTTP and without authentication, so use a
+    /// loopback address. Host names work as in `server.listen`. Without it, neither is served and no metrics are
+    /// collected.
     pub(crate) listen: Option<ListenAddress>,
 }
 
 impl ManagementConfig {
-    /// The mode that a server starts in, and who may switch it: actors of a form that a caller can have.
+    /// Returns the initial mode and the actors that may switch it.
     pub(crate) fn server_mode(&self) -> Result<ServerMode, StartRefused> {
         for actor in &self.actors {
             if !Actor::parse(actor).is_ok_and(|actor| actor.can_log_in()) {

@@ -5,38 +5,38 @@ use std::{borrow::Cow, time::Duration};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// A number from `MIN` to `MAX`, both included, and `DEFAULT` where nothing is said. Another one is refused while the
-/// configuration is read, which names the setting.
+/// A number from `MIN` to `MAX`, inclusive, with the default `DEFAULT`. A number out of range is rejected when the
+/// configuration is read, with the name of the setting.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(try_from = "u64")]
 pub(crate) struct Number<const MIN: u64, const MAX: u64, const DEFAULT: u64>(u64);
 
-/// Why a number is not taken.
+/// A number is out of range.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("it must be from {min} to {max}, and not {number}")]
-pub(crate) struct OutOfBounds {
+#[error("must be from {min} to {max}, not {number}")]
+pub(crate) struct OutOfBoundsError {
     min: u64,
     max: u64,
     number: u64,
 }
 
 impl<const MIN: u64, const MAX: u64, const DEFAULT: u64> Number<MIN, MAX, DEFAULT> {
-    /// The number as a count of things or of bytes.
+    /// Returns the number as a count of items or bytes.
     pub(crate) fn count(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
 
-    /// The number as a count, for those who count in 32 bits.
+    /// Returns the number as a 32-bit count.
     pub(crate) fn count_u32(self) -> u32 {
         u32::try_from(self.0).unwrap_or(u32::MAX)
     }
 
-    /// The number as a time, if it is one of milliseconds.
+    /// Returns the number as a duration in milliseconds.
     pub(crate) fn milliseconds(self) -> Duration {
         Duration::from_millis(self.0)
     }
 
-    /// The number as a time, if it is one of seconds.
+    /// Returns the number as a duration in seconds.
     pub(crate) fn seconds(self) -> Duration {
         Duration::from_secs(self.0)
     }
@@ -49,7 +49,7 @@ impl<const MIN: u64, const MAX: u64, const DEFAULT: u64> Default for Number<MIN,
     }
 }
 
-/// A whole number within the bounds; what it is when nothing is said stands with each setting.
+/// An integer within the bounds; the schema of each setting adds the default.
 impl<const MIN: u64, const MAX: u64, const DEFAULT: u64> JsonSchema for Number<MIN, MAX, DEFAULT> {
     fn schema_name() -> Cow<'static, str> {
         format!("Number from {MIN} to {MAX}").into()
@@ -67,13 +67,13 @@ impl<const MIN: u64, const MAX: u64, const DEFAULT: u64> JsonSchema for Number<M
 impl<const MIN: u64, const MAX: u64, const DEFAULT: u64> TryFrom<u64>
     for Number<MIN, MAX, DEFAULT>
 {
-    type Error = OutOfBounds;
+    type Error = OutOfBoundsError;
 
-    fn try_from(number: u64) -> Result<Self, OutOfBounds> {
+    fn try_from(number: u64) -> Result<Self, OutOfBoundsError> {
         if (MIN..=MAX).contains(&number) {
             return Ok(Self(number));
         }
-        Err(OutOfBounds {
+        Err(OutOfBoundsError {
             min: MIN,
             max: MAX,
             number,

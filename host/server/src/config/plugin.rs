@@ -1,4 +1,4 @@
-//! A plugin: its component, who must have signed that, and what it may.
+//! A plugin: its component, the signature it needs, and its grants.
 
 use std::{
     borrow::Cow,
@@ -20,23 +20,24 @@ use crate::started::StartRefused;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PluginConfig {
-    /// The component, WebAssembly: a file as it was built, or what is in a registry, as
-    /// `oci://HOST[:PORT]/REPOSITORY[:TAG]@sha256:DIGEST` with the digest of the manifest. The tag is for people alone.
+    /// The WebAssembly component: a file, or `oci://HOST[:PORT]/REPOSITORY[:TAG]@sha256:DIGEST` with the digest of the
+    /// manifest in a registry. The tag is only informational.
     pub(crate) component: ComponentLocation,
-    /// The SHA-256 that the component must have, in lower-case hexadecimal; any will do where nothing is said.
+    /// The required SHA-256 of the component, in lower-case hexadecimal. Without it, any is accepted.
     #[serde(default)]
     pub(crate) sha256: Option<String>,
-    /// Who must have signed the component. Either one or the other key. Without it, no signature is looked for.
+    /// The required signature of the component: one of the two keys. Without it, signatures are not checked.
     #[serde(default)]
     pub(crate) signature: Option<SignatureConfig>,
-    /// What the plugin is given with each call, as its author has it. It may hold secrets, and is never shown.
+    /// Settings passed to the plugin with each call; the plugin's documentation describes them. They may contain
+    /// secrets, and are never shown.
     #[serde(default, deserialize_with = "keywright_json::deserialize_object")]
     pub(crate) settings: Map<String, Value>,
-    /// What of the host's the plugin may use. One that imports more is refused.
+    /// Host interfaces that the plugin may use. A plugin that imports others is rejected.
     #[serde(default)]
     pub(crate) grants: Vec<Grant>,
-    /// Whether its values may be derived from its parameters alone. A generator that says of itself that its values are
-    /// not random is refused without this; all others are held to the random bits that they declare, in any case.
+    /// Whether the plugin may derive values from its parameters alone. A generator that declares its values not random
+    /// is rejected without this. All others are always tested for the random bits they declare.
     #[serde(default)]
     pub(crate) derived: bool,
     /// The limits of each call.
@@ -44,30 +45,30 @@ pub(crate) struct PluginConfig {
     pub(crate) limits: Limits,
 }
 
-/// Who must have signed a component.
+/// The required signature of a component.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SignatureConfig {
-    /// The public key of minisign that must have signed the component: the second line of `minisign.pub`. The signature of a file
-    /// is beside it, in `FILE.minisig`.
+    /// The minisign public key that must have signed the component: the second line of `minisign.pub`. The signature of
+    /// a file is next to it, in `FILE.minisig`.
     minisign_public_key: Option<String>,
-    /// The file with the public key of cosign that must have signed the component's manifest, P-256 in PEM. Only for what is in a
-    /// registry.
+    /// The file with the cosign public key that must have signed the component's manifest, P-256 in PEM. Only for
+    /// components in a registry.
     cosign_public_key: Option<PathBuf>,
 }
 
-/// Where a component is.
+/// The location of a component.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) enum ComponentLocation {
-    /// In a file.
+    /// A file.
     File(PathBuf),
-    /// In a registry.
+    /// A registry.
     Registry(PinnedReference),
 }
 
 impl PluginConfig {
-    /// The files that are named.
+    /// Returns the configured paths.
     pub(crate) fn files_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
         let component = match &mut self.component {
             ComponentLocation::File(path) => Some(path),
@@ -94,10 +95,10 @@ impl fmt::Debug for PluginConfig {
 }
 
 impl SignatureConfig {
-    /// The key.
+    /// Returns the configured key.
     ///
     /// # Errors
-    /// When there is none, or not one alone.
+    /// If not exactly one key is configured, or it is malformed.
     pub(crate) fn key(&self) -> Result<SignatureKey, StartRefused> {
         match (&self.minisign_public_key, &self.cosign_public_key) {
             (Some(key), None) => MinisignKey::read(key)
@@ -139,7 +140,6 @@ impl fmt::Display for ComponentLocation {
     }
 }
 
-/// Text.
 impl JsonSchema for ComponentLocation {
     fn schema_name() -> Cow<'static, str> {
         "ComponentLocation".into()
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_all_that_a_plugin_needs() {
+    fn a_component_path_is_the_only_required_setting() {
         let plugin = read(&json!({"component": "p.wasm"})).unwrap();
         assert!(matches!(plugin.component, ComponentLocation::File(_)));
         assert_eq!(plugin.limits, Limits::default());
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_are_refused() {
+    fn unknown_settings_are_rejected() {
         for config in [
             json!({"component": "p.wasm", "memory": 1}),
             json!({"component": "p.wasm", "limits": {"fuel": 1}}),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_without_a_digest_is_refused_with_how_to_find_it() {
+    fn a_reference_without_a_digest_is_rejected_with_a_remedy() {
         let refused = read(&json!({"component": "oci://h/a:1.0"})).unwrap_err();
         assert!(refused.contains("it has no digest"), "{refused}");
         assert!(refused.contains("keywright plugin push"), "{refused}");
@@ -202,7 +202,7 @@ mod tests {
             ),
             (
                 json!({"minisign_public_key": "k"}),
-                "no public key of minisign",
+                "must be a minisign public key",
             ),
             (json!({"cosign_public_key": "nowhere"}), "nowhere"),
         ] {

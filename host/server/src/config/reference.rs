@@ -1,4 +1,4 @@
-//! The reference of all settings, in Markdown, made of what the code says of them.
+//! Generates the configuration reference, in Markdown, from the doc comments of the settings.
 
 use std::fmt::Write;
 
@@ -6,29 +6,35 @@ use serde_json::Value;
 
 use super::schema::{CHOSEN_NAME, Holds, joined, members, schema};
 
-/// The reference of all settings.
+/// Returns the configuration reference.
 pub(crate) fn reference() -> String {
     let mut text = INTRODUCTION.to_owned();
-    add_section(&mut text, &schema(), "", Place::OfItsOwn);
+    add_section(&mut text, &schema(), "", Overridable::EachSetting);
     text
 }
 
-/// Where a section is.
+/// How environment variables override a section.
 #[derive(Clone, Copy)]
-enum Place {
-    /// Its name is known, or chosen by the operator, so each of its settings can be overridden.
-    OfItsOwn,
-    /// It is an item of a list, which can be overridden as a whole alone.
-    InList,
+enum Overridable {
+    /// Each setting has a variable.
+    EachSetting,
+    /// The section is an item of a list, which can only be overridden as a whole.
+    ListOnly,
 }
 
-/// Adds a section's settings, and then the sections in it.
-fn add_section(text: &mut String, section: &Value, name: &str, place: Place) {
+/// Adds the settings of a section, then its subsections.
+fn add_section(text: &mut String, section: &Value, name: &str, overridable: Overridable) {
     let is_value = |schema: &Value| matches!(Holds::of(schema), Holds::Value);
     let required = section.get("required").and_then(Value::as_array);
     for (member, schema) in members(section).filter(|(_, schema)| is_value(schema)) {
         let is_required = required.is_some_and(|names| names.iter().any(|name| name == member));
-        add_setting(text, schema, &joined(name, member), is_required, place);
+        add_setting(
+            text,
+            schema,
+            &joined(name, member),
+            is_required,
+            overridable,
+        );
     }
     for (member, schema) in members(section) {
         let name = joined(name, member);
@@ -36,19 +42,19 @@ fn add_section(text: &mut String, section: &Value, name: &str, place: Place) {
             Holds::Value => {}
             Holds::Section => {
                 add_heading(text, &format!("[{name}]"), schema);
-                add_section(text, schema, &name, place);
+                add_section(text, schema, &name, overridable);
             }
             Holds::NamedSections(each) => {
                 let name = joined(&name, CHOSEN_NAME);
                 add_heading(text, &format!("[{name}]"), schema);
-                add_section(text, each, &name, place);
+                add_section(text, each, &name, overridable);
             }
             Holds::ListOfSections(each) => {
                 add_heading(text, &format!("[[{name}]]"), schema);
                 let variable = variable(&name);
                 // Writing to a string does not fail.
                 let _ = writeln!(text, "\nThe whole list in the environment: `{variable}`");
-                add_section(text, each, &format!("{name}[]"), Place::InList);
+                add_section(text, each, &format!("{name}[]"), Overridable::ListOnly);
             }
         }
     }
@@ -58,7 +64,13 @@ fn add_heading(text: &mut String, heading: &str, schema: &Value) {
     let _ = writeln!(text, "\n## `{heading}`\n\n{}", description(schema));
 }
 
-fn add_setting(text: &mut String, schema: &Value, name: &str, is_required: bool, place: Place) {
+fn add_setting(
+    text: &mut String,
+    schema: &Value,
+    name: &str,
+    is_required: bool,
+    overridable: Overridable,
+) {
     let _ = write!(text, "\n### `{name}`\n\n{}", kind(schema, name));
     match schema.get("default") {
         Some(default) => {
@@ -67,7 +79,7 @@ fn add_setting(text: &mut String, schema: &Value, name: &str, is_required: bool,
         None if is_required => text.push_str(" · required"),
         None => text.push_str(" · not set by default"),
     }
-    if let Place::OfItsOwn = place {
+    if let Overridable::EachSetting = overridable {
         let _ = write!(text, " · `{}`", variable(name));
     }
     let _ = writeln!(text, "\n\n{}", description(schema));
@@ -87,28 +99,28 @@ fn add_setting(text: &mut String, schema: &Value, name: &str, is_required: bool,
     }
 }
 
-/// What may be given, with its unit and its bounds.
+/// Returns the type of a setting, with its unit and bounds.
 fn kind(schema: &Value, name: &str) -> String {
     if schema.get("enum").is_some() {
-        return ONE_OF_TEXTS.to_owned();
+        return ONE_OF_VALUES.to_owned();
     }
     match schema.get("type").and_then(Value::as_str) {
         Some("array") => match schema.get("items").map(|item| kind(item, name)) {
-            Some(item) if item == ONE_OF_TEXTS => "list of the texts below".to_owned(),
-            Some(item) => format!("list of {item}"),
+            Some(item) if item == ONE_OF_VALUES => "list of the values below".to_owned(),
+            Some(item) => format!("list of {item}s"),
             None => "list".to_owned(),
         },
         Some("boolean") => "`true` or `false`".to_owned(),
         Some("integer") => format!("whole number{}{}", unit(name), bounds(schema)),
         Some("object") => "table".to_owned(),
-        Some("string") => "text".to_owned(),
+        Some("string") => "string".to_owned(),
         _ => "any value".to_owned(),
     }
 }
 
-const ONE_OF_TEXTS: &str = "one of the texts below";
+const ONE_OF_VALUES: &str = "one of the values below";
 
-/// A number's unit, which stands in its name.
+/// Returns the unit of a number, which is part of its name.
 fn unit(name: &str) -> &'static str {
     let member = name.rsplit('.').next().unwrap_or(name);
     let words = || member.split('_');
@@ -136,7 +148,7 @@ fn bounds(schema: &Value) -> String {
     }
 }
 
-/// The variable of the environment that overrides a setting.
+/// Returns the environment variable that overrides a setting.
 pub(crate) fn variable(name: &str) -> String {
     format!("KEYWRIGHT_{}", name.replace('.', "__").to_uppercase())
 }
@@ -153,18 +165,17 @@ fn on_one_line(text: &Value) -> String {
 }
 
 const INTRODUCTION: &str = "\
-# The configuration
+# Configuration reference
 
-Made of the code by `cargo xtask golden`; `keywright config-reference` prints it for the version that is installed.
+Generated from the code by `cargo xtask golden`. `keywright config-reference` prints the reference of the installed version.
 
-`keywright serve --config FILE` reads one file of TOML. `keywright check-config FILE` says what is wrong with one, without
-starting anything.
+`keywright serve --config FILE` reads one TOML file. `keywright check-config FILE` checks one without starting the server.
 
 - Relative paths are relative to the file's folder.
-- Each setting that has a variable beside it can be overridden by it in the environment. A variable holds a TOML value; text
-  needs no quotes. Where a name has `NAME` in it, that stands for one that you choose, and is part of the variable too.
-- A secret never stands in the file: a setting names the file, or the variable of the environment, that holds it.
-- A setting that is not known is refused, and so is a variable that begins with `KEYWRIGHT_` and names none; but
+- Settings with an environment variable next to them can be overridden by it. Its value is a TOML value, but strings need no
+  quotes. Replace `NAME` in a setting and its variable with a name of your choice.
+- The file contains no secrets: settings name the file or environment variable that contains a secret.
+- Unknown settings are rejected, and so are environment variables that start with `KEYWRIGHT_` and match no setting.
   `KEYWRIGHT_LOG` overrides `log.filter`.
 ";
 
@@ -175,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_golden_reference_is_what_the_code_says() {
+    fn the_golden_reference_matches_the_code() {
         let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("CONFIGURATION.md");
         if std::env::var_os("KEYWRIGHT_REFRESH_GOLDEN_FILES").is_some() {
             fs::write(&golden, reference()).unwrap();
@@ -183,29 +194,29 @@ mod tests {
         let kept = fs::read_to_string(&golden).unwrap_or_default();
         assert!(
             kept == reference(),
-            "host/server/CONFIGURATION.md is not what the code says; run `cargo xtask golden` and look at the difference"
+            "host/server/CONFIGURATION.md does not match the code; run `cargo xtask golden` and review the difference"
         );
     }
 
     #[test]
-    fn a_setting_is_told_with_its_bounds_its_default_and_its_variable() {
+    fn a_setting_has_its_bounds_default_and_variable() {
         let text = reference();
         for part in [
             "### `server.connections_max`\n\nwhole number from 1 to 1000000 · default `4096` · `KEYWRIGHT_SERVER__CONNECTIONS_MAX`\n\n",
-            "### `server.tls.certificate`\n\ntext · required · `KEYWRIGHT_SERVER__TLS__CERTIFICATE`\n\n",
+            "### `server.tls.certificate`\n\nstring · required · `KEYWRIGHT_SERVER__TLS__CERTIFICATE`\n\n",
             "whole number of seconds from 1 to 3600 · default `10` · `KEYWRIGHT_SERVER__HANDSHAKE_SECONDS_MAX`",
             "whole number of milliseconds from 10 to 600000 · default `30000` · `KEYWRIGHT_GENERATORS__NAME__LIMITS__DEADLINE_MS`",
-            "one of the texts below · default `\"json\"` · `KEYWRIGHT_AUDIT__FORMAT`",
+            "one of the values below · default `\"json\"` · `KEYWRIGHT_AUDIT__FORMAT`",
             "- `\"cef\"`: The Common Event Format",
             "## `[[encryption.keys]]`",
-            "### `encryption.keys[].provider`\n\none of the texts below · required\n",
+            "### `encryption.keys[].provider`\n\none of the values below · required\n",
         ] {
             assert!(text.contains(part), "{part}\nis not in\n{text}");
         }
     }
 
     #[test]
-    fn nothing_of_the_code_shows_in_the_reference() {
+    fn the_reference_contains_no_code() {
         let text = reference();
         for part in ["crate::", "](", "[`", "Self::", "`Debug`"] {
             assert!(!text.contains(part), "{part} is in\n{text}");

@@ -16,14 +16,14 @@ use crate::started::StartRefused;
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RegistryConfig {
-    /// The largest component that is pulled, in bytes.
+    /// Maximum size of a component to pull.
     pub(crate) component_bytes_max: Number<1, COMPONENT_BYTES_MAX, COMPONENT_BYTES_MAX>,
-    /// How long it may take until a component is there, with its signature, in seconds.
+    /// Maximum time to pull a component and its signature.
     pub(crate) fetch_seconds_max: Number<1, 3_600, 120>,
-    /// A file with users and passwords as Docker and other tools write it at a login, such as `~/.docker/config.json`: for registries that
-    /// have no `user` here. Helpers that keep passwords elsewhere are not asked.
+    /// A Docker login file such as `~/.docker/config.json`, with users and passwords for registries without `user`
+    /// here. Credential helpers are not called.
     pub(crate) docker_config: Option<PathBuf>,
-    /// The registries that are reached in a way of their own.
+    /// Registries with settings of their own.
     pub(crate) hosts: Vec<RegistryHostConfig>,
 }
 
@@ -31,21 +31,22 @@ pub(crate) struct RegistryConfig {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RegistryHostConfig {
-    /// Its host, with its port if the references have one: `HOST` or `HOST:PORT`.
+    /// The registry's host, with the port if references have one: `HOST` or `HOST:PORT`.
     host: HostName,
-    /// The user as who it is asked.
+    /// The user to log in as.
     user: Option<String>,
-    /// The file with the user's password or access token. A line break at its end is no part of it.
+    /// The file that contains the user's password or access token. A trailing line break is ignored.
     pub(crate) password_file: Option<PathBuf>,
-    /// The file with authorities to trust, PEM, in the place of the platform's, when the registry is asked, or where it redirects to.
+    /// The file with the CA certificates to trust, PEM, instead of the platform's, for the registry and for hosts it
+    /// redirects to.
     pub(crate) trusted_authorities: Option<PathBuf>,
-    /// Whether it is asked by plain http, which protects nothing that is sent. Where nothing is said, only registries on this machine are,
-    /// `localhost` and the addresses of the loopback network.
+    /// Whether to use plain HTTP, which protects nothing in transit. By default, only for registries on this machine:
+    /// `localhost` and loopback addresses.
     plain_http: Option<bool>,
 }
 
 impl RegistryConfig {
-    /// The limits of what is pulled.
+    /// Returns the limits of a pull.
     pub(crate) fn limits(&self) -> PullLimits {
         PullLimits {
             component_bytes_max: u64::try_from(self.component_bytes_max.count())
@@ -54,10 +55,10 @@ impl RegistryConfig {
         }
     }
 
-    /// A registry, which is asked for nothing yet.
+    /// Creates a client for a registry, without sending a request.
     ///
     /// # Errors
-    /// When a file that it needs is not there, or is none.
+    /// If a configured file is missing or invalid.
     pub(crate) fn registry(&self, host: &RegistryHost) -> Result<Registry, StartRefused> {
         let mut named = self.hosts.iter().filter(|known| known.host.0 == *host);
         let mut access = match (named.next(), named.next()) {
@@ -68,7 +69,7 @@ impl RegistryConfig {
             (Some(known), None) => known.access()?,
             (Some(_), Some(_)) => {
                 return Err(StartRefused::new(format!(
-                    "registry.hosts names {host} twice"
+                    "registry.hosts contains {host} more than once"
                 )));
             }
         };
@@ -83,10 +84,10 @@ impl RegistryConfig {
             .map_err(|cause| StartRefused::while_doing(format!("using the registry {host}"), cause))
     }
 
-    /// Docker's file, if one is named.
+    /// Reads the configured Docker login file.
     ///
     /// # Errors
-    /// When it is not there, or is none.
+    /// If the file is missing or invalid.
     pub(crate) fn read_docker_config(&self) -> Result<Option<(&Path, DockerConfig)>, StartRefused> {
         let Some(file) = self.docker_config.as_deref() else {
             return Ok(None);
@@ -97,7 +98,7 @@ impl RegistryConfig {
         Ok(Some((file, docker)))
     }
 
-    /// The files that are named.
+    /// Returns the configured paths.
     pub(super) fn files_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
         let hosts = self.hosts.iter_mut().flat_map(|known| {
             let files = [&mut known.password_file, &mut known.trusted_authorities];
@@ -108,7 +109,7 @@ impl RegistryConfig {
 }
 
 impl RegistryHostConfig {
-    /// One that arguments name.
+    /// A registry given by command-line arguments.
     pub(crate) fn of_arguments(
         host: RegistryHost,
         user: Option<String>,
@@ -125,12 +126,11 @@ impl RegistryHostConfig {
         }
     }
 
-    /// The host.
     pub(crate) fn host(&self) -> &RegistryHost {
         &self.host.0
     }
 
-    /// Whether a password goes over the network for everybody to read.
+    /// Returns whether the password would be sent unencrypted over the network.
     pub(crate) fn exposes_password(&self) -> bool {
         self.user.is_some() && self.is_plain() && !self.host().is_loopback()
     }
@@ -174,7 +174,7 @@ fn read_authorities(path: &Path) -> Result<String, StartRefused> {
     })
 }
 
-const READING_DOCKERS_FILE: &str = "reading the file of Docker's";
+const READING_DOCKERS_FILE: &str = "reading the Docker login file";
 
 /// The host of a registry, as text.
 #[derive(Debug, Deserialize)]
@@ -189,7 +189,6 @@ impl TryFrom<String> for HostName {
     }
 }
 
-/// Text.
 impl JsonSchema for HostName {
     fn schema_name() -> Cow<'static, str> {
         "HostName".into()

@@ -1,4 +1,4 @@
-//! How many versions of credentials are kept, and for how long.
+//! How many versions of each credential are kept, and for how long.
 
 use std::num::NonZeroU32;
 
@@ -12,41 +12,40 @@ use serde::Deserialize;
 use super::number::Number;
 use crate::started::StartRefused;
 
-/// How many versions of credentials are kept, and for how long. Without a policy, all are kept for ever.
+/// How many versions of each credential are kept, and for how long. Without a policy, all are kept forever.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RetentionConfig {
-    /// How long after a run the next one begins, in seconds. Of several servers on one database, one does each
-    /// run.
+    /// Time between the end of a run and the start of the next. If several servers share a database, one of them does
+    /// each run.
     pub(crate) interval_seconds: Number<1, 86_400, 3_600>,
-    /// The policies. Of those whose paths cover a credential, the one with the longest path holds, and no other.
+    /// The policies. Only the policy with the longest path that covers a credential applies to it.
     policies: Vec<PolicyConfig>,
 }
 
-/// What is kept of the credentials on one path.
+/// The retention policy of one path.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct PolicyConfig {
-    /// A full name, or a path that ends in `/*`. Casing does not count.
+    /// A full name, or a path that ends in `/*`. Not case-sensitive.
     path: String,
-    /// How many versions of each credential are kept at most, the current one included. Without it, their number has no
-    /// limit.
+    /// Maximum number of versions of each credential, the current one included. Unlimited by default.
     versions_max: Option<VersionsMax>,
-    /// For how many days of 24 hours after it was made a version is kept at most. Without it, their age has no limit.
+    /// Maximum age of a version, in days of 24 hours since it was created. Unlimited by default.
     age_days_max: Option<AgeDaysMax>,
-    /// Whether all versions are kept, whatever the policy of an enclosing path says. Instead of both limits.
+    /// Whether to keep all versions, overriding the policies of enclosing paths. Cannot be combined with either limit.
     #[serde(default)]
     keep_all: bool,
 }
 
-/// So many versions are counted each time that a credential is looked at.
+/// Bounded because the versions are counted on every check of a credential.
 type VersionsMax = Number<1, 10_000, 1>;
 
 /// A hundred years.
 type AgeDaysMax = Number<1, 36_500, 1>;
 
 impl RetentionConfig {
-    /// The policies, checked.
+    /// Validates and returns the policies.
     pub(crate) fn policies(&self) -> Result<RetentionPolicies, StartRefused> {
         let policies = self.policies.iter().map(|policy| {
             policy.policy().map_err(|cause| {
@@ -60,7 +59,7 @@ impl RetentionConfig {
 }
 
 impl PolicyConfig {
-    fn policy(&self) -> Result<RetentionPolicy, PolicyRefused> {
+    fn policy(&self) -> Result<RetentionPolicy, PolicyError> {
         let path = PermissionPath::parse(&self.path)?;
         let versions_max = self.versions_max.map(VersionsMax::count_u32);
         let age_days_max = self.age_days_max.map(AgeDaysMax::count_u32);
@@ -71,20 +70,20 @@ impl PolicyConfig {
         let kept = match (limits, self.keep_all) {
             (None, true) => Kept::All,
             (Some(limits), false) => Kept::Within(limits),
-            (None, false) => return Err(PolicyRefused::NothingSaid),
-            (Some(_), true) => return Err(PolicyRefused::Contradictory),
+            (None, false) => return Err(PolicyError::LimitMissing),
+            (Some(_), true) => return Err(PolicyError::Contradictory),
         };
         Ok(RetentionPolicy { path, kept })
     }
 }
 
-/// Why a policy can't be used.
+/// A policy is invalid.
 #[derive(Debug, thiserror::Error)]
-enum PolicyRefused {
-    #[error("keep_all keeps all versions, so there can be neither versions_max nor age_days_max")]
+enum PolicyError {
+    #[error("keep_all cannot be combined with versions_max or age_days_max")]
     Contradictory,
-    #[error("it must have versions_max or age_days_max, or keep_all = true")]
-    NothingSaid,
+    #[error("versions_max, age_days_max or keep_all = true is required")]
+    LimitMissing,
     #[error(transparent)]
     PathMalformed(#[from] PathMalformed),
 }

@@ -5,19 +5,19 @@ use serde::Deserialize;
 
 use super::number::Number;
 
-/// The rotation of encryption keys: in the background, what is encrypted with other configured keys is encrypted with the
-/// active one.
+/// The rotation of encryption keys: values encrypted with other configured keys are re-encrypted with the active key,
+/// in the background.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RotationConfig {
-    /// Whether this server does it. `keywright keys rotate` does it in any case.
+    /// Whether this server rotates keys. `keywright keys rotate` does so in any case.
     pub(crate) enabled: bool,
-    /// How many versions are encrypted anew in one transaction; fewer where they have more than 16 MiB. Other writers wait for
-    /// as long as it takes.
+    /// Number of versions to re-encrypt in one transaction; fewer if they exceed 16 MiB together. Other writers wait
+    /// until the transaction is complete.
     pub(crate) batch_versions: Number<1, 1_000, 200>,
-    /// The pause after each batch, in milliseconds, so that requests keep their speed.
+    /// The pause after each batch, which keeps requests fast.
     pub(crate) pause_milliseconds: Number<0, 60_000, 10>,
-    /// How long after a look at the keys in use the next one is taken, in seconds. The first is taken at start.
+    /// Interval between checks of the keys in use. The first check is at start-up.
     pub(crate) interval_seconds: Number<1, 86_400, 60>,
 }
 

@@ -1,12 +1,12 @@
-//! What can be configured, as data: read off the structs, for the reference and for whoever looks a configuration over.
+//! The configuration as a JSON Schema derived from the structs, for the reference and for checks.
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::Config;
 
-/// The JSON Schema of the whole configuration, each part in its place: without `$ref`, and without null, which TOML does not
-/// have. What an enumeration's values mean stands in `enumDescriptions`, in the order of `enum`.
+/// The JSON Schema of the whole configuration, without `$ref` and without null, which TOML does not have.
+/// `enumDescriptions` describes the values of an enumeration, in the order of `enum`.
 pub(crate) fn schema() -> Value {
     let settings =
         SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
@@ -16,15 +16,15 @@ pub(crate) fn schema() -> Value {
     schema
 }
 
-/// The full names of all settings and sections. What is below a name that the operator chooses, or in a list, is named with
-/// `NAME` or `[]` in that place.
+/// Returns the full names of all settings and sections. `NAME` is a name chosen by the operator, and `[]` an item of a
+/// list.
 pub(crate) fn names(schema: &Value) -> Vec<String> {
     let mut names = Vec::new();
     add_names(schema, "", &mut names);
     names
 }
 
-/// The settings of a section, by their names within it.
+/// Returns the settings of a section, with their names within it.
 pub(crate) fn members(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
     schema
         .get("properties")
@@ -33,7 +33,7 @@ pub(crate) fn members(schema: &Value) -> impl Iterator<Item = (&String, &Value)>
         .flatten()
 }
 
-/// The name of a member, with that of what it is a member of.
+/// Joins the names of a section and a setting.
 pub(crate) fn joined(section: &str, member: &str) -> String {
     if section.is_empty() {
         member.to_owned()
@@ -42,20 +42,20 @@ pub(crate) fn joined(section: &str, member: &str) -> String {
     }
 }
 
-/// What a setting holds.
+/// The content of a setting.
 pub(crate) enum Holds<'a> {
     /// A value.
     Value,
-    /// Settings of its own.
+    /// A section.
     Section,
-    /// Sections under names that the operator chooses.
+    /// Sections with names chosen by the operator.
     NamedSections(&'a Value),
     /// A list of sections.
     ListOfSections(&'a Value),
 }
 
 impl<'a> Holds<'a> {
-    /// What a setting with this schema holds.
+    /// Returns the content of a setting with this schema.
     pub(crate) fn of(schema: &'a Value) -> Self {
         if schema.get("properties").is_some() {
             return Self::Section;
@@ -84,7 +84,7 @@ fn add_names(schema: &Value, section: &str, names: &mut Vec<String>) {
     }
 }
 
-/// What stands in full names for a name that the operator chooses.
+/// The placeholder, in full names, for a name chosen by the operator.
 pub(crate) const CHOSEN_NAME: &str = "NAME";
 
 fn simplify(schema: &mut Value) {
@@ -124,7 +124,7 @@ fn leave_null_out(schema: &mut Map<String, Value>) {
     }
 }
 
-/// An enumeration whose values have descriptions comes as alternatives of one constant each.
+/// Merges `oneOf` alternatives of one constant each, which is how enumerations with described values are generated.
 fn gather_enumeration(schema: &mut Map<String, Value>) {
     let Some(Value::Array(alternatives)) = schema.get("oneOf") else {
         return;

@@ -1,5 +1,5 @@
-//! A configuration that may hold mistakes: its sections, each read on its own, so that a mistake in one leaves the others to
-//! be looked at.
+//! The sections of a configuration with possible errors: each is read separately, so that an error in one does not hide
+//! errors in others.
 
 use std::{
     collections::BTreeMap,
@@ -16,7 +16,7 @@ use super::{
     ServerSection, StorageConfig, schema::joined,
 };
 
-/// The sections that can be read. One that is not there and need not be is what it is then.
+/// The valid sections. An absent optional section has its default.
 #[derive(Debug)]
 pub(crate) struct Sections {
     pub(crate) server: Option<ServerSection>,
@@ -36,12 +36,12 @@ pub(crate) struct Sections {
     pub(crate) development_identity_provider: Option<DevelopmentConfig>,
 }
 
-/// A setting that can't be read, and why.
+/// An unreadable setting and the reason.
 pub(crate) type Unreadable = (String, String);
 
 impl Sections {
-    /// Reads what can be read, with relative paths made relative to the folder. Settings that are known to be mistaken are left
-    /// out, so that the rest of their sections can be read. Whatever is missing is left to those who know that.
+    /// Reads the valid sections, with relative paths resolved against the folder. Settings in `mistaken` are removed,
+    /// so that the rest of their sections can be read. Missing settings are not reported here.
     pub(crate) fn read<'a>(
         figment: &'a Figment,
         folder: &Path,
@@ -114,13 +114,13 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// A section, if it is there and can be read.
+    /// Reads a section, if it exists and is valid.
     fn section<T: DeserializeOwned>(&mut self, name: &str) -> Option<T> {
         let section = self.figment.find_value(name).ok()?;
         self.section_of(name, section)
     }
 
-    /// What stands in a section of this name, if it can be read.
+    /// Reads a section from its value, if it is valid.
     fn section_of<T: DeserializeOwned>(&mut self, name: &str, mut section: Value) -> Option<T> {
         for mistaken in &self.mistaken {
             let within = mistaken.strip_prefix(name);
@@ -143,7 +143,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A section; its default if it is not there.
+    /// Reads a section, or returns its default if it is absent.
     fn section_or_default<T: DeserializeOwned + Default>(&mut self, name: &str) -> Option<T> {
         if self.figment.find_value(name).is_err() {
             return Some(T::default());
@@ -164,7 +164,7 @@ impl Reader<'_> {
     }
 }
 
-/// Takes a setting out of a section.
+/// Removes a setting from a section.
 fn leave_out(section: &mut Value, setting: &str) {
     let (first, rest) = match setting.split_once('.') {
         Some((first, rest)) => (first, Some(rest)),
@@ -178,7 +178,7 @@ fn leave_out(section: &mut Value, setting: &str) {
         None => (first, None),
     };
     let Some(rest) = rest else {
-        // An item that is taken out of a list would give the others other places.
+        // Removing a list item would shift the indices of the others.
         if index.is_none() {
             members.remove(member);
         }
@@ -195,7 +195,7 @@ fn leave_out(section: &mut Value, setting: &str) {
     }
 }
 
-/// What is wrong, without the value, which may be a secret.
+/// Describes the error, without the value, which may be a secret.
 pub(super) fn in_words(kind: &Kind) -> String {
     match kind {
         Kind::InvalidType(_, expected) | Kind::InvalidValue(_, expected) => {

@@ -1,4 +1,4 @@
-//! Where credentials are kept.
+//! The database that stores credentials.
 
 use std::{fmt, path::PathBuf};
 
@@ -9,41 +9,42 @@ use serde::Deserialize;
 use super::{encryption::SecretSource, number::Number};
 use crate::started::StartRefused;
 
-/// Where credentials are kept: in a file of SQLite, or on a server of PostgreSQL.
+/// The database: an SQLite file or a PostgreSQL server.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StorageConfig {
-    /// The SQLite file. It is made when it is absent, for its owner alone; its folder must be there. Either this or `url`.
+    /// The SQLite file. If missing, it is created, accessible only by its owner; its folder must exist. Either this or
+    /// `url`.
     file: Option<PathBuf>,
-    /// Whether a server creates `file` if it is absent or empty. Set it to `false` after the first start: a server then refuses
-    /// to start without its database, for instance because a volume is not mounted. A server never creates the database again
-    /// while the file next to it that ends in `.created` exists.
+    /// Whether the server creates `file` if it is missing or empty. Set it to `false` after the first start, so that
+    /// the server refuses to start without its database, for instance because a volume is not mounted. The server never
+    /// recreates the database while the file with the same name and the suffix `.created` exists.
     #[serde(default = "file_creation_enabled")]
     file_creation_enabled: bool,
-    /// The database of PostgreSQL: `postgres://user@host:port/database`, without a password. Its
-    /// certificate must be trusted and bear the host's name, unless `?sslmode=` says otherwise.
+    /// The PostgreSQL database: `postgres://user@host:port/database`, without a password. Its certificate must be
+    /// trusted and name the host, unless `?sslmode=` says otherwise.
     url: Option<String>,
-    /// The file that holds the password of the URL's user; either this or `password_environment`, or none. A line break at its end is no part of it.
+    /// The file that contains the password for `url`. A trailing line break is ignored. Either this or
+    /// `password_environment`, or neither.
     pub(crate) password_file: Option<PathBuf>,
-    /// The variable of the environment that holds that password.
+    /// The environment variable that contains the password for `url`.
     password_environment: Option<String>,
-    /// The certificates of the authorities that are trusted to sign the database server's, PEM; those of
-    /// the public without it.
+    /// The CA certificates, PEM, that are trusted to sign the database server's certificate. Defaults to public CAs.
     pub(crate) root_certificate: Option<PathBuf>,
-    /// How many reads go on at once, each on a connection of its own.
+    /// Maximum number of concurrent reads, each on its own connection.
     #[serde(default)]
     readers_max: Number<1, 1_000, 4>,
-    /// How many writes go on at once in PostgreSQL, each on a connection of its own; those that end together share what they
-    /// cost the disk. In SQLite it is one, and those that come meanwhile are written together.
+    /// Maximum number of concurrent writes to PostgreSQL, each on its own connection; writes that commit together share
+    /// one flush. SQLite has one writer, which commits waiting writes together.
     #[serde(default)]
     writers_max: Number<1, 1_000, 16>,
-    /// How long a request waits for the database before it is answered with 503, in seconds.
+    /// Maximum time a request waits for the database; then it gets status 503.
     #[serde(default)]
     wait_seconds_max: Number<1, 3_600, 10>,
 }
 
 impl fmt::Debug for StorageConfig {
-    /// Without the URL, which may hold a password, although it must not.
+    /// Omits the URL, which may contain a password although it must not.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("StorageConfig")
@@ -52,7 +53,7 @@ impl fmt::Debug for StorageConfig {
 }
 
 impl StorageConfig {
-    /// The same in the words of the storage.
+    /// Converts the configuration to the storage's options.
     pub(crate) fn options(&self) -> Result<DatabaseOptions, StartRefused> {
         let wait_max = self.wait_seconds_max.seconds();
         let readers_max = self.readers_max.count_u32();
@@ -75,12 +76,12 @@ impl StorageConfig {
                 wait_max,
             })),
             _ => Err(StartRefused::new(
-                "the storage must have either a file, for SQLite, or a url, for PostgreSQL",
+                "storage needs either file, for SQLite, or url, for PostgreSQL",
             )),
         }
     }
 
-    /// How many connections there are to the database at most.
+    /// The maximum number of database connections.
     pub(crate) fn connections_max(&self) -> usize {
         let writers_max = if self.url.is_some() {
             self.writers_max.count()
@@ -90,7 +91,7 @@ impl StorageConfig {
         self.readers_max.count() + writers_max
     }
 
-    /// The files that are named.
+    /// Returns the configured paths.
     pub(super) fn files_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
         self.file
             .iter_mut()
@@ -104,7 +105,7 @@ impl StorageConfig {
             (None, Some(name)) => Ok(Some(SecretSource::Environment(name))),
             (None, None) => Ok(None),
             (Some(_), Some(_)) => Err(StartRefused::new(
-                "the storage must have one of password_file and password_environment",
+                "storage can have only one of password_file and password_environment",
             )),
         }
     }
@@ -115,7 +116,7 @@ impl StorageConfig {
             || self.root_certificate.is_some();
         if is_any_there {
             return Err(StartRefused::new(
-                "storage.password_file, password_environment and root_certificate belong to a url, not to a file",
+                "storage.password_file, password_environment and root_certificate can only be set with url, not with file",
             ));
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Whether files are as a server needs them, without touching them.
+//! Checks the access to files without changing them.
 
 use std::{
     fs, io,
@@ -10,7 +10,7 @@ use rustix::fs::Access;
 
 use super::Findings;
 
-/// The file must be one that can be written, or one that can be made: the folder must be there.
+/// Checks that the file is writable, or that it can be created in an existing folder.
 pub(super) fn check_writable_file(setting: &str, path: &Path, findings: &mut Findings) {
     let shown = path.display();
     match fs::metadata(path) {
@@ -35,11 +35,11 @@ pub(super) fn check_writable_file(setting: &str, path: &Path, findings: &mut Fin
                 );
             }
         }
-        Err(cause) => findings.mistake(setting, format!("{shown} can't be looked at: {cause}")),
+        Err(cause) => findings.mistake(setting, format!("can't access {shown}: {cause}")),
     }
 }
 
-/// The folder must be this user's alone, or one that can be made.
+/// Checks that only this user can access the folder, or that it can be created.
 pub(super) fn check_private_folder(setting: &str, path: &Path, findings: &mut Findings) {
     let shown = path.display();
     let metadata = match fs::metadata(path) {
@@ -53,13 +53,13 @@ pub(super) fn check_private_folder(setting: &str, path: &Path, findings: &mut Fi
             return check_access(setting, &nearest, access, findings);
         }
         Err(cause) => {
-            return findings.mistake(setting, format!("{shown} can't be looked at: {cause}"));
+            return findings.mistake(setting, format!("can't access {shown}: {cause}"));
         }
     };
-    // Whoever looks as root is not the user that the server will run as.
+    // The check may run as root, but the server as another user.
     let user = rustix::process::geteuid();
     if !metadata.is_dir() {
-        findings.mistake(setting, format!("{shown} is no folder"));
+        findings.mistake(setting, format!("{shown} is not a folder"));
     } else if metadata.uid() != user.as_raw() && !user.is_root() {
         findings.mistake(
             setting,
@@ -68,12 +68,14 @@ pub(super) fn check_private_folder(setting: &str, path: &Path, findings: &mut Fi
     } else if metadata.mode() & 0o077 != 0 {
         findings.mistake(
             setting,
-            format!("{shown} must have the mode 0700, so that nobody else can look into it or write there"),
+            format!(
+                "{shown} must have the mode 0700, so that no other user can read it or write to it"
+            ),
         );
     }
 }
 
-/// A file that holds a secret should not be readable by everybody.
+/// Warns if all users can access a file that contains a secret.
 pub(super) fn warn_of_others(setting: &str, path: &Path, findings: &mut Findings) {
     if fs::metadata(path).is_ok_and(|metadata| metadata.mode() & 0o007 != 0) {
         findings.warning(
@@ -100,7 +102,7 @@ fn folder_of(path: &Path) -> PathBuf {
     named(path.parent().unwrap_or(path))
 }
 
-/// A folder with a name: that of a bare file name is the current one.
+/// Returns the folder, or `.` if it is empty.
 fn named(folder: &Path) -> PathBuf {
     if folder.as_os_str().is_empty() {
         PathBuf::from(".")

@@ -1,4 +1,4 @@
-//! Who can log in, and who may do what from the start.
+//! Authentication and configured permissions.
 
 use super::Findings;
 use crate::{
@@ -47,7 +47,7 @@ fn check_tokens(config: &AuthenticationConfig, sections: &Sections, findings: &m
             }
         }
         None if takes_certificates => {}
-        None => findings.mistake("authentication.url", tokens::NOBODY_COULD_LOG_IN),
+        None => findings.mistake("authentication.url", tokens::NO_AUTHENTICATION),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The keys that encrypt what is stored.
+//! Encryption keys.
 
 use keywright_crypto::{ConfiguredKey, ConfiguredKeys};
 
@@ -9,7 +9,7 @@ use crate::{
     started::StartRefused,
 };
 
-/// Reads the keys as a server does, but for what only a key management plugin could tell, which is not asked.
+/// Reads the keys as a server does, without calling key management plugins.
 pub(super) fn check(sections: &Sections, findings: &mut Findings) {
     let Some(encryption) = &sections.encryption else {
         return;
@@ -19,7 +19,7 @@ pub(super) fn check(sections: &Sections, findings: &mut Findings) {
         let section = format!("encryption.keys[{index}]");
         keys.extend(check_key(&section, key, findings));
     }
-    // Where one can't be read, nothing is known of how it stands to the others.
+    // If a key can't be read, the keys can't be compared.
     if keys.len() == encryption.keys.len()
         && let Err(refused) = ConfiguredKeys::new(keys)
     {

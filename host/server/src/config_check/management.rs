@@ -1,4 +1,4 @@
-//! What a server tells of itself: the audit trail, logs, measurements; who manages it, and what it does by itself.
+//! The audit trail, logs, metrics, management and background work.
 
 use super::{Findings, access::check_writable_file};
 use crate::{
@@ -31,7 +31,7 @@ pub(super) fn check(sections: &Sections, findings: &mut Findings) {
         if management.listen.is_none() {
             findings.warning(
                 "management.listen",
-                "is not set: /health and /metrics are not served, and nothing is measured",
+                "is not set: /health and /metrics are not served, and no metrics are collected",
             );
         }
     }

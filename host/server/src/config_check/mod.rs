@@ -1,8 +1,7 @@
-//! Looking a configuration over without starting anything, and finding everything that is wrong with it at once.
+//! Checks a configuration without starting the server, and reports all errors at once.
 //!
-//! [`shape`] holds it against the schema. Each other file looks at the sections of its name, and at the files that they name,
-//! with what the server itself reads them with. A setting that is mistaken is left out, and the
-//! rest is looked at all the same.
+//! [`shape`] validates it against the schema. Each other module checks the sections of its name and the files they
+//! refer to, with the code that the server uses. An invalid setting is removed, so that the rest is still checked.
 
 mod access;
 mod authentication;
@@ -21,35 +20,35 @@ use crate::{
     started::StartRefused,
 };
 
-/// What is wrong with a configuration.
+/// The errors and warnings of a configuration.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    /// What a server would not start with, or would not do as it is told.
+    /// Errors: the server would not start, or would not do what is configured.
     pub(crate) mistakes: Vec<Finding>,
-    /// What an operator should know of.
+    /// Warnings for the operator.
     pub(crate) warnings: Vec<Finding>,
 }
 
-/// Something about one setting.
+/// A finding about one setting.
 #[derive(Debug)]
 pub(crate) struct Finding {
     setting: String,
     what: String,
 }
 
-/// How far to look.
+/// The extent of a check.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent {
     /// Whether plugins are loaded.
     pub(crate) loads_plugins: bool,
-    /// Whether the database is connected to. Nothing is changed there.
+    /// Whether to connect to the database. Nothing is changed there.
     pub(crate) connects: bool,
 }
 
-/// Looks a configuration over.
+/// Checks a configuration.
 ///
 /// # Errors
-/// When the file can't be read, or is no TOML.
+/// If the file can't be read or is not TOML.
 pub(crate) async fn check(file: &Path, extent: Extent) -> Result<Findings, StartRefused> {
     let figment = config::read(file)?;
     let mut findings = Findings::default();
@@ -69,14 +68,14 @@ pub(crate) async fn check(file: &Path, extent: Extent) -> Result<Findings, Start
     registry::check(&sections, &mut findings);
     plugins::check(sections, extent, &mut findings).await;
     if findings.mistakes.is_empty() {
-        // Whatever no section's own check knows of.
+        // Errors that no section's check reports.
         findings.taken("the configuration", Config::load(file));
     }
     Ok(findings)
 }
 
 impl Findings {
-    /// Adds a mistake, unless one of this setting is known already.
+    /// Adds an error, unless the setting already has one.
     pub(crate) fn mistake(&mut self, setting: impl Into<String>, what: impl fmt::Display) {
         let setting = setting.into();
         if !self.has_mistake(&setting) {
@@ -89,7 +88,7 @@ impl Findings {
         self.warnings.push(Finding::new(setting.into(), what));
     }
 
-    /// What was made of a setting; a mistake is added where nothing could be.
+    /// Returns the value of a setting, or adds the error.
     pub(crate) fn taken<T>(
         &mut self,
         setting: impl Into<String>,
@@ -111,7 +110,7 @@ impl Findings {
 }
 
 impl Finding {
-    /// Something about a setting, on one line.
+    /// Creates a finding, on one line.
     fn new(setting: String, what: impl fmt::Display) -> Self {
         let what = what.to_string();
         let lines = what.lines().map(str::trim);

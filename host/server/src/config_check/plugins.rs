@@ -17,11 +17,11 @@ use crate::{
     wiring::RandomIdentifiers,
 };
 
-/// Checks the sandbox and the keys of signatures, and loads each plugin as the server does. Components in registries are
-/// pulled, unless the cache has them. Nothing is written.
+/// Checks the sandbox and signature keys, and loads each plugin as the server does. Components in registries are
+/// pulled, unless they are cached. Nothing is written.
 ///
-/// Components are compiled last, and only if no mistake was found: compiling takes long. Those in the plugin cache are not
-/// compiled if the keys of the cache are known.
+/// Components are compiled last, and only if there are no errors, because compilation is slow. Components in the plugin
+/// cache are not compiled if the keys of the cache are known.
 pub(super) async fn check(sections: Sections, extent: Extent, findings: &mut Findings) {
     if let Some(sandbox) = &sections.plugins {
         let folder = &sandbox.cache_directory;
@@ -55,8 +55,7 @@ pub(super) async fn check(sections: Sections, extent: Extent, findings: &mut Fin
         findings,
     );
     if !findings.mistakes.is_empty() {
-        let what =
-            "were not compiled, because there are mistakes: check again after correcting them";
+        let what = "were not compiled because of errors; correct them and check again";
         findings.warning("plugins", what);
         return;
     }
@@ -69,14 +68,14 @@ pub(super) async fn check(sections: Sections, extent: Extent, findings: &mut Fin
     add(checked.await, findings);
 }
 
-/// Runs a check on a thread that requests do not need.
+/// Runs a check on a thread that does not serve requests.
 async fn blocking(check: impl FnOnce() -> Vec<LoadRefused> + Send + 'static) -> Vec<LoadRefused> {
     tokio::task::spawn_blocking(check)
         .await
         .unwrap_or_else(|cause| vec![LoadRefused::Threads(cause.into())])
 }
 
-/// Returns the keys of the plugin cache, if they follow from the configuration, or from the database that is connected to.
+/// Returns the keys of the plugin cache, if they can be derived from the configuration or the connected database.
 async fn cache_keys(sections: &Sections, connects: bool) -> Option<CacheKeys> {
     let encryption = sections.encryption.as_ref()?;
     let keys = plugins::cache_keys_without_database(encryption).await;

@@ -1,4 +1,4 @@
-//! The registries from which components are pulled. None of them is asked for anything.
+//! Registries. No request is sent.
 
 use super::{Findings, access::warn_of_others};
 use crate::config::Sections;
@@ -18,8 +18,7 @@ pub(super) fn check(sections: &Sections, findings: &mut Findings) {
             warn_of_others(&format!("{setting}.password_file"), file, findings);
         }
         if known.exposes_password() {
-            let what =
-                "the password goes over the network for everybody to read, because of plain_http";
+            let what = "plain_http sends the password unencrypted over the network";
             findings.warning(&setting, what);
         }
     }

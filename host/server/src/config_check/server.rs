@@ -30,7 +30,7 @@ pub(super) fn check(sections: &Sections, findings: &mut Findings) {
     }
 }
 
-/// The addresses of a setting; none if its host name can't be resolved.
+/// Returns the addresses of a setting, or none if the host name can't be resolved.
 fn resolved(setting: &str, listen: &ListenAddress, findings: &mut Findings) -> Vec<SocketAddr> {
     let resolved = listen.resolve();
     let resolved = resolved
@@ -43,23 +43,23 @@ fn check_management_address(listen: SocketAddr, server: &[SocketAddr], findings:
     for other in server.iter().filter(same_port) {
         let (own, other) = (listen.ip(), other.ip());
         if own == other {
-            findings.mistake("management.listen", "is the address of server.listen");
+            findings.mistake("management.listen", "must differ from server.listen");
         } else if covers(own, other) || covers(other, own) {
             findings.mistake(
                 "management.listen",
-                "has the port of server.listen, and one of the two is for all addresses",
+                "must not use the port of server.listen, because one of the two listens on all addresses",
             );
         }
     }
     if !listen.ip().is_loopback() {
         findings.warning(
             "management.listen",
-            "is no loopback address: whoever reaches it reads the metrics, without any authentication",
+            "is not a loopback address: anyone who can reach it can read the metrics without authentication",
         );
     }
 }
 
-/// Whether who listens on an address listens on another one, too. On `[::]` that is also so for addresses of IPv4.
+/// Returns whether a listener on `wide` also listens on `other`. A listener on `[::]` also accepts IPv4.
 fn covers(wide: IpAddr, other: IpAddr) -> bool {
     wide.is_unspecified() && (wide.is_ipv6() || other.is_ipv4())
 }
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_addresses_cover_those_of_their_kind_and_those_of_ipv6_all() {
+    fn wildcard_addresses_cover_their_family_and_ipv6_covers_all() {
         for (wide, other, does) in [
             ("0.0.0.0", "127.0.0.1", true),
             ("0.0.0.0", "::1", false),

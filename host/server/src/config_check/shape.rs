@@ -1,4 +1,4 @@
-//! Settings that are not known, missing, or of another kind than they must be: everything that the schema alone can tell.
+//! Unknown and missing settings and wrong types: everything that the schema alone can detect.
 
 use figment::Figment;
 use jsonschema::{
@@ -14,7 +14,7 @@ use crate::config::{
     source_of,
 };
 
-/// Holds a configuration against the schema.
+/// Validates a configuration against the schema.
 pub(super) fn check(figment: &Figment, findings: &mut Findings) {
     let schema = schema();
     let known = names(&schema);
@@ -27,12 +27,12 @@ pub(super) fn check(figment: &Figment, findings: &mut Findings) {
         return;
     };
     for error in validator.iter_errors(&configured) {
-        tell(&error, &known, findings);
+        report(&error, &known, findings);
     }
 }
 
-/// Says what is wrong, and never the value, which may be a secret.
-fn tell(error: &ValidationError<'_>, known: &[String], findings: &mut Findings) {
+/// Reports an error without the value, which may be a secret.
+fn report(error: &ValidationError<'_>, known: &[String], findings: &mut Findings) {
     let setting = setting_at(error);
     let mut mistake = |setting: String, what: String| {
         let source = source_of(&setting);
@@ -67,7 +67,7 @@ fn tell(error: &ValidationError<'_>, known: &[String], findings: &mut Findings) 
     }
 }
 
-/// The full name of the setting that an error is about.
+/// Returns the full name of the setting that has the error.
 fn setting_at(error: &ValidationError<'_>) -> String {
     let mut name = String::new();
     for segment in error.instance_path() {
@@ -85,7 +85,7 @@ fn listed(options: &Value) -> String {
     options.join(", ")
 }
 
-/// A type in the words of TOML.
+/// Returns the TOML name of a type.
 fn called(kind: &TypeKind) -> String {
     let name = match kind {
         TypeKind::Single(kind) => kind.to_string(),
@@ -102,12 +102,12 @@ fn called(kind: &TypeKind) -> String {
     .to_owned()
 }
 
-/// The known setting that is most likely meant by a name: the one of the same last word in another section, or else one that
-/// is spelled nearly the same.
+/// Returns the known setting that is most likely meant by a name: the only one with the same last word, or else the one
+/// with the most similar spelling.
 fn nearest(name: &str, known: &[String]) -> Option<String> {
     let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
     let mut elsewhere = known.iter().filter(|known| last(known) == last(name));
-    // Where several sections have it, nobody knows which is meant.
+    // If several sections have it, the intended one is unclear.
     if let (Some(only), None) = (elsewhere.next(), elsewhere.next()) {
         return Some(only.clone());
     }
@@ -121,8 +121,7 @@ fn nearest(name: &str, known: &[String]) -> Option<String> {
         .map(|(_, known)| known)
 }
 
-/// A known name as it would stand in the place of a name as deep: with what the operator has chosen, and with the places in
-/// lists.
+/// Returns a known name with the operator's names and list indices of `name`, if both have the same depth.
 fn in_place_of(name: &str, known: &str) -> Option<String> {
     let (words, known): (Vec<_>, Vec<_>) = (name.split('.').collect(), known.split('.').collect());
     let is_place_in = |word: &str, list: &str| {
@@ -141,7 +140,7 @@ fn in_place_of(name: &str, known: &str) -> Option<String> {
     (words.len() == known.len()).then(|| placed.collect::<Vec<_>>().join("."))
 }
 
-/// In how many characters a name may differ from the one that was meant.
+/// The maximum edit distance between a name and a suggestion.
 const DISTANCE_MAX: usize = 3;
 
 #[cfg(test)]
@@ -170,12 +169,12 @@ cache_directory = "cache"
 "#;
 
     #[test]
-    fn what_the_schema_takes_has_no_mistake() {
+    fn a_valid_configuration_has_no_errors() {
         assert_eq!(found(WHOLE), Vec::<String>::new());
     }
 
     #[test]
-    fn each_mistake_is_told_with_its_setting() {
+    fn each_error_names_its_setting() {
         for (from, to, told) in [
             (
                 "certificate =",
@@ -248,7 +247,7 @@ cache_directory = "cache"
     }
 
     #[test]
-    fn all_mistakes_are_told_at_once() {
+    fn all_errors_are_reported_at_once() {
         assert_eq!(
             found("[server]\nrequests_max = 0\nlisen = \"a\"\n[audit]\nsink = \"tape\"\n").len(),
             8

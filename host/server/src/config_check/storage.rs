@@ -1,4 +1,4 @@
-//! Where credentials are kept.
+//! The database.
 
 use keywright_storage::{Database, DatabaseOptions};
 

@@ -12,7 +12,7 @@ use crate::{
     started::StartRefused,
 };
 
-/// Reads what the configuration names, and asks the plugins that it names whether they are there.
+/// Reads the configured keys, and connects to their key management plugins.
 pub(super) async fn configured_keys(
     config: &EncryptionConfig,
 ) -> Result<Arc<ConfiguredKeys>, StartRefused> {
@@ -36,7 +36,7 @@ async fn read(config: &KeyConfig, number: usize) -> Result<ConfiguredKey, StartR
         KeyOrigin::Plugin(address) => {
             let plugin = KeyManagementPlugin::connect(settings(address)?).await;
             let plugin = plugin.map_err(|cause| {
-                StartRefused::while_doing("asking a key management plugin", cause)
+                StartRefused::while_doing("connecting to a key management plugin", cause)
             })?;
             wrapping_key(address, plugin)
         }
@@ -51,10 +51,10 @@ async fn read(config: &KeyConfig, number: usize) -> Result<ConfiguredKey, StartR
     })
 }
 
-/// Where a key comes from. A key management plugin is not asked for anything.
+/// Returns the source of a key. Key management plugins are not called.
 ///
 /// # Errors
-/// When what the configuration names is not there, or can't be meant.
+/// If a secret is missing or invalid.
 pub(crate) fn source_of(origin: &KeyOrigin<'_>) -> Result<KeySource, StartRefused> {
     match origin {
         KeyOrigin::Plugin(address) => {
@@ -73,14 +73,14 @@ pub(crate) fn source_of(origin: &KeyOrigin<'_>) -> Result<KeySource, StartRefuse
     }
 }
 
-/// The authorities that are trusted to sign a plugin's certificate, PEM, where there are any.
+/// Reads the CAs trusted to sign a plugin's certificate, PEM, if configured.
 pub(crate) fn read_authorities(
     address: &PluginAddress<'_>,
 ) -> Result<Option<Vec<u8>>, StartRefused> {
     let read = |path| {
         fs::read(path).map_err(|cause| {
             StartRefused::file(
-                "reading the authorities that are trusted for the key management plugin",
+                "reading the CAs trusted for the key management plugin",
                 path,
                 cause,
             )
@@ -105,7 +105,7 @@ fn wrapping_key(address: &PluginAddress<'_>, plugin: KeyManagementPlugin) -> Key
     })
 }
 
-/// A password is stretched, but one that can be guessed stays one that can be guessed.
+/// Key stretching does not protect a password that is easy to guess.
 fn warn_if_short(password: &str, number: usize) {
     let characters = password.chars().count();
     if characters < PASSWORD_CHARACTERS_ADVISED && characters > 0 {
@@ -116,5 +116,6 @@ fn warn_if_short(password: &str, number: usize) {
     }
 }
 
-/// Below this, a password is warned of. It is not refused: deployments have their passwords already.
+/// The length below which a password causes a warning. It is not an error, because existing deployments have such
+/// passwords.
 const PASSWORD_CHARACTERS_ADVISED: usize = 20;

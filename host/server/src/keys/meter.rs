@@ -1,7 +1,7 @@
-//! Counting what the active key encrypts, before it does.
+//! Counts the encryptions of the active key in advance.
 //!
-//! A key of AES-GCM under random nonces may encrypt 2³² values and no more. Servers reserve numbers in the database and use them
-//! up in memory. So a server that is killed has counted too many, never too few, and the numbers of several servers add up.
+//! An AES-GCM key with random nonces may encrypt at most 2³² values. Servers reserve numbers in the database and use
+//! them up in memory. So a killed server has counted too many, never too few, and the counts of several servers add up.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,9 +15,9 @@ use uuid::Uuid;
 pub(super) struct EncryptionMeter {
     repository: SqlEncryptionKeyRepository,
     key_id: Uuid,
-    /// How many encryptions are reserved and not done yet.
+    /// The number of reserved encryptions left.
     left: AtomicU64,
-    /// How many are reserved next.
+    /// The number of encryptions to reserve next.
     next: Mutex<u64>,
 }
 
@@ -31,13 +31,13 @@ impl EncryptionMeter {
         }
     }
 
-    /// Counts one encryption, which may follow.
+    /// Counts one encryption, before it happens.
     pub(super) async fn count(&self) -> Result<(), SealFailure> {
         if self.take_reserved() {
             return Ok(());
         }
         let mut next = self.next.lock().await;
-        // Another one may have reserved meanwhile.
+        // Another task may have reserved meanwhile.
         if self.take_reserved() {
             return Ok(());
         }
@@ -49,7 +49,7 @@ impl EncryptionMeter {
                 encryption.key = %self.key_id,
                 encryption.encryptions = encryptions,
                 encryption.encryptions_max = ENCRYPTIONS_PER_KEY_MAX,
-                "the active encryption key has encrypted more than half of the values that it may: make a new key the active one"
+                "the active encryption key has encrypted more than half of its maximum number of values: configure a new active key"
             );
         }
         Ok(())
@@ -64,7 +64,7 @@ impl EncryptionMeter {
         taken.is_ok()
     }
 
-    /// Returns how many encryptions are counted by now, on all servers.
+    /// Returns the number of encryptions counted so far, on all servers.
     async fn reserve(&self, count: u64) -> Result<u64, SealFailure> {
         let reserving =
             self.repository
@@ -74,15 +74,15 @@ impl EncryptionMeter {
             Ok(None) => {
                 tracing::error!(
                     encryption.key = %self.key_id,
-                    "the active encryption key has encrypted as many values as it may: nothing is stored before a new key is \
-                     the active one"
+                    "the active encryption key has reached its maximum number of encryptions: values can't be stored until a \
+                     new key is active"
                 );
                 Err(SealFailure::KeyExhausted(self.key_id))
             }
             Err(failure) => {
                 tracing::warn!(
                     error = &failure as &dyn std::error::Error,
-                    "the use of the active encryption key could not be counted"
+                    "could not count the encryptions of the active key"
                 );
                 Err(SealFailure::UsageNotCounted)
             }
@@ -90,7 +90,7 @@ impl EncryptionMeter {
     }
 }
 
-/// How many encryptions a server reserves at first, and at most at once. What it has not used when it ends is lost, so it begins
-/// with few.
+/// The number of encryptions reserved at first, and the maximum reserved at once. Unused reservations are lost at
+/// shutdown, so the first one is small.
 const RESERVED_FIRST: u64 = 1_024;
 const RESERVED_MAX: u64 = 65_536;

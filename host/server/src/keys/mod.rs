@@ -1,5 +1,4 @@
-//! From configured encryption keys to a key ring: the configuration gives the secrets, the database the records by which
-//! they are recognised.
+//! Builds a key ring from the configured secrets and the key records in the database.
 
 mod configured;
 mod meter;
@@ -20,7 +19,8 @@ pub(crate) use configured::{read_authorities, source_of};
 use records::{records_of, row_of};
 pub(crate) use shared::SharedKeyRing;
 
-/// Recognises the configured keys, and stores the record of an active one that is new, or waits until another server has.
+/// Recognizes the configured keys by their records. If the active key has no record, stores one or waits for another
+/// server to do so.
 pub(crate) async fn unlock(
     config: &EncryptionConfig,
     database: &Database,
@@ -33,12 +33,12 @@ pub(crate) async fn unlock(
     loop {
         keys.check().await?;
         if let Some(key_ring) = keys.recognition.key_ring() {
-            keys.tell(&key_ring);
+            keys.log(&key_ring);
             return Ok(keys.shared(key_ring));
         }
         if is_added {
             return Err(StartRefused::new(
-                "the active encryption key is not recognised by the record that was just made of it",
+                "the new record does not match the active encryption key",
             ));
         }
         if config.key_creation_enabled {
@@ -50,7 +50,7 @@ pub(crate) async fn unlock(
     }
 }
 
-/// Recognises the configured keys for what only reads: nothing is stored, and the active key need not have a record.
+/// Recognizes the configured keys for read access: nothing is stored, and the active key needs no record.
 pub(crate) async fn unlock_to_read(
     config: &EncryptionConfig,
     database: &Database,
@@ -61,8 +61,8 @@ pub(crate) async fn unlock_to_read(
     Ok(keys.shared(key_ring))
 }
 
-/// Returns the active key alone, without a database: `None` unless it is a readable raw key. It can derive keys; nothing
-/// stored names it.
+/// Returns the active key alone, without a database, or `None` unless it is a readable raw key. It can derive keys; its
+/// id is in no record.
 pub(crate) async fn raw_key_ring(config: &EncryptionConfig) -> Option<KeyRing> {
     let active = config.keys.iter().find(|key| key.active)?;
     let source = source_of(&active.origin().ok()?).ok()?;
@@ -81,7 +81,7 @@ pub(crate) async fn raw_key_ring(config: &EncryptionConfig) -> Option<KeyRing> {
     recognition.key_ring()
 }
 
-/// The configured keys, and those of them that were recognised by the records that there are.
+/// The configured keys, and which of them have records.
 pub(crate) struct RecognisedKeys {
     configured: Arc<ConfiguredKeys>,
     repository: SqlEncryptionKeyRepository,
@@ -89,7 +89,7 @@ pub(crate) struct RecognisedKeys {
 }
 
 impl RecognisedKeys {
-    /// Reads the configured keys, and compares them with the records. Nothing is stored.
+    /// Reads the configured keys and compares them with the records. Nothing is stored.
     pub(crate) async fn read(
         config: &EncryptionConfig,
         database: &Database,
@@ -103,17 +103,17 @@ impl RecognisedKeys {
         Ok(keys)
     }
 
-    /// What the key with this id is by the configuration.
+    /// Returns the standing of the key with this id in the configuration.
     pub(crate) fn standing(&self, key_id: Uuid) -> KeyStanding {
         self.recognition.key_ring_to_read().standing(key_id)
     }
 
-    /// Whether the active key has a record: it has been active before.
+    /// Returns whether the active key has a record, so it was active before.
     pub(crate) fn is_active_known(&self) -> bool {
         self.recognition.key_ring().is_some()
     }
 
-    /// Compares the keys with the records that are new.
+    /// Compares the keys with new records.
     async fn compare(&mut self) -> Result<(), StartRefused> {
         let records = records_of(self.repository.all().await.map_err(reading)?)?;
         self.recognition
@@ -122,13 +122,14 @@ impl RecognisedKeys {
             .map_err(using)
     }
 
-    /// Sees that something of what is stored can be decrypted.
+    /// Checks that stored values can be decrypted.
     async fn check(&self) -> Result<(), StartRefused> {
         let in_use = self.repository.in_use().await.map_err(reading)?;
         self.recognition.check(&in_use).map_err(using)
     }
 
-    /// Makes a record of the active key and stores it, unless another server has stored one meanwhile; says whether it did.
+    /// Stores a record of the active key, unless another server has stored one meanwhile. Returns whether it was
+    /// stored.
     async fn add_record(
         &self,
         identifiers: &dyn Identifiers,
@@ -139,7 +140,7 @@ impl RecognisedKeys {
             .new_record(identifiers.fresh(), now)
             .await
             .map_err(|cause| {
-                StartRefused::while_doing("making the record of the new encryption key", cause)
+                StartRefused::while_doing("creating the record of the new encryption key", cause)
             })?;
         let known: HashSet<Uuid> = self.recognition.compared().collect();
         let adding = self.repository.add(&row_of(record), &known).await;
@@ -148,7 +149,7 @@ impl RecognisedKeys {
         })
     }
 
-    fn tell(&self, key_ring: &KeyRing) {
+    fn log(&self, key_ring: &KeyRing) {
         for place in self.recognition.unrecognised(&self.configured) {
             tracing::warn!(
                 encryption.key_number = place + 1,
@@ -158,7 +159,7 @@ impl RecognisedKeys {
         tracing::info!(
             encryption.active_key = %key_ring.active_key_id(),
             encryption.keys = key_ring.key_ids().count(),
-            "the encryption keys are there"
+            "loaded encryption keys"
         );
     }
 
@@ -168,26 +169,26 @@ impl RecognisedKeys {
 }
 
 fn reading(cause: RepositoryFailure) -> StartRefused {
-    StartRefused::while_doing("reading the records of encryption keys", cause)
+    StartRefused::while_doing("reading the encryption key records", cause)
 }
 
 fn using(cause: impl Into<Box<dyn Error + Send + Sync>>) -> StartRefused {
     StartRefused::while_doing("using the configured encryption keys", cause)
 }
 
-/// Waits a second for another server to make the active key's record.
+/// Waits a second for another server to create the active key's record.
 async fn wait(seconds_max: u32, seconds_waited: &mut u32) -> Result<(), StartRefused> {
     if *seconds_waited == 0 {
         tracing::warn!(
             encryption.key_wait_seconds_max = seconds_max,
-            "the active encryption key has no record in the database, and encryption.key_creation_enabled is false: waiting \
-             for another server to make it"
+            "the active encryption key has no record in the database, and encryption.key_creation_enabled is false: waiting for \
+             another server to create it"
         );
     }
     if *seconds_waited >= seconds_max {
         return Err(StartRefused::new(format!(
             "the active encryption key has no record in the database after {seconds_max} seconds, and \
-             encryption.key_creation_enabled is false: if the key is the right one, let one server make its record"
+             encryption.key_creation_enabled is false: check that the key is correct, and let one server create its record"
         )));
     }
     tokio::time::sleep(Duration::from_secs(1)).await;

@@ -1,4 +1,4 @@
-//! The records of keys as the database keeps them.
+//! Converts key records from and to rows of the database.
 
 use keywright_crypto::{KeyDerivation, KeyRecord, PasswordDerivation};
 use keywright_storage::EncryptionKeyRow;
@@ -6,17 +6,17 @@ use uuid::Uuid;
 
 use crate::started::StartRefused;
 
-/// A row that can't be what was stored.
+/// A stored key record is malformed.
 #[derive(Debug, thiserror::Error)]
-#[error("the stored record of the encryption key {0} is malformed, or one of a newer server")]
+#[error("the record of the encryption key {0} is malformed, or was created by a newer release")]
 pub(super) struct RowMalformed(Uuid);
 
-/// The records in these rows.
+/// Converts rows to records.
 pub(super) fn records_of(rows: Vec<EncryptionKeyRow>) -> Result<Vec<KeyRecord>, RowMalformed> {
     rows.into_iter().map(record_of).collect()
 }
 
-/// A record as it is stored.
+/// Converts a record to a row.
 pub(super) fn row_of(record: KeyRecord) -> EncryptionKeyRow {
     let (provider, derivation, wrapped_key) = match record.derivation {
         KeyDerivation::Password(PasswordDerivation { salt, iterations }) => {
@@ -60,7 +60,7 @@ impl From<RowMalformed> for StartRefused {
     }
 }
 
-/// How the stored records name the providers.
+/// The names of the providers in records.
 const KMS: &str = "kms";
 const PASSWORD: &str = "password";
 const RAW: &str = "raw";

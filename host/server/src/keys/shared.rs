@@ -1,9 +1,9 @@
-//! The key ring of a running server, which learns of keys that other servers make active.
+//! The key ring of a running server, which recognizes keys that other servers activate.
 //!
-//! While an operator changes the key of several servers, some of them encrypt with a key that others know from their
-//! configuration alone: when these started, it had no record yet by which they could have recognised it. They look for the
-//! record when they first meet a value that needs the key, and every few seconds as long as there is a configured key without
-//! one. What they read is never stale: records are only added, and no record is compared twice.
+//! While an operator changes the key of several servers, some of them encrypt with a key that others only have in their
+//! configuration: it had no record when they started. They read the records when they first need the key for a value,
+//! and every few seconds while a configured key has no record. Records read earlier stay valid: records are only added,
+//! and no record is compared twice.
 
 use std::{
     sync::{Arc, PoisonError, RwLock},
@@ -25,7 +25,7 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use super::{meter::EncryptionMeter, records::records_of};
-use crate::background::{BROKEN_PAUSE, unless_broken};
+use crate::background::{PANIC_PAUSE, catch_panic};
 
 /// The key ring of a running server.
 pub(crate) struct SharedKeyRing {
@@ -33,19 +33,19 @@ pub(crate) struct SharedKeyRing {
     repository: SqlEncryptionKeyRepository,
     current: RwLock<Arc<Current>>,
     meter: EncryptionMeter,
-    /// Held by the one who looks, with the time at which looking failed last.
+    /// Locked while reading records; the time of the last failure.
     looking: Mutex<Option<Instant>>,
 }
 
-/// Keys for one purpose, each derived from an encryption key.
+/// Keys for one purpose, derived from the encryption keys.
 pub(crate) struct DerivedKeys {
-    /// From the active one.
+    /// Derived from the active key.
     pub(crate) active: Zeroizing<[u8; 32]>,
-    /// From the others.
+    /// Derived from the other keys.
     pub(crate) others: Vec<Zeroizing<[u8; 32]>>,
 }
 
-/// What is known at a moment.
+/// The known keys at one time.
 struct Current {
     recognition: Recognition,
     key_ring: KeyRing,
@@ -70,7 +70,7 @@ impl SharedKeyRing {
         }
     }
 
-    /// Derives keys for a purpose of its own from the active key, and from the others that are known now.
+    /// Derives keys for one purpose from the active key and from the other keys known now.
     pub(crate) fn derive(&self, label: &str) -> Result<DerivedKeys, DerivationFailed> {
         let current = self.current();
         Ok(DerivedKeys {
@@ -79,21 +79,18 @@ impl SharedKeyRing {
         })
     }
 
-    /// The id of the key that encrypts. It never changes.
+    /// Returns the id of the active key. It never changes.
     pub(crate) fn active_key_id(&self) -> Uuid {
         self.current().key_ring.active_key_id()
     }
 
-    /// Looks for new records every few seconds, until each configured key has one, or the process ends.
+    /// Reads new records every few seconds, until each configured key has one, or the process ends.
     pub(crate) fn watched(self) -> Arc<Self> {
         let shared = Arc::new(self);
         let watching = Arc::clone(&shared);
         tokio::spawn(async move {
-            while unless_broken("key-records", watching.watch())
-                .await
-                .is_none()
-            {
-                tokio::time::sleep(BROKEN_PAUSE).await;
+            while catch_panic("key-records", watching.watch()).await.is_none() {
+                tokio::time::sleep(PANIC_PAUSE).await;
             }
         });
         shared
@@ -106,7 +103,7 @@ impl SharedKeyRing {
             if let Err(failure) = self.look(&mut failed_at).await {
                 tracing::debug!(
                     error = &failure as &dyn std::error::Error,
-                    "the records of encryption keys could not be read"
+                    "could not read the encryption key records"
                 );
             }
         }
@@ -125,7 +122,7 @@ impl SharedKeyRing {
         Arc::clone(&current)
     }
 
-    /// Reads the records, and compares those that are new on a thread where it holds nobody up.
+    /// Reads the records, and compares the new ones on a blocking thread.
     async fn look(&self, failed_at: &mut Option<Instant>) -> Result<(), RepositoryFailure> {
         let records = records_of(self.repository.all().await?)
             .map_err(|_| RepositoryFailure::Inconsistent("encryption_key.provider"))?;
@@ -140,7 +137,7 @@ impl SharedKeyRing {
             .await
             .map_err(|cause| RepositoryFailure::Unavailable(cause.into()))?;
         *failed_at = outcome.as_ref().is_err().then(Instant::now);
-        tell(&outcome);
+        log_failure(&outcome);
         if let Some(key_ring) = recognition.key_ring() {
             self.replace(Current {
                 recognition,
@@ -156,7 +153,7 @@ impl SharedKeyRing {
         for id in current.key_ring.key_ids().filter(is_new) {
             tracing::info!(
                 encryption.key = %id,
-                "an encryption key is recognised that another server has made active"
+                "recognized an encryption key that another server has activated"
             );
         }
         let mut slot = self.current.write().unwrap_or_else(PoisonError::into_inner);
@@ -199,17 +196,17 @@ impl Sealer for SharedKeyRing {
     }
 }
 
-fn tell(outcome: &Result<(), ComparisonFailed>) {
+fn log_failure(outcome: &Result<(), ComparisonFailed>) {
     if let Err(failure) = outcome {
         tracing::warn!(
             error = failure as &dyn std::error::Error,
-            "the record of an encryption key could not be compared with the configured keys"
+            "could not compare the record of an encryption key with the configured keys"
         );
     }
 }
 
-/// How often records are looked for that nobody has needed yet.
+/// The interval between checks for new records.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// For how long nobody looks again after a key management plugin did not answer.
+/// The pause after a key management plugin failed to respond.
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);

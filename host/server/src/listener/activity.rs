@@ -1,4 +1,4 @@
-//! What goes on on one connection, as its bytes and its requests tell. What follows from it is in `judgement.rs`.
+//! The activity of a connection, from its bytes and requests. `judgement.rs` decides what follows from it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,13 +7,13 @@ use tokio::time::Instant;
 
 use super::judgement::{State, Times, Verdict};
 
-/// What goes on on one connection, as its bytes and its requests tell.
+/// The activity of one connection.
 pub(super) struct Activity(Mutex<State>);
 
-/// One request under way: while its answer is made, and until that is handed to the connection whole.
+/// A request in progress, until its response is written completely.
 pub(super) struct UnderWay {
     activity: Arc<Activity>,
-    /// The number of its answer, once that is there.
+    /// The number of its response, once there is one.
     answer: Option<u64>,
 }
 
@@ -22,7 +22,7 @@ impl Activity {
         Arc::new(Self(Mutex::new(State::new(Instant::now(), true))))
     }
 
-    /// The handshake is over: from now on the client may ask.
+    /// Records the end of the handshake: the client may send requests.
     pub(super) fn is_ready(&self, is_http1: bool) {
         *self.state() = State::new(Instant::now(), is_http1);
     }
@@ -47,19 +47,19 @@ impl Activity {
         self.state().write_is_blocked();
     }
 
-    /// What is to be done with the connection, which has been ending since this time, if it is.
+    /// Decides about the connection. `ending_since` is when it started to end.
     pub(super) fn verdict(&self, times: &Times, ending_since: Option<Instant>) -> Verdict {
         self.state().verdict(times, ending_since, Instant::now())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Each change is one assignment or a few; none can panic between them.
+        // Changes are a few assignments that cannot panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl UnderWay {
-    /// The answer is there, and is to be sent.
+    /// Records that the response is ready to be sent.
     pub(super) fn answered(mut self) -> Self {
         let answer = self.activity.state().answer_begins(Instant::now());
         self.answer = Some(answer);

@@ -1,4 +1,4 @@
-//! Ending: the process, and one connection.
+//! Ends connections and the process.
 
 use std::pin::pin;
 
@@ -18,29 +18,29 @@ use super::{
 };
 use crate::started::StartRefused;
 
-/// What all connections are told.
+/// The stage of the listener, sent to all connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// They are served.
+    /// Connections are served.
     Open,
-    /// They are served, and places are short: those that are idle make room.
+    /// Connections are served, but slots are short: idle connections are closed.
     Short,
-    /// The process ends: requests under way are finished, new ones are not taken.
+    /// The process is shutting down: requests in progress are completed, and no new ones are accepted.
     Ending,
-    /// Nothing is waited for any more: whatever is still under way is given up.
+    /// The shutdown time is over: requests in progress are cancelled.
     CutOff,
 }
 
 /// How a connection ended.
 #[derive(Debug)]
 pub(super) enum Ended<E> {
-    /// By itself: the client closed it, or was told to, or something went wrong.
+    /// The connection ended: the client closed it, it completed after a graceful shutdown, or it failed.
     Itself(Result<(), E>),
-    /// The server did not wait any longer, because of this.
+    /// The server closed it for this reason.
     Cut(&'static str),
 }
 
-/// Serves a connection until it ends, and sees to it that it does.
+/// Serves a connection until it ends, and enforces its time limits.
 pub(super) async fn serve_to_the_end<C: GracefulConnection>(
     connection: C,
     activity: &Activity,
@@ -52,7 +52,7 @@ pub(super) async fn serve_to_the_end<C: GracefulConnection>(
     loop {
         let now_stage = *stage.borrow_and_update();
         if now_stage == Stage::CutOff {
-            return Ended::Cut("the server ends");
+            return Ended::Cut("the server is shutting down");
         }
         if now_stage == Stage::Ending && ending_since.is_none() {
             connection.as_mut().graceful_shutdown();
@@ -68,7 +68,7 @@ pub(super) async fn serve_to_the_end<C: GracefulConnection>(
         let wake = match activity.verdict(&times, ending_since) {
             Verdict::Cut(reason) => return Ended::Cut(reason),
             Verdict::End(reason) => {
-                tracing::debug!(reason, "connection is ended");
+                tracing::debug!(reason, "closing the connection");
                 connection.as_mut().graceful_shutdown();
                 ending_since = Some(Instant::now());
                 continue;
@@ -77,23 +77,23 @@ pub(super) async fn serve_to_the_end<C: GracefulConnection>(
         };
         tokio::select! {
             ended = connection.as_mut() => return Ended::Itself(ended),
-            // The sender outlives all connections. Were it gone, nothing would come of it.
+            // The sender outlives all connections; an error would be harmless.
             Ok(()) = stage.changed() => {}
             () = sleep_until(wake) => {}
         }
     }
 }
 
-/// Returns when the process is to end.
+/// Returns when the process is shutting down.
 pub(super) async fn process_ends(stage: &mut watch::Receiver<Stage>) {
-    // An error says that the sender is gone, and with it the listener.
+    // An error means that the listener is gone.
     let _ = stage
         .wait_for(|stage| matches!(stage, Stage::Ending | Stage::CutOff))
         .await;
 }
 
-/// Runs what is done for requests over HTTP/2 beside their connections, until it ends or is cut off. While it runs, it holds
-/// a receiver of what all connections are told, by which the end of the last one is known.
+/// Runs HTTP/2 request tasks until they complete or are cut off. A running task keeps a receiver of the stage, so that
+/// the listener knows when the last one has ended.
 #[derive(Clone)]
 pub(super) struct RequestExecutor(pub(super) watch::Sender<Stage>);
 
@@ -113,17 +113,18 @@ where
     }
 }
 
-/// Keeps the process alive when a file reaches its size limit or the reader of a pipe is gone. The write fails with an error.
+/// Prevents signals from killing the process when a file reaches its size limit or a pipe is closed. The write fails
+/// with an error.
 pub(crate) fn survive_failing_writes() -> Result<(), StartRefused> {
     for signal_number in [Signal::XFSZ, Signal::PIPE] {
-        // A handler stays for as long as the process lives, whatever becomes of what waits for the signal.
+        // A handler stays installed even if its stream is dropped.
         let handled = signal(SignalKind::from_raw(signal_number.as_raw()));
         drop(handled.map_err(|cause| StartRefused::while_doing("handling signals", cause))?);
     }
     Ok(())
 }
 
-/// The signals that end the server.
+/// The signals that shut the server down.
 pub(super) struct EndSignals {
     terminate: SignalStream,
     interrupt: SignalStream,

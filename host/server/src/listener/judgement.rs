@@ -1,48 +1,48 @@
-//! Whether a connection may stay open.
+//! Decides whether a connection may stay open.
 
 use std::{collections::HashMap, time::Duration};
 
 use tokio::time::Instant;
 
-/// How long a connection may be without what a client owes it.
+/// Maximum times to wait for a client.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {
     /// For the head of a request.
     pub(super) head: Duration,
-    /// Without a request under way.
+    /// Without a request in progress.
     pub(super) idle: Duration,
-    /// Without taking anything of one of the answers, whatever else it takes or asks for.
+    /// Without accepting data of one response, no matter what else it receives or requests.
     pub(super) write: Duration,
-    /// Altogether.
+    /// For the whole connection.
     pub(super) connection: Duration,
 }
 
-/// What is to be done with a connection.
+/// A decision about a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Nothing before this time; then it is to be judged anew, since more may have happened by then.
+    /// Do nothing until this time, then decide again.
     Wait(Instant),
-    /// No new request is taken, and it ends when those under way have.
+    /// Accept no new requests, and close after the requests in progress.
     End(&'static str),
-    /// It ends at once.
+    /// Close immediately.
     Cut(&'static str),
 }
 
-/// What is known of one connection.
+/// The state of one connection.
 pub(super) struct State {
     begun: Instant,
     is_http1: bool,
     has_asked: bool,
-    /// Requests that are being worked on.
+    /// The number of requests being processed.
     working: usize,
-    /// Answers that are not yet handed to the connection whole, each by its number, and when some of it was last taken.
+    /// Responses not yet written completely, by number, and when data of each was last accepted.
     answers: HashMap<u64, Instant>,
     answers_begun: u64,
-    /// When the last request began.
+    /// When the last request started.
     begun_last: Instant,
-    /// When the last request or answer ended, or when the connection was ready for the first.
+    /// When the last request or response ended, or when the connection became ready.
     free_since: Instant,
-    /// When the first byte of the next request arrived. Of HTTP/2 this is not known: other bytes arrive, too.
+    /// When the first byte of the next request arrived. Unknown for HTTP/2, where other bytes arrive, too.
     head_since: Option<Instant>,
     bytes_written: Instant,
     is_write_blocked: bool,
@@ -116,7 +116,7 @@ impl State {
         }
     }
 
-    /// What is to be done with the connection, which has been ending since this time, if it is.
+    /// Decides about the connection. `ending_since` is when it started to end.
     pub(super) fn verdict(
         &self,
         times: &Times,
@@ -126,9 +126,12 @@ impl State {
         let due = self.due(times, ending_since);
         let age = match ending_since {
             Some(_) => None,
-            None => Some((self.begun + times.connection, Verdict::End("it is old"))),
+            None => Some((
+                self.begun + times.connection,
+                Verdict::End("maximum connection time exceeded"),
+            )),
         };
-        // Whatever happens from now on allows at least the shortest time.
+        // No event from now on shortens the wait further than this.
         let shortest = match ending_since {
             Some(_) => times.write.min(QUIET_TIME),
             None => times.head.min(times.idle).min(times.write),
@@ -143,16 +146,16 @@ impl State {
         Verdict::Wait(wake)
     }
 
-    /// When the client will have been waited for long enough, as things are.
+    /// Returns when waiting for the client ends, in the current state.
     fn due(&self, times: &Times, ending_since: Option<Instant>) -> Option<(Instant, Verdict)> {
         if let Some(since) = ending_since
             && self.begun_last > since + ENDING_TIME
         {
-            let verdict = Verdict::Cut("the client goes on asking, though it was told to end");
+            let verdict = Verdict::Cut("the client keeps sending requests on a closing connection");
             return Some((self.begun_last, verdict));
         }
         if let Some(moved) = self.answers.values().min() {
-            let verdict = Verdict::Cut("an answer is not taken");
+            let verdict = Verdict::Cut("the client does not accept a response");
             return Some((*moved + times.write, verdict));
         }
         if self.working > 0 {
@@ -161,14 +164,17 @@ impl State {
         if let Some(since) = ending_since {
             return Some((
                 self.quiet_from(since, times),
-                Verdict::Cut("the client leaves it open"),
+                Verdict::Cut("the client does not close the connection"),
             ));
         }
         if !self.has_asked {
             let verdict = Verdict::Cut("no first request arrived in time");
             return Some((self.free_since + times.head, verdict));
         }
-        let idle = (self.free_since + times.idle, Verdict::End("it is idle"));
+        let idle = (
+            self.free_since + times.idle,
+            Verdict::End("maximum idle time exceeded"),
+        );
         match self.head_since.map(|since| since + times.head) {
             Some(head) if head < idle.0 => {
                 Some((head, Verdict::Cut("the head of a request took too long")))
@@ -177,8 +183,8 @@ impl State {
         }
     }
 
-    /// When nothing more is expected of a connection that has been ending since then. What is still being taken by the
-    /// client may go on, though not for ever.
+    /// Returns when a closing connection without requests is cut off. A transfer in progress may continue, but not
+    /// forever.
     fn quiet_from(&self, ending_since: Instant, times: &Times) -> Instant {
         let since = ending_since.max(self.free_since);
         let at_the_latest = since + times.idle.max(QUIET_TIME);
@@ -189,11 +195,11 @@ impl State {
     }
 }
 
-/// How long a connection that is ending may be silent: far longer than it takes a client to say that it has understood.
+/// Maximum silence on a closing connection: far longer than a client needs to react.
 const QUIET_TIME: Duration = Duration::from_secs(2);
 
-/// How long a client may still begin requests on a connection that is ending: far longer than it takes to be told. Over
-/// HTTP/2 it may for as long as it does not say that it was told.
+/// Maximum time in which a client may start requests on a closing connection: far longer than a client needs to react.
+/// Over HTTP/2, a client may start requests until it acknowledges the shutdown.
 const ENDING_TIME: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
@@ -207,7 +213,7 @@ mod tests {
         connection: Duration::from_secs(1_000),
     };
 
-    /// A moment, in seconds from the beginning.
+    /// A time, in seconds since the start.
     fn at(begun: Instant, seconds: u64) -> Instant {
         begun + Duration::from_secs(seconds)
     }
@@ -234,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_request_is_waited_for_as_long_as_for_a_head_whatever_bytes_arrive() {
+    fn the_first_request_must_arrive_within_the_head_time() {
         for is_http1 in [true, false] {
             let begun = Instant::now();
             let mut state = State::new(begun, is_http1);
@@ -246,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_head_is_waited_for_from_its_first_byte() {
+    fn a_later_head_is_timed_from_its_first_byte() {
         let begun = Instant::now();
         let mut state = asked_once(begun, 5);
         state.bytes_read(at(begun, 50));
@@ -255,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_without_a_request_keep_no_http2_connection_open() {
+    fn bytes_without_a_request_do_not_keep_http2_open() {
         let begun = Instant::now();
         let mut state = asked_once(begun, 5);
         state.is_http1 = false;
@@ -266,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_is_worked_on_is_waited_for_until_the_connection_is_old() {
+    fn a_request_in_progress_is_not_cut_off() {
         let begun = Instant::now();
         let mut state = State::new(begun, true);
         state.request_begins(begun);
@@ -277,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_nobody_takes_is_waited_for_as_long_as_for_a_write() {
+    fn a_response_must_be_accepted_within_the_write_time() {
         let begun = Instant::now();
         let mut state = State::new(begun, true);
         state.request_begins(begun);
@@ -286,8 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_nobody_takes_is_not_waited_for_longer_because_others_are_taken_or_worked_on()
-    {
+    fn an_unaccepted_response_is_cut_off_despite_other_requests() {
         let begun = Instant::now();
         let mut state = State::new(begun, true);
         state.request_begins(begun);
@@ -305,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_on_a_connection_that_ends_are_waited_for_unless_they_begin_late() {
+    fn late_requests_on_a_closing_connection_are_cut_off() {
         let begun = Instant::now();
         let mut state = asked_once(begun, 5);
         let ending = Some(at(begun, 40));
@@ -317,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_ends_is_cut_when_nothing_moves_any_more() {
+    fn a_silent_closing_connection_is_cut_off() {
         let begun = Instant::now();
         let mut state = asked_once(begun, 5);
         expect_first(&state, Some(at(begun, 40)), 42, is_cut);
@@ -331,12 +336,12 @@ mod tests {
     }
 
     #[test]
-    fn it_is_judged_anew_before_anything_that_happens_meanwhile_is_due() {
+    fn the_next_decision_is_never_later_than_any_deadline() {
         let begun = Instant::now();
         let mut state = State::new(begun, true);
         state.request_begins(begun);
         let Verdict::Wait(wake) = state.verdict(&TIMES, None, begun) else {
-            panic!("it is not waited for");
+            panic!("the connection is closed");
         };
         state.answer_begins(begun);
         assert!(matches!(
@@ -345,7 +350,7 @@ mod tests {
         ));
     }
 
-    /// The state after one request that ended at this time.
+    /// Returns the state after one request that ended at this time.
     fn asked_once(begun: Instant, seconds: u64) -> State {
         let mut state = State::new(begun, true);
         state.request_begins(begun);

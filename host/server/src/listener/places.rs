@@ -1,4 +1,4 @@
-//! How many connections there may be: of all clients together, and of one address.
+//! Limits open connections, in total and per address.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -8,7 +8,7 @@ use std::{
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// The places for connections.
+/// The slots for connections.
 pub(super) struct Places {
     count: usize,
     free: Arc<Semaphore>,
@@ -16,23 +16,21 @@ pub(super) struct Places {
     taken: Arc<Taken>,
 }
 
-/// A place that any client may take; it is free again when this is dropped.
-pub(super) struct Place(
-    #[expect(dead_code, reason = "dropping it is its use")] OwnedSemaphorePermit,
-);
+/// A free slot, released on drop.
+pub(super) struct Place(#[expect(dead_code, reason = "held until dropped")] OwnedSemaphorePermit);
 
-/// A place that a client has taken; it is free again when this is dropped.
+/// A slot used by a client, released on drop.
 pub(super) struct TakenPlace {
     source: IpAddr,
     taken: Arc<Taken>,
     _place: Place,
 }
 
-/// How many places each source has taken. It holds no more sources than there are places.
+/// The number of slots used per source. There are at most as many sources as slots.
 #[derive(Default)]
 struct Taken {
     by_source: Mutex<HashMap<IpAddr, usize>>,
-    /// Told of each place that is left.
+    /// Notified of each released slot.
     left: Notify,
 }
 
@@ -46,28 +44,28 @@ impl Places {
         }
     }
 
-    /// A place, if one is free.
+    /// Returns a slot, if one is free.
     pub(super) fn free_place(&self) -> Option<Place> {
         Arc::clone(&self.free).try_acquire_owned().ok().map(Place)
     }
 
-    /// A place, as soon as one is free.
+    /// Waits for a free slot.
     pub(super) async fn wait_for_place(&self) -> Option<Place> {
         Arc::clone(&self.free).acquire_owned().await.ok().map(Place)
     }
 
-    /// Returns when a client has left a place since this was last asked.
+    /// Waits until a client has released a slot since the last call.
     pub(super) async fn left(&self) {
         self.taken.left.notified().await;
     }
 
-    /// Whether there are places enough again after there were none. One that no client has taken yet is free.
+    /// Returns whether enough slots are free again. A slot that no client uses yet is free.
     pub(super) fn are_plenty(&self) -> bool {
         let taken: usize = self.taken.by_source().values().sum();
         self.count.saturating_sub(taken) >= self.count.div_ceil(PLENTY)
     }
 
-    /// Takes the place for a client, unless its address has as many as it may.
+    /// Uses a slot for a client, unless its address has reached its limit.
     pub(super) fn take(&self, place: Place, client: IpAddr) -> Option<TakenPlace> {
         let source = source(client);
         let mut taken = self.taken.by_source();
@@ -86,7 +84,7 @@ impl Places {
 
 impl Taken {
     fn by_source(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
-        // Nothing that is done under this lock can panic halfway.
+        // No code under this lock can panic halfway.
         self.by_source
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -107,8 +105,8 @@ impl Drop for TakenPlace {
     }
 }
 
-/// What counts as one address: an IPv4 address, however it is written, and a /64 network of IPv6, all of which one client
-/// usually has.
+/// Returns the source of a client: its IPv4 address in canonical form, or its /64 network of IPv6, which usually
+/// belongs to one client.
 fn source(client: IpAddr) -> IpAddr {
     match client.to_canonical() {
         IpAddr::V4(address) => address.into(),
@@ -118,7 +116,7 @@ fn source(client: IpAddr) -> IpAddr {
 
 const NETWORK_MASK: u128 = !0 << 64;
 
-/// One place in so many is enough to be called plenty.
+/// One in this many slots is enough.
 const PLENTY: usize = 16;
 
 #[cfg(test)]
@@ -130,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn one_address_takes_no_more_than_its_share_and_gets_back_what_it_leaves() {
+    fn an_address_uses_up_to_its_limit_and_can_reuse_slots() {
         let places = Places::new(8, 2);
         let first = taken(&places, "192.0.2.1").unwrap();
         let _second = taken(&places, "192.0.2.1").unwrap();
@@ -143,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_one_network_and_of_one_host_count_together() {
+    fn addresses_of_one_network_or_host_count_together() {
         for (one, other, are_one) in [
             ("2001:db8::1", "2001:db8::ffff:0:0:2", true),
             ("2001:db8::1", "2001:db8:0:1::1", false),
@@ -157,8 +155,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn places_are_plenty_as_soon_as_one_in_so_many_is_left_though_the_next_client_has_not_come()
-     {
+    async fn slots_are_plenty_once_enough_are_released() {
         for (count, few) in [(1, 0), (2, 0), (16, 0), (17, 1), (32, 1)] {
             let places = Places::new(count, count);
             let mut kept: Vec<_> = (0..count)
@@ -175,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_remembered_of_addresses_without_connections() {
+    fn addresses_without_connections_are_forgotten() {
         let places = Places::new(8, 2);
         for last in 0..=255_u8 {
             drop(taken(&places, &format!("192.0.2.{last}")));

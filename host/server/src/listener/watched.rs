@@ -1,4 +1,4 @@
-//! The bytes of a connection, below TLS: when they move, and when they stop moving.
+//! Watches the bytes of a connection, below TLS.
 
 use std::{
     io,
@@ -16,12 +16,12 @@ use tokio::{
 
 use super::activity::Activity;
 
-/// A stream that tells of each byte that moves, and that fails when the peer takes nothing for too long.
+/// A stream that records each transfer, and fails if the peer accepts no data for too long.
 pub(super) struct Watched {
     stream: TcpStream,
     activity: Arc<Activity>,
     write_time_max: Duration,
-    /// Runs while the peer takes nothing.
+    /// Runs while writing is blocked.
     stall: Option<Pin<Box<Sleep>>>,
 }
 
@@ -39,7 +39,7 @@ impl Watched {
         }
     }
 
-    /// The stream itself.
+    /// Returns the underlying stream.
     pub(super) fn stream(&self) -> &TcpStream {
         &self.stream
     }
@@ -61,7 +61,7 @@ impl Watched {
         ready!(stall.as_mut().poll(context));
         Poll::Ready(Err(io::Error::new(
             io::ErrorKind::TimedOut,
-            "the client takes nothing of what is sent to it",
+            "the client accepts no data",
         )))
     }
 }

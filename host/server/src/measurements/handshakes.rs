@@ -1,11 +1,11 @@
-//! TLS handshakes that fail: among them those with client certificates that are not trusted, before there is any request.
+//! Metrics of failed TLS handshakes, including those with untrusted client certificates.
 
 use std::io;
 
 use metrics::{counter, describe_counter};
 use rustls::{CertificateError, OtherError};
 
-/// Counts a handshake that failed, or took too long.
+/// Counts a handshake that failed or timed out.
 pub(crate) fn handshake_failed(cause: &io::Error) {
     if cause.kind() == io::ErrorKind::TimedOut {
         return count("timed_out");
@@ -16,11 +16,11 @@ pub(crate) fn handshake_failed(cause: &io::Error) {
     count(cause.map_or("connection_lost", word_of));
 }
 
-/// Tells the process's recorder what this measurement means.
+/// Registers the description of this metric.
 pub(super) fn describe_metrics() {
     describe_counter!(
         HANDSHAKE_FAILURES,
-        "TLS handshakes that failed, by reason; those that begin with client_certificate are of mutual TLS."
+        "Failed TLS handshakes by reason; reasons that start with client_certificate are about mutual TLS."
     );
 }
 
@@ -37,7 +37,7 @@ fn word_of(cause: &rustls::Error) -> &'static str {
     }
 }
 
-/// One word for what is wrong with a client certificate. The verifier hides from clients what is wrong with its validity.
+/// Returns the reason for an invalid client certificate. The verifier hides details about its validity from clients.
 fn word_of_certificate(cause: &CertificateError) -> &'static str {
     match cause {
         CertificateError::UnknownIssuer => "client_certificate_issuer_unknown",
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn causes_are_told_apart() {
+    fn causes_have_different_reasons() {
         for (cause, word) in [
             (
                 rustls::Error::AlertReceived(AlertDescription::UnknownCA),

@@ -1,18 +1,17 @@
-//! What retention deletes.
+//! Metrics of retention.
 
 use chrono::{DateTime, Utc};
 use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
 
 use super::gauge_value;
 
-/// What became of a run of retention.
+/// The outcome of a retention run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RetentionOutcome {
-    /// It came to its end.
     Completed,
     /// The database or the audit trail failed.
     Failed,
-    /// The server ends, another one has taken over, or read-only mode is on.
+    /// The server was shut down, another server has taken over, or read-only mode is on.
     Stopped,
 }
 
@@ -26,12 +25,12 @@ impl RetentionOutcome {
     }
 }
 
-/// So many more versions were deleted.
+/// Counts deleted versions.
 pub(crate) fn versions_deleted(count: u64) {
     counter!(VERSIONS_DELETED).increment(count);
 }
 
-/// A run has come to an end at this moment.
+/// Counts a run that ended at `now`.
 pub(crate) fn retention_run(outcome: RetentionOutcome, now: DateTime<Utc>) {
     counter!(RUNS, "outcome" => outcome.as_str()).increment(1);
     if outcome == RetentionOutcome::Completed {
@@ -40,30 +39,27 @@ pub(crate) fn retention_run(outcome: RetentionOutcome, now: DateTime<Utc>) {
     }
 }
 
-/// Whether retention trusts the clock, after a look at it.
+/// Records whether retention trusts the clock.
 pub(crate) fn clock_looked_at(is_trusted: bool) {
     gauge!(CLOCK_TRUSTED).set(if is_trusted { 1.0 } else { 0.0 });
 }
 
-/// Tells the process's recorder what each of these measurements means.
+/// Registers the descriptions of these metrics.
 pub(super) fn describe_metrics() {
     describe_counter!(
         VERSIONS_DELETED,
-        "Versions of credentials that this server has deleted by the policies of retention."
+        "Credential versions that this server deleted according to retention policies."
     );
-    describe_counter!(
-        RUNS,
-        "Runs of retention on this server, by what became of them."
-    );
+    describe_counter!(RUNS, "Retention runs on this server, by outcome.");
     describe_gauge!(
         CLOCK_TRUSTED,
-        "Whether retention trusts the clock: 0 while it deletes nothing by age because the clock has jumped."
+        "Whether retention trusts the clock: 0 while nothing is deleted by age because the clock has jumped."
     );
     describe_gauge!(
         LAST_RUN,
         Unit::Seconds,
-        "When the last run of retention that this server completed came to its end, in seconds since 1970. Of several servers \
-         one does each run: the largest number counts."
+        "Unix time at which this server last completed a retention run. If several servers share a database, use the largest \
+         value."
     );
 }
 

@@ -1,29 +1,29 @@
-//! What the rotation of encryption keys does.
+//! Metrics of key rotation.
 
 use metrics::{counter, describe_counter, describe_gauge, gauge};
 
 use super::gauge_value;
 
-/// A batch is done: so many more versions were rotated, and of so many more it was found that they can't be.
+/// Counts the versions of a batch that were rotated, or newly found to fail.
 pub(crate) fn batch_done(rotated: u64, failed: u64) {
     counter!(VERSIONS, "outcome" => "rotated").increment(rotated);
     counter!(VERSIONS, "outcome" => "failed").increment(failed);
 }
 
-/// So many versions are left to this server.
+/// Sets the number of versions left to this server.
 pub(crate) fn versions_remain(count: u64) {
     gauge!(VERSIONS_REMAINING).set(gauge_value(count));
 }
 
-/// Tells the process's recorder what each of these measurements means, and that nothing was rotated so far.
+/// Registers the descriptions of these metrics, with initial values.
 pub(super) fn describe_metrics() {
     describe_counter!(
         VERSIONS,
-        "Versions of credentials that this server was to encrypt with the active key, by what came of it."
+        "Credential versions that this server was to re-encrypt with the active key, by outcome."
     );
     describe_gauge!(
         VERSIONS_REMAINING,
-        "Versions of credentials that this server has still to encrypt with the active key, while it is at it."
+        "Credential versions that this server has left to re-encrypt with the active key, while rotating."
     );
     for outcome in ["rotated", "failed"] {
         counter!(VERSIONS, "outcome" => outcome).increment(0);

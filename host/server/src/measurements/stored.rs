@@ -1,4 +1,4 @@
-//! What must be counted in the database: numbers of certificates and of versions, and no names.
+//! Metrics counted in the database: numbers of certificates and versions, without names.
 
 use std::{
     sync::Arc,
@@ -17,7 +17,7 @@ use tokio::{sync::Mutex, time::timeout};
 
 use super::gauge_value;
 
-/// Counts what is stored, but not every time that it is asked to.
+/// Counts stored data, at a limited rate.
 pub(crate) struct StoredCounts {
     credentials: Arc<dyn CredentialRepository>,
     encryption_keys: EncryptionKeys,
@@ -25,7 +25,7 @@ pub(crate) struct StoredCounts {
     state: Mutex<Counted>,
 }
 
-/// When it was counted.
+/// The times of counting.
 #[derive(Default)]
 struct Counted {
     /// The last attempt.
@@ -42,7 +42,6 @@ impl Counted {
 }
 
 impl StoredCounts {
-    /// Counts these.
     pub(crate) fn new(credentials: &Credentials, encryption_keys: EncryptionKeys) -> Self {
         Self {
             credentials: Arc::clone(&credentials.repository),
@@ -52,8 +51,8 @@ impl StoredCounts {
         }
     }
 
-    /// Counts anew, unless it was tried less than [`STORED_INTERVAL_MIN`] before `now`. Where the database does not answer,
-    /// the numbers stay as they were, and grow old.
+    /// Updates the counts, unless the last attempt was less than [`STORED_INTERVAL_MIN`] before `now`. If the database
+    /// does not respond, the numbers stay as they are, and their age grows.
     pub(crate) async fn refresh(&self, now: Instant) {
         let mut state = self.state.lock().await;
         if state.is_due(now) {
@@ -69,10 +68,10 @@ impl StoredCounts {
                 Ok(Err(cause)) => {
                     tracing::warn!(
                         error = &cause as &dyn std::error::Error,
-                        "what is stored could not be counted"
+                        "could not count stored data"
                     );
                 }
-                Err(_) => tracing::warn!("counting what is stored took too long"),
+                Err(_) => tracing::warn!("counting stored data timed out"),
             }
         }
         if let Some(succeeded) = state.succeeded {
@@ -90,7 +89,7 @@ impl StoredCounts {
     }
 }
 
-/// What was counted at a moment.
+/// The counts at one time.
 struct Counts {
     certificates: CertificatesByDaysLeft,
     key_usage: KeyUsage,
@@ -98,15 +97,15 @@ struct Counts {
     encryptions: u64,
 }
 
-/// Tells the process's recorder what each of these measurements means.
+/// Registers the descriptions of these metrics.
 pub(super) fn describe_metrics() {
     describe_gauge!(
         CERTIFICATES,
-        "Certificates by the days that their newest versions are still valid; each is counted once, under the least bound."
+        "Certificates by the remaining days of their newest version; each is counted once, under the smallest bound."
     );
     describe_gauge!(
         ENCRYPTED_VERSIONS,
-        "Versions of credentials by the key that encrypts them: the active one, others that are configured, unknown ones."
+        "Credential versions by the key that encrypts them: active, other configured (inactive) or unknown."
     );
     describe_gauge!(
         ENCRYPTIONS,
@@ -114,11 +113,11 @@ pub(super) fn describe_metrics() {
     );
     describe_gauge!(
         ENCRYPTIONS_MAX,
-        "Values that one encryption key may encrypt; writes are refused beyond it."
+        "Maximum number of values per encryption key; writes fail beyond it."
     );
     describe_gauge!(
         STORED_AGE,
-        "How long ago certificates and encrypted versions were counted, in seconds."
+        "Seconds since certificates and encrypted versions were last counted."
     );
 }
 
@@ -149,10 +148,10 @@ const ENCRYPTIONS: &str = "keywright_encryption_key_encryptions";
 const ENCRYPTIONS_MAX: &str = "keywright_encryption_key_encryptions_max";
 const STORED_AGE: &str = "keywright_stored_counts_age_seconds";
 
-/// The least time between two attempts to count: each reads an index to its end.
+/// Minimum time between two attempts to count: each scans an index.
 const STORED_INTERVAL_MIN: Duration = Duration::from_mins(1);
 
-/// How long an attempt may take before those who read the measurements go without it.
+/// Maximum duration of an attempt, after which metrics are served without it.
 const STORED_DURATION_MAX: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
@@ -160,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_tried_at_once_and_then_not_before_the_interval_has_passed() {
+    fn counting_is_due_at_first_and_after_the_interval() {
         let tried = Instant::now();
         assert!(Counted::default().is_due(tried));
         let counted = Counted {

@@ -1,4 +1,4 @@
-//! Whether the TLS files can be used, without a server.
+//! Checks the TLS files without a server.
 
 use keywright_crypto::client_certificate_facts;
 use rustls::{crypto::aws_lc_rs, sign::CertifiedKey};
@@ -6,7 +6,7 @@ use rustls::{crypto::aws_lc_rs, sign::CertifiedKey};
 use super::files;
 use crate::{config::TlsConfig, config_check::Findings, started::StartRefused, wiring};
 
-/// Reads the files as a server does, and finds everything that is wrong with them.
+/// Reads the files as a server does, and reports all errors.
 pub(crate) fn check(files: &TlsConfig, findings: &mut Findings) {
     let now = wiring::now();
     let chain = files::certificates("the TLS certificate", &files.certificate);
@@ -16,7 +16,7 @@ pub(crate) fn check(files: &TlsConfig, findings: &mut Findings) {
         .as_ref()
         .and_then(|chain| client_certificate_facts(chain.first()?));
     if let Some(facts) = facts.filter(|facts| facts.expires_at < now) {
-        findings.warning(CERTIFICATE, format!("has expired on {}", facts.expires_at));
+        findings.warning(CERTIFICATE, format!("expired on {}", facts.expires_at));
     }
     if let (Some(chain), Some(key)) = (chain, key) {
         let fitted = CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider());
@@ -31,7 +31,7 @@ pub(crate) fn check(files: &TlsConfig, findings: &mut Findings) {
     for (number, authority) in (1..).zip(authorities.into_iter().flatten()) {
         if !authority.facts.is_valid_at(now) {
             let (from, until) = (authority.facts.valid_from, authority.facts.expires_at);
-            let what = format!("certificate {number} is valid from {from} until {until} alone");
+            let what = format!("certificate {number} is only valid from {from} until {until}");
             findings.warning(AUTHORITIES, what);
         }
     }

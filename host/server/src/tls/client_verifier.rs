@@ -1,4 +1,4 @@
-//! Which client certificates a handshake takes.
+//! Verifies client certificates in handshakes.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use rustls::{
 };
 use webpki::{EndEntityCert, ExtendedKeyUsageValidator, KeyPurposeIdIter, VerifiedPath};
 
-/// Takes a client certificate that has a chain to a trusted authority and is valid now, and clients that present none.
+/// Accepts a client certificate that is valid and chains to a trusted CA, and clients without a certificate.
 ///
-/// It differs from the verifier that rustls brings in two ways. What the client's own certificate is for is left to the
-/// authentication of requests, which can tell the caller about it, as a failed handshake can't. And what is wrong with a
-/// certificate's validity is told by the alert `certificate_unknown`, as clients expect it of this API.
+/// It differs from the verifier of rustls in two ways. The purpose of the client's certificate is checked when requests
+/// are authenticated, because a response can explain the error and a failed handshake cannot. And an invalid validity
+/// period is reported by the alert `certificate_unknown`, as clients of this API expect.
 #[derive(Debug)]
 pub(super) struct ClientVerifier {
     anchors: Vec<TrustAnchor<'static>>,
@@ -27,17 +27,16 @@ pub(super) struct ClientVerifier {
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-/// An authority whose clients are let in, while its own certificate is valid: an anchor says nothing about that.
+/// A trusted CA. It is trusted only while its own certificate is valid, which the anchor does not record.
 #[derive(Debug)]
 pub(super) struct ClientAuthority {
-    /// Its name and its key.
+    /// The CA's name and key.
     pub(super) anchor: TrustAnchor<'static>,
-    /// What its certificate says besides.
+    /// Other facts from the CA's certificate.
     pub(super) facts: ClientAuthorityFacts,
 }
 
 impl ClientVerifier {
-    /// Trusts these authorities.
     pub(super) fn new(
         authorities: Vec<ClientAuthority>,
         algorithms: WebPkiSupportedAlgorithms,
@@ -76,8 +75,8 @@ impl ClientVerifier {
             .map(|_| ())
     }
 
-    /// The authority that a path ends in must be valid, as every other certificate of it must. Where two have the same name
-    /// and key, as a renewed one has, one that is valid is enough.
+    /// Checks that the CA at the end of a path is valid, as every other certificate of the path must be. If several CAs
+    /// share a name and key, as after a renewal, one valid one is enough.
     fn check_authority(
         &self,
         anchor: &TrustAnchor<'_>,
@@ -92,7 +91,7 @@ impl ClientVerifier {
         let is_valid = time.is_some_and(|time| facts.any(|facts| facts.is_valid_at(time)));
         if !is_valid {
             tracing::warn!(
-                "a client was refused whose authority, one of server.tls.client_authorities, is not valid now"
+                "rejected a client: its CA in server.tls.client_authorities is not valid now"
             );
             return Err(webpki::Error::UnknownIssuer);
         }
@@ -117,7 +116,7 @@ impl ClientCertVerifier for ClientVerifier {
     ) -> Result<ClientCertVerified, Error> {
         self.verify(end_entity, intermediates, now)
             .map(|()| ClientCertVerified::assertion())
-            .map_err(|cause| Error::InvalidCertificate(told(cause)))
+            .map_err(|cause| Error::InvalidCertificate(certificate_error(cause)))
     }
 
     fn verify_tls12_signature(
@@ -143,7 +142,7 @@ impl ClientCertVerifier for ClientVerifier {
     }
 }
 
-/// Leaves it open what a certificate is for, as long as it is said in order.
+/// Accepts any purpose, if the extension is well-formed.
 struct AnyPurpose;
 
 impl ExtendedKeyUsageValidator for AnyPurpose {
@@ -152,8 +151,8 @@ impl ExtendedKeyUsageValidator for AnyPurpose {
     }
 }
 
-/// An authority between the client and a trusted one, which may be anybody's, must be one that may issue for clients. One
-/// for servers alone is as good as a stranger.
+/// Checks that intermediate CAs may issue for clients. A CA for servers only is
+/// not trusted.
 fn check_intermediates(path: &VerifiedPath<'_>) -> Result<(), webpki::Error> {
     path.intermediate_certificates()
         .all(|authority| may_issue_for_clients(&authority.der()))
@@ -161,8 +160,8 @@ fn check_intermediates(path: &VerifiedPath<'_>) -> Result<(), webpki::Error> {
         .ok_or(webpki::Error::UnknownIssuer)
 }
 
-/// What the client is told: each of these has an alert of its own, and `Other` is `certificate_unknown`.
-fn told(cause: webpki::Error) -> CertificateError {
+/// Returns the error that selects the alert: `Other` is `certificate_unknown`, the others have their own.
+fn certificate_error(cause: webpki::Error) -> CertificateError {
     match cause {
         webpki::Error::BadDer | webpki::Error::BadDerTime | webpki::Error::TrailingData(_) => {
             CertificateError::BadEncoding

@@ -1,4 +1,4 @@
-//! What is read of the files that TLS is configured with.
+//! Reads the TLS files.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use webpki::anchor_from_trusted_cert;
 use super::client_verifier::ClientAuthority;
 use crate::started::StartRefused;
 
-/// The certificates of a file, PEM, in their order. There must be one.
+/// Reads the certificates of a PEM file, in order. There must be at least one.
 pub(crate) fn certificates(
     what: &str,
     path: &Path,
@@ -22,21 +22,21 @@ pub(crate) fn certificates(
         .map_err(refused)?;
     if certificates.is_empty() {
         return Err(StartRefused::new(format!(
-            "{} holds no certificate",
+            "{} contains no certificate",
             path.display()
         )));
     }
     Ok(certificates)
 }
 
-/// The private key of a file, PEM.
+/// Reads the private key of a PEM file.
 pub(super) fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, StartRefused> {
     PrivateKeyDer::from_pem_file(path)
         .map_err(|cause| StartRefused::file("reading the TLS private key", path, cause))
 }
 
-/// The authorities that clients' certificates must come from. One that is not valid now is told in the log, and trusted
-/// when it is.
+/// Reads the CAs of client certificates. A CA outside its validity period is logged, and trusted as soon as it is
+/// valid.
 pub(super) fn client_authorities(
     path: &Path,
     now: DateTime<Utc>,
@@ -60,11 +60,11 @@ fn client_authority(
     };
     let facts = client_authority_facts(certificate).ok_or_else(|| refused("can't be read"))?;
     if !facts.is_certificate_authority {
-        return Err(refused("is not an authority's"));
+        return Err(refused("is not a CA certificate"));
     }
     if !facts.is_valid_at(now) {
         tracing::warn!(
-            "certificate {number} of {} is valid from {} until {} alone: until it is, clients that come from it are refused",
+            "certificate {number} of {} is only valid from {} until {}: outside this period, clients with certificates from this CA are rejected",
             path.display(),
             facts.valid_from,
             facts.expires_at

@@ -1,7 +1,7 @@
-//! The server's own TLS: its certificate, and the authorities whose clients it knows.
+//! The server's TLS: its certificate and the CAs of client certificates.
 //!
-//! All of it comes from files, which are read again at each SIGHUP: handshakes from then on use what is new, and connections
-//! that are open go on. Files that can't be used leave what was read before in place.
+//! The files are read again at each SIGHUP: later handshakes use their new contents, and open connections continue. If
+//! the files are invalid, the previous contents stay in use.
 
 mod check;
 mod client_verifier;
@@ -37,7 +37,7 @@ use client_verifier::{ClientAuthority, ClientVerifier};
 pub(crate) use check::check;
 pub(crate) use files::certificates;
 
-/// What handshakes are made with.
+/// The TLS configuration for handshakes.
 pub(crate) struct Tls {
     files: TlsConfig,
     current: watch::Sender<Arc<ServerConfig>>,
@@ -52,7 +52,7 @@ impl Tls {
         })
     }
 
-    /// Makes a handshake. A client with which it fails is given the time to read why.
+    /// Performs a handshake. If it fails, the client gets time to read the alert.
     pub(crate) async fn accept<S>(&self, stream: S) -> io::Result<TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -67,7 +67,7 @@ impl Tls {
         }
     }
 
-    /// Reads the files again whenever the process is told to by SIGHUP.
+    /// Reads the files again at each SIGHUP.
     pub(crate) fn reload_on_hangup(self: &Arc<Self>) -> Result<(), StartRefused> {
         let mut hangup = signal(SignalKind::hangup())
             .map_err(|cause| StartRefused::while_doing("listening for SIGHUP", cause))?;
@@ -76,7 +76,7 @@ impl Tls {
             while hangup.recv().await.is_some() {
                 let tls = Arc::clone(&tls);
                 if spawn_blocking(move || tls.reload()).await.is_err() {
-                    tracing::error!("reading the TLS files again ended early");
+                    tracing::error!("the task that reloads the TLS files failed");
                 }
             }
         });
@@ -87,7 +87,7 @@ impl Tls {
         match server_config(&self.files) {
             Ok(config) => {
                 self.current.send_replace(Arc::new(config));
-                tracing::info!("the TLS files were read again: new connections use them");
+                tracing::info!("reloaded the TLS files: new connections use them");
             }
             Err(refused) => {
                 tracing::error!(
@@ -99,19 +99,19 @@ impl Tls {
     }
 }
 
-/// Ends a connection whose last word is an alert. A client may be sending its request already, and if that were left unread,
-/// closing would reset the connection, so that the client might never read the alert.
+/// Closes a connection after an alert. The client may already be sending its request; closing with unread data would
+/// reset the connection, and the client might not receive the alert.
 async fn close_after_alert<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) {
     let unread = async {
         stream.shutdown().await?;
         tokio::io::copy(&mut stream.take(UNREAD_BYTES_MAX), &mut tokio::io::sink()).await
     };
-    // The client is told already; whether it is still there does not matter.
+    // The alert is sent; a failure from here on does not matter.
     let _ = timeout(ALERT_TIME_MAX, unread).await;
 }
 
-/// What the certificate says that the client of a session has presented, if it has. Of one that can't be read, nothing is
-/// known: it identifies nobody.
+/// Returns the facts of the client certificate, if the client presented one. A certificate that can't be parsed
+/// identifies no client.
 pub(crate) fn client_certificate(
     session: &ServerConnection,
 ) -> Option<Arc<ClientCertificateFacts>> {
@@ -121,7 +121,7 @@ pub(crate) fn client_certificate(
     ))
 }
 
-/// The time for handshakes. A clock before 1970 counts as 1970: the clients are then told about it by a response.
+/// The time for handshakes. A clock before 1970 counts as 1970, so that a response can report it.
 #[derive(Debug)]
 struct TimeFrom1970;
 
@@ -132,7 +132,7 @@ impl TimeProvider for TimeFrom1970 {
     }
 }
 
-/// TLS 1.2 and 1.3, with HTTP/2 and HTTP/1.1 offered.
+/// Supports TLS 1.2 and 1.3, and offers HTTP/2 and HTTP/1.1.
 fn server_config(files: &TlsConfig) -> Result<ServerConfig, StartRefused> {
     let chain = files::certificates("the TLS certificate", &files.certificate)?;
     let key = files::private_key(&files.private_key)?;
@@ -172,15 +172,15 @@ fn client_verifier(
     }
 }
 
-/// A session that is resumed brings its client certificate along and is not verified again, so one that has expired since
-/// would still be taken. Each connection is therefore a handshake of its own.
+/// Disables resumption: a resumed session would reuse its client certificate without verifying it again, even if it has
+/// expired since.
 fn refuse_resumption(server: &mut ServerConfig) {
     server.session_storage = Arc::new(NoServerSessionStorage {});
     server.send_tls13_tickets = 0;
 }
 
-/// How long a client has to read an alert, and to close the connection.
+/// Maximum time for a client to read an alert and close the connection.
 const ALERT_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// How much of what such a client sends meanwhile is read, in bytes.
+/// Maximum number of bytes read from the client meanwhile.
 const UNREAD_BYTES_MAX: u64 = 64 * 1024;

@@ -1,5 +1,5 @@
-# The folder that a release archive was unpacked to, on a machine with podman, which only needs to know what is asked of it here:
-# to make an image of a container file, and to run it with the configuration that is mounted.
+# The folder of an unpacked release archive, on a machine with podman. This replacement of podman only builds an image from a
+# container file, and runs it with a mounted configuration.
 . "$SESSIONS/system.sh"
 make_archive
 tar -xzf "$ARCHIVE.tar.gz"

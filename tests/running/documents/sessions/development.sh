@@ -1,10 +1,10 @@
-# A folder as that of the workspace, in which `cargo xtask run` has started a server.
+# A workspace folder in which `cargo xtask run` has started a server.
 mkdir -p target/debug
 ln -s "$COMPONENTS" target/components
 ln -s "$PROGRAM" target/debug/keywright
 export PATH=$PWD/target/debug:$PATH
 
-# Keys take longer to make where many tests run at once, in a program that was not optimized.
+# Generating keys takes longer in unoptimized programs while many tests run.
 start_server() {
     KEYWRIGHT_GENERATORS__CERTIFICATE__LIMITS__DEADLINE_MS=600000 \
         begin_program server keywright develop --directory .keywright --plugins target/components --listen "127.0.0.1:$PORT"

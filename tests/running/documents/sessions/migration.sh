@@ -1,5 +1,5 @@
-# A machine on which a server runs, and from which a CredHub can be reached. No CredHub is here: what stands for its command line
-# writes a file as that one writes it.
+# A machine with a running server and access to a CredHub. A script replaces the CredHub and its command line, and writes a file
+# in the same format.
 . "$SESSIONS/running.sh"
 cp "$KEYS/ca.pem" credhub-ca.pem
 
@@ -78,7 +78,7 @@ curl() {
     esac
 }
 
-# The table of a CredHub's database that has the permissions.
+# The permissions table of a CredHub database.
 psql --quiet --dbname="$DATABASE_URL" <<END
 create table permission (
     path text, actor text, read_permission boolean, write_permission boolean, delete_permission boolean,

@@ -1,4 +1,4 @@
-# A machine with the programs of PostgreSQL, which can reach a server of it with a database that a server has used.
+# A machine with the PostgreSQL programs and access to a server with a used database.
 . "$SESSIONS/running.sh"
 systemctl stop keywright
 sed -i "s#^file = .*keywright.db\"#url = \"${DATABASE_URL//&/\\&}\"#" "$ROOT/etc/keywright/keywright.toml"

@@ -1,4 +1,4 @@
-# A machine on which the server was installed and runs, where an administrator is logged in.
+# A machine with a running server, where an administrator is logged in.
 . "$SESSIONS/system.sh"
 make_archive
 tar -xzf "$ARCHIVE.tar.gz"
@@ -14,13 +14,13 @@ systemctl enable --now keywright
 export KEYWRIGHT_CLIENT_SERVER=https://127.0.0.1:$PORT KEYWRIGHT_CLIENT_CA_CERT=$ROOT/etc/keywright/tls/ca.pem
 export KEYWRIGHT_CLIENT_ID=keywright-admin KEYWRIGHT_CLIENT_SECRET=admin-secret
 
-# An access token, for those who ask the API themselves.
+# An access token for direct requests to the API.
 token() {
     curl --silent --cacert "$KEYS/ca.pem" "$KEYWRIGHT_CLIENT_SERVER/identity/oauth/token" -d grant_type=client_credentials \
         -d client_id=keywright-admin -d client_secret=admin-secret | jq --raw-output .access_token
 }
 
-# Two passwords of a plugin that is to be replaced: the shipped one with a section more, which has another digest.
+# Two passwords of a plugin to be replaced: the shipped one with another section, and so another digest.
 generate_by_a_bad_plugin() {
     cp "$ROOT/usr/lib/keywright/plugins/password.wasm" password-mended.wasm
     printf '\x00\x04\x03bad' >>"$ROOT/usr/lib/keywright/plugins/password.wasm"

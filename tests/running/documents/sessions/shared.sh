@@ -1,13 +1,13 @@
-# What all sessions have.
+# The shared part of all sessions.
 
-# After each command: how it ended. The session ends with the first that did not end well.
+# Prints the status of each command. The session ends with the first failure.
 ended() {
     echo "$1" >"$2.status"
     [ "$1" = 0 ] || exit 1
 }
 
-# Waits until a command ends well. Whoever starts a server first compiles its plugins, beside others that do so: that takes
-# minutes on a slow machine. Nothing is waited for when a program that was started has ended.
+# Waits until a command succeeds. The first start of a server compiles its plugins, in parallel with other tests, which takes
+# minutes on a slow machine. Stops waiting when a background program has exited.
 wait_for() {
     local give_up=$((SECONDS + 600))
     until "$@" >/dev/null 2>&1; do
@@ -26,7 +26,7 @@ all_are_running() {
     done
 }
 
-# Starts a program that goes on beside the session, under a name.
+# Starts a background program with a name.
 begin_program() {
     local name=$1
     shift
@@ -34,7 +34,7 @@ begin_program() {
     echo $! >"$SESSION/$name.pid"
 }
 
-# Ends such a program, if it runs, and waits until it has.
+# Stops a background program, if it runs, and waits for its exit.
 end_program() {
     [ -f "$SESSION/$1.pid" ] || return 0
     local id
@@ -53,5 +53,5 @@ end_all() {
 trap end_all EXIT
 trap 'exit 1' TERM
 
-# The documents show what people see on a terminal.
+# The documents show the output on a terminal.
 export KEYWRIGHT_CLIENT_OUTPUT=table

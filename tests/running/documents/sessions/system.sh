@@ -1,11 +1,11 @@
-# A system: $ROOT has what stands in / of a real one. Programs that change a system as a whole are functions here.
+# A system: $ROOT replaces / of a real one. Functions replace programs that change the whole system.
 
 ARCHIVE=keywright-0.1.0-x86_64-unknown-linux-gnu
 export PATH=$ROOT/usr/bin:$PATH
 mkdir -p "$ROOT"/etc/systemd/system "$ROOT"/usr/bin "$ROOT"/usr/lib "$ROOT"/var/lib "$ROOT"/var/log "$ROOT"/var/backups
 PACKAGING=$WORKSPACE/host/server/packaging
 
-# An archive as `cargo xtask dist` writes it. The program is large, so what calls it stands for it.
+# An archive like that of `cargo xtask dist`. The program is large, so a script calls it instead.
 make_archive() {
     mkdir -p "$ARCHIVE/bin" "$ARCHIVE/plugins"
     printf '#!/bin/sh\nexec "%s" "$@"\n' "$PROGRAM" >"$ARCHIVE/bin/keywright"
@@ -23,7 +23,7 @@ make_archive() {
     rm -r "$ARCHIVE"
 }
 
-# There is one user here.
+# There is only one user.
 install() {
     local arguments=()
     while [ $# -gt 0 ]; do
@@ -40,7 +40,7 @@ systemd-sysusers() {
     grep -q '^u keywright ' "$ROOT/usr/lib/sysusers.d/keywright.conf"
 }
 
-# What the unit says behind a directive, with the folders of this system.
+# The value of a directive in the unit, with the folders of this system.
 unit_says() {
     sed -n "s/^$1=//p" "$ROOT/etc/systemd/system/keywright.service" | sed -E "s#(^|[ :])/(etc|usr)/#\1$ROOT/\2/#g"
 }
@@ -61,7 +61,7 @@ is_up() {
     curl --silent --fail --cacert "$KEYS/ca.pem" "https://127.0.0.1:$PORT/health"
 }
 
-# The server says that it has read its files again.
+# Waits until the server has logged that it reloaded its files.
 is_reloaded() {
     [ "$(grep -c 'opened anew' "$SESSION/log")" -gt "$1" ]
 }
@@ -85,9 +85,8 @@ systemctl() {
     esac
 }
 
-# Has the example configuration name what is here: folders, addresses, and the server's own identity provider for
-# development in the place of a real one. Keys take longer to make where many tests run at once, in a program that was not
-# optimized.
+# Adapts the example configuration: folders, addresses, and the development identity provider instead of a real one. Generating
+# keys takes longer in unoptimized programs while many tests run.
 put_own_values_in() {
     local file=$ROOT/etc/keywright/keywright.toml
     sed -i -E -e "s#\"/(etc|run|usr|var)/#\"$ROOT/\1/#" -e "s#0\.0\.0\.0:8844#127.0.0.1:$PORT#" \
@@ -111,13 +110,13 @@ deadline_ms = 600000
 END
 }
 
-# Has the next start find its plugins compiled, where the encryption key is the one that all tests share.
+# Provides compiled plugins for the next start, if the encryption key is the shared one of all tests.
 share_compiled_plugins() {
     sed -i "s#^cache_directory = .*#cache_directory = \"$WORKSPACE/target/test-plugin-cache\"#" \
         "$ROOT/etc/keywright/keywright.toml"
 }
 
-# Has the next start compile its plugins for this system alone, as the one with another encryption key must.
+# Makes the next start compile its plugins for this system only, as required with another encryption key.
 own_plugin_cache() {
     sed -i "s#^cache_directory = .*#cache_directory = \"$ROOT/var/lib/keywright/plugin-cache\"#" \
         "$ROOT/etc/keywright/keywright.toml"

@@ -1,10 +1,10 @@
-//! Looks for rules that a recorded history of several servers breaks. It knows nothing of servers: it is given calls, each with
-//! its beginning and its end, and what was answered.
+//! Checks a recorded history of several servers for violations of rules. It only sees calls, each with its start, end
+//! and response.
 //!
-//! For each name there must be an order of all its calls in which each has its effect at one moment between its beginning and
-//! its end, and in which a single server with the rules of `model.rs` would have answered the same. So what is read is never
-//! older than what was acknowledged before, whichever server is asked. A call without a clear answer may have had its effect at
-//! any moment after its beginning, or none at all.
+//! For each name, there must be an order of all its calls in which each takes effect at one time between its start and
+//! end, and in which a single server with the rules of `model.rs` would have given the same responses. So a read never
+//! returns older data than an acknowledged write, at any server. A call without a clear response may have taken effect
+//! at any time after its start, or never.
 
 mod model;
 mod search;
@@ -18,15 +18,15 @@ use std::{
 
 use search::{Unexplained, explain};
 
-/// An id of a version or of a credential.
+/// The id of a version or of a credential.
 pub(super) type Id = u128;
 
-/// One request and what came of it.
+/// A request and its outcome.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
-    /// The credential that it is about.
+    /// The credential of the request.
     pub(super) name: String,
-    /// Which client sent it, to which server, for people.
+    /// The client and the server, for messages.
     pub(super) by: String,
     pub(super) begun: Duration,
     pub(super) ended: Duration,
@@ -34,16 +34,16 @@ pub(super) struct Call {
     pub(super) outcome: Outcome,
 }
 
-/// What was asked for.
+/// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// Adds a version whose value is brought along.
+    /// Adds a version with a given value.
     Set,
     Generate {
         mode: Mode,
         parameters: u32,
     },
-    /// Adds a version with the parameters of the one in use.
+    /// Adds a version with the parameters of the active one.
     Regenerate,
     Delete,
     /// Lists all versions.
@@ -62,7 +62,7 @@ pub(super) enum Action {
         credential: Id,
         version: Id,
     },
-    /// Something else, which signs it, had it regenerated.
+    /// Regenerated because another credential, its CA, was bulk-regenerated.
     RegenerateInBulk,
 }
 
@@ -73,48 +73,48 @@ pub(super) enum Mode {
     Overwrite,
 }
 
-/// What was answered.
+/// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// A version: one that was added, or one that was kept.
+    /// A version that was added or kept.
     Version(Seen),
     /// All versions, newest first.
     Versions(Vec<Seen>),
     /// All versions, newest first, of the credential with this id.
     Certificate(Id, Vec<Seen>),
-    /// It was done, and nothing is told of it.
+    /// Success, without details.
     Done,
-    /// It is not there.
+    /// Not found.
     Absent,
-    /// It can't be done as things are; nothing was.
+    /// Rejected in the current state, without effect.
     Refused,
-    /// It may have been done, or may still be.
+    /// Unknown: it may have taken effect, or may still do so.
     Unknown,
 }
 
-/// A version as it was told.
+/// A version in a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) id: Id,
-    /// From which parameters its value was made, as the value itself says.
+    /// The parameters of its value, as the value itself shows.
     pub(super) parameters: u32,
     pub(super) is_transitional: bool,
-    /// What tells its value from others; none where it was not shown.
+    /// Distinguishes its value from others; `None` if it was not returned.
     pub(super) value: Option<u64>,
 }
 
-/// A rule that was broken, in words.
+/// A description of a violated rule.
 pub(super) type Violation = String;
 
-/// What was found in a history.
+/// The result of checking a history.
 pub(super) struct Findings {
-    /// All rules that it breaks.
+    /// All violated rules.
     pub(super) violations: Vec<Violation>,
-    /// The names of whose calls it is not known whether they break one: so many orders of them are possible.
+    /// The names whose calls could not be decided, because too many orders are possible.
     pub(super) undecided: Vec<String>,
 }
 
-/// Looks for rules that a history breaks.
+/// Checks a history.
 pub(super) fn findings(history: &[Call]) -> Findings {
     let mut violations = ids_that_change(history);
     let mut undecided = Vec::new();
@@ -135,7 +135,7 @@ pub(super) fn findings(history: &[Call]) -> Findings {
     }
 }
 
-/// An id has one value and one name, whoever asks and however often.
+/// Checks that an id has one value and one name in all responses.
 fn ids_that_change(history: &[Call]) -> Vec<Violation> {
     let mut known: HashMap<Id, (&str, Option<u64>)> = HashMap::new();
     let mut changed = HashSet::new();

@@ -1,15 +1,15 @@
-//! What a single server does that is asked one thing after the other.
+//! The behaviour of a single server that processes one request after the other.
 
 use std::collections::HashSet;
 
 use super::{Action, Call, Id, Mode, Outcome, Seen};
 
-/// What there is under a name.
+/// The state of a name.
 pub(super) type State = Option<Credential>;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Credential {
-    /// None: nobody has told it yet.
+    /// `None` if no response contained it.
     id: Option<Id>,
     /// Newest first.
     versions: Vec<Version>,
@@ -17,15 +17,15 @@ pub(super) struct Credential {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Version {
-    /// None: nobody has told it yet.
+    /// `None` if no response contained it.
     id: Option<Id>,
-    /// None: it was set.
+    /// `None` if it was set.
     parameters: Option<u32>,
     is_transitional: bool,
 }
 
-/// What is there after a call, if the call can have had its outcome with what was there before. `added` are the versions of
-/// which it is known which call added them.
+/// Returns the state after a call, if its outcome is possible in this state. `added` are the versions that are known to
+/// be added by a specific call.
 pub(super) fn after(state: &State, call: &Call, added: &HashSet<Id>) -> Option<State> {
     let credential = state.as_ref();
     match (&call.action, &call.outcome) {
@@ -65,7 +65,7 @@ pub(super) fn after(state: &State, call: &Call, added: &HashSet<Id>) -> Option<S
     }
 }
 
-/// Generating in a mode: a version is added, or the one in use is kept.
+/// Generates in a mode: a version is added, or the active one is kept.
 fn generated(
     credential: Option<&Credential>,
     mode: Mode,
@@ -99,8 +99,8 @@ fn generated(
     with_added(credential, outcome, Some(parameters), false)
 }
 
-/// Adding a version like the one in use, or, where another came between, like the one that was: a value is made outside of
-/// the transaction that adds it.
+/// Adds a version like the active one, or like an earlier one if another was added meanwhile: a value is generated
+/// outside of the transaction that adds it.
 fn regenerated(credential: &Credential, outcome: &Outcome, is_transitional: bool) -> Option<State> {
     let is_set = credential.in_use()?.parameters.is_none();
     let stands_in_the_way = is_transitional && credential.has_transitional();
@@ -120,7 +120,7 @@ fn regenerated(credential: &Credential, outcome: &Outcome, is_transitional: bool
     }
 }
 
-/// What is asked of a certificate by the id of its credential.
+/// Requests about a certificate by the id of its credential.
 fn by_id(
     credential: Option<&Credential>,
     id: Id,
@@ -163,7 +163,7 @@ fn by_id(
     }
 }
 
-/// What is asked for by an id is not there: the credential, or its version.
+/// The credential or version with this id does not exist.
 fn absent(
     credential: Option<&Credential>,
     id: Id,
@@ -179,7 +179,7 @@ fn absent(
     (*outcome == Outcome::Absent && !has_it).then(|| credential.cloned())
 }
 
-/// A version is added, as an outcome tells it or without a word of it.
+/// A version is added, with or without details in the outcome.
 fn with_added(
     credential: Option<&Credential>,
     outcome: &Outcome,
@@ -209,7 +209,7 @@ fn with_added(
     Some(Some(credential))
 }
 
-/// What is listed is what there is, in its order.
+/// Checks that a list matches the state, in order.
 fn told(
     credential: &Credential,
     id: Option<Id>,
@@ -244,7 +244,7 @@ impl Credential {
         self.versions.iter().any(|version| version.is_transitional)
     }
 
-    /// The newest version that is not transitional, or the transitional one where there is no other.
+    /// Returns the newest version that is not transitional, or the transitional one if there is no other.
     fn in_use(&self) -> Option<&Version> {
         let mut in_use = self
             .versions
@@ -253,7 +253,7 @@ impl Credential {
         in_use.next().or_else(|| self.versions.first())
     }
 
-    /// The same, with its version in use as it was told; none where it is another one.
+    /// Returns the state with the active version from the response, or `None` if it differs.
     fn with_in_use(&self, seen: &Seen, added: &HashSet<Id>) -> Option<Self> {
         let position = self
             .versions
@@ -270,7 +270,7 @@ impl Credential {
 }
 
 impl Version {
-    /// Whether it can be the one that was told, which `added` says to be another call's than that of an unknown one.
+    /// Returns whether this version can be the returned one: `added` must not assign it to another call.
     fn is_told_as(&self, seen: &Seen, added: &HashSet<Id>) -> bool {
         let is_it = match self.id {
             Some(id) => id == seen.id,

@@ -1,5 +1,5 @@
-//! Looks for an order of the calls about one name that explains their outcomes: the search of Wing and Gong ("Testing and
-//! Verifying Concurrent Objects", 1993), which remembers where it has been, as Lowe does ("Testing for Linearizability", 2017).
+//! Searches for an order of the calls of one name that explains their outcomes, with the algorithm of Wing and Gong
+//! ("Testing and Verifying Concurrent Objects", 1993) and the cache of Lowe ("Testing for Linearizability", 2017).
 
 use std::{collections::HashSet, time::Duration};
 
@@ -8,30 +8,27 @@ use super::{
     model::{State, after},
 };
 
-/// Calls of which some have had their effect.
+/// A set of calls that have taken effect.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Step {
-    /// All calls before this one have had their effect, but for those whose outcome is unknown.
+    /// All calls before this one have taken effect, except for those with an unknown outcome.
     reached: usize,
-    /// Of the others, those that have had it.
+    /// The others that have taken effect.
     ahead: Vec<usize>,
-    /// Of those whose outcome is unknown, those that have had an effect.
+    /// The calls with an unknown outcome that have taken effect.
     unknown: Vec<usize>,
     state: State,
 }
 
-/// Why there is no order.
+/// The reason why there is no order.
 pub(super) enum Unexplained {
-    /// There is none: how far the best of all orders goes, and what none can explain there.
+    /// There is none: the longest partial order, and the calls that it cannot explain.
     Impossible(String),
-    /// None was found among so many that the search was given up.
+    /// The search was given up after too many orders.
     Undecided(String),
 }
 
 /// Finds an order that explains all outcomes.
-///
-/// # Errors
-/// When none is found.
 pub(super) fn explain(calls: &[&Call]) -> Result<(), Unexplained> {
     let mut calls = calls.to_vec();
     calls.sort_by_key(|call| call.begun);
@@ -56,7 +53,7 @@ pub(super) fn explain(calls: &[&Call]) -> Result<(), Unexplained> {
             .filter_map(|call| taken(&calls, &step, call, &added))
             .filter(|next| !seen.contains(next))
             .collect();
-        // The last is tried first.
+        // The last one is tried first.
         next.reverse();
         seen.extend(next.iter().cloned());
         steps.extend(next);
@@ -68,7 +65,7 @@ pub(super) fn explain(calls: &[&Call]) -> Result<(), Unexplained> {
     Err(Unexplained::Impossible(described(&calls, &farthest)))
 }
 
-/// The versions of which it is known which call has added them: no other can have.
+/// Returns the versions that are known to be added by a specific call.
 fn added(calls: &[&Call]) -> HashSet<Id> {
     let adds = calls.iter().filter(|call| {
         matches!(
@@ -89,8 +86,8 @@ fn added(calls: &[&Call]) -> HashSet<Id> {
     .collect()
 }
 
-/// The calls that can have been the next to have their effect: those that began before any other of them ended. First those
-/// that ended first, and last those of which nobody knows.
+/// Returns the calls that may take effect next: those that started before any other of them ended. Calls that ended
+/// first come first, and calls with an unknown outcome last.
 fn candidates(calls: &[&Call], step: &Step) -> Vec<usize> {
     let mut first_end = Duration::MAX;
     let mut open = Vec::new();
@@ -109,7 +106,7 @@ fn candidates(calls: &[&Call], step: &Step) -> Vec<usize> {
     let begun = begun.take_while(|(_, call)| call.begun <= first_end);
     let unknown =
         begun.filter(|(position, call)| is_unknown(call) && !step.unknown.contains(position));
-    // Of several that ask for the same, the first stands for all.
+    // The first of several equal requests represents all.
     let mut asked: Vec<&Action> = Vec::new();
     for (position, call) in unknown {
         if !asked.contains(&&call.action) {
@@ -120,7 +117,7 @@ fn candidates(calls: &[&Call], step: &Step) -> Vec<usize> {
     open
 }
 
-/// The step after a call has had its effect, if it can have its outcome here.
+/// Returns the next step after a call, if its outcome is possible here.
 fn taken(calls: &[&Call], step: &Step, position: usize, added: &HashSet<Id>) -> Option<Step> {
     let state = after(&step.state, calls[position], added)?;
     let mut next = Step {
@@ -139,7 +136,7 @@ fn taken(calls: &[&Call], step: &Step, position: usize, added: &HashSet<Id>) -> 
     Some(next)
 }
 
-/// The first call from here on that has not had its effect and has a known outcome.
+/// Returns the next call that has not taken effect and has a known outcome.
 fn skipped_unknown(calls: &[&Call], from: usize, ahead: &[usize]) -> usize {
     let mut rest = calls.iter().enumerate().skip(from);
     let first = rest.find(|(position, call)| !is_unknown(call) && !ahead.contains(position));
@@ -154,7 +151,7 @@ fn progress(step: &Step) -> usize {
     step.reached + step.ahead.len()
 }
 
-/// What can't be explained, for people.
+/// Describes the calls that can't be explained.
 fn described(calls: &[&Call], step: &Step) -> String {
     let open: Vec<String> = candidates(calls, step)
         .into_iter()
@@ -168,7 +165,7 @@ fn described(calls: &[&Call], step: &Step) -> String {
         .map(|call| told(call))
         .collect();
     format!(
-        "{} of {} calls are explained, and none of\n{}\nwith {:?}, after (latest first)\n{}",
+        "{} of {} calls are explained, but none of\n{}\nwith {:?}, after (latest first)\n{}",
         progress(step),
         calls.len(),
         open.join("\n"),
@@ -189,7 +186,7 @@ fn told(call: &Call) -> String {
     format!("  {begun:?} to {ended:?}, client {by}: {action:?}, {outcome:?}")
 }
 
-/// More than a history takes that can be explained.
+/// More steps than any history that can be explained needs.
 const STEPS_MAX: usize = 1_000_000;
 
 const CALLS_SHOWN_MAX: usize = 12;

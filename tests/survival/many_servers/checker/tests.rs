@@ -1,10 +1,10 @@
-//! Histories that break a rule, one for each, and some that look as if they did.
+//! Histories that violate a rule, one per rule, and some that only look like it.
 
 use std::time::Duration;
 
 use super::{Action, Call, Id, Mode, Outcome, Seen, findings};
 
-/// A call about `/a` that takes place between two moments.
+/// A call about `/a` between two times.
 fn call(begun: u64, ended: u64, action: Action, outcome: Outcome) -> Call {
     Call {
         name: "/a".to_owned(),
@@ -72,7 +72,7 @@ fn assert_explained(history: &[Call]) {
 }
 
 #[test]
-fn a_name_has_one_value_for_all_who_do_not_overwrite_in_one_life_of_it() {
+fn a_name_has_one_value_until_overwritten_or_deleted() {
     let two_values = [
         call(0, 9, KEEP(), version(1)),
         call(1, 8, KEEP(), version(2)),
@@ -92,7 +92,7 @@ fn a_name_has_one_value_for_all_who_do_not_overwrite_in_one_life_of_it() {
 }
 
 #[test]
-fn equal_parameters_converge_to_one_version_and_others_to_another() {
+fn equal_parameters_converge_and_others_add_a_version() {
     let second = [
         call(0, 1, CONVERGE(), version(1)),
         call(2, 3, CONVERGE(), version(2)),
@@ -120,7 +120,7 @@ fn equal_parameters_converge_to_one_version_and_others_to_another() {
 }
 
 #[test]
-fn what_was_acknowledged_is_read_from_then_on() {
+fn acknowledged_writes_are_visible_to_later_reads() {
     let stale = [
         call(0, 1, OVERWRITE(), version(1)),
         call(2, 3, OVERWRITE(), version(2)),
@@ -148,7 +148,7 @@ fn what_was_acknowledged_is_read_from_then_on() {
 }
 
 #[test]
-fn no_acknowledged_version_is_lost_and_none_comes_from_nowhere() {
+fn no_acknowledged_version_is_lost_and_none_is_made_up() {
     let lost = [
         call(0, 5, OVERWRITE(), version(1)),
         call(1, 4, OVERWRITE(), version(2)),
@@ -159,7 +159,7 @@ fn no_acknowledged_version_is_lost_and_none_comes_from_nowhere() {
         call(0, 1, OVERWRITE(), version(1)),
         call(2, 3, Action::Read, versions(&[9, 1])),
     ];
-    assert_broken("a version that nobody was told of", &unknown);
+    assert_broken("an unrequested version", &unknown);
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn one_version_is_transitional_at_the_most() {
 }
 
 #[test]
-fn the_last_version_is_not_deleted_and_a_deleted_one_does_not_come_back() {
+fn the_last_version_is_kept_and_deleted_ones_stay_deleted() {
     let delete = |version| Action::DeleteVersion {
         credential: OWN,
         version,
@@ -288,7 +288,7 @@ fn the_last_version_is_not_deleted_and_a_deleted_one_does_not_come_back() {
 }
 
 #[test]
-fn a_call_without_an_answer_has_had_its_effect_at_any_time_or_not_at_all() {
+fn a_call_without_a_response_takes_effect_anytime_or_never() {
     let first = || call(0, 1, OVERWRITE(), version(1));
     let lost = || call(2, 3, OVERWRITE(), Outcome::Unknown);
     let never = [first(), lost(), call(4, 5, Action::Read, versions(&[1]))];
@@ -323,7 +323,7 @@ fn a_call_without_an_answer_has_had_its_effect_at_any_time_or_not_at_all() {
 }
 
 #[test]
-fn what_a_bulk_regeneration_adds_is_told_by_those_who_read() {
+fn reads_reveal_versions_of_a_bulk_regeneration() {
     let bulk = || call(2, 3, Action::RegenerateInBulk, Outcome::Done);
     let first = || call(0, 1, OVERWRITE(), version(1));
     let added = [first(), bulk(), call(4, 5, Action::Read, versions(&[2, 1]))];

@@ -1,4 +1,4 @@
-//! The rotation of encryption keys: what other configured keys encrypt is encrypted with the active one.
+//! Key rotation: values encrypted with other configured keys are re-encrypted with the active key.
 
 use std::{
     collections::HashSet,
@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::{Stop, Work};
 use crate::{config::RotationConfig, measurements};
 
-/// The rotation of encryption keys.
+/// Key rotation.
 pub(crate) struct Rotation<R> {
     rotate: RotateKeys,
     usage: EncryptionKeys,
@@ -25,38 +25,38 @@ pub(crate) struct Rotation<R> {
     reporter: R,
 }
 
-/// Who is told how a rotation goes on.
+/// Receives the progress of a rotation.
 pub(crate) trait Reporter: Send + 'static {
-    /// The first version was rotated, or failed to be; so many are left after it and those of its batch.
+    /// The first batch with a rotated or a failed version is done; `counts` includes it.
     fn begun(&mut self, counts: &Counts);
 
-    /// One more batch is done.
+    /// Another batch is done.
     fn advanced(&mut self, counts: &Counts);
 
-    /// A version does not decrypt. It is told once, and stays as it is.
+    /// A version can't be decrypted, and is not changed. Reported once.
     fn failed(&mut self, version_id: Uuid);
 
-    /// Nothing more is done, because nothing is left that can be rotated or because it is time to stop.
+    /// The pass has ended: no version is left that can be rotated, or it was asked to stop.
     fn ended(&mut self, counts: &Counts);
 
-    /// Nothing is rotated: a server with another active key started after this one.
-    fn stands_back(&mut self);
+    /// Nothing is rotated, because a server with another active key started later.
+    fn superseded(&mut self);
 }
 
-/// How far a rotation has come.
+/// The progress of a rotation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    /// The versions that are under the active key now and were not before.
+    /// Versions re-encrypted with the active key.
     pub(crate) rotated: u64,
-    /// The versions that don't decrypt.
+    /// Versions that can't be decrypted.
     pub(crate) failed: u64,
-    /// The versions that are left under inactive keys, as they were counted at the beginning, without those that are done.
-    /// Until anything new is found, none is counted: then they are those that have failed so far.
+    /// Versions of inactive keys left, counted at the beginning, minus those done. Before anything new is found, they
+    /// are not counted, and this is `failed`.
     pub(crate) remaining: u64,
 }
 
 impl<R: Reporter> Rotation<R> {
-    /// Rotates as it is configured.
+    /// Creates the work from its configuration.
     pub(crate) fn new(
         rotate: RotateKeys,
         usage: EncryptionKeys,
@@ -73,17 +73,17 @@ impl<R: Reporter> Rotation<R> {
         }
     }
 
-    /// Whom it tells.
+    /// Returns the reporter.
     pub(crate) fn reporter_mut(&mut self) -> &mut R {
         &mut self.reporter
     }
 
-    /// What came of the last walk, if it came to its end by itself.
+    /// Returns the counts of the last pass, if it was not stopped.
     pub(crate) fn completed(&self) -> Option<Counts> {
         self.completed
     }
 
-    /// Rotates what is under one key; false when it is time to stop.
+    /// Rotates the versions of one key. Returns false if it is time to stop.
     async fn rotate_key(
         &mut self,
         key_id: Uuid,
@@ -93,7 +93,7 @@ impl<R: Reporter> Rotation<R> {
         let mut after_sequence = 0;
         loop {
             if !self.rotate.is_towards_active_key().await? {
-                self.reporter.stands_back();
+                self.reporter.superseded();
                 return Ok(false);
             }
             let count_max = self.config.batch_versions.count_u32();
@@ -115,7 +115,7 @@ impl<R: Reporter> Rotation<R> {
         }
     }
 
-    /// Counts a batch, and tells of it.
+    /// Counts a batch and reports it.
     async fn count(&mut self, batch: &RotatedBatch, pass: &mut Pass) -> Result<(), Failure> {
         let mut new_failures = 0;
         for &version_id in &batch.failed {
@@ -147,10 +147,10 @@ impl<R: Reporter> Rotation<R> {
     }
 }
 
-/// One walk through all versions under inactive keys.
+/// One pass over all versions of inactive keys.
 #[derive(Default)]
 struct Pass {
-    /// Whether anything new was found. What failed before, and fails again, is no news.
+    /// Whether anything new was found. Versions that failed before are not new.
     has_begun: bool,
     counts: Counts,
 }
@@ -176,7 +176,7 @@ impl<R: Reporter> Work for Rotation<R> {
             }
         }
         if is_stopped {
-            // What is left is left to others.
+            // The rest is left to other servers.
             measurements::rotation::versions_remain(0);
         } else {
             self.completed = Some(pass.counts);
@@ -189,54 +189,54 @@ impl<R: Reporter> Work for Rotation<R> {
     }
 }
 
-/// The versions that were told not to decrypt.
+/// Versions already reported as failed.
 #[derive(Default)]
 struct KnownFailures(HashSet<Uuid>);
 
 impl KnownFailures {
-    /// Whether it is new. Beyond the most that are kept, none is.
+    /// Returns whether the failure is new. If the set is full, none is.
     fn insert(&mut self, version_id: Uuid) -> bool {
         self.0.len() < KNOWN_FAILURES_MAX && self.0.insert(version_id)
     }
 }
 
-/// Tells the log.
+/// Logs the progress.
 #[derive(Default)]
 pub(crate) struct LogReporter {
-    told_at: Option<Instant>,
-    has_stood_back: bool,
+    logged_at: Option<Instant>,
+    is_superseded: bool,
 }
 
 impl Reporter for LogReporter {
     fn begun(&mut self, counts: &Counts) {
-        self.told_at = Some(Instant::now());
-        self.has_stood_back = false;
+        self.logged_at = Some(Instant::now());
+        self.is_superseded = false;
         tracing::info!(
             rotation.versions_remaining = counts.remaining,
-            "the rotation of encryption keys has begun"
+            "started rotating encryption keys"
         );
     }
 
     fn advanced(&mut self, counts: &Counts) {
         if self
-            .told_at
-            .is_some_and(|told_at| told_at.elapsed() < LOG_INTERVAL)
+            .logged_at
+            .is_some_and(|logged_at| logged_at.elapsed() < LOG_INTERVAL)
         {
             return;
         }
-        self.told_at = Some(Instant::now());
+        self.logged_at = Some(Instant::now());
         tracing::info!(
             rotation.versions_rotated = counts.rotated,
             rotation.versions_failed = counts.failed,
             rotation.versions_remaining = counts.remaining,
-            "the rotation of encryption keys goes on"
+            "rotating encryption keys"
         );
     }
 
     fn failed(&mut self, version_id: Uuid) {
         tracing::error!(
             credential_version.id = %version_id,
-            "a version can't be rotated to the active encryption key: it was changed, or does not belong where it stands"
+            "a version can't be rotated to the active encryption key: its ciphertext was modified or moved from another record"
         );
     }
 
@@ -245,25 +245,25 @@ impl Reporter for LogReporter {
             rotation.versions_rotated = counts.rotated,
             rotation.versions_failed = counts.failed,
             rotation.versions_remaining = counts.remaining,
-            "the rotation of encryption keys has ended"
+            "stopped rotating encryption keys"
         );
     }
 
-    fn stands_back(&mut self) {
-        if !self.has_stood_back {
-            self.has_stood_back = true;
+    fn superseded(&mut self) {
+        if !self.is_superseded {
+            self.is_superseded = true;
             tracing::warn!(
-                "encryption keys are not rotated here: a server with another active key started after this one, and what \
-                 is encrypted goes towards that key"
+                "encryption keys are not rotated here: a server with another active key started after this one, and values are \
+                 rotated to that key"
             );
         }
     }
 }
 
-/// How often the log tells how a rotation goes on.
+/// The interval between log messages about the progress.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How many versions that don't decrypt are told. A store with more of them is broken, which is known by then.
+/// The maximum number of failed versions to report. A database with more of them is damaged, which is known by then.
 const KNOWN_FAILURES_MAX: usize = 10_000;
 
 #[cfg(test)]

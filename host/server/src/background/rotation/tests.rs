@@ -1,4 +1,4 @@
-//! What comes of a walk through all versions under inactive keys.
+//! The results of passes over the versions of inactive keys.
 
 use std::sync::{
     Arc,
@@ -20,7 +20,7 @@ use super::*;
 const ACTIVE: Uuid = Uuid::from_u128(1);
 const INACTIVE: Uuid = Uuid::from_u128(2);
 
-/// Nothing decrypts.
+/// A sealer that decrypts nothing.
 struct NothingOpens;
 
 #[async_trait]
@@ -46,7 +46,7 @@ impl Sealer for NothingOpens {
     }
 }
 
-/// So many versions, all under the inactive key. Another key becomes active before this batch, counted from 0.
+/// Versions of the inactive key. Another key becomes active before this batch, counted from 0.
 struct Versions {
     count: i64,
     batches: AtomicUsize,
@@ -135,29 +135,29 @@ fn rotation(count: i64, turned_before: usize) -> Rotation<LogReporter> {
 }
 
 #[tokio::test]
-async fn all_that_failed_is_counted_in_each_walk_also_what_is_told_no_more() {
+async fn failures_count_in_each_pass_even_if_already_reported() {
     let count = KNOWN_FAILURES_MAX as u64 + 1;
     let mut rotation = rotation(count.cast_signed(), usize::MAX);
     for _ in 0..2 {
         let never = watch::Sender::new(false);
-        rotation.run(Stop::told_by(&never)).await.unwrap();
+        rotation.run(Stop::requested_by(&never)).await.unwrap();
         let completed = rotation.completed().unwrap();
         assert_eq!((completed.rotated, completed.failed), (0, count));
     }
 }
 
 #[tokio::test]
-async fn a_walk_that_was_told_to_stop_or_has_stood_back_is_not_completed() {
-    for (is_told, turned_before) in [(true, usize::MAX), (false, 1)] {
+async fn a_stopped_or_superseded_pass_is_not_completed() {
+    for (is_requested, turned_before) in [(true, usize::MAX), (false, 1)] {
         let mut rotation = rotation(1_000, turned_before);
-        let ending = watch::Sender::new(is_told);
-        rotation.run(Stop::told_by(&ending)).await.unwrap();
+        let ending = watch::Sender::new(is_requested);
+        rotation.run(Stop::requested_by(&ending)).await.unwrap();
         assert_eq!(rotation.completed(), None);
     }
 }
 
 #[test]
-fn a_failure_is_new_once_and_beyond_the_most_none_is() {
+fn a_failure_is_new_only_once_and_up_to_the_maximum() {
     let mut known = KnownFailures::default();
     let id = |number: usize| Uuid::from_u128(number as u128);
     for number in 0..KNOWN_FAILURES_MAX {

@@ -1,4 +1,4 @@
-//! `keywright keys …`: the encryption keys of a database, with or without servers that run on it.
+//! `keywright keys …`: the encryption keys of a database, whether or not servers use it.
 
 mod rotate;
 mod status;
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use crate::{cli::KeysCommand, commands, config::Config, started::StartRefused, telemetry};
 
-/// Does what the arguments say.
+/// Executes a command.
 pub(crate) fn keys(command: &KeysCommand) -> Result<ExitCode, StartRefused> {
     match command {
         KeysCommand::Status { config, json } => {

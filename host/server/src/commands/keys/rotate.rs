@@ -1,4 +1,4 @@
-//! `keywright keys rotate`: the rotation of encryption keys in this process, under the lease that servers take, too.
+//! `keywright keys rotate`: key rotation in this process, under the same lease that servers use.
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::{
     background::{
-        LeaseHolder, Stop, Turn,
+        LeaseHolder, LeaseOutcome, Stop,
         rotation::{Counts, Reporter, Rotation},
     },
     commands::output::counted,
@@ -23,7 +23,7 @@ use crate::{
     wiring::{RandomIdentifiers, SystemClock, open_database},
 };
 
-/// Encrypts with the active key what other configured keys encrypt.
+/// Re-encrypts with the active key the values that other configured keys encrypt.
 pub(super) async fn rotate(
     config: &Config,
     waits: bool,
@@ -45,9 +45,7 @@ pub(super) async fn rotate(
     repository
         .activate_new(active_key_id)
         .await
-        .map_err(|cause| {
-            StartRefused::while_doing("writing down which encryption key is active", cause)
-        })?;
+        .map_err(|cause| StartRefused::while_doing("recording the active encryption key", cause))?;
     let usage = EncryptionKeys {
         repository: Arc::new(database.encryption_keys()),
         sealer: Arc::clone(&sealer),
@@ -85,27 +83,34 @@ struct Command {
 
 impl Command {
     async fn run(mut self) -> Result<ExitCode, StartRefused> {
-        // Nobody tells it to stop: a signal ends it at once, which does no harm.
+        // Never stops: a signal kills the process, which is safe.
         let never = watch::Sender::new(false);
-        let mut stop = Stop::told_by(&never);
+        let mut stop = Stop::requested_by(&never);
         loop {
-            self.refuse_to_stand_back().await?;
-            let turn = self.holder.take_turn(&mut self.rotation, &mut stop).await;
+            self.check_active_key().await?;
+            let turn = self
+                .holder
+                .run_under_lease(&mut self.rotation, &mut stop)
+                .await;
             let turn = turn.map_err(rotating)?;
             let left = self.usage.usage().await.map_err(rotating)?.inactive_keys;
             if left == 0 {
                 self.rotation.reporter_mut().finish(left);
                 return Ok(ExitCode::SUCCESS);
             }
-            if turn == Turn::Anothers && !self.waits {
+            if turn == LeaseOutcome::HeldElsewhere && !self.waits {
                 self.say(&format!(
                     "another process rotates; {} left",
                     counted(left, "version")
                 ));
                 return Ok(ExitCode::SUCCESS);
             }
-            // Where it did not come to its end, the lease was lost, or another key has become active: that is looked at first.
-            let completed = self.rotation.completed().filter(|_| turn == Turn::Taken);
+            // An incomplete turn means that the lease was lost, or that another key became active, which is checked
+            // first.
+            let completed = self
+                .rotation
+                .completed()
+                .filter(|_| turn == LeaseOutcome::Ran);
             if completed.is_some_and(|counts| !self.waits || counts.failed >= left) {
                 self.rotation.reporter_mut().finish(left);
                 self.say(&format!("{} not rotated", counted(left, "version")));
@@ -116,8 +121,8 @@ impl Command {
         }
     }
 
-    /// Another server may have started with another active key.
-    async fn refuse_to_stand_back(&self) -> Result<(), StartRefused> {
+    /// Returns an error if another server has started with another active key.
+    async fn check_active_key(&self) -> Result<(), StartRefused> {
         if self
             .rotate
             .is_towards_active_key()
@@ -127,8 +132,8 @@ impl Command {
             return Ok(());
         }
         Err(StartRefused::new(format!(
-            "the active key of this configuration is {}, and a server has started with another one since: what is encrypted \
-             goes towards that one, until a server starts with this configuration",
+            "the active key of this configuration is {}, but a server has started with another one since: values are rotated to \
+             that key until a server starts with this configuration",
             self.active_key_id
         )))
     }
@@ -144,11 +149,11 @@ fn rotating(cause: Failure) -> StartRefused {
     StartRefused::while_doing("rotating the encryption keys", cause)
 }
 
-/// Shows how far it has come, whoever does it.
+/// Shows the progress, no matter which process rotates.
 struct CommandReporter {
     is_quiet: bool,
     progress: Option<Progress>,
-    /// The most that were ever left.
+    /// The maximum number of versions ever left.
     total: u64,
 }
 
@@ -161,7 +166,7 @@ impl CommandReporter {
         }
     }
 
-    /// So many are left.
+    /// Updates the number of versions left.
     fn set_left(&mut self, left: u64) {
         self.total = self.total.max(left);
         let (total, is_quiet) = (self.total, self.is_quiet);
@@ -171,7 +176,7 @@ impl CommandReporter {
         progress.set_done(total.saturating_sub(left));
     }
 
-    /// So many are left at the end.
+    /// Completes the progress with the number of versions left.
     fn finish(&mut self, left: u64) {
         self.set_left(left);
         if let Some(progress) = self.progress.take() {
@@ -193,7 +198,7 @@ impl Reporter for CommandReporter {
     fn failed(&mut self, version_id: Uuid) {
         let tell = || {
             eprintln!(
-                "the version {version_id} does not decrypt: it was changed, or does not belong where it stands"
+                "the version {version_id} can't be decrypted: its ciphertext was modified or moved from another record"
             );
         };
         match &self.progress {
@@ -206,12 +211,12 @@ impl Reporter for CommandReporter {
         self.set_left(counts.remaining);
     }
 
-    /// The command looks for that itself, and ends.
-    fn stands_back(&mut self) {}
+    /// The command checks this itself.
+    fn superseded(&mut self) {}
 }
 
-/// The exit status when versions are left under inactive keys.
+/// The exit status if versions of inactive keys are left.
 const LEFT_UNDONE: u8 = 3;
 
-/// How long to wait until looking again how far another process has come.
+/// The interval between checks of another process's progress.
 const WAITING_INTERVAL: Duration = Duration::from_secs(1);

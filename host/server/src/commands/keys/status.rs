@@ -1,4 +1,4 @@
-//! `keywright keys status`: which keys there are, and how much each of them encrypts.
+//! `keywright keys status`: the encryption keys, and how much each encrypts.
 
 use std::{collections::HashMap, process::ExitCode};
 
@@ -16,15 +16,14 @@ use crate::{
     started::StartRefused,
 };
 
-/// Shows each key that has a record, oldest first. It changes nothing: neither where the active key has no record yet, nor
-/// where the database is that of an older program.
+/// Prints each key that has a record, oldest first. Nothing is changed: a missing record of the active key is not
+/// created, and the database of an older release is not migrated.
 pub(super) async fn status(config: &Config, as_json: bool) -> Result<ExitCode, StartRefused> {
     let database = open_to_read(config).await?;
     let recognised = RecognisedKeys::read(&config.encryption, &database).await?;
     let read = read(&database).await;
-    let stored = read.map_err(|cause| {
-        StartRefused::while_doing("reading the records of encryption keys", cause)
-    })?;
+    let stored = read
+        .map_err(|cause| StartRefused::while_doing("reading the encryption key records", cause))?;
     database.close().await;
     let is_new = !recognised.is_active_known();
     let records = stored.records.iter();
@@ -46,7 +45,7 @@ pub(super) async fn status(config: &Config, as_json: bool) -> Result<ExitCode, S
     Ok(ExitCode::SUCCESS)
 }
 
-/// The records of all keys, and how much each encrypts.
+/// The records of all keys, and their counts.
 struct Stored {
     records: Vec<EncryptionKeyRow>,
     versions: HashMap<Uuid, u64>,
@@ -70,7 +69,7 @@ struct KeyStatus {
     created_at: String,
     state: &'static str,
     versions: u64,
-    /// How many values it may have encrypted.
+    /// The maximum number of values it can have encrypted.
     encryptions: u64,
 }
 
@@ -93,7 +92,7 @@ impl KeyStatus {
     }
 }
 
-/// A table for people.
+/// Formats a table for people.
 fn table(keys: &[KeyStatus]) -> String {
     let line = |id: &str, provider: &str, created_at: &str, state: &str, counts: [&str; 2]| {
         let [versions, encryptions] = counts;
@@ -111,7 +110,7 @@ fn table(keys: &[KeyStatus]) -> String {
     std::iter::once(head).chain(lines).collect()
 }
 
-/// Whether the active key has encrypted so much that it is time for another one.
+/// Returns whether the active key should be replaced soon because of the number of its encryptions.
 fn is_worn(keys: &[KeyStatus]) -> bool {
     let mut active = keys.iter().filter(|key| key.state == ACTIVE);
     active.any(|key| key.encryptions >= ENCRYPTIONS_PER_KEY_WARNED)
@@ -119,18 +118,18 @@ fn is_worn(keys: &[KeyStatus]) -> bool {
 
 const ACTIVE: &str = "active";
 
-/// The line below the table where that is so.
-const WORN_KEY: &str = "The active key has encrypted more than half of the values that it may: make a new key the active one.\n";
+/// The note printed in this case.
+const WORN_KEY: &str = "The active key has encrypted more than half of its maximum number of values: configure a new active key.\n";
 
-/// What is added to the table where the active key is none of those in it.
-const NEW_KEY: &str = "The configured active key is none of these: it never was active.\n";
+/// The note printed if the active key is not in the table.
+const NEW_KEY: &str = "The configured active key is not listed because it was never active.\n";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_columns_of_a_table_stand_below_each_other() {
+    fn the_columns_of_a_table_are_aligned() {
         let key = |id, state, versions| KeyStatus {
             id: Uuid::from_u128(id),
             provider: "raw".to_owned(),

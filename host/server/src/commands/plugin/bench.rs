@@ -20,11 +20,11 @@ Examples:
 pub(crate) struct Bench {
     #[command(flatten)]
     component: ComponentArguments,
-    /// What a caller would ask for: a JSON object. Without it, the first of the examples in the plugin's schema, or nothing
-    /// where there are none.
+    /// Parameters of the request: a JSON object. Defaults to the first example in the plugin's schema, or `{}` if there
+    /// is none.
     #[arg(long, value_name = "JSON", value_parser = object)]
     parameters: Option<Map<String, Value>>,
-    /// How many calls are measured.
+    /// Number of calls to measure
     #[arg(long, value_name = "COUNT", default_value = "200", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     calls: u32,
 }

@@ -11,16 +11,16 @@ use crate::{commands::output, started::StartRefused};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  # Make api-key.wasm of the project in the folder api-key
+  # Build api-key.wasm from the project in the folder api-key
   keywright plugin build api-key
-  # Put the component elsewhere
+  # Write the component to another file
   keywright plugin build api-key --output key.wasm")]
 pub(crate) struct Build {
-    /// The folder of the project. Its language is that of the file in it: Cargo.toml (Rust), plugin.c (C), package.json
+    /// The project's folder. A file in it determines the language: Cargo.toml (Rust), plugin.c (C), package.json
     /// (JavaScript), plugin.py (Python) or go.mod (Go).
     #[arg(value_name = "FOLDER", default_value = ".")]
     folder: PathBuf,
-    /// The file for the component. By default it has the name of the folder, ends in `.wasm`, and is in the folder.
+    /// The file for the component. Defaults to the folder's name with the extension `.wasm`, in the folder.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

@@ -8,16 +8,16 @@ use keywright_runtime::{InspectedGenerator, Inspection};
 use super::{ComponentArguments, OutputForm, json, pretty, seen};
 use crate::{commands::output, started::StartRefused};
 
-/// The exit status when no server would load the component.
+/// The exit status if no server would load the component.
 pub(super) const REFUSED: u8 = 3;
 
-/// Shows what a component is.
+/// Shows a component.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  # Show what a component is, and the configuration that takes it
+  # Show a component and the configuration for it
   keywright plugin inspect wireguard.wasm
-  # The same for a program: the schemas are in it too
+  # Print JSON, including the schemas
   keywright plugin inspect wireguard.wasm --output json")]
 pub(crate) struct Inspect {
     #[command(flatten)]
@@ -29,7 +29,7 @@ impl Inspect {
         let candidate = self.component.open()?;
         let inspection = candidate
             .inspect()
-            .map_err(|failure| StartRefused::while_doing("asking the component", failure))?;
+            .map_err(|failure| StartRefused::while_doing("inspecting the component", failure))?;
         output::print(&match self.component.output {
             OutputForm::Json => pretty(&json(&inspection)?),
             OutputForm::Table => self.table(&inspection),
@@ -73,7 +73,7 @@ impl Inspect {
         text
     }
 
-    /// The section of a configuration that takes the component.
+    /// Returns the section of a configuration for the component.
     fn configuration(&self, inspection: &Inspection) -> String {
         let section = match &inspection.generator {
             Some(generator) => format!("generators.{}", generator.credential_type),
@@ -105,8 +105,8 @@ fn describe(generator: &InspectedGenerator, line: &mut impl FnMut(&str, &str)) {
     line("version", &generator.plugin_version);
     line("summary", &generator.summary);
     match generator.entropy_bits_min {
-        Some(bits) => line("randomness", &format!("at least {bits} bits, it says")),
-        None => line("randomness", "none: it derives its values, it says"),
+        Some(bits) => line("randomness", &format!("at least {bits} bits (declared)")),
+        None => line("randomness", "none: derives its values (declared)"),
     }
     if let Some(parameter) = &generator.issuer_parameter {
         line("issuer", &format!("named by the parameter {parameter}"));

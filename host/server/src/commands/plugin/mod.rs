@@ -1,7 +1,7 @@
-//! `keywright plugin …`: plugins without a server, for those who write them or are to trust them.
+//! `keywright plugin …`: plugins without a server, for their authors and for operators.
 //!
-//! A new verb is a file with a struct of arguments, whose help ends with examples that `tests/plugins/author/` types, and
-//! a variant of [`PluginCommand`].
+//! A new verb is a file with a struct of arguments, whose help ends with examples that `tests/plugins/author/` runs,
+//! and a variant of [`PluginCommand`].
 
 mod bench;
 mod build;
@@ -30,34 +30,43 @@ use tracing::Level;
 use self::registry::RegistryArguments;
 use crate::{commands::on_threads, config::ComponentLocation, started::StartRefused};
 
-/// What can be done with a plugin.
+/// A command for plugins.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginCommand {
-    /// Measure how long it takes to make a value, each in an instance of its own.
+    /// Measure the duration of calls
+    ///
+    /// Each call runs in a new instance.
     Bench(bench::Bench),
-    /// Make a component of a project, in any of the languages of `keywright plugin new`. Each call of another program is
-    /// shown.
+    /// Build a component from a project
+    ///
+    /// Supports the languages of `keywright plugin new`. Each command that is run is printed.
     Build(build::Build),
-    /// Show what a component says of itself, what it needs, and the configuration that takes it. Ends with 3 when no
-    /// server would load it.
+    /// Show a component, its imports and its configuration
+    ///
+    /// Exits with status 3 if no server would load the component.
     Inspect(inspect::Inspect),
-    /// Begin a project: a folder with a small generator that works.
+    /// Create a project with a working generator
     New(new::New),
-    /// Push a component to a registry, with the signature by minisign that is beside it, and print the reference by which a
-    /// configuration has it. Ends with 3 when no server would load it.
+    /// Push a component to a registry
+    ///
+    /// Also pushes the minisign signature next to the file, if it exists, and prints the reference for a configuration.
+    /// Exits with status 3 if no server would load the component.
     Push(push::Push),
-    /// Make one value, as a server would. Its secret parts are not shown unless this is asked for; what the plugin notes is
-    /// shown on standard error.
+    /// Generate one value, as a server would
+    ///
+    /// Secret parts are hidden unless you use `--reveal`. The plugin's notes are printed to standard error.
     Run(run::Run),
-    /// Look whether a plugin keeps to what a server expects of it, how near it comes to its limits, and whether its
-    /// values are random. Ends with 3 when something is found.
+    /// Test a plugin as a server does
+    ///
+    /// Checks the plugin's conformance, the randomness of its values, and how close it comes to its limits. Exits with
+    /// status 3 if there are findings.
     Test(test::Test),
     /// Test the randomness of components for a release.
     #[command(hide = true)]
     Tested(tested::Tested),
 }
 
-/// Does what the arguments say.
+/// Executes a command.
 pub(crate) fn plugin(command: PluginCommand) -> Result<ExitCode, StartRefused> {
     tracing_subscriber::fmt()
         .with_max_level(Level::ERROR)
@@ -77,20 +86,19 @@ pub(crate) fn plugin(command: PluginCommand) -> Result<ExitCode, StartRefused> {
     }
 }
 
-/// Which component is meant, and as what a server would have it.
+/// The component, its settings and its limits.
 #[derive(Debug, Args)]
 struct ComponentArguments {
-    /// The component: a file, or `oci://HOST[:PORT]/REPOSITORY[:TAG]@sha256:DIGEST` in a registry.
+    /// The component: a file, or `oci://HOST[:PORT]/REPOSITORY[:TAG]@sha256:DIGEST` in a registry
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The plugin's settings, as a configuration would have them: a JSON object. Other users of the machine can see it.
+    /// The plugin's settings: a JSON object. Other users of the machine can see it.
     #[arg(long, value_name = "JSON", default_value = "{}", value_parser = object)]
     settings: Map<String, Value>,
-    /// The limits of each call that are to be others than the default ones: a JSON object, such as
-    /// `{"deadline_ms": 1000}`.
+    /// Limits of each call that differ from the defaults: a JSON object, such as `{"deadline_ms": 1000}`
     #[arg(long, value_name = "JSON", default_value = "{}", value_parser = limits)]
     limits: Limits,
-    /// How to write the result.
+    /// The output format
     #[arg(long, value_enum, value_name = "FORM", default_value = "table")]
     output: OutputForm,
     #[command(flatten)]
@@ -111,7 +119,7 @@ impl ComponentArguments {
             .map_err(|refused| StartRefused::while_doing(doing, refused))
     }
 
-    /// What a reference is to. No signature is looked for, and nothing is kept.
+    /// Pulls a component. Signatures are not checked, and nothing is cached.
     fn pulled(&self, reference: &PinnedReference) -> Result<ComponentSource, StartRefused> {
         let config = self.registry.config(reference.host())?;
         let pulled = on_threads(async {
@@ -126,37 +134,37 @@ impl ComponentArguments {
         })
     }
 
-    /// The component, whose notes are shown on standard error.
+    /// Opens the component. Its notes are printed to standard error.
     fn open_with_notes(&self) -> Result<Candidate, StartRefused> {
         let reader: NoteReader = Arc::new(|function, text| {
-            // Who closed standard error does not want to read them.
+            // Standard error may be closed.
             let _ = writeln!(io::stderr(), "note ({function}): {text}");
         });
         Ok(self.open()?.with_notes(reader))
     }
 }
 
-/// What a caller asks for.
+/// The parameters of a request.
 #[derive(Debug, Args)]
 struct ParameterArguments {
-    /// What a caller would ask for: a JSON object.
+    /// Parameters of the request: a JSON object
     #[arg(long, value_name = "JSON", default_value = "{}", value_parser = object)]
     parameters: Map<String, Value>,
 }
 
-/// How a result is written.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum OutputForm {
-    /// For programs.
+    /// JSON
     Json,
-    /// For people.
+    /// A table
     Table,
 }
 
 fn object(text: &str) -> Result<Map<String, Value>, String> {
     match keywright_json::read(text) {
         Ok(Value::Object(members)) => Ok(members),
-        Ok(_) => Err("it is JSON, but no object".to_owned()),
+        Ok(_) => Err("must be a JSON object".to_owned()),
         Err(cause) => Err(cause.to_string()),
     }
 }
@@ -166,12 +174,12 @@ fn limits(text: &str) -> Result<Limits, String> {
     serde_json::from_value(limits).map_err(|cause| cause.to_string())
 }
 
-/// The time of a call, in seconds since 1970.
+/// Returns the time of a call, in seconds since 1970.
 fn now_seconds() -> u64 {
     u64::try_from(Utc::now().timestamp()).unwrap_or_default()
 }
 
-/// A text of a plugin or of a path, none of whose characters steers a terminal.
+/// Escapes control characters, so that a plugin or path cannot control the terminal.
 fn seen(text: &str) -> String {
     let characters = text.chars().map(|character| {
         if character.is_control() {
@@ -183,12 +191,12 @@ fn seen(text: &str) -> String {
     characters.collect()
 }
 
-/// JSON with a line end.
+/// Formats JSON with a trailing line break.
 fn pretty(json: &Value) -> String {
     format!("{json:#}\n")
 }
 
-/// What was to be written could not be made JSON, which is a defect.
+/// Serializes a result. An error is a bug.
 fn json(of: &impl serde::Serialize) -> Result<Value, StartRefused> {
     serde_json::to_value(of).map_err(|cause| StartRefused::while_doing("writing the result", cause))
 }

@@ -7,20 +7,19 @@ use keywright_author::{Language, ProjectName, begin};
 
 use crate::{commands::output, started::StartRefused};
 
-/// Begins a project.
+/// Creates a project.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  # Begin a generator for the type api-key, in Rust
+  # Create a generator for the type api-key, in Rust
   keywright plugin new api-key --lang rust
-  # Begin one in C
+  # Create one in C
   keywright plugin new door-code --lang c")]
 pub(crate) struct New {
-    /// The credential type that is to be made, and the name of the folder: 1 to 63 characters of a-z, 0-9 and -, beginning with
-    /// a letter.
+    /// The credential type, and the name of the folder: 1 to 63 characters of a-z, 0-9 and -, starting with a letter
     #[arg(value_name = "NAME")]
     name: ProjectName,
-    /// The language: rust, c, js, python or go.
+    /// The language: rust, c, js, python or go
     #[arg(long, value_name = "LANGUAGE")]
     lang: Language,
 }
@@ -29,7 +28,7 @@ impl New {
     pub(super) fn execute(self) -> Result<ExitCode, StartRefused> {
         let Self { name, lang } = self;
         begin(Path::new("."), &name, lang)
-            .map_err(|refused| StartRefused::while_doing("beginning the project", refused))?;
+            .map_err(|refused| StartRefused::while_doing("creating the project", refused))?;
         output::print(&format!(
             "{name} holds a generator that works. Next:\n\n  \
              cd {name}\n{}  \
@@ -42,7 +41,7 @@ impl New {
     }
 }
 
-/// What is typed once before a project in a language can be built.
+/// Returns the command to run once before projects in a language can be built.
 fn preparation(language: Language) -> &'static str {
     match language {
         Language::C => "  pip install ziglang\n",

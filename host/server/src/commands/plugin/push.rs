@@ -23,15 +23,15 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  # Push a component, and print the reference for `component` in a configuration
+  # Push a component and print the reference for a configuration
   keywright plugin push wireguard.wasm oci://registry.example.com/plugins/wireguard:1.0.0
-  # The same as a user, whose password or access token is in a file
+  # Log in with a password or access token from a file
   keywright plugin push wireguard.wasm oci://registry.example.com/plugins/wireguard:1.0.0 --user ada --password-file token")]
 pub(crate) struct Push {
-    /// The component. Where `FILE.minisig` is beside it, that goes with it.
+    /// The component. If `FILE.minisig` exists, it is pushed, too.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Where to: `oci://HOST[:PORT]/REPOSITORY:TAG`.
+    /// The target: `oci://HOST[:PORT]/REPOSITORY:TAG`
     #[arg(value_name = "REFERENCE", value_parser = str::parse::<PushTarget>)]
     target: PushTarget,
     #[command(flatten)]
@@ -69,14 +69,14 @@ impl Push {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// What the component is: it must be one that a server would load.
+    /// Inspects the component.
     fn inspection(&self, bytes: Arc<[u8]>) -> Result<Inspection, StartRefused> {
         let name = self.file.display().to_string();
         let component = ComponentSource::Bytes { name, bytes };
         Candidate::open(component, Map::new(), Limits::default())
             .map_err(|refused| StartRefused::while_doing("loading the component", refused))?
             .inspect()
-            .map_err(|failure| StartRefused::while_doing("asking the component", failure))
+            .map_err(|failure| StartRefused::while_doing("inspecting the component", failure))
     }
 
     fn refused(
@@ -87,12 +87,12 @@ impl Push {
         StartRefused::file(doing, &self.file, cause)
     }
 
-    /// Says something to people; the reference alone goes to standard output.
+    /// Prints a message to standard error; standard output contains only the reference.
     fn tell(&self, what: &str) {
-        // Where it can't be said, nobody listens.
+        // Standard error may be closed.
         let _ = writeln!(io::stderr(), "{}: {}", self.file.display(), seen(what));
     }
 }
 
-/// How long all of a push may take.
+/// Maximum duration of a push.
 const PUSH_DEADLINE: Duration = Duration::from_mins(10);

@@ -1,4 +1,4 @@
-//! How commands reach a registry.
+//! The registry arguments of commands.
 
 use std::path::PathBuf;
 
@@ -10,35 +10,35 @@ use crate::{
     started::StartRefused,
 };
 
-/// How a registry is reached.
+/// Access to a registry.
 #[derive(Debug, Args)]
 pub(super) struct RegistryArguments {
-    /// The user as who the registry is asked.
+    /// The user to log in as
     #[arg(long, value_name = "NAME", requires = "password_file", help_heading = HEADING)]
     user: Option<String>,
-    /// The file with the user's password or access token.
+    /// The file that contains the user's password or access token
     #[arg(long, value_name = "FILE", requires = "user", help_heading = HEADING)]
     password_file: Option<PathBuf>,
-    /// A file with users and passwords as Docker and other tools write it at a login, such as `~/.docker/config.json`.
+    /// A Docker login file with users and passwords, such as `~/.docker/config.json`
     #[arg(long, value_name = "FILE", conflicts_with = "user", help_heading = HEADING)]
     docker_config: Option<PathBuf>,
-    /// The file with authorities to trust, PEM, in the place of the platform's. Registries on this machine are then asked by
-    /// https, too.
+    /// The file with the CA certificates to trust, PEM, instead of the platform's. Registries on this machine are then
+    /// also accessed over HTTPS.
     #[arg(long, value_name = "FILE", help_heading = HEADING)]
     trusted_authorities: Option<PathBuf>,
-    /// Use plain http, which protects nothing that is sent. Registries on this machine are asked by it anyway; to another one no
-    /// password is sent in this way.
+    /// Use plain HTTP, which protects nothing in transit. It is the default for registries on this machine; passwords
+    /// are never sent to others this way.
     #[arg(long, conflicts_with = "trusted_authorities", help_heading = HEADING)]
     plain_http: bool,
 }
 
 impl RegistryArguments {
-    /// The configuration that says the same of a registry.
+    /// Returns the configuration for a registry.
     pub(super) fn config(&self, host: &RegistryHost) -> Result<RegistryConfig, StartRefused> {
         let has_password = self.user.is_some() || self.docker_config.is_some();
         if self.plain_http && has_password && !host.is_loopback() {
             return Err(StartRefused::new(
-                "a password is not sent by plain http, except to this machine; leave --plain-http out",
+                "passwords are sent over plain HTTP only to this machine; omit --plain-http",
             ));
         }
         let known = RegistryHostConfig::of_arguments(
@@ -55,12 +55,12 @@ impl RegistryArguments {
         })
     }
 
-    /// Whether it is plain http, where the arguments say that.
+    /// Returns the choice between plain HTTP and HTTPS, if the arguments make one.
     fn plain_http(&self) -> Option<bool> {
         let is_protected = self.trusted_authorities.is_some();
         (self.plain_http || is_protected).then_some(self.plain_http)
     }
 }
 
-/// The heading of these arguments in help.
+/// The help heading of these arguments.
 const HEADING: &str = "Registry";

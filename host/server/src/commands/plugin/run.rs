@@ -9,20 +9,20 @@ use serde_json::json;
 use super::{ComponentArguments, OutputForm, ParameterArguments, now_seconds, pretty};
 use crate::{commands::output, started::StartRefused};
 
-/// Makes one value.
+/// Generates one value.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  # Make a value without parameters, and hide what is secret in it
+  # Generate a value without parameters and hide its secret parts
   keywright plugin run wireguard.wasm
-  # Make one with parameters, and show all of it
+  # Generate a value with parameters and show all of it
   keywright plugin run wireguard.wasm --parameters '{\"preshared_key\": true}' --reveal")]
 pub(crate) struct Run {
     #[command(flatten)]
     component: ComponentArguments,
     #[command(flatten)]
     asked: ParameterArguments,
-    /// Show the secret parts too.
+    /// Also show the secret parts
     #[arg(long)]
     reveal: bool,
 }

@@ -13,25 +13,25 @@ use keywright_runtime::{Trial, Vector};
 use super::{ComponentArguments, OutputForm, json, now_seconds, pretty, seen};
 use crate::{commands::output, started::StartRefused};
 
-/// The exit status when something was found.
+/// The exit status if there are findings.
 const FOUND: u8 = 3;
-/// What the file of expectations beside a component is called, in the place of `wasm`.
+/// The extension of the file of test vectors next to a component.
 const VECTORS_EXTENSION: &str = "vectors.json";
 
-/// Tries a plugin out.
+/// Tests a plugin.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  # Test a plugin, with the expectations in wireguard.vectors.json where that file is there
+  # Test a plugin, with the vectors in wireguard.vectors.json if it exists
   keywright plugin test wireguard.wasm
-  # The same for a program, with less time for each call
+  # Print JSON, and limit the duration of each call
   keywright plugin test wireguard.wasm --limits '{\"deadline_ms\": 2000}' --output json")]
 pub(crate) struct Test {
     #[command(flatten)]
     component: ComponentArguments,
-    /// The plugin's own expectations: a JSON array of objects with `parameters`, the `random` bytes in hexadecimal, the time
-    /// as `now_seconds`, and either the `value` that comes of them or the name of the parameter that is `refused`. Beside
-    /// the component, a file of its name that ends in `.vectors.json` is taken by itself.
+    /// Test vectors: a JSON array of objects with `parameters`, `random` bytes in hexadecimal, the time as
+    /// `now_seconds`, and either the expected `value` or the name of the parameter that is `refused`. Defaults to the
+    /// file next to the component with the extension `.vectors.json`, if it exists.
     #[arg(long, value_name = "FILE")]
     vectors: Option<PathBuf>,
 }
@@ -56,7 +56,7 @@ impl Test {
 
     fn vectors(&self) -> Result<Vec<Vector>, StartRefused> {
         let read = |path: &Path| {
-            let refused = |cause| StartRefused::file("reading the expectations", path, cause);
+            let refused = |cause| StartRefused::file("reading the test vectors", path, cause);
             fs::read_to_string(path).map_err(refused)
         };
         let beside = self.component.file.with_extension(VECTORS_EXTENSION);
@@ -68,7 +68,7 @@ impl Test {
             },
         };
         Vector::parse_all(&text)
-            .map_err(|cause| StartRefused::file("reading the expectations", path, cause))
+            .map_err(|cause| StartRefused::file("reading the test vectors", path, cause))
     }
 }
 

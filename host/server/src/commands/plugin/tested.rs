@@ -1,4 +1,4 @@
-//! `keywright plugin tested`, for the build of a release.
+//! `keywright plugin tested`, for building a release.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -8,7 +8,7 @@ use serde_json::Map;
 
 use crate::{commands::output, components::tested_components, started::StartRefused};
 
-/// Prints the list that a release embeds.
+/// Prints the list of components that a release embeds.
 #[derive(Debug, Args)]
 pub(crate) struct Tested {
     /// Components of generators and resolvers.
