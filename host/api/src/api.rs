@@ -1,4 +1,4 @@
-//! What the server supplies.
+//! The services behind the HTTP API.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,56 +12,55 @@ use crate::{
     development_identity::DevelopmentIdentity,
 };
 
-/// Everything that the HTTP edge needs.
+/// The services behind the HTTP API.
 pub struct Api {
-    /// What can be done with credentials.
+    /// The use cases of credentials.
     pub credentials: Credentials,
-    /// What can be done with permissions.
+    /// The use cases of permissions.
     pub permissions: Permissions,
-    /// What can be asked of encryption keys.
+    /// The use cases of encryption keys.
     pub encryption_keys: EncryptionKeys,
-    /// What interpolates documents; without it, `POST /api/v1/interpolate` answers 501.
+    /// Interpolates documents; without it, `POST /api/v1/interpolate` returns status 501.
     pub interpolation: Interpolation,
-    /// What checks bearer tokens; without it, none is accepted.
+    /// Verifies bearer tokens; without it, they are not accepted.
     pub token_verifier: Option<TokenVerifier>,
-    /// Where it is written down who touched what; without it, that is not.
+    /// The audit trail, if enabled.
     pub audit: Option<Arc<AuditTrail>>,
-    /// What the server says of itself.
+    /// Information about the server.
     pub information: Information,
-    /// How much of a request's body is taken.
+    /// The limits of request bodies.
     pub limits: Limits,
-    /// Which requests are taken.
+    /// The limits on requests.
     pub request_limits: RequestLimits,
     /// The memory that responses share.
     pub response_memory: Arc<ResponseMemory>,
     /// The server's mode, and who may switch it.
     pub server_mode: ServerMode,
-    /// The built-in identity provider, which only a development configuration has.
+    /// The built-in identity provider of a development configuration.
     pub development_identity: Option<DevelopmentIdentity>,
 }
 
-/// What the server says of itself.
+/// Information about the server.
 #[derive(Clone, Debug)]
 pub struct Information {
-    /// The address of the trusted identity provider, for `GET /info`.
+    /// The URL of the trusted identity provider, for `GET /info`.
     pub identity_provider_url: String,
     /// The name of the application, for `GET /info`.
     pub application_name: String,
-    /// The level of the API that clients compare, for `GET /version`: see [`Information::API_LEVEL`].
+    /// The API level, for `GET /version`: see [`Information::API_LEVEL`].
     pub api_level: String,
 }
 
 impl Information {
-    /// The level of the API that is served. Clients use metadata from 2.6.0 on, and a client that is told a level below
-    /// 2.0 sends what this server refuses.
+    /// The supported API level. Clients use metadata from 2.6.0 on; below 2.0, they send requests that this server rejects.
     pub const API_LEVEL: &str = "2.15.0";
 }
 
-/// How much of a request's body is taken.
+/// The limits of request bodies.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The largest body, in bytes; a larger one is answered with 413.
+    /// Maximum size of a body, in bytes; a larger one gets status 413.
     pub body_bytes_max: usize,
-    /// How long a body may take to arrive; a slower one is answered with 408.
+    /// Maximum time for a body to arrive; a slower one gets status 408.
     pub body_deadline: Duration,
 }

@@ -1,17 +1,17 @@
-//! What the listener knows of a connection.
+//! The properties of a connection.
 
 use std::{net::SocketAddr, sync::Arc};
 
 use keywright_core::certificate::ClientCertificateFacts;
 
-/// What the listener knows of the connection that a request came over. It puts it into the extensions of each request.
+/// The connection of a request. The listener adds it to the extensions of each request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
     /// The client's address.
     pub peer: SocketAddr,
-    /// The server's own address, as the client reached it.
+    /// The server's address of the connection.
     pub local: SocketAddr,
-    /// The certificate that the client presented, if it did. The listener has verified its chain and its validity, and that
-    /// the client has its private key; what it is for and whose it is, [`authentication`](crate::authentication) decides.
+    /// The client's certificate, if it presented one. The listener has verified its chain, its validity, and that the client has
+    /// its private key; [`authentication`](crate::authentication) determines its purpose and identity.
     pub client_certificate: Option<Arc<ClientCertificateFacts>>,
 }

@@ -1,4 +1,4 @@
-//! How many requests an actor makes: a token bucket each.
+//! Limits the request rate of each actor with a token bucket.
 
 use std::{
     num::NonZeroU32,
@@ -13,11 +13,11 @@ use governor::{
     state::keyed::HashMapStateStore,
 };
 
-/// How many requests each actor makes: so many at once, and as many again in each second (the generic cell rate algorithm,
+/// The request rates of actors: a maximum burst, and as many requests again per second (the generic cell rate algorithm,
 /// ITU-T I.371, which is a token bucket).
 ///
-/// No more than [`ACTORS_MAX`] actors are remembered. An actor whose bucket is full is as good as forgotten; what is left
-/// then are those of the last second.
+/// At most [`ACTORS_MAX`] actors are tracked. Actors with full buckets need not be tracked, so only those of the last second
+/// remain.
 pub(super) struct ActorRates<C: Clock = DefaultClock> {
     limiter: RateLimiter<String, HashMapStateStore<String>, C, NoOpMiddleware<C::Instant>>,
     clock: C,
@@ -45,7 +45,7 @@ impl<C: Clock + Clone> ActorRates<C> {
     /// Counts a request.
     ///
     /// # Errors
-    /// How long the actor is to wait, when this is one request too many.
+    /// The time to wait, if the request exceeds the rate.
     pub(super) fn count(&self, actor: &str) -> Result<(), Duration> {
         if self.limiter.len() >= self.actors_max {
             self.forget();
@@ -58,7 +58,7 @@ impl<C: Clock + Clone> ActorRates<C> {
             .map_err(|not_until| not_until.wait_time_from(self.clock.now()))
     }
 
-    /// Forgets those whose buckets are full, once a second at most: it takes a look at all of them.
+    /// Removes actors with full buckets, at most once per second, because it checks all of them.
     fn forget(&self) {
         let now = self.clock.now();
         let mut forgotten_at = self
@@ -74,10 +74,10 @@ impl<C: Clock + Clone> ActorRates<C> {
     }
 }
 
-/// How many actors are remembered. There are as many as the identity provider lets ask within a second.
+/// Maximum number of tracked actors, which is the number of actors per second.
 const ACTORS_MAX: usize = 10_000;
 
-/// How long an empty bucket takes to be full again.
+/// The time for an empty bucket to refill.
 const REFILL_TIME: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn an_actor_makes_as_many_requests_as_it_may_and_one_more_later() {
+    fn the_rate_of_an_actor_is_limited() {
         let (rates, clock) = rates(4, 10);
         for _ in 0..4 {
             assert_eq!(rates.count("one"), Ok(()));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_actors_are_remembered_than_there_is_room_for() {
+    fn the_number_of_tracked_actors_is_limited() {
         let (rates, clock) = rates(4, 10);
         for number in 0..10 {
             assert_eq!(rates.count(&number.to_string()), Ok(()));
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forgotten_gives_nobody_more_than_it_may() {
+    fn removing_actors_does_not_raise_their_limits() {
         let (rates, clock) = rates(1, 2);
         assert_eq!(rates.count("one"), Ok(()));
         clock.advance(Duration::from_millis(500));

@@ -1,18 +1,18 @@
-//! What requests ask for, as the audit trail names it.
+//! The actions of requests in the audit trail.
 
 use axum::http::Method;
 
-/// What the endpoints that have two actions say in the caller's trail.
+/// Actions of endpoints with two actions.
 pub(crate) mod told {
-    /// A search, at the address of reading.
+    /// A search, at the path for reading.
     pub(crate) const FIND: &str = "FIND";
-    /// A regeneration, at the address of generating.
+    /// A regeneration, at the path for generating.
     pub(crate) const REGENERATE: &str = "REGENERATE";
-    /// One certificate, at the address of listing all.
+    /// Reading one certificate, at the path for listing all.
     pub(crate) const GET_CERTIFICATE: &str = "GET_CERTIFICATE";
 }
 
-/// The action of a request, or none when it is not audited.
+/// Returns the action of a request, or `None` if it is not audited.
 pub(super) fn action(method: &Method, route: Option<&str>) -> Option<&'static str> {
     let Some(route) = route else {
         return Some(UNKNOWN);
@@ -20,7 +20,7 @@ pub(super) fn action(method: &Method, route: Option<&str>) -> Option<&'static st
     if NOT_AUDITED.contains(&route) {
         return None;
     }
-    // A request for the headers alone is answered by whatever answers the whole.
+    // HEAD has the same handler as GET.
     let method = if method == Method::HEAD {
         &Method::GET
     } else {
@@ -32,7 +32,7 @@ pub(super) fn action(method: &Method, route: Option<&str>) -> Option<&'static st
     Some(found.map_or(UNKNOWN, |(_, _, action)| action))
 }
 
-/// Whether two routes are one, whatever they call their parameters.
+/// Returns whether two routes are the same, except for the names of their parameters.
 fn is_same_route(one: &str, other: &str) -> bool {
     let is_same = |(one, other): (&str, &str)| {
         one == other || (one.starts_with('{') && other.starts_with('{'))
@@ -41,13 +41,13 @@ fn is_same_route(one: &str, other: &str) -> bool {
         && one.split('/').zip(other.split('/')).all(is_same)
 }
 
-/// A path or a method that is not there.
+/// The action for an unknown path or method.
 const UNKNOWN: &str = "UNKNOWN";
 
-/// Routes that touch nothing and tell nothing of what is stored, and that monitors and clients call all the time.
+/// Routes that access no stored credentials, and that monitors and clients call frequently.
 const NOT_AUDITED: [&str; 3] = ["/version", "/api/v1/key-usage", "/api/v1/types"];
 
-/// The action of each route that needs an identity.
+/// The actions of routes that require authentication.
 const ACTIONS: &[(&str, &str, &str)] = &[
     ("GET", "/api/v1/data", "GET"),
     ("PUT", "/api/v1/data", "SET"),
@@ -119,7 +119,7 @@ mod tests {
     use crate::{route::Access, router::routes};
 
     #[test]
-    fn what_is_not_in_the_table_is_audited_all_the_same() {
+    fn unknown_routes_are_audited() {
         for (method, route, expected) in [
             (Method::GET, None, Some("UNKNOWN")),
             (Method::PATCH, Some("/api/v1/data"), Some("UNKNOWN")),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn every_route_that_needs_an_identity_has_an_action_or_is_not_audited() {
+    fn every_authenticated_route_has_an_action_or_exemption() {
         for route in routes() {
             if route.access() == Access::Open {
                 continue;

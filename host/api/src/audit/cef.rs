@@ -1,14 +1,14 @@
 //! Events in the Common Event Format, version 0 ("Implementing `ArcSight` Common Event Format", version 23).
 //!
 //! The seven fields of the header end with `|`, which is escaped in them, as is `\`. The extension is pairs of a key and a
-//! value; in a value, `\` and `=` are escaped, and line breaks are written as `\n` and `\r`. No other escape is known to the
-//! format: other control characters become spaces.
+//! value; in a value, `\` and `=` are escaped, and line breaks are written as `\n` and `\r`. The format has no other escapes:
+//! other control characters become spaces.
 
 use keywright_core::permission::Operation;
 
 use super::event::{Event, is_control};
 
-/// An event as one line, without its break.
+/// Formats an event as one line, without a line break.
 pub(super) fn line(event: &Event<'_>) -> String {
     let what = match (event.method, event.path) {
         (Some(method), Some(path)) => format!("{method} {path}"),
@@ -63,7 +63,7 @@ impl Pairs {
         push_value(&mut self.0, &value.to_string());
     }
 
-    /// Adds a pair whose key means nothing by itself, and the pair that says what it means.
+    /// Adds a pair with a generic key, and the pair with its label.
     fn push_labelled(&mut self, key: &str, label: &str, value: Option<impl ToString>) {
         if value.is_some() {
             self.push(&format!("{key}Label"), Some(label));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_left_out_with_its_label() {
+    fn unknown_values_are_omitted_with_their_labels() {
         let event = Event {
             request_id: None,
             source: None,
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_request_the_action_says_what_it_is() {
+    fn without_a_request_the_action_is_the_name() {
         let line = line(&example_without_a_request());
         let what = "|DELETE_BY_RETENTION|DELETE_BY_RETENTION|0|rt=";
         assert!(line.contains(what), "{line}");

@@ -1,4 +1,4 @@
-//! One event, and its form in the trail.
+//! Events, and their format in the trail.
 
 use std::{
     iter,
@@ -15,36 +15,36 @@ use uuid::Uuid;
 
 use super::{cef, json::json_line};
 
-/// The form of the trail's lines.
+/// The format of the trail's lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuditFormat {
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
-    /// One event in the Common Event Format a line.
+    /// One event in the Common Event Format per line.
     Cef,
 }
 
-/// One resource that a request touched, or a request that touched none; or what the server does to one by itself.
+/// An access to one resource by a request or by the server itself, or a request that accessed none.
 pub(super) struct Event<'a> {
     /// When the request arrived.
     pub(super) time: DateTime<Utc>,
     pub(super) request_id: Option<Uuid>,
     pub(super) actor: &'a str,
-    /// The part of the token or of the certificate that names the caller.
+    /// The caller's name in the token or certificate.
     pub(super) subject: &'a str,
     /// `uaa` for a token, `mutual_tls` for a certificate, `server` for the server itself.
     pub(super) authentication: &'static str,
-    /// None where there is no request.
+    /// `None` without a request.
     pub(super) method: Option<&'a str>,
     pub(super) path: Option<&'a str>,
-    /// Path and query.
+    /// The path and query.
     pub(super) request: Option<&'a str>,
     pub(super) status: u16,
     pub(super) source: Option<IpAddr>,
     pub(super) peer: Option<SocketAddr>,
     pub(super) destination: &'a str,
     pub(super) action: &'a str,
-    /// What was asked for of this resource.
+    /// The operation on this resource.
     pub(super) operation: Option<Operation>,
     pub(super) resource_name: Option<&'a str>,
     pub(super) resource_id: Option<Uuid>,
@@ -52,7 +52,7 @@ pub(super) struct Event<'a> {
     pub(super) details: Option<Value>,
 }
 
-/// What is known of a request before it is handled, in texts that are cut to their limits.
+/// The properties of a request before it is handled, truncated to their limits.
 pub(super) struct Observed {
     pub(super) time: DateTime<Utc>,
     pub(super) request_id: Option<Uuid>,
@@ -65,8 +65,7 @@ pub(super) struct Observed {
     pub(super) action: &'static str,
 }
 
-/// The lines about a request that ended with a status, and how many they are: one for each resource that it touched, or one
-/// for the request itself.
+/// Returns the lines for a completed request, and their number: one per accessed resource, or one for the request itself.
 pub(super) fn lines(
     observed: &Observed,
     caller: &Caller,
@@ -122,7 +121,7 @@ pub(super) fn lines(
     (text.into_bytes(), u64::try_from(count).unwrap_or(u64::MAX))
 }
 
-/// An event as one line, without its break.
+/// Formats an event as one line, without a line break.
 pub(super) fn line_of(event: &Event<'_>, format: AuditFormat) -> String {
     match format {
         AuditFormat::Json => json_line(event),
@@ -130,8 +129,8 @@ pub(super) fn line_of(event: &Event<'_>, format: AuditFormat) -> String {
     }
 }
 
-/// The details that belong to one resource: of a permission, its actor and operations; of a version, that its value was in the
-/// response. Each resource has an event of its own, so they are always complete: an actor has at most 255 characters, and there
+/// Returns the details of one resource: the actor and operations of a permission, or that the response contained the value of
+/// a version. Each resource has its own event, so details are never truncated: an actor has at most 255 characters, and there
 /// are five operations.
 fn details_of(touched: Option<&Touched>) -> Option<Value> {
     let touched = touched?;
@@ -142,7 +141,7 @@ fn details_of(touched: Option<&Touched>) -> Option<Value> {
     Some(granted(&told.actor, told.operations))
 }
 
-/// Whom a permission lets do what, as details tell it; what it lets do is left out where that is not known.
+/// Returns the details of a permission; operations are omitted if unknown.
 pub(crate) fn granted(actor: &Actor, operations: Option<Operations>) -> Value {
     let actor = actor.as_str();
     let Some(operations) = operations else {
@@ -152,7 +151,7 @@ pub(crate) fn granted(actor: &Actor, operations: Option<Operations>) -> Value {
     json!({"actor": actor, "operations": operations})
 }
 
-/// A text that is cut, with a mark, where it is longer than a limit in bytes.
+/// Truncates a text to a limit in bytes, and marks it as truncated.
 pub(super) fn cut(text: &str, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text.to_owned();
@@ -164,8 +163,8 @@ pub(super) fn cut(text: &str, bytes_max: usize) -> String {
     format!("{}…", text.get(..end).unwrap_or_default())
 }
 
-/// Whether a character could end a line, or do something else to whoever reads it: control a terminal, turn the direction
-/// of the text around it, or stand there unseen. All of them are in Unicode's first plane.
+/// Returns whether a character could end a line, control a terminal, change the direction of text, or be invisible. All such
+/// characters are in Unicode's first plane.
 pub(super) fn is_control(character: char) -> bool {
     character.is_control()
         || matches!(
@@ -186,20 +185,20 @@ fn bounded(details: Value) -> Value {
     }
 }
 
-/// The longest path, and the longest path with its query, in bytes: a name of 255 characters fits in whatever encoding.
+/// Maximum length of a path, and of a path with its query, in bytes: a name of 255 characters fits in any encoding.
 pub(super) const REQUEST_BYTES_MAX: usize = 2_048;
 
-/// A path and a request are cut to their limit already, and the mark of that is longer than nothing.
+/// Maximum length of a truncated path or request, with its mark.
 const ADDRESS_BYTES_MAX: usize = REQUEST_BYTES_MAX + "…".len();
 
-/// The longest path, and the longest path with its query, in all events of a request but the first, in bytes: a request may
-/// touch thousands of resources.
+/// Maximum length of a path, and of a path with its query, in all events of a request except the first, in bytes: a request may
+/// access thousands of resources.
 const REPEATED_BYTES_MAX: usize = 256;
 
-/// The longest name and the longest subject, in bytes.
+/// Maximum length of a name or subject, in bytes.
 const TEXT_BYTES_MAX: usize = 1_024;
 
-/// The longest details, in bytes of JSON.
+/// Maximum size of details, in bytes of JSON.
 const DETAILS_BYTES_MAX: usize = 4_096;
 
 /// An event without a request, for the tests of the encoders.
@@ -217,7 +216,7 @@ pub(super) fn example_without_a_request() -> Event<'static> {
     }
 }
 
-/// An event with all members, for the tests of the encoders.
+/// An event with all fields, for the tests of the encoders.
 #[cfg(test)]
 pub(super) fn example() -> Event<'static> {
     Event {
@@ -262,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_cut_between_characters_and_one_at_the_limit_is_whole() {
+    fn texts_beyond_the_limit_are_cut_between_characters() {
         for (text, bytes_max, expected) in [
             ("abcd", 4, "abcd"),
             ("abcde", 4, "abcd…"),
@@ -274,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_that_act_unseen_are_told_from_those_that_are_read() {
+    fn control_and_invisible_characters_are_recognized() {
         let acting =
             "\0\u{7f}\u{85}\u{61c}\u{200b}\u{200f}\u{2028}\u{202e}\u{2060}\u{2069}\u{feff}";
         assert!(acting.chars().all(is_control));
@@ -283,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn details_beyond_their_limit_are_left_out() {
+    fn details_beyond_their_limit_are_omitted() {
         let text = |length: usize| json!("x".repeat(length));
         let fitting = text(DETAILS_BYTES_MAX - 2);
         assert_eq!(bounded(fitting.clone()), fitting);
@@ -291,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_touches_nothing_has_one_line_with_what_was_told_of_it() {
+    fn a_request_without_resources_has_one_line_with_details() {
         let subject = "s".repeat(TEXT_BYTES_MAX + 1);
         let caller = Caller::new(
             Actor::client("app").unwrap(),

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::event::{Event, is_control};
 
-/// Every event has all members; those that say nothing are null.
+/// Every event has all fields; missing ones are null.
 #[derive(Serialize)]
 struct EventBody<'a> {
     /// Milliseconds since 1970.
@@ -35,7 +35,7 @@ struct EventBody<'a> {
     request_details: Option<&'a Value>,
 }
 
-/// An event as one line, without its break.
+/// Formats an event as one line, without a line break.
 pub(super) fn json_line(event: &Event<'_>) -> String {
     let body = EventBody {
         time: event.time.timestamp_millis(),
@@ -56,11 +56,11 @@ pub(super) fn json_line(event: &Event<'_>) -> String {
         version_id: event.version_id,
         request_details: event.details.as_ref(),
     };
-    // Texts, numbers and a JSON value always have a JSON form.
+    // Strings, numbers and JSON values can always be serialized.
     escaped(serde_json::to_string(&body).unwrap_or_default())
 }
 
-/// JSON lets some characters stand in texts that other readers take for the end of a line.
+/// Escapes characters that are allowed in JSON strings, but that other readers interpret as line breaks.
 fn escaped(json: String) -> String {
     if !json.contains(is_control) {
         return json;
@@ -83,7 +83,7 @@ mod tests {
     use crate::audit::event::{example, example_without_a_request};
 
     #[test]
-    fn an_event_has_all_members_in_one_order() {
+    fn an_event_has_all_fields_in_order() {
         assert_eq!(
             json_line(&example()),
             concat!(
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_request_nothing_is_told_of_one() {
+    fn without_a_request_its_fields_are_null() {
         let event: Value = serde_json::from_str(&json_line(&example_without_a_request())).unwrap();
         for member in ["method", "request", "source", "peer"] {
             assert_eq!(event.get(member), Some(&Value::Null), "{member}");

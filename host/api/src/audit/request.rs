@@ -1,11 +1,11 @@
-//! What of a request's address stands in the audit trail.
+//! The address of a request in the audit trail.
 
 use axum::http::Uri;
 
 use super::event::{REQUEST_BYTES_MAX, cut};
 
-/// The path and the query, cut to their limit. Of the query, only the parameters that the API has are shown: what else
-/// callers put there by mistake, a token or a value, must not be kept for years.
+/// Returns the path and query, truncated to their limit. Only known query parameters are included: others could be a token or
+/// a value sent by mistake, which must not be stored for years.
 pub(super) fn shown(uri: &Uri) -> String {
     let mut text = uri.path().to_owned();
     for (index, pair) in uri.query().into_iter().flat_map(pairs).enumerate() {
@@ -28,7 +28,7 @@ fn is_known(pair: &str) -> bool {
         .is_some_and(|(name, _)| PARAMETERS.contains(&name.as_ref()))
 }
 
-/// The parameters that queries may have. None of them is a value of a credential.
+/// The known query parameters. None of them contains a credential's value.
 const PARAMETERS: [&str; 10] = [
     "actor",
     "credential_name",
@@ -42,7 +42,7 @@ const PARAMETERS: [&str; 10] = [
     "versions",
 ];
 
-/// What stands in the place of another parameter.
+/// The placeholder for an unknown parameter.
 const NOT_SHOWN: &str = "not-shown";
 
 #[cfg(test)]
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_that_the_api_has_are_shown_and_no_others() {
+    fn only_known_parameters_are_shown() {
         for (uri, expected) in [
             ("/a", "/a"),
             ("/a?", "/a"),

@@ -1,8 +1,8 @@
-//! What the server deletes by itself, in the trail.
+//! Deletions by retention in the trail.
 //!
-//! Such an event has no request: no method, address, source or peer. What stands in the place of the request's id is the id
-//! of the run. It is written before its version is deleted, so that nothing is ever missing; where the version then stays
-//! after all, a second event says so, with another status.
+//! Such an event has no request: no method, address, source or peer. The request id is the id of the run. The event is written
+//! before the version is deleted, so that no event is ever missing. If the version is not deleted after all, a second event with
+//! another status reports it.
 
 use async_trait::async_trait;
 use axum::http::StatusCode;
@@ -25,7 +25,7 @@ impl RetentionTrail for AuditTrail {
         let (lines, count) = self.lines_of(deletion, DELETED);
         let written = self.write(&lines, count).await;
         if written.is_err() {
-            // They may be written yet.
+            // They may still be written.
             let (lines, count) = self.lines_of(deletion, WRITTEN_TOO_LATE);
             self.write_later(&lines, count);
         }
@@ -43,7 +43,7 @@ impl RetentionTrail for AuditTrail {
 }
 
 impl AuditTrail {
-    /// One line for each version, and how many they are.
+    /// Returns one line per version, and their number.
     fn lines_of(
         &self,
         deletion: &RetentionDeletion<'_>,
@@ -87,7 +87,7 @@ impl From<Unwritten> for TrailUnwritten {
     }
 }
 
-/// Which policy asks for it, and, where it did not happen, why.
+/// Returns the policy, and the reason if the version was not deleted.
 fn details_of(deletion: &RetentionDeletion<'_>, not_deleted: Option<&str>) -> Value {
     let mut details = Map::new();
     details.insert("policy".to_owned(), Value::from(deletion.policy_path));
@@ -102,13 +102,13 @@ fn details_of(deletion: &RetentionDeletion<'_>, not_deleted: Option<&str>) -> Va
     Value::Object(details)
 }
 
-/// The status of an event, as a request would have it, and why the version is not deleted.
+/// The status of an event, like that of a request, and the reason if the version was not deleted.
 type Outcome = (StatusCode, Option<&'static str>);
 
 const DELETED: Outcome = (StatusCode::OK, None);
 const CHANGED: Outcome = (
     StatusCode::CONFLICT,
-    Some("the version is needed, or somebody else has deleted it"),
+    Some("the version is still needed or was already deleted"),
 );
 const UNCONFIRMED: Outcome = (
     StatusCode::SERVICE_UNAVAILABLE,
@@ -119,11 +119,11 @@ const WRITTEN_TOO_LATE: Outcome = (
     Some("the audit trail could not be written in time"),
 );
 
-/// Whom the trail names. No caller can be this one: the actors of callers begin with other kinds.
+/// The actor in the trail. No caller can have it: the actors of callers have other prefixes.
 const ACTOR: &str = "keywright:retention";
 const SUBJECT: &str = "retention";
 
-/// What stands in the place of a token or a certificate.
+/// The value instead of a token or certificate.
 const AUTHENTICATION: &str = "server";
 
 const ACTION: &str = "DELETE_BY_RETENTION";

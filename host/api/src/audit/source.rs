@@ -1,13 +1,13 @@
-//! Where a request comes from.
+//! The source address of a request.
 
 use std::net::{IpAddr, SocketAddr};
 
 use axum::http::HeaderMap;
 
-/// The address that a request comes from: the peer, or, where the peer is a trusted proxy, whom that one speaks for.
+/// Returns the source address of a request: the peer, or the address that a trusted proxy forwards.
 ///
-/// Each proxy adds its peer at the end of the header, so it is read from there, for as long as those who added to it are
-/// trusted. What a caller writes into the header itself stands before that, and is never believed.
+/// Each proxy appends its peer to the header, so it is read from the end, as long as the addresses are trusted proxies. Values
+/// from the caller itself come before that, and are never trusted.
 pub(super) fn source(peer: SocketAddr, headers: &HeaderMap, trusted_proxies: &[IpAddr]) -> IpAddr {
     let mut source = peer.ip().to_canonical();
     let values: Vec<&str> = headers
@@ -25,7 +25,7 @@ pub(super) fn source(peer: SocketAddr, headers: &HeaderMap, trusted_proxies: &[I
     source
 }
 
-/// An address, which some proxies write with a port.
+/// Parses an address, which some proxies write with a port.
 fn address(text: &str) -> Option<IpAddr> {
     let text = text.trim();
     let ip = text
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_header_counts_only_as_far_as_trusted_proxies_wrote_it() {
+    fn only_entries_of_trusted_proxies_are_used() {
         for (peer, headers, expected) in [
             ("10.0.0.1", &[][..], "10.0.0.1"),
             ("10.0.0.1", &["1.2.3.4"], "1.2.3.4"),

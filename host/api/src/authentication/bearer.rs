@@ -1,4 +1,4 @@
-//! The bearer token of a request, and what a caller hears whose token is no good.
+//! The bearer token of a request, and the responses for rejected tokens.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use axum::{
 use super::TokenRefused;
 use crate::{measure::authentication_failed, response::ApiFailure};
 
-/// The token in the `Authorization` header. Another scheme than `Bearer` counts as no credentials at all.
+/// Returns the token in the `Authorization` header. Other schemes than `Bearer` count as no credentials.
 ///
 /// # Errors
-/// When there is none, or no single one.
+/// If there is not exactly one token.
 pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<&str, TokenRefused> {
     let mut given = headers.get_all(AUTHORIZATION).iter();
     let Some(header) = given.next() else {
@@ -76,7 +76,7 @@ impl From<TokenRefused> for ApiFailure {
 impl IntoResponse for TokenRefused {
     fn into_response(self) -> Response {
         if let Self::Invalid(reason) = self {
-            tracing::debug!(reason, "token refused");
+            tracing::debug!(reason, "rejected token");
         }
         authentication_failed("token", self.word());
         ApiFailure::from(self).into_response()
@@ -84,7 +84,7 @@ impl IntoResponse for TokenRefused {
 }
 
 impl TokenRefused {
-    /// One word for the measurements.
+    /// Returns the value for metrics.
     fn word(&self) -> &'static str {
         match self {
             Self::Absent => "absent",
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_token_follows_the_scheme_in_any_casing() {
+    fn the_scheme_is_not_case_sensitive() {
         for value in ["Bearer a.b.c", "bearer a.b.c", "BEARER   a.b.c "] {
             assert_eq!(bearer_token(&headers(&[value])), Ok("a.b.c"), "{value}");
         }
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn two_headers_are_refused() {
+    fn two_headers_are_rejected() {
         let headers = headers(&["Bearer a.b.c", "Bearer a.b.c"]);
         let refused = bearer_token(&headers);
         assert!(matches!(refused, Err(TokenRefused::Invalid(_))));

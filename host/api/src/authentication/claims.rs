@@ -1,4 +1,4 @@
-//! What a token says, and what follows from it.
+//! The claims of a token, and the resulting identity.
 
 use std::sync::Arc;
 
@@ -11,27 +11,27 @@ use super::{
     token_rules::{Bearer, ClaimSettings, ScopeForm, TokenRules},
 };
 
-/// Why a token does not let its bearer pass.
+/// A token is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TokenRefused {
-    /// There is none.
+    /// There is no token.
     Absent,
-    /// It was good, but has expired.
+    /// The token was valid, but has expired.
     Expired,
-    /// It was never good, or is not good yet; the reason is for the log.
+    /// The token is invalid, or not valid yet; the reason is for the log.
     Invalid(&'static str),
-    /// No token is good here: callers have client certificates.
+    /// Tokens are not accepted, only client certificates.
     NotAccepted,
-    /// It is good, but not for this server: it lacks one of these scopes.
+    /// The token is valid, but lacks one of these scopes.
     ScopesMissing(Arc<str>),
-    /// It can't be checked: no keys could be had so far.
+    /// The token can't be verified: no keys are available.
     Unverifiable,
 }
 
-/// The claims of a token whose signature is good.
+/// The claims of a token with a valid signature.
 pub(super) struct Claims(Map<String, Value>);
 
-/// What is kept of a token that was checked; only the time can still change the answer.
+/// The result of verifying a token; from then on, it depends only on the time.
 #[derive(Clone, Debug)]
 pub(super) struct CheckedToken {
     identity: Identity,
@@ -41,12 +41,12 @@ pub(super) struct CheckedToken {
 }
 
 impl Claims {
-    /// Makes claims of a token's payload.
+    /// Creates claims from a token's payload.
     pub(super) fn new(payload: Map<String, Value>) -> Self {
         Self(payload)
     }
 
-    /// Checks everything that the time has no part in.
+    /// Checks everything that does not depend on the time.
     ///
     /// # Errors
     /// [`TokenRefused::Invalid`].
@@ -56,24 +56,23 @@ impl Claims {
         rules: &TokenRules,
     ) -> Result<CheckedToken, TokenRefused> {
         if issuer.is_empty() || self.text("iss")? != Some(issuer) {
-            return Err(TokenRefused::Invalid("another issuer made it"));
+            return Err(TokenRefused::Invalid("wrong issuer"));
         }
         if let Some(audience) = &rules.audience
             && !self.is_for(audience)
         {
-            return Err(TokenRefused::Invalid("it is for another audience"));
+            return Err(TokenRefused::Invalid("wrong audience"));
         }
         let expires_at_seconds = self.time("exp")?;
         Ok(CheckedToken {
-            expires_at_seconds: expires_at_seconds
-                .ok_or(TokenRefused::Invalid("it does not say when it expires"))?,
+            expires_at_seconds: expires_at_seconds.ok_or(TokenRefused::Invalid("no expiry"))?,
             not_before_seconds: self.time("nbf")?,
             has_scopes: self.has_scopes(rules)?,
             identity: Identity::of_token(self.actor(rules)?, self.name(&rules.claims.subject)?),
         })
     }
 
-    /// Whether the token is meant for this audience, alone or among others (RFC 7519, section 4.1.3).
+    /// Returns whether the token's audience includes this one (RFC 7519, section 4.1.3).
     fn is_for(&self, audience: &str) -> bool {
         match self.0.get("aud") {
             Some(Value::String(only)) => only == audience,
@@ -86,7 +85,7 @@ impl Claims {
     }
 
     fn has_scopes(&self, rules: &TokenRules) -> Result<bool, TokenRefused> {
-        let malformed = || TokenRefused::Invalid("its scopes are not of the configured form");
+        let malformed = || TokenRefused::Invalid("scopes are not in the configured form");
         let scopes: Vec<&str> = match (self.0.get(&rules.claims.scope), rules.claims.scope_form) {
             (None, _) => Vec::new(),
             (Some(Value::Array(scopes)), ScopeForm::Array) => scopes
@@ -109,20 +108,21 @@ impl Claims {
             Bearer::Client => Actor::client(id(&claims.client_id)?),
             Bearer::User => Actor::user(id(&claims.user_id)?),
         };
-        actor.map_err(|_| TokenRefused::Invalid("it does not say whose it is"))
+        actor.map_err(|_| TokenRefused::Invalid("no valid actor"))
     }
 
-    /// Tells a client's token from a user's.
+    /// Determines whether the token is a client's or a user's.
     ///
-    /// With `client_subjects`, a token whose subject is its client must be of a listed client. It is refused otherwise: a user
-    /// may have been given the id of the client through which they log in, and a client the id of a user (RFC 9700, section
-    /// 4.15).
+    /// With `client_subjects`, a token whose subject is its client must be a listed client's. Otherwise it is rejected, because a
+    /// user may have the same id as a client, and the other way round (RFC 9700, section 4.15).
     fn bearer(&self, claims: &ClaimSettings) -> Result<Bearer, TokenRefused> {
         if claims.client_subjects.is_empty() {
             return claims
                 .grant_type
                 .bearer(self.text(&claims.grant_type.claim)?)
-                .ok_or(TokenRefused::Invalid("its grant type names no actor"));
+                .ok_or(TokenRefused::Invalid(
+                    "grant type is neither a client's nor a user's",
+                ));
         }
         let client_id = self.text(&claims.client_id)?.unwrap_or_default();
         if self.text(&claims.subject)? != Some(client_id) {
@@ -132,15 +132,15 @@ impl Claims {
             return Ok(Bearer::Client);
         }
         Err(TokenRefused::Invalid(
-            "its subject is its client, which is not among client_subjects",
+            "subject is a client that is not in client_subjects",
         ))
     }
 
-    /// A claim that names somebody. It is remembered, so its length is bounded.
+    /// Returns a claim with a name. Its length is limited, because it is cached.
     fn name(&self, claim: &str) -> Result<Option<&str>, TokenRefused> {
         match self.text(claim)? {
             Some(name) if name.chars().count() > NAME_CHARACTERS_MAX => {
-                Err(TokenRefused::Invalid("a name in it is too long"))
+                Err(TokenRefused::Invalid("a name is too long"))
             }
             name => Ok(name),
         }
@@ -150,28 +150,28 @@ impl Claims {
         match self.0.get(claim) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(_) => Err(TokenRefused::Invalid("a claim that must be a text is none")),
+            Some(_) => Err(TokenRefused::Invalid("a claim must be a string")),
         }
     }
 
-    /// A time, in whole seconds since 1970. RFC 7519 allows fractions too; no provider is known that sends them, and a
-    /// number that readers could round differently is no good as a limit.
+    /// Returns a time, in whole seconds since 1970. RFC 7519 also allows fractions, but no known provider sends them, and readers
+    /// could round them differently.
     fn time(&self, claim: &str) -> Result<Option<i64>, TokenRefused> {
         let Some(value) = self.0.get(claim) else {
             return Ok(None);
         };
         match value.as_i64() {
             Some(seconds) if seconds <= TIME_SECONDS_MAX => Ok(Some(seconds)),
-            _ => Err(TokenRefused::Invalid("a time in it is no time")),
+            _ => Err(TokenRefused::Invalid("a time claim is not a number")),
         }
     }
 }
 
 impl CheckedToken {
-    /// Whose it is, if the token is good at this time.
+    /// Returns the identity, if the token is valid at this time.
     ///
     /// # Errors
-    /// When it is not good yet, has expired, or lacks scopes.
+    /// If the token is not valid yet, has expired, or lacks scopes.
     pub(super) fn identity_at(
         &self,
         now: DateTime<Utc>,
@@ -182,7 +182,7 @@ impl CheckedToken {
             .not_before_seconds
             .is_some_and(|not_before| not_before.saturating_sub(now_seconds) > SKEW_SECONDS_MAX)
         {
-            return Err(TokenRefused::Invalid("it is not valid yet"));
+            return Err(TokenRefused::Invalid("not valid yet"));
         }
         if self.is_expired_at(now) {
             return Err(TokenRefused::Expired);
@@ -193,17 +193,17 @@ impl CheckedToken {
         Ok(self.identity.clone())
     }
 
-    /// Whether it will never be good again.
+    /// Returns whether the token has expired.
     pub(super) fn is_expired_at(&self, now: DateTime<Utc>) -> bool {
         now.timestamp().saturating_sub(self.expires_at_seconds) > SKEW_SECONDS_MAX
     }
 }
 
-/// How far the clocks of the identity provider and of this server may differ.
+/// Maximum difference between the clocks of the identity provider and this server.
 const SKEW_SECONDS_MAX: i64 = 60;
 
-/// The latest time that a token may name, the end of the year 9999: what lies beyond is a mistake, not a time.
+/// The latest accepted time, the end of the year 9999; later times are errors.
 const TIME_SECONDS_MAX: i64 = 253_402_300_799;
 
-/// The longest name of a client, a user or a subject, in characters (OIDC Core 1.0, section 2, for `sub`).
+/// Maximum length of the name of a client, user or subject, in characters (OIDC Core 1.0, section 2, for `sub`).
 const NAME_CHARACTERS_MAX: usize = 255;

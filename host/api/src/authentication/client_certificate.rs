@@ -1,7 +1,7 @@
-//! The identity that a client certificate proves, and what a caller hears whose certificate proves none.
+//! The identity in a client certificate, and the responses for certificates without one.
 //!
-//! The listener has verified the certificate before: its chain, its validity, and that the client has its key. Here it is
-//! told whose it is, whether it is meant for clients at all, and that it has not expired since the connection was opened.
+//! The listener has verified the certificate's chain, its validity, and that the client has its key. This module determines the
+//! identity, and checks that the certificate is for client authentication and has not expired since the connection was opened.
 
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
@@ -13,23 +13,23 @@ use uuid::Uuid;
 use super::identity::Identity;
 use crate::{measure::authentication_failed, response::ApiFailure};
 
-/// Why a client certificate does not let its holder pass. A token beside it changes nothing.
+/// A client certificate is rejected, even if there is also a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClientCertificateRefused {
-    /// Several of its Organization Units are identities, and not the same.
+    /// Several organizational units are different identities.
     Ambiguous,
-    /// It has expired since the connection was opened.
+    /// The certificate has expired since the connection was opened.
     Expired,
-    /// None of its Organization Units is an identity.
+    /// No organizational unit is an identity.
     NoIdentity,
-    /// It is not meant for the authentication of clients.
+    /// The certificate is not for client authentication.
     Purpose,
 }
 
-/// Whose certificate it is: the one of its Organization Units that is `app:` and a version 4 UUID.
+/// Returns the identity in a certificate: the organizational unit that is `app:` and a version 4 UUID.
 ///
 /// # Errors
-/// When there is none, when there are several, when the certificate is not meant for clients, or when it has expired.
+/// If there is no identity or several, or if the certificate is not for client authentication or has expired.
 pub(super) fn identity(
     certificate: &ClientCertificateFacts,
     now: DateTime<Utc>,
@@ -56,8 +56,8 @@ pub(super) fn identity(
     })
 }
 
-/// The id in it, when the whole of it is `app:` and the text of a UUID (RFC 9562) in lower case whose version is 4. The
-/// variant is not looked at, as it is not by the platforms that issue such certificates.
+/// Returns the id in an organizational unit that is exactly `app:` and a version 4 UUID (RFC 9562) in lower case. The variant is
+/// not checked, as on the platforms that issue such certificates.
 fn application_id(unit: &str) -> Option<Uuid> {
     let text = unit.strip_prefix("app:")?;
     let has_form = text.len() == UUID_FORM.len()
@@ -70,7 +70,7 @@ fn application_id(unit: &str) -> Option<Uuid> {
 
 impl IntoResponse for ClientCertificateRefused {
     fn into_response(self) -> Response {
-        tracing::debug!(reason = ?self, "client certificate refused");
+        tracing::debug!(reason = ?self, "rejected client certificate");
         authentication_failed("client_certificate", self.word());
         ApiFailure::unidentified(match self {
             Self::Ambiguous => "the client certificate names more than one identity",
@@ -89,7 +89,7 @@ impl IntoResponse for ClientCertificateRefused {
 }
 
 impl ClientCertificateRefused {
-    /// One word for the measurements.
+    /// Returns the value for metrics.
     fn word(self) -> &'static str {
         match self {
             Self::Ambiguous => "ambiguous",
@@ -100,7 +100,7 @@ impl ClientCertificateRefused {
     }
 }
 
-/// An `x` is a digit; anything else stands for itself.
+/// An `x` is a digit; other characters are literal.
 const UUID_FORM: &[u8; 36] = b"xxxxxxxx-xxxx-4xxx-xxxx-xxxxxxxxxxxx";
 
 #[cfg(test)]
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_actor_is_named_after_the_organization_unit_that_is_an_identity() {
+    fn the_actor_is_the_identity_in_an_organizational_unit() {
         for units in [
             &[UNIT][..],
             &[UNIT, UNIT],
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn an_organization_unit_that_is_not_wholly_an_identity_is_none() {
+    fn an_organizational_unit_must_match_exactly() {
         for unit in [
             "",
             "app:",
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn two_identities_are_none() {
+    fn two_identities_are_rejected() {
         let other = "app:1d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55";
         assert_eq!(refused(&[UNIT, other]), ClientCertificateRefused::Ambiguous);
         let all = [UNIT, "space:y", UNIT, other];
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_that_is_not_for_clients_is_refused_whoever_it_names() {
+    fn certificates_not_for_clients_are_rejected() {
         for units in [&[UNIT][..], &[], &["app:x"]] {
             let certificate = ClientCertificateFacts {
                 is_for_client_authentication: false,
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_is_good_until_its_last_second_however_long_the_connection_is_open() {
+    fn a_certificate_is_valid_through_its_last_second() {
         let certificate = certificate(&[UNIT]);
         for (milliseconds, is_good) in [(-1, true), (0, true), (999, true), (1_000, false)] {
             let now = now() + TimeDelta::milliseconds(milliseconds);

@@ -13,65 +13,63 @@ use super::{
     provider_keys::IdentityProvider, published_keys::PublishedKeys, trusted_keys::TrustedKeys,
 };
 
-/// An identity provider that says at `<url>/.well-known/openid-configuration` what its tokens name as their issuer, and
-/// where its keys are (OIDC Discovery 1.0). One that does not say where has them at `<url>/token_keys`, as UAA
-/// does.
+/// An identity provider that publishes its issuer and the URL of its keys at `<url>/.well-known/openid-configuration` (OIDC
+/// Discovery 1.0). The keys default to `<url>/token_keys`, as for UAA.
 ///
-/// The address of the keys may be on another host, as it is with some providers: what was said over verified TLS by whom
-/// the operator trusts with everybody's identity is believed. It must be https too, and its certificate is held against
-/// the same authorities. Redirections are not followed.
+/// The keys may be on another host, as for some providers, because the discovery document comes from a trusted provider over
+/// verified TLS. Their URL must also be https, and its certificate is verified with the same CAs. Redirects are not followed.
 pub struct HttpsIdentityProvider {
     client: Client,
     url: String,
     public_url: Option<String>,
     discovery_url: Url,
-    /// The published keys that could not be used when it was last asked, so that each is logged once.
+    /// The unusable keys in the last response, so that each is logged once.
     passed_over: Mutex<Vec<String>>,
 }
 
-/// Where an identity provider is, and how it is known.
+/// The location of an identity provider, and its trusted CAs.
 #[derive(Clone, Debug)]
 pub struct HttpsIdentityProviderSettings {
-    /// Its address, which must be `https` and not end with a slash; its path is kept before the paths of the two documents.
+    /// The URL, which must be https without a trailing slash; its path is the prefix of both documents.
     pub url: String,
-    /// Its address as its own documents have it, without a slash at the end, when that is another. Keys that it names below
-    /// that one are asked for below `url`.
+    /// The URL in the provider's own documents, without a trailing slash, if it differs. URLs of keys below it are requested below
+    /// `url`.
     pub public_url: Option<String>,
-    /// Certificates in PEM that alone are trusted to vouch for it; without them, those that the system trusts.
+    /// The trusted CA certificates, PEM. Defaults to those of the system.
     pub trusted_certificates_pem: Option<String>,
-    /// How long a whole answer may take: see [`HttpsIdentityProviderSettings::TIMEOUT`].
+    /// The timeout of a whole response: see [`HttpsIdentityProviderSettings::TIMEOUT`].
     pub timeout: Duration,
 }
 
-/// An identity provider that can't be used as it is configured.
+/// An invalid configuration of an identity provider.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityProviderRefused {
-    /// The address is none.
-    #[error("the address of the identity provider must be an https address")]
+    /// The URL is not an https URL.
+    #[error("the URL of the identity provider must be an https URL")]
     AddressMalformed,
-    /// The trusted certificates can't be read.
-    #[error("the certificates trusted for the identity provider are not PEM certificates")]
+    /// The trusted certificates are malformed.
+    #[error("malformed PEM in the certificates trusted for the identity provider")]
     CertificatesMalformed(#[source] reqwest::Error),
-    /// There is no certificate among them.
-    #[error("there is no certificate among those trusted for the identity provider")]
+    /// There are no trusted certificates.
+    #[error("no PEM certificates in the file of certificates trusted for the identity provider")]
     CertificatesMissing,
-    /// The client could not be made.
-    #[error("the client for the identity provider could not be made")]
+    /// The client could not be created.
+    #[error("could not create the client for the identity provider")]
     Client(#[source] reqwest::Error),
 }
 
 impl HttpsIdentityProviderSettings {
-    /// The timeout where nothing else is configured.
+    /// The default timeout.
     pub const TIMEOUT: Duration = Duration::from_secs(5);
 }
 
 impl HttpsIdentityProvider {
-    /// Makes the client; the provider is asked for nothing yet.
+    /// Creates the client, without sending a request.
     ///
-    /// Installs the process's TLS provider (aws-lc) if there is none so far.
+    /// Installs the process's TLS provider (aws-lc), unless there is one.
     ///
     /// # Errors
-    /// When the settings can't be used.
+    /// If the settings are invalid.
     pub fn new(settings: &HttpsIdentityProviderSettings) -> Result<Self, IdentityProviderRefused> {
         let url = settings.url.clone();
         let discovery_url = https_url(&format!("{url}/{DISCOVERY_PATH}"))
@@ -98,7 +96,7 @@ impl HttpsIdentityProvider {
         })
     }
 
-    /// Where the keys are.
+    /// Returns the URL of the keys.
     fn keys_url(&self, discovery: &Discovery) -> Result<Url, DocumentRefused> {
         let fallback = || format!("{}/{KEYS_PATH}", self.url);
         let address = match &discovery.jwks_uri {
@@ -108,7 +106,7 @@ impl HttpsIdentityProvider {
         https_url(&address).ok_or(DocumentRefused::KeysAddressMalformed)
     }
 
-    /// An address of the provider's documents, as this server reaches it.
+    /// Returns the URL for this server of a URL in the provider's documents.
     fn as_reached(&self, address: &str) -> String {
         let public_url = self.public_url.as_deref();
         let below = public_url
@@ -120,17 +118,14 @@ impl HttpsIdentityProvider {
         }
     }
 
-    /// Logs what is not used of the published keys, each once for as long as it is published.
+    /// Logs unusable keys, each once while it is published.
     fn log_passed_over(&self, passed_over: Vec<String>) {
         let mut logged = self
             .passed_over
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         for key in passed_over.iter().filter(|key| !logged.contains(key)) {
-            tracing::warn!(
-                key,
-                "a key that the identity provider publishes is not used"
-            );
+            tracing::warn!(key, "ignored a key published by the identity provider");
         }
         *logged = passed_over;
     }
@@ -170,20 +165,20 @@ impl IdentityProvider for HttpsIdentityProvider {
     }
 }
 
-/// Why a document of the provider is of no use.
+/// A document of the provider is invalid.
 #[derive(Debug, thiserror::Error)]
 enum DocumentRefused {
     #[error("the document is malformed")]
     Malformed(#[source] keywright_json::JsonError),
-    #[error("the address of the keys, jwks_uri in the discovery document, is no https address")]
+    #[error("jwks_uri in the discovery document must be an https URL")]
     KeysAddressMalformed,
     #[error("the discovery document has an empty issuer")]
     NoIssuer,
-    #[error("none of the published keys is an RSA key for RS256 or a P-256 key for ES256")]
+    #[error("there is no RSA key for RS256 or P-256 key for ES256 among the published keys")]
     NoKey,
     #[error("the document is larger than {DOCUMENT_BYTES_MAX} bytes")]
     TooLarge,
-    #[error("the provider did not answer as it should")]
+    #[error("the request to the provider failed")]
     Unanswered(#[from] reqwest::Error),
 }
 
@@ -199,13 +194,13 @@ fn https_url(address: &str) -> Option<Url> {
         .filter(|url| url.scheme() == "https")
 }
 
-/// Where a provider says what it is, below its own address.
+/// The path of the discovery document, relative to the provider's URL.
 const DISCOVERY_PATH: &str = ".well-known/openid-configuration";
 
-/// Where UAA has its keys, below its own address.
+/// The path of UAA's keys, relative to its URL.
 const KEYS_PATH: &str = "token_keys";
 
-/// The largest document that is taken from a provider.
+/// Maximum size of a provider's document.
 const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
 
 #[cfg(test)]
@@ -222,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn only_https_addresses_are_taken() {
+    fn only_https_urls_are_accepted() {
         for url in ["http://uaa.example", "", "uaa.example", "ftp://uaa.example"] {
             assert!(
                 matches!(
@@ -249,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_where_the_provider_says_and_below_its_own_address_when_it_does_not() {
+    fn keys_are_at_the_discovered_or_the_default_url() {
         let provider = HttpsIdentityProvider::new(&HttpsIdentityProviderSettings {
             public_url: Some("https://login.example/uaa".to_owned()),
             ..settings("https://uaa.internal:8443/uaa", None)

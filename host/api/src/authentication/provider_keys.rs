@@ -1,5 +1,5 @@
-//! The keys that an identity provider publishes: fetched when first needed, kept, and fetched again when they are old or
-//! a token names one that is not among them.
+//! The keys that an identity provider publishes: fetched when first needed, cached, and fetched again when they are old or a
+//! token has an unknown key id.
 
 use std::{
     sync::{
@@ -15,43 +15,43 @@ use tokio::sync::{Mutex, Semaphore};
 use super::trusted_keys::TrustedKeys;
 use crate::response::error_chain;
 
-/// What publishes keys.
+/// A source of published keys.
 #[async_trait]
 pub(super) trait IdentityProvider: Send + Sync {
-    /// The keys that it signs with now, and the issuer that its tokens name.
+    /// Returns the current keys and the issuer of tokens.
     ///
     /// # Errors
-    /// When it can't be reached, or what it answers is of no use.
+    /// If the provider is unavailable, or its response is invalid.
     async fn keys(&self) -> Result<TrustedKeys, Box<dyn std::error::Error + Send + Sync>>;
 }
 
 /// The keys of one provider.
 ///
-/// Those that were fetched last are used until others are: while the provider is away, tokens go on being good until they
-/// expire, however long it takes. A provider that could be made to look away would otherwise lock everybody out.
+/// The last fetched keys stay in use until others are fetched: while the provider is unavailable, tokens are valid until they
+/// expire, however long it takes. Otherwise, an attack on the provider would lock out all callers.
 pub(super) struct ProviderKeys {
     provider: Box<dyn IdentityProvider>,
     pace: KeyPace,
     current: RwLock<Option<Arc<TrustedKeys>>>,
-    /// How many fetches have ended, well or not.
+    /// The number of completed fetches, including failed ones.
     attempts: AtomicU64,
-    /// Held while fetching, so that only one does; when it was last tried.
+    /// Locked while fetching, so that there is one fetch at a time; the time of the last attempt.
     last_attempt: Mutex<Option<Instant>>,
-    /// A place for each caller who waits for a fetch.
+    /// Permits for callers that wait for a fetch.
     waiting: Arc<Semaphore>,
 }
 
-/// How often keys are fetched.
+/// The frequency of fetches.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyPace {
-    /// When they are fetched again without need, so that one that was withdrawn is not trusted for long.
+    /// The age at which keys are fetched again, so that a withdrawn key is not trusted for long.
     pub age_max: Duration,
-    /// How long to wait between two fetches, whatever tokens ask for.
+    /// Minimum time between two fetches, whatever key ids tokens have.
     pub interval_min: Duration,
 }
 
 impl ProviderKeys {
-    /// Asks the provider for nothing yet.
+    /// Creates the cache, without fetching keys.
     pub(super) fn new(provider: Box<dyn IdentityProvider>, pace: KeyPace) -> Arc<Self> {
         Arc::new(Self {
             provider,
@@ -63,8 +63,7 @@ impl ProviderKeys {
         })
     }
 
-    /// The keys that there are. When they are old, new ones are fetched meanwhile: nobody waits for a provider that was
-    /// good a moment ago.
+    /// Returns the cached keys. If they are old, new ones are fetched in the background, without delaying the caller.
     pub(super) fn current(self: &Arc<Self>) -> Option<Arc<TrustedKeys>> {
         let attempts_seen = self.attempts.load(Ordering::Acquire);
         let current = self.held()?;
@@ -75,9 +74,8 @@ impl ProviderKeys {
         Some(current)
     }
 
-    /// The keys to check a token by: those that there are, when they are enough for it, or else those that the provider has
-    /// now; `None` when none could be had so far. Where [`WAITING_MAX`] callers wait for the provider already, those that
-    /// there are.
+    /// Returns the keys to verify a token with: the cached keys if they are sufficient, otherwise newly fetched ones; `None` if
+    /// there are none. If [`WAITING_MAX`] callers are already waiting for the provider, returns the cached keys.
     pub(super) async fn for_token(
         self: &Arc<Self>,
         are_enough: impl Fn(&TrustedKeys) -> bool,
@@ -92,12 +90,12 @@ impl ProviderKeys {
         }
     }
 
-    /// Fetches the keys for the first time, unless somebody has needed them already.
+    /// Fetches the keys for the first time, unless they were already fetched.
     pub(super) async fn prepare(self: Arc<Self>) {
         self.fetch(0).await;
     }
 
-    /// Fetches on a task of its own, so that a caller who goes away does not end what others wait for, unless too many do.
+    /// Fetches on a separate task, so that a cancelled caller does not cancel the fetch for others, unless too many are waiting.
     async fn renew(self: &Arc<Self>, attempts_seen: u64) {
         let Ok(place) = Arc::clone(&self.waiting).try_acquire_owned() else {
             return;
@@ -108,12 +106,12 @@ impl ProviderKeys {
             drop(place);
         });
         if let Err(error) = fetch.await {
-            tracing::error!(error = %error, "fetching the identity provider's keys broke off");
+            tracing::error!(error = %error, "the task that fetches the identity provider's keys failed");
         }
     }
 
-    /// Replaces the keys, unless others have tried since so many attempts were seen, or it was tried just before. Whoever
-    /// waited for another's attempt takes what came of it, rather than making the next one wait as long.
+    /// Replaces the keys, unless there was an attempt since the caller saw `attempts_seen`, or just before. A caller that waited for
+    /// another attempt uses its result, instead of making the next caller wait as long.
     async fn fetch(&self, attempts_seen: u64) {
         let mut last_attempt = self.last_attempt.lock().await;
         let is_tried = self.attempts.load(Ordering::Acquire) != attempts_seen;
@@ -135,7 +133,7 @@ impl ProviderKeys {
         self.attempts.fetch_add(1, Ordering::Release);
     }
 
-    /// Whether nobody is fetching, and nobody did just before.
+    /// Returns whether there is no fetch in progress, and was none just before.
     fn may_fetch_now(&self) -> bool {
         self.last_attempt
             .try_lock()
@@ -152,8 +150,8 @@ impl ProviderKeys {
     }
 }
 
-/// The most callers who wait for the provider at once. They have proved nothing yet: whoever invents names of keys could
-/// otherwise have any number of requests wait for a provider that hangs.
+/// Maximum number of callers that wait for the provider. They are not authenticated yet: without a limit, requests with invented
+/// key ids could pile up while a provider hangs.
 const WAITING_MAX: usize = 64;
 
 #[cfg(test)]
@@ -166,7 +164,7 @@ mod tests {
 
     static KEY: LazyLock<TestKey> = LazyLock::new(TestKey::generate);
 
-    /// Publishes one key, which it renames with each fetch, and counts the fetches; the first ones fail.
+    /// Publishes one key with a new id for each fetch, and counts fetches; the first ones fail.
     struct Rotating {
         fetches: Arc<AtomicUsize>,
         failures: usize,
@@ -216,7 +214,7 @@ mod tests {
         }
     }
 
-    /// Whether a key of this name is among them.
+    /// Returns whether there is a key with this id.
     fn named(key_id: &str) -> impl Fn(&TrustedKeys) -> bool {
         move |keys| keys.has_key(key_id)
     }
@@ -236,7 +234,7 @@ mod tests {
     };
 
     #[tokio::test]
-    async fn keys_are_fetched_when_first_needed_and_then_kept() {
+    async fn keys_are_fetched_when_first_needed_and_cached() {
         let provided = provided(0, UNHURRIED);
         assert!(provided.keys.current().is_none());
         for _ in 0..3 {
@@ -247,7 +245,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn keys_that_were_fetched_beforehand_are_not_fetched_again() {
+    async fn prefetched_keys_are_not_fetched_again() {
         let provided = provided(0, UNHURRIED);
         Arc::clone(&provided.keys).prepare().await;
         Arc::clone(&provided.keys).prepare().await;
@@ -266,7 +264,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn tokens_with_invented_keys_do_not_make_the_server_ask_again_and_again() {
+    async fn tokens_with_invented_key_ids_cause_no_repeated_fetches() {
         let provided = provided(0, HURRIED);
         for invented in 0..100 {
             let key_id = format!("invented-{invented}");
@@ -277,7 +275,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_provider_that_was_away_is_asked_again() {
+    async fn a_failed_fetch_is_retried() {
         let patient = provided(1, UNHURRIED);
         assert!(patient.keys.for_token(any).await.is_none());
         assert!(patient.keys.for_token(any).await.is_some());
@@ -288,7 +286,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn those_who_waited_for_a_provider_that_is_away_do_not_each_ask_it_again() {
+    async fn callers_share_the_result_of_a_failed_fetch() {
         let provided = provided(usize::MAX, UNHURRIED);
         let answer = provided.may_answer.acquire().await.unwrap();
         let waiting: Vec<_> = (0..10)
@@ -308,7 +306,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_so_many_wait_for_a_provider_that_hangs_and_others_take_what_there_is() {
+    async fn callers_beyond_the_waiting_limit_use_the_cached_keys() {
         let provided = provided(0, UNHURRIED);
         assert!(provided.keys.for_token(named("key-1")).await.is_some());
         let answer = provided.may_answer.acquire().await.unwrap();
@@ -333,7 +331,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_caller_who_goes_away_does_not_end_what_others_wait_for() {
+    async fn a_cancelled_caller_does_not_cancel_the_fetch() {
         let provided = provided(0, UNHURRIED);
         let answer = provided.may_answer.acquire().await.unwrap();
         let keys = Arc::clone(&provided.keys);

@@ -14,11 +14,11 @@ pub(super) struct PublishedKeys {
     keys: Vec<Value>,
 }
 
-/// What can be made of a key set.
+/// The usable keys of a key set.
 pub(super) struct UsableKeys {
-    /// The keys that tokens are checked by.
+    /// The keys to verify tokens with.
     pub(super) keys: Vec<TrustedKey>,
-    /// Those that would be used if they could: words for the log.
+    /// The keys that should be usable but are not: messages for the log.
     pub(super) passed_over: Vec<String>,
 }
 
@@ -38,8 +38,8 @@ struct PublishedKey {
 }
 
 impl PublishedKeys {
-    /// The RSA keys among them that may sign with RS256 and the P-256 keys that may sign with ES256. Keys of other kinds and
-    /// for other uses are passed over in silence: a provider publishes them for others.
+    /// Returns the RSA keys for RS256 and the P-256 keys for ES256. Keys of other types and for other uses are ignored silently:
+    /// the provider publishes them for other services.
     pub(super) fn usable(self) -> UsableKeys {
         let mut usable = UsableKeys {
             keys: Vec::new(),
@@ -47,7 +47,7 @@ impl PublishedKeys {
         };
         for published in self.keys {
             let Ok(published) = serde_json::from_value::<PublishedKey>(published) else {
-                usable.pass_over(None, "its members are not as RFC 7517 has them");
+                usable.pass_over(None, "does not conform to RFC 7517");
                 continue;
             };
             if !published.is_for_tokens() {
@@ -63,10 +63,10 @@ impl PublishedKeys {
                 }),
                 Err(KeyRefused::LengthRefused) => usable.pass_over(
                     published.kid.as_deref(),
-                    "its modulus is shorter than 2048 or longer than 8192 bits",
+                    "length of the modulus must be between 2048 and 8192 bits",
                 ),
                 Err(KeyRefused::Malformed) => {
-                    usable.pass_over(published.kid.as_deref(), "it is no public key");
+                    usable.pass_over(published.kid.as_deref(), "not a public key");
                 }
             }
         }
@@ -86,7 +86,7 @@ impl UsableKeys {
 }
 
 impl PublishedKey {
-    /// What it would be used for. The kind of key decides; `alg`, which is optional, may only agree.
+    /// Returns the algorithm of the key, which depends on its type. `alg` is optional, but must match.
     fn algorithm(&self) -> Option<SignatureAlgorithm> {
         match (self.kty.as_str(), self.crv.as_deref()) {
             ("RSA", _) => Some(SignatureAlgorithm::Rs256),
@@ -125,10 +125,10 @@ impl PublishedKey {
     }
 }
 
-/// How many keys of a provider are used.
+/// Maximum number of keys used from a provider.
 const KEYS_MAX: usize = 32;
 
-/// How much of a key's id is logged.
+/// Maximum length of a key's id in the log.
 const LOGGED_ID_CHARACTERS_MAX: usize = 100;
 
 #[cfg(test)]
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_for_signatures_of_the_two_kinds_are_used() {
+    fn signing_keys_of_the_two_types_are_used() {
         for (key, changes, is_used, is_told) in [
             (rsa_key(256), json!({}), true, false),
             (
@@ -218,14 +218,14 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_of_no_use_leaves_the_others() {
+    fn an_unusable_key_does_not_affect_others() {
         let usable = usable(&json!([1, rsa_key(128), {}, p256_key(), rsa_key(256)]));
         assert_eq!(usable.keys.len(), 2);
         assert_eq!(usable.passed_over.len(), 3);
     }
 
     #[test]
-    fn so_many_keys_are_used_and_no_more() {
+    fn at_most_the_maximum_number_of_keys_is_used() {
         let usable = usable(&vec![p256_key(); KEYS_MAX + 1].into());
         assert_eq!(usable.keys.len(), KEYS_MAX);
         assert_eq!(usable.passed_over.len(), 1);

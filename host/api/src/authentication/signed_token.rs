@@ -1,4 +1,4 @@
-//! A token taken apart: what it says before anybody has looked at its signature.
+//! A parsed token, before its signature is verified.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Map, Value};
@@ -8,7 +8,7 @@ use super::{
     verification_key::{SignatureAlgorithm, VerificationKey},
 };
 
-/// A JWS in its compact form (RFC 7515, section 7.1), not checked yet.
+/// A JWS in compact form (RFC 7515, section 7.1), not verified yet.
 pub(super) struct SignedToken<'a> {
     message: &'a str,
     payload: &'a str,
@@ -17,24 +17,24 @@ pub(super) struct SignedToken<'a> {
     key_id: Option<String>,
 }
 
-/// Which key a token says that it was signed with.
+/// The key that a token's header refers to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeyWanted<'a> {
-    /// The key's name, if the token has one.
+    /// The key's id, if the header has one.
     pub(super) id: Option<&'a str>,
-    /// What the key must be for.
+    /// The algorithm of the key.
     pub(super) algorithm: SignatureAlgorithm,
 }
 
 impl<'a> SignedToken<'a> {
-    /// Takes a token apart: three parts in base64url without padding, of which the first is a header that asks for nothing
-    /// but what is done here. What the header says of keys (`jku`, `jwk`, `x5u`, `x5c`) is not looked at: keys come from
-    /// the configuration and from the trusted provider alone.
+    /// Parses a token: three parts in base64url without padding, the first of which is a header with only supported features.
+    /// Keys in the header (`jku`, `jwk`, `x5u`, `x5c`) are ignored: keys come only from the configuration and the trusted
+    /// provider.
     ///
     /// # Errors
     /// [`TokenRefused::Invalid`].
     pub(super) fn parse(token: &'a str) -> Result<Self, TokenRefused> {
-        let malformed = TokenRefused::Invalid("it is malformed");
+        let malformed = TokenRefused::Invalid("malformed");
         let (message, signature) = token.rsplit_once('.').ok_or(malformed.clone())?;
         let (header, payload) = message
             .split_once('.')
@@ -52,7 +52,7 @@ impl<'a> SignedToken<'a> {
         })
     }
 
-    /// Which key it says that it was signed with.
+    /// Returns the key that the header refers to.
     pub(super) fn key_wanted(&self) -> KeyWanted<'_> {
         KeyWanted {
             id: self.key_id.as_deref(),
@@ -60,18 +60,18 @@ impl<'a> SignedToken<'a> {
         }
     }
 
-    /// Whether this key signed it, in the way that the key is for.
+    /// Returns whether the signature is valid for this key and its algorithm.
     pub(super) fn is_signed_by(&self, key: &VerificationKey) -> bool {
         key.algorithm() == self.algorithm && key.has_signed(self.message, &self.signature)
     }
 
-    /// What it claims: a JSON object by the rules of [`keywright_json::check`].
+    /// Parses the claims: a JSON object, with the checks of [`keywright_json::check`].
     ///
     /// # Errors
     /// [`TokenRefused::Invalid`].
     pub(super) fn claims(&self) -> Result<Map<String, Value>, TokenRefused> {
         decode_object(self.payload).ok_or(TokenRefused::Invalid(
-            "its payload is no object, or names a claim twice",
+            "payload is not an object, or has duplicate claims",
         ))
     }
 }
@@ -82,19 +82,20 @@ fn algorithm(header: &Map<String, Value>) -> Result<SignatureAlgorithm, TokenRef
         .and_then(Value::as_str)
         .and_then(SignatureAlgorithm::named)
         .ok_or(TokenRefused::Invalid(
-            "its algorithm is neither RS256 nor ES256",
+            "algorithm is neither RS256 nor ES256",
         ))
 }
 
-/// Refuses what would make the token mean something else: critical extensions (`crit`), a payload that is not claims but a
-/// further document, as in a nested token (`cty`), and a type of token that is for another use (`typ`; RFC 8725, section
-/// 3.11), as a proof or a logout token is.
+/// Rejects headers that change the meaning of the token: critical extensions (`crit`), nested tokens (`cty`), and token types for
+/// other uses, such as proofs or logout tokens (`typ`; RFC 8725, section 3.11).
 fn refuse_extensions(header: &Map<String, Value>) -> Result<(), TokenRefused> {
     if header.contains_key("crit") {
-        return Err(TokenRefused::Invalid("it asks for extensions"));
+        return Err(TokenRefused::Invalid(
+            "critical extensions are not supported",
+        ));
     }
     if header.contains_key("cty") {
-        return Err(TokenRefused::Invalid("its payload is a further document"));
+        return Err(TokenRefused::Invalid("nested tokens are not supported"));
     }
     let Some(token_type) = header.get("typ") else {
         return Ok(());
@@ -107,7 +108,7 @@ fn refuse_extensions(header: &Map<String, Value>) -> Result<(), TokenRefused> {
     if is_known {
         Ok(())
     } else {
-        Err(TokenRefused::Invalid("it is a token for another use"))
+        Err(TokenRefused::Invalid("wrong token type"))
     }
 }
 
@@ -115,7 +116,7 @@ fn key_id(header: &Map<String, Value>) -> Result<Option<String>, TokenRefused> {
     match header.get("kid") {
         None => Ok(None),
         Some(Value::String(key_id)) => Ok(Some(key_id.clone())),
-        Some(_) => Err(TokenRefused::Invalid("its key id is no text")),
+        Some(_) => Err(TokenRefused::Invalid("key id is not a string")),
     }
 }
 
@@ -123,5 +124,5 @@ fn decode_object(part: &str) -> Option<Map<String, Value>> {
     keywright_json::read_bytes(&URL_SAFE_NO_PAD.decode(part).ok()?).ok()
 }
 
-/// The types of token that are taken (RFC 7519, section 5.1; RFC 9068, section 2.1), in any casing.
+/// The accepted token types (RFC 7519, section 5.1; RFC 9068, section 2.1); not case-sensitive.
 const TYPES: [&str; 4] = ["JWT", "application/jwt", "at+jwt", "application/at+jwt"];

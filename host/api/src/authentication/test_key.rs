@@ -1,4 +1,4 @@
-//! A key that tests sign tokens with.
+//! A signing key for tests.
 
 use aws_lc_rs::{
     rand::SystemRandom,
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::verification_key::VerificationKey;
 
-/// A P-256 key: one is made in no time.
+/// A P-256 key, which is fast to generate.
 pub(super) struct TestKey(EcdsaKeyPair);
 
 impl TestKey {

@@ -1,134 +1,133 @@
-//! What a token must say to be good here, and in which claims it says it.
+//! The requirements for tokens, and the claims to read.
 
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a token must say, beyond being signed by the trusted issuer and being valid now.
+/// The requirements for a token, in addition to a valid signature and time.
 #[derive(Clone, Debug)]
 pub struct TokenRules {
     pub(super) scopes_required: Vec<String>,
     pub(super) audience: Option<String>,
     pub(super) claims: ClaimSettings,
-    /// The required scopes as a challenge names them (RFC 6750, section 3).
+    /// The required scopes in a challenge (RFC 6750, section 3).
     pub(super) scopes_text: Arc<str>,
 }
 
-/// In which claims a token says what is read of it. The defaults are UAA's.
+/// The claims to read from tokens. The defaults are for UAA.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClaimSettings {
-    /// The claim with the scopes.
+    /// The claim that contains the scopes.
     pub scope: String,
-    /// How scopes are written in it. The other way is refused.
+    /// The format of the scopes. The other format is rejected.
     pub scope_form: ScopeForm,
-    /// The claim with the id of the client that the token was given to.
+    /// The claim that contains the id of the client to which the token was issued.
     pub client_id: String,
-    /// The claim with the id of the user whom the token was given for; one that never changes.
+    /// The claim that contains the id of the user for whom the token was issued. The id must never change.
     pub user_id: String,
-    /// The claim that names client or user for people who read the audit trail.
+    /// The claim that contains the name of the client or user for the audit trail.
     pub subject: String,
-    /// What tells the tokens of clients from those of users.
+    /// How to distinguish tokens of clients and users.
     pub grant_type: GrantTypeSettings,
-    /// For providers whose tokens of clients name the client in both `client_id` and `subject` and have no claim for
-    /// `grant_type` (RFC 9068): the ids of these clients. A token is a client's if both claims have the same id and it is listed
-    /// here, refused if it is not listed, and a user's if the claims differ. List no client through which users log in. `*`
-    /// stands for every client; use it only if no user's id can ever equal a client's. If empty, `grant_type` applies.
+    /// The ids of clients, for providers whose client tokens have the same id in `client_id` and `subject`, and no claim for
+    /// `grant_type` (RFC 9068). If both claims have the same id, the token is the client's if the id is listed here, and is
+    /// rejected otherwise. If the claims differ, it is a user's. List no client through which users log in. `*` matches every
+    /// client; use it only if no user's id can ever equal a client's. If empty, `grant_type` applies.
     pub client_subjects: Vec<String>,
 }
 
-/// How scopes are written.
+/// The format of scopes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ScopeForm {
-    /// As an array of texts, as UAA has it.
+    /// An array of strings, as for UAA.
     #[default]
     Array,
-    /// As one text with blanks between the scopes (RFC 8693, section 4.2; RFC 9068, section 2.2.3).
+    /// One string with spaces between the scopes (RFC 8693, section 4.2; RFC 9068, section 2.2.3).
     Text,
 }
 
-/// What tells the tokens of clients, which act for themselves, from those of users.
+/// How to distinguish tokens of clients, which act for themselves, and of users.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GrantTypeSettings {
-    /// The claim that tells.
+    /// The claim that contains the grant type.
     pub claim: String,
-    /// What it says in tokens of clients; `*` is any text that is not among the other ones.
+    /// The values in tokens of clients; `*` matches any value that is not in the other list.
     pub of_clients: Vec<String>,
-    /// What it says in tokens of users; `*` is any text that is not among the other ones.
+    /// The values in tokens of users; `*` matches any value that is not in the other list.
     pub of_users: Vec<String>,
-    /// Whose a token is that does not have the claim.
+    /// How tokens without the claim are treated.
     pub when_absent: WhenAbsent,
 }
 
-/// Whose a token is that does not say it.
+/// How tokens without a grant type are treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WhenAbsent {
-    /// Nobody's: it is refused.
+    /// They are rejected.
     #[default]
     Refused,
-    /// A client's.
+    /// They are tokens of clients.
     Client,
     /// A user's.
     User,
 }
 
-/// Whose a token is.
+/// The owner of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bearer {
-    /// A client's that acts for itself.
+    /// A client that acts for itself.
     Client,
     /// A user's.
     User,
 }
 
-/// Rules by which no token could be judged.
+/// Invalid rules for tokens.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenRulesRefused {
-    /// A claim has no name.
+    /// The name of a claim is empty.
     #[error("authentication.claims.{0} must name a claim")]
     ClaimUnnamed(&'static str),
-    /// A grant type is a client's and a user's.
+    /// A grant type is listed for both clients and users.
     #[error(
-        "authentication.claims.grant_type has {0:?} both in of_clients and in of_users, so nobody could tell whose a \
-         token is"
+        "authentication.claims.grant_type has {0:?} in both of_clients and of_users; remove it from one of them"
     )]
     GrantTypeAmbiguous(String),
-    /// No grant type is anybody's.
-    #[error("authentication.claims.grant_type names nobody whose a token could be")]
+    /// No grant types are listed.
+    #[error("authentication.claims.grant_type lists no grant types")]
     GrantTypesMissing,
-    /// Two ways to tell clients from users are configured.
+    /// Two ways to distinguish clients and users are configured.
     #[error(
         "authentication.claims.client_subjects and authentication.claims.grant_type exclude each other: remove one of them"
     )]
     GrantTypeUnused,
-    /// Every token of the issuer would be good.
+    /// Every token of the issuer would be accepted.
     #[error(
-        "without authentication.scopes_required there must be an authentication.audience: otherwise every token that \
-         the provider gives, for whatever service, would be good here"
+        "authentication.audience is required if authentication.scopes_required is empty: otherwise the provider's tokens \
+         for any service would be accepted"
     )]
     NothingRequired,
     /// The audience is empty.
     #[error("authentication.audience must not be empty")]
     AudienceEmpty,
-    /// A scope is none.
+    /// A scope is malformed.
     #[error(
-        "{0:?} in authentication.scopes_required is no scope: one has no blanks, quotes or backslashes, and is ASCII"
+        "{0:?} in authentication.scopes_required is not a scope: it must be ASCII without spaces, quotes or backslashes"
     )]
     ScopeMalformed(String),
 }
 
 impl TokenRules {
-    /// The scopes that are required where nothing else is configured.
+    /// The scopes required by default.
     pub const SCOPES_REQUIRED: [&str; 2] = ["credhub.read", "credhub.write"];
 
-    /// Puts rules together.
+    /// Creates rules.
     ///
     /// # Errors
-    /// When no token could be judged by them.
+    /// If the rules are invalid.
     pub fn new(
         scopes_required: Vec<String>,
         audience: Option<String>,
@@ -180,7 +179,7 @@ impl Default for ClaimSettings {
 }
 
 impl ClaimSettings {
-    /// Whether tokens of this client may name it as their subject.
+    /// Returns whether tokens of this client may have it as their subject.
     pub(super) fn is_client_subject(&self, client_id: &str) -> bool {
         let mut listed = self.client_subjects.iter();
         listed.any(|listed| listed == client_id || listed == ANY)
@@ -218,7 +217,7 @@ impl Default for GrantTypeSettings {
 }
 
 impl GrantTypeSettings {
-    /// Whose a token is that has this grant type, or none.
+    /// Returns the owner of a token with this grant type, or without one.
     pub(super) fn bearer(&self, grant_type: Option<&str>) -> Option<Bearer> {
         let Some(grant_type) = grant_type else {
             return match self.when_absent {
@@ -256,13 +255,13 @@ impl GrantTypeSettings {
     }
 }
 
-/// Whether a text is a scope (RFC 6749, section 3.3).
+/// Returns whether a text is a scope (RFC 6749, section 3.3).
 fn is_scope(text: &str) -> bool {
     let is_scope_byte = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
     !text.is_empty() && text.bytes().all(is_scope_byte)
 }
 
-/// Stands for any grant type, or any client, that is not named.
+/// Matches any grant type or client that is not listed.
 const ANY: &str = "*";
 
 #[cfg(test)]
@@ -284,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_type_tells_whose_a_token_is() {
+    fn a_grant_type_determines_the_owner_of_a_token() {
         let (client, user) = (Some(Bearer::Client), Some(Bearer::User));
         for (settings, grant_type, bearer) in [
             (
@@ -328,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_by_which_no_token_could_be_judged_are_refused() {
+    fn invalid_rules_are_rejected() {
         let rules = |scopes: &[&str], audience: Option<&str>, claims| {
             let scopes = scopes.iter().map(|scope| (*scope).to_owned()).collect();
             TokenRules::new(scopes, audience.map(str::to_owned), claims).err()

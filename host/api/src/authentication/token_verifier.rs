@@ -1,4 +1,4 @@
-//! Checking bearer tokens.
+//! Verifies bearer tokens.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use super::{
     verification_key::VerificationKey,
 };
 
-/// Checks bearer tokens: JWTs that the trusted issuer signed with RS256 or ES256.
+/// Verifies bearer tokens: JWTs signed by the trusted issuer with RS256 or ES256.
 pub struct TokenVerifier {
     keys: KeySource,
     rules: TokenRules,
     clock: Arc<dyn Clock>,
 }
 
-/// A verification key of the configuration.
+/// A configured verification key.
 #[derive(Clone, Copy, Debug)]
 pub struct StaticKey<'a> {
     /// The RSA or P-256 public key, in PEM.
     pub public_key_pem: &'a str,
-    /// What the tokens' `iss` must be.
+    /// The required `iss` of tokens.
     pub issuer: &'a str,
 }
 
@@ -32,10 +32,10 @@ enum KeySource {
 }
 
 impl TokenVerifier {
-    /// Checks against one key that the configuration has, whatever the tokens call it.
+    /// Verifies with one configured key, whatever key id tokens have.
     ///
     /// # Errors
-    /// When it is not an RSA public key of 2048 to 8192 bits or a P-256 public key, in PEM.
+    /// If the key is not an RSA public key of 2048 to 8192 bits or a P-256 public key, in PEM.
     pub fn with_static_key(
         key: &StaticKey<'_>,
         rules: TokenRules,
@@ -45,9 +45,8 @@ impl TokenVerifier {
         Ok(Self::with_key(verification_key, key.issuer, rules, clock))
     }
 
-    /// Checks against the keys that an identity provider publishes, and begins to fetch them, for which a Tokio runtime is
-    /// needed. A provider that can't be reached leaves tokens unchecked until it can, which is 503, and keeps nothing
-    /// else from working.
+    /// Verifies with the keys that an identity provider publishes, and starts to fetch them, which requires a Tokio runtime.
+    /// While the provider is unavailable and there are no keys, requests with tokens get status 503; everything else works.
     #[must_use]
     pub fn with_identity_provider(
         provider: HttpsIdentityProvider,
@@ -64,7 +63,7 @@ impl TokenVerifier {
         }
     }
 
-    /// Checks against a key that this process has anyway.
+    /// Verifies with a key of this process.
     pub(crate) fn with_key(
         key: VerificationKey,
         issuer: &str,
@@ -78,13 +77,13 @@ impl TokenVerifier {
         }
     }
 
-    /// Finds out whose token it is.
+    /// Verifies a token and returns its identity.
     ///
     /// # Errors
-    /// Why the token does not let its bearer pass.
+    /// The reason for rejecting the token.
     pub(super) async fn verify(&self, token: &str) -> Result<Identity, TokenRefused> {
         if token.len() > TOKEN_BYTES_MAX {
-            return Err(TokenRefused::Invalid("it is too long"));
+            return Err(TokenRefused::Invalid("too long"));
         }
         let now = self.clock.now();
         if let Some(checked) = self.current().and_then(|keys| keys.recall(token)) {
@@ -109,5 +108,5 @@ impl TokenVerifier {
     }
 }
 
-/// The longest token that is looked at, in bytes.
+/// Maximum length of a token, in bytes.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;

@@ -1,4 +1,4 @@
-//! A set of keys that one issuer signs with, and the tokens that were found good under it.
+//! The keys of one issuer, with a cache of the tokens verified with them.
 
 use std::{
     collections::HashMap,
@@ -16,7 +16,7 @@ use super::{
     verification_key::VerificationKey,
 };
 
-/// Keys that are trusted together. Once made they don't change; new keys are a new set, with nothing remembered.
+/// A set of trusted keys. It is immutable; new keys are a new set with an empty cache.
 pub(super) struct TrustedKeys {
     issuer: String,
     keys: Vec<TrustedKey>,
@@ -26,7 +26,7 @@ pub(super) struct TrustedKeys {
 
 /// One key.
 pub(super) struct TrustedKey {
-    /// Its name in the headers of tokens, if it has one.
+    /// The key id in the headers of tokens, if it has one.
     pub(super) id: Option<String>,
     /// The key itself.
     pub(super) key: VerificationKey,
@@ -36,7 +36,7 @@ pub(super) struct TrustedKey {
 type TokenDigest = [u8; 32];
 
 impl TrustedKeys {
-    /// Trusts these keys from now on for tokens of this issuer.
+    /// Creates a set of keys for tokens of this issuer.
     pub(super) fn new(issuer: String, keys: Vec<TrustedKey>) -> Self {
         Self {
             issuer,
@@ -46,18 +46,18 @@ impl TrustedKeys {
         }
     }
 
-    /// Trusts one key, whatever the tokens call it.
+    /// Creates a set of one key, whatever key id tokens have.
     pub(super) fn of_one(key: VerificationKey, issuer: &str) -> Self {
         Self::new(issuer.to_owned(), vec![TrustedKey { id: None, key }])
     }
 
-    /// When this set was made.
+    /// Returns when this set was created.
     pub(super) fn since(&self) -> Instant {
         self.since
     }
 
-    /// Whether there is no need to look for newer keys to check a token by: the set has the key that the token names, or,
-    /// where one of the two has no name, a key that signed it.
+    /// Returns whether the set is sufficient to verify a token: it has the token's key id, or, if the key or token has no id, a key
+    /// that verifies its signature.
     pub(super) fn are_enough_for(&self, token: &SignedToken<'_>) -> bool {
         let wanted = token.key_wanted();
         self.fitting(wanted).any(|trusted| {
@@ -66,22 +66,22 @@ impl TrustedKeys {
         })
     }
 
-    /// Whether a key of this name is among them.
+    /// Returns whether the set has a key with this id.
     #[cfg(test)]
     pub(super) fn has_key(&self, id: &str) -> bool {
         self.keys.iter().any(|key| key.id.as_deref() == Some(id))
     }
 
-    /// What is remembered of a token that was found good before.
+    /// Returns the cached result for a token.
     pub(super) fn recall(&self, token: &str) -> Option<CheckedToken> {
         let checked = self.checked.read().unwrap_or_else(PoisonError::into_inner);
         checked.get(&token_digest(token)).cloned()
     }
 
-    /// Checks a token's signature and then its claims, and remembers it if it is good.
+    /// Verifies a token's signature and then its claims, and caches it if it is valid.
     ///
     /// # Errors
-    /// Why it is not.
+    /// The reason for rejecting the token.
     pub(super) fn check(
         &self,
         token: &str,
@@ -93,7 +93,7 @@ impl TrustedKeys {
             .fitting(signed.key_wanted())
             .any(|trusted| signed.is_signed_by(&trusted.key));
         if !is_signed {
-            return Err(TokenRefused::Invalid("no trusted key signed it"));
+            return Err(TokenRefused::Invalid("not signed by a trusted key"));
         }
         let checked = Claims::new(signed.claims()?).check(&self.issuer, rules)?;
         let identity = checked.identity_at(now, rules)?;
@@ -101,8 +101,8 @@ impl TrustedKeys {
         Ok(identity)
     }
 
-    /// The keys that may have signed a token that names this one. A key without an id fits any token, and a token without one
-    /// any key that is for its algorithm.
+    /// Returns the keys that may have signed a token. A key without an id matches any token, and a token without one matches any
+    /// key with its algorithm.
     fn fitting(&self, wanted: KeyWanted<'_>) -> impl Iterator<Item = &TrustedKey> {
         self.keys.iter().filter(move |trusted| {
             let is_named = match (trusted.id.as_deref(), wanted.id) {
@@ -131,7 +131,7 @@ fn token_digest(token: &str) -> TokenDigest {
     bytes
 }
 
-/// How many good tokens are remembered, so that their signatures are not checked with each request.
+/// Maximum number of cached tokens, whose signatures are not verified again.
 const REMEMBERED_TOKENS_MAX: usize = 4_096;
 
 #[cfg(test)]
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_token_is_remembered_with_whose_it_is() {
+    fn a_valid_token_is_cached_with_its_identity() {
         let trusted = trusted();
         let token = token(7, ("jti", json!("a")));
         assert!(trusted.recall(&token).is_none());
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_is_not_remembered() {
+    fn rejected_tokens_are_not_cached() {
         let trusted = trusted();
         for change in [
             ("exp", json!(0)),
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_tokens_are_remembered_and_expired_ones_make_room_first() {
+    fn the_cache_is_limited_and_evicts_expired_tokens_first() {
         let trusted = trusted();
         let long_lived = token(0, ("exp", json!(now().timestamp() + 3_600)));
         check(&trusted, &long_lived).unwrap();

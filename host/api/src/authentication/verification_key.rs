@@ -1,4 +1,4 @@
-//! A public key that tokens are checked by, of one of the two kinds that are taken.
+//! A public key to verify tokens with, of one of two types.
 
 use aws_lc_rs::{
     encoding::AsDer,
@@ -11,8 +11,8 @@ use aws_lc_rs::{
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::DecodingKey;
 
-/// How a token is signed (RFC 7518, section 3.1). Each kind of key has one way: what a token's header says of it is held
-/// against the key and never chooses how the key is used.
+/// The signature algorithm of a token (RFC 7518, section 3.1). Each type of key has exactly one: the token's header must match
+/// it, and never determines how the key is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SignatureAlgorithm {
     /// ECDSA on P-256 with SHA-256.
@@ -21,26 +21,26 @@ pub(crate) enum SignatureAlgorithm {
     Rs256,
 }
 
-/// A public key, and what it is for.
+/// A public key and its algorithm.
 #[derive(Clone)]
 pub(crate) struct VerificationKey {
     algorithm: SignatureAlgorithm,
     key: ParsedPublicKey,
 }
 
-/// A key that can't be used to check tokens.
+/// A key can't be used to verify tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyRefused {
-    /// It is of no kind that is taken.
+    /// The type of the key is not supported.
     #[error("the verification key is neither an RSA nor a P-256 public key in PEM")]
     Malformed,
-    /// It is an RSA key that is too short to be safe, or too long to be checked fast.
-    #[error("the RSA key is shorter than 2048 or longer than 8192 bits")]
+    /// An RSA key is too short to be secure, or too long to verify fast.
+    #[error("the RSA key must have 2048 to 8192 bits")]
     LengthRefused,
 }
 
 impl SignatureAlgorithm {
-    /// The algorithm of this name in a header, in the one casing that it has.
+    /// Returns the algorithm with this name in a header; case-sensitive.
     pub(super) fn named(name: &str) -> Option<Self> {
         match name {
             "ES256" => Some(Self::Es256),
@@ -49,7 +49,7 @@ impl SignatureAlgorithm {
         }
     }
 
-    /// Its name in headers and key sets.
+    /// Returns the name in headers and key sets.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Es256 => "ES256",
@@ -59,10 +59,10 @@ impl SignatureAlgorithm {
 }
 
 impl VerificationKey {
-    /// Reads an RSA or a P-256 public key in PEM. A certificate or a private key is none.
+    /// Parses an RSA or P-256 public key in PEM. Certificates and private keys are rejected.
     ///
     /// # Errors
-    /// When it is another key or none, or an RSA key of another length than 2048 to 8192 bits.
+    /// If it is not such a key, or an RSA key does not have 2048 to 8192 bits.
     pub(super) fn of_pem(pem: &str) -> Result<Self, KeyRefused> {
         if !PEM_LABELS.iter().any(|label| pem.contains(label)) {
             return Err(KeyRefused::Malformed);
@@ -77,11 +77,10 @@ impl VerificationKey {
             .and_then(|point| Self::p256(&point))
     }
 
-    /// Reads the members `n` and `e` of a JWK (RFC 7518, section 6.3.1). Leading zeros, which some providers write, are
-    /// taken for what they are.
+    /// Parses the fields `n` and `e` of a JWK (RFC 7518, section 6.3.1). Leading zeros, which some providers write, are accepted.
     ///
     /// # Errors
-    /// When they are no key, or one of another length than 2048 to 8192 bits.
+    /// If they are not a key of 2048 to 8192 bits.
     pub(crate) fn of_rsa_components(modulus: &str, exponent: &str) -> Result<Self, KeyRefused> {
         let number = |text: &str| {
             let bytes = URL_SAFE_NO_PAD
@@ -98,10 +97,10 @@ impl VerificationKey {
         Self::rsa(der.as_ref())
     }
 
-    /// Reads the members `x` and `y` of a JWK on P-256 (RFC 7518, section 6.2.1): 32 bytes each.
+    /// Parses the fields `x` and `y` of a P-256 JWK (RFC 7518, section 6.2.1): 32 bytes each.
     ///
     /// # Errors
-    /// When they are no point of the curve.
+    /// If they are not a point on the curve.
     pub(super) fn of_p256_coordinates(x: &str, y: &str) -> Result<Self, KeyRefused> {
         let mut point = vec![UNCOMPRESSED_POINT];
         for coordinate in [x, y] {
@@ -115,12 +114,12 @@ impl VerificationKey {
         Self::p256(&point)
     }
 
-    /// What it is for.
+    /// Returns the algorithm.
     pub(super) fn algorithm(&self) -> SignatureAlgorithm {
         self.algorithm
     }
 
-    /// Whether its private half signed this message.
+    /// Returns whether the signature of a message is valid.
     pub(super) fn has_signed(&self, message: &str, signature: &[u8]) -> bool {
         self.key.verify_sig(message.as_bytes(), signature).is_ok()
     }
@@ -128,7 +127,7 @@ impl VerificationKey {
     fn rsa(der: &[u8]) -> Result<Self, KeyRefused> {
         let key = PublicKey::from_der(der).map_err(|_| KeyRefused::Malformed)?;
         let key = key.as_der().map_err(|_| KeyRefused::Malformed)?;
-        // Of the types for RSA keys, this one knows the length.
+        // This type provides the length of an RSA key.
         let bits = PublicEncryptingKey::from_der(key.as_ref()).map(|key| key.key_size_bits());
         if !bits.is_ok_and(|bits| (MODULUS_BITS_MIN..=MODULUS_BITS_MAX).contains(&bits)) {
             return Err(KeyRefused::LengthRefused);
@@ -162,10 +161,10 @@ const PEM_LABELS: [&str; 2] = [
 const MODULUS_BITS_MIN: usize = 2_048;
 const MODULUS_BITS_MAX: usize = 8_192;
 
-/// What a point begins with whose coordinates follow whole (SEC 1, section 2.3.3).
+/// The prefix of an uncompressed point (SEC 1, section 2.3.3).
 const UNCOMPRESSED_POINT: u8 = 4;
 
-/// The length of a coordinate on P-256.
+/// The length of a P-256 coordinate, in bytes.
 const COORDINATE_BYTES: usize = 32;
 
 #[cfg(test)]
@@ -173,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn coordinates_off_the_curve_or_of_another_length_are_no_key() {
+    fn invalid_coordinates_are_rejected() {
         // The base point of P-256 (FIPS 186-4, D.1.2.3).
         let x = "axfR8uEsQkf4vOblY6RA8ncDfYEt6zOg9KE5RdiYwpY";
         let y = "T-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU";
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_no_rsa_key() {
+    fn malformed_numbers_are_rejected() {
         let modulus = URL_SAFE_NO_PAD.encode(vec![0xff; 256]);
         for (modulus, exponent) in [
             ("", "AQAB"),

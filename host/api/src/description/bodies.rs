@@ -1,9 +1,6 @@
-//! The schemas of bodies whose form depends on the type of the credential.
+//! The schemas of bodies that depend on the type of the credential.
 
-#![expect(
-    clippy::indexing_slicing,
-    reason = "a member that is not there is made"
-)]
+#![expect(clippy::indexing_slicing, reason = "indexing creates missing keys")]
 
 use std::borrow::Cow;
 
@@ -17,7 +14,7 @@ use super::{
 };
 use crate::response::VersionBody;
 
-/// A version as it is answered, with the value that each type of the specification has.
+/// A version in a response, with the value schemas of the specified types.
 pub(crate) struct Version;
 
 impl JsonSchema for Version {
@@ -44,7 +41,7 @@ impl JsonSchema for Version {
     }
 }
 
-/// The members that every version of a certificate has.
+/// The fields of every certificate version.
 const CERTIFICATE_MARKS: [&str; 4] = [
     "transitional",
     "certificate_authority",
@@ -52,7 +49,7 @@ const CERTIFICATE_MARKS: [&str; 4] = [
     "expiry_date",
 ];
 
-/// The body that sets a credential.
+/// The body to set a credential.
 pub(crate) struct SetBody;
 
 impl JsonSchema for SetBody {
@@ -76,7 +73,7 @@ impl JsonSchema for SetBody {
                 )
             })
             .collect();
-        let value = json!({"description": "As the type's plugin takes it."});
+        let value = json!({"description": "See the schema of the type."});
         forms.push(form(
             OTHER,
             other_type(),
@@ -88,7 +85,7 @@ impl JsonSchema for SetBody {
     }
 }
 
-/// The value of a certificate that is set.
+/// The value for setting a certificate.
 pub(crate) struct SetCertificate;
 
 impl JsonSchema for SetCertificate {
@@ -101,12 +98,12 @@ impl JsonSchema for SetCertificate {
         let ignored = json!({"description": "Ignored."});
         json_schema!({
             "type": "object",
-            "description": "At least one of the four texts; ca and ca_name exclude each other. The empty text is absent.",
+            "description": "At least one of the four strings is required; ca and ca_name exclude each other. Empty strings count as absent.",
             "properties": {
-                "ca": text("The certificate of the authority that signed it, PEM."),
-                "ca_name": text("The name of the stored authority that signed it."),
+                "ca": text("The certificate of the signing CA, PEM."),
+                "ca_name": text("The name of the stored CA that signed the certificate."),
                 "certificate": text("The certificate, PEM."),
-                "private_key": text("Its private key, PEM: PKCS#1, SEC1 or PKCS#8, not encrypted."),
+                "private_key": text("The private key, PEM: PKCS#1, SEC1 or PKCS#8, not encrypted."),
                 "transitional": ignored,
                 "certificate_authority": ignored,
                 "self_signed": ignored,
@@ -117,7 +114,7 @@ impl JsonSchema for SetCertificate {
     }
 }
 
-/// The body that generates a credential, or regenerates one.
+/// The body to generate or regenerate a credential.
 pub(crate) struct GenerateBody;
 
 impl JsonSchema for GenerateBody {
@@ -152,7 +149,7 @@ impl JsonSchema for GenerateBody {
         }
         let parameters = json!({
             "type": ["object", "null"],
-            "description": "As `GET /api/v1/types` tells for the type.",
+            "description": "See `GET /api/v1/types`.",
         });
         forms.push(generate_form(
             OTHER,
@@ -192,19 +189,19 @@ fn generate_form(
     let mode = json!({
         "enum": ["converge", "no-overwrite", "overwrite", null],
         "default": "converge",
-        "description": "What becomes of a credential that is there: with converge, a version is added where the parameters differ from its own; with no-overwrite, never; with overwrite, always.",
+        "description": "Whether to add a version to an existing credential: converge adds one if the parameters differ, no-overwrite never, overwrite always.",
     });
     let mut overwrite = json!({"anyOf": [LenientBoolean::json_schema(schemas), {"type": "null"}]});
     overwrite["deprecated"] = json!(true);
     overwrite["description"] =
-        json!("Stands for the modes overwrite and no-overwrite where no mode is given.");
+        json!("Equivalent to the mode overwrite or no-overwrite. Ignored if mode is given.");
     let members = members
         .into_iter()
         .chain([("mode", mode), ("overwrite", overwrite)]);
     form(title, credential_type, required, members, schemas)
 }
 
-/// One form of a body: what all have, and these members.
+/// Returns one form of a body: the common properties and `members`.
 fn form<'a>(
     title: &str,
     credential_type: Value,
@@ -232,7 +229,7 @@ fn form<'a>(
     })
 }
 
-/// A type that is not among those of the specification.
+/// Returns the schema of an unspecified type.
 fn other_type() -> Value {
     json!({
         "type": "string",
@@ -244,7 +241,7 @@ fn other_type() -> Value {
 
 const OTHER: &str = "another type";
 
-/// Where a user's name stood before it became a parameter.
+/// The former way to pass a username, now a parameter.
 fn former_username() -> Value {
     json!({
         "type": ["object", "null"],
@@ -254,14 +251,14 @@ fn former_username() -> Value {
     })
 }
 
-/// What callers set of a type, where that is not what is read of it.
+/// Returns the schema for setting values of a type, if it differs from the one for reading.
 fn set_value(name: &str) -> Option<Value> {
     let key = json!({"type": ["string", "null"]});
-    let computed = json!({"description": "Ignored: the server computes it."});
+    let computed = json!({"description": "Ignored; computed by the server."});
     let keys = |more: &[(&str, Value)]| {
         let mut schema = json!({
             "type": "object",
-            "description": "At least one of the keys. The empty text is absent; the form of a key is not looked at.",
+            "description": "At least one key is required. Empty strings count as absent; the format of keys is not checked.",
             "properties": {"public_key": key, "private_key": key},
             "additionalProperties": false,
         });

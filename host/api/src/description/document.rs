@@ -1,9 +1,6 @@
-//! Putting the description together.
+//! Assembles the description.
 
-#![expect(
-    clippy::indexing_slicing,
-    reason = "a member that is not there is made"
-)]
+#![expect(clippy::indexing_slicing, reason = "indexing creates missing keys")]
 
 use schemars::{Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
@@ -14,7 +11,7 @@ use super::{
 };
 use crate::{Access, Information, Route, response::FailureBody, routes};
 
-/// The description.
+/// Returns the description.
 pub(super) fn document() -> Value {
     let mut schemas = Schemas::new();
     let mut paths = Map::new();
@@ -37,7 +34,7 @@ pub(super) fn document() -> Value {
             "description": INTRODUCTION,
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
-        "servers": [{"url": "/", "description": "The server that this description comes from."}],
+        "servers": [{"url": "/", "description": "This server."}],
         "security": [{"bearerToken": []}, {"clientCertificate": []}],
         "tags": tags,
         "paths": paths,
@@ -50,8 +47,8 @@ pub(super) fn document() -> Value {
     })
 }
 
-/// What makes the schemas of requests, and what makes those of answers: a member that may be absent in one need not be in the
-/// other. All of them stand in one place, by their names.
+/// The schema generators for requests and for responses, because a field may be optional in only one of them. Their
+/// definitions share one namespace.
 struct Schemas {
     of_requests: SchemaGenerator,
     of_answers: SchemaGenerator,
@@ -116,7 +113,7 @@ fn responses(described: &Described, access: Access, schemas: &mut Schemas) -> Va
         responses.insert(answer.status.to_string(), response(answer, schemas));
     }
     for (status, failure) in failures(described, access) {
-        // What is answered with its own body, such as that a server is not well, is no failure of the request.
+        // An operation's own response, such as a failed health check, takes precedence.
         responses.entry(status.to_string()).or_insert(failure);
     }
     Value::Object(responses)
@@ -173,17 +170,17 @@ fn of_query(parameter: &Parameter) -> Value {
     described
 }
 
-/// The names of a path's variable segments.
+/// Returns the names of a path's variable segments.
 fn variables(path: &str) -> impl Iterator<Item = &str> {
     path.split('/')
         .filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
 }
 
-/// A variable segment: all of them are ids.
+/// Describes a variable segment; all of them are ids.
 fn of_path(name: &str) -> Value {
     let text = match name {
         "certificate_id" => {
-            "The id of a certificate, as `GET /api/v1/certificates` tells it: that of the credential, not of a version."
+            "The id of a certificate from `GET /api/v1/certificates`; not the id of a version."
         }
         "permission_id" => "The id of a permission.",
         _ => "The id of a version.",
@@ -203,23 +200,23 @@ fn security_schemes() -> Value {
             "type": "http",
             "scheme": "bearer",
             "bearerFormat": "JWT",
-            "description": "An access token of the identity provider that `GET /info` names, signed with RS256 or ES256, with the scopes `credhub.read` and `credhub.write` unless the server is configured otherwise.",
+            "description": "An access token from the identity provider returned by `GET /info`, signed with RS256 or ES256. It needs the scopes `credhub.read` and `credhub.write`, unless the server is configured otherwise.",
         },
         "clientCertificate": {
             "type": "mutualTLS",
-            "description": "A certificate for client authentication, from an authority that the server is configured to trust, whose Organization Unit is `app:` and a version 4 UUID. Where a token is sent too, the token decides who is asking.",
+            "description": "A client certificate from a CA that the server trusts, with an organizational unit of `app:` and a version 4 UUID. If the request also has a token, the token determines the caller.",
         },
     })
 }
 
 const INTRODUCTION: &str = "\
-Keywright stores and makes credentials: passwords, users, certificates and their authorities, RSA and SSH keys, free JSON, and \
-whatever else generators are configured for.
+Keywright stores and generates credentials: passwords, users, certificates and CAs, RSA and SSH keys, JSON, and the types of \
+configured generators.
 
-Every request needs an access token or a client certificate, but for those whose security is empty. A caller may do what a \
-permission allows; what it may not read is answered as if it were not there.
+Requests need an access token or a client certificate, except where the operation lists no security. Permissions determine what \
+a caller may do. The response for a credential that the caller may not read is the same as for one that does not exist.
 
-Paths are taken with a trailing slash too. A method that a path does not have is answered with 404 and no body; HEAD is \
-taken wherever GET is, but for read-only mode. Parameters of a query that are not known are ignored; one that is given twice is answered with 400. Where a \
-body has a member that is not known, or one twice, it is refused. Booleans and whole numbers are also accepted as strings, and numbers and booleans as parameters that are strings. \
-Times are UTC, in whole seconds.";
+Paths may end with a slash. A method that a path does not support gets status 404 without a body. HEAD is supported wherever GET \
+is, except in read-only mode. Unknown query parameters are ignored; repeated ones get status 400. Bodies with unknown or \
+duplicate fields are rejected. Booleans and whole numbers are also accepted as strings, and string parameters as numbers and \
+booleans. Times are UTC, in whole seconds.";

@@ -1,4 +1,4 @@
-//! Versions that a server has answered, as examples.
+//! Example versions from a real server.
 
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ pub(crate) fn password_version() -> Value {
     })
 }
 
-/// A version of type certificate, of which the key is kept elsewhere.
+/// A version of type certificate, without its key.
 pub(crate) fn certificate_version() -> Value {
     json!({
         "type": "certificate",

@@ -1,17 +1,14 @@
-//! What requests fail with: what holds for all routes, and the body that every failure has.
+//! Error responses: those of all routes, and their common body.
 
-#![expect(
-    clippy::indexing_slicing,
-    reason = "a member that is not there is made"
-)]
+#![expect(clippy::indexing_slicing, reason = "indexing creates missing keys")]
 
 use serde_json::{Map, Value, json};
 
 use super::operation::{Described, Failing, JSON};
 use crate::Access;
 
-/// The answers of an operation that tell of failures, by status: those that all routes of its kind have, and its own. Where it
-/// adds nothing to what all have, the shared one is referred to.
+/// Returns the error responses of an operation by status, both shared ones and its own. A shared response without additional
+/// conditions is a reference.
 pub(super) fn failures(described: &Described, access: Access) -> Vec<(u16, Value)> {
     let is_shared = |failure: &&Shared| match failure.of {
         Of::Everything => true,
@@ -31,7 +28,7 @@ pub(super) fn failures(described: &Described, access: Access) -> Vec<(u16, Value
             (Some(shared), []) => {
                 json!({"$ref": format!("#/components/responses/{}", shared.name)})
             }
-            (shared, own) => told(status, shared.copied(), own),
+            (shared, own) => error_response(status, shared.copied(), own),
         }
     };
     statuses
@@ -40,42 +37,42 @@ pub(super) fn failures(described: &Described, access: Access) -> Vec<(u16, Value
         .collect()
 }
 
-/// The answers that several operations share, by their names.
+/// Returns the shared responses by name.
 pub(super) fn shared_responses() -> Map<String, Value> {
-    let told = |failure: &Shared| {
+    let response = |failure: &Shared| {
         (
             failure.name.to_owned(),
-            told(failure.status, Some(failure), &[]),
+            error_response(failure.status, Some(failure), &[]),
         )
     };
-    SHARED.iter().map(told).collect()
+    SHARED.iter().map(response).collect()
 }
 
-/// The headers that several answers share, by their names.
+/// Returns the shared headers by name.
 pub(super) fn shared_headers() -> Value {
     json!({
         "RequestId": {
-            "description": "The request's id, under which it stands in the server's logs and in the audit trail.",
+            "description": "The request's id in the server's logs and in the audit trail.",
             "required": true,
             "schema": {"type": "string", "format": "uuid"},
         },
         "RetryAfter": {
-            "description": "After how many seconds the request may be tried again. In read-only mode nobody knows, and it is absent.",
+            "description": "The number of seconds to wait before retrying the request. Absent in read-only mode.",
             "schema": {"type": "integer", "minimum": 1},
         },
         "WwwAuthenticate": {
-            "description": "By which scheme a caller may identify itself (RFC 9110, section 11.6.1).",
+            "description": "The authentication scheme (RFC 9110, section 11.6.1).",
             "schema": {"type": "string"},
         },
     })
 }
 
-/// A reference to the header that every answer has.
+/// Returns a reference to the header that every response has.
 pub(super) fn request_id() -> Value {
     json!({"$ref": "#/components/headers/RequestId"})
 }
 
-fn told(status: u16, shared: Option<&Shared>, own: &[&Failing]) -> Value {
+fn error_response(status: u16, shared: Option<&Shared>, own: &[&Failing]) -> Value {
     let own = own.iter().map(|failure| failure.when);
     let texts: Vec<_> = own.chain(shared.map(|failure| failure.when)).collect();
     let mut headers = json!({"X-Request-Id": request_id()});
@@ -108,7 +105,7 @@ fn told(status: u16, shared: Option<&Shared>, own: &[&Failing]) -> Value {
     })
 }
 
-/// A failure that several routes have.
+/// An error response of several routes.
 struct Shared {
     name: &'static str,
     status: u16,
@@ -116,13 +113,13 @@ struct Shared {
     when: &'static str,
 }
 
-/// Which routes have a failure.
+/// The routes with an error response.
 enum Of {
-    /// All of them.
+    /// All routes.
     Everything,
-    /// Those that need an identity.
+    /// Routes that require authentication.
     Known,
-    /// Those that take a body.
+    /// Routes with a request body.
     Bodies,
 }
 
@@ -131,13 +128,13 @@ const SHARED: [Shared; 10] = [
         name: "BodyRefused",
         status: 400,
         of: Of::Bodies,
-        when: "The body is not JSON of the expected form, or its media type is another.",
+        when: "The body is malformed or does not match the schema, or its media type is not JSON.",
     },
     Shared {
         name: "Unauthenticated",
         status: 401,
         of: Of::Known,
-        when: "The request has no valid access token and no valid client certificate. A token that has expired is told by the error `access_token_expired`.",
+        when: "The request has neither a valid access token nor a valid client certificate. The error for an expired token is `access_token_expired`.",
     },
     Shared {
         name: "Forbidden",
@@ -161,13 +158,13 @@ const SHARED: [Shared; 10] = [
         name: "UriTooLong",
         status: 414,
         of: Of::Everything,
-        when: "Path and query are too long.",
+        when: "The path and query are too long.",
     },
     Shared {
         name: "TooManyRequests",
         status: 429,
         of: Of::Known,
-        when: "The caller has too many requests under way, or makes too many.",
+        when: "The caller has too many requests in progress, or exceeds its request rate.",
     },
     Shared {
         name: "HeadTooLarge",
@@ -179,17 +176,17 @@ const SHARED: [Shared; 10] = [
         name: "InternalError",
         status: 500,
         of: Of::Everything,
-        when: "The server failed. Its log says why, under the request's id.",
+        when: "An internal error. The server's log has the cause, under the request's id.",
     },
     Shared {
         name: "Unavailable",
         status: 503,
         of: Of::Known,
-        when: "The database or something else that the server needs is away, it has too many requests under way, or it is in read-only mode and the request could write.",
+        when: "The database or another dependency is unavailable, the server has too many requests in progress, or it is in read-only mode and the request could write.",
     },
 ];
 
-/// Bodies that were answered: status, name, error, and its description.
+/// Bodies of real error responses: status, name, error and error description.
 const EXAMPLES: [(u16, &str, &str, Option<&str>); 16] = [
     (
         400,

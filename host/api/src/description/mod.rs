@@ -1,11 +1,11 @@
-//! The API's description (`OpenAPI` 3.1), made of the code, and the reference that is rendered from it.
+//! The API's description (`OpenAPI` 3.1), generated from the code, and the HTML reference rendered from it.
 //!
-//! Each route brings what is said of it, beside its handler, so that none can lack it: the schemas of bodies are made of the
-//! types that the handlers read and render. Of the types of the specification, the schemas of parameters and values are those of
-//! the shipped plugins; other types are for `GET /api/v1/types` to tell, since who has no identity must not learn from this
-//! description how a server is configured. So it is the same for all servers of one release, and a golden file.
+//! Each route has its description next to its handler, so none is missing. The schemas of bodies come from the types that the
+//! handlers read and render. The schemas of specified types are those of the shipped plugins; `GET /api/v1/types` returns other
+//! types, because the description is public and must not reveal the server's configuration. So it is the same for all servers
+//! of a release, and a golden file.
 //!
-//! The reference is plain HTML without a script: the server's address is one to which browsers may bring credentials.
+//! The reference is HTML without scripts, because browsers may send credentials to the server.
 
 mod bodies;
 mod document;
@@ -25,13 +25,13 @@ pub(crate) use operation::{Described, Parameter, Tag};
 pub(crate) use page::content_security_policy;
 pub(crate) use scalars::{GrantedPath, LenientBoolean, LookedUpName, Metadata, Timestamp};
 
-/// The description, as JSON text.
+/// Returns the description, as JSON text.
 pub(crate) fn document() -> &'static str {
     static TEXT: LazyLock<String> = LazyLock::new(|| document::document().to_string());
     &TEXT
 }
 
-/// The reference, as HTML.
+/// Returns the reference, as HTML.
 pub(crate) fn page() -> &'static str {
     static TEXT: LazyLock<String> = LazyLock::new(|| page::page(&document::document()));
     &TEXT

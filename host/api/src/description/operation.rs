@@ -1,17 +1,16 @@
-//! What the description says of one route. It stands beside the route's handler, and is made of the types that the handler
-//! reads and renders.
+//! The description of one route. It is next to the route's handler, and uses the types that the handler reads and renders.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
-/// What the description says of one route.
+/// The description of one route.
 pub(crate) struct Described {
-    /// The operation's id, by which clients made of the description call it.
+    /// The operation's id, used by generated clients.
     pub(super) id: &'static str,
     pub(super) tag: Tag,
-    /// What it does, on one line.
+    /// The summary, on one line.
     pub(super) summary: &'static str,
-    /// What else is to be known: paragraphs, with code between backticks.
+    /// The description: paragraphs, with code between backticks.
     pub(super) text: &'static str,
     pub(super) is_deprecated: bool,
     pub(super) parameters: Vec<Parameter>,
@@ -20,7 +19,7 @@ pub(crate) struct Described {
     pub(super) failures: Vec<Failing>,
 }
 
-/// What routes are about.
+/// The subject of routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tag {
     Credentials,
@@ -30,7 +29,7 @@ pub(crate) enum Tag {
     Operations,
 }
 
-/// A parameter of a query.
+/// A query parameter.
 pub(crate) struct Parameter {
     pub(super) name: &'static str,
     pub(super) is_required: bool,
@@ -46,34 +45,34 @@ pub(super) struct Body {
     pub(super) examples: Vec<Example>,
 }
 
-/// An answer to a request that succeeds.
+/// A success response.
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) text: &'static str,
-    /// None where there is no body.
+    /// `None` for a response without a body.
     pub(super) content: Option<Content>,
 }
 
-/// The body of an answer.
+/// The body of a response.
 pub(super) struct Content {
     pub(super) media_type: &'static str,
     pub(super) schema: SchemaOf,
     pub(super) examples: Vec<Example>,
 }
 
-/// A status that tells of a failure, and when it is answered.
+/// The status of an error response, and its condition.
 pub(super) struct Failing {
     pub(super) status: u16,
     pub(super) when: &'static str,
 }
 
-/// A body that was really sent or answered.
+/// A body of a real request or response.
 pub(super) struct Example {
     pub(super) name: &'static str,
     pub(super) value: Value,
 }
 
-/// Makes a type's schema.
+/// Generates a type's schema.
 pub(super) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
 impl Described {
@@ -91,12 +90,12 @@ impl Described {
         }
     }
 
-    /// Says what else is to be known.
+    /// Sets the description.
     pub(crate) fn text(self, text: &'static str) -> Self {
         Self { text, ..self }
     }
 
-    /// Says that new clients should not use it.
+    /// Marks the operation as deprecated.
     pub(crate) fn deprecated(self) -> Self {
         Self {
             is_deprecated: true,
@@ -104,18 +103,18 @@ impl Described {
         }
     }
 
-    /// Adds a parameter of the query.
+    /// Adds a query parameter.
     pub(crate) fn parameter(mut self, parameter: Parameter) -> Self {
         self.parameters.push(parameter);
         self
     }
 
-    /// Says what the body of the request is, which must be there.
+    /// Sets the required request body.
     pub(crate) fn body<T: JsonSchema>(self) -> Self {
         self.body_of::<T>(true)
     }
 
-    /// Says what the body of the request is, which may be left out.
+    /// Sets the optional request body.
     pub(crate) fn optional_body<T: JsonSchema>(self) -> Self {
         self.body_of::<T>(false)
     }
@@ -131,7 +130,7 @@ impl Described {
         }
     }
 
-    /// Adds an example of the body.
+    /// Adds an example of the request body.
     pub(crate) fn asked(mut self, name: &'static str, value: Value) -> Self {
         if let Some(body) = &mut self.body {
             body.examples.push(Example { name, value });
@@ -139,12 +138,12 @@ impl Described {
         self
     }
 
-    /// Adds an answer with a JSON body.
+    /// Adds a response with a JSON body.
     pub(crate) fn answer<T: JsonSchema>(self, status: u16, text: &'static str) -> Self {
         self.answer_in::<T>(status, text, JSON)
     }
 
-    /// Adds an answer with a body of any kind.
+    /// Adds a response with a body of any media type.
     pub(crate) fn answer_in<T: JsonSchema>(
         mut self,
         status: u16,
@@ -163,7 +162,7 @@ impl Described {
         self
     }
 
-    /// Adds an answer without a body.
+    /// Adds a response without a body.
     pub(crate) fn empty_answer(mut self, status: u16, text: &'static str) -> Self {
         self.answers.push(Answer {
             status,
@@ -173,7 +172,7 @@ impl Described {
         self
     }
 
-    /// Adds an example of the answer that was added last.
+    /// Adds an example of the last response.
     pub(crate) fn answered(mut self, name: &'static str, value: Value) -> Self {
         let last = self.answers.last_mut();
         if let Some(content) = last.and_then(|answer| answer.content.as_mut()) {
@@ -182,7 +181,7 @@ impl Described {
         self
     }
 
-    /// Says when a failure is answered, beyond what holds for every route.
+    /// Adds an error response, or a condition of a shared one.
     pub(crate) fn fails(mut self, status: u16, when: &'static str) -> Self {
         self.failures.push(Failing { status, when });
         self
@@ -190,7 +189,7 @@ impl Described {
 }
 
 impl Parameter {
-    /// A parameter that may be left out.
+    /// Creates an optional parameter.
     pub(crate) fn optional(name: &'static str, text: &'static str, schema: Value) -> Self {
         Self {
             name,
@@ -201,7 +200,7 @@ impl Parameter {
         }
     }
 
-    /// A parameter that is a text, and must be given and not be empty.
+    /// Creates a required, non-empty string parameter.
     pub(crate) fn required(name: &'static str, text: &'static str) -> Self {
         Self {
             is_required: true,
@@ -209,7 +208,7 @@ impl Parameter {
         }
     }
 
-    /// Says that it must be one of these.
+    /// Sets the allowed values.
     pub(crate) fn one_of(self, values: &[&str]) -> Self {
         Self {
             schema: json!({"type": "string", "enum": values}),
@@ -250,17 +249,13 @@ impl Tag {
             Self::Credentials => {
                 "Setting, generating, regenerating, reading, finding and deleting credentials of any type."
             }
-            Self::Certificates => {
-                "The versions of certificates, and replacing an authority without shutting anyone out."
-            }
-            Self::Permissions => "Who may do what with which credentials.",
-            Self::Interpolation => {
-                "Putting the values of credentials into documents that refer to them."
-            }
-            Self::Operations => "What the server says of itself, and its mode.",
+            Self::Certificates => "Certificate versions, and the rotation of CAs without downtime.",
+            Self::Permissions => "Permissions of actors on credentials.",
+            Self::Interpolation => "Resolving credential references in documents.",
+            Self::Operations => "The server's health, version, configuration and mode.",
         }
     }
 }
 
-/// The media type of nearly all bodies.
+/// The media type of most bodies.
 pub(super) const JSON: &str = "application/json";

@@ -1,9 +1,6 @@
-//! Rendering the description as a page for people.
+//! Renders the description as an HTML page.
 
-#![expect(
-    clippy::indexing_slicing,
-    reason = "a member that is not there is null"
-)]
+#![expect(clippy::indexing_slicing, reason = "missing keys are null")]
 
 use std::sync::LazyLock;
 
@@ -12,7 +9,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde_json::{Map, Value};
 
-/// The page of a description.
+/// Renders a description.
 pub(super) fn page(document: &Value) -> String {
     let info = &document["info"];
     let title = text(&info["title"]);
@@ -30,7 +27,7 @@ pub(super) fn page(document: &Value) -> String {
                 main {
                     h1 { (title) " API " small { (text(&info["version"])) } }
                     (paragraphs(&info["description"]))
-                    p { "The description that this page is made of: " a href="/openapi.json" { "/openapi.json" } " (OpenAPI 3.1)." }
+                    p { "Source of this page: " a href="/openapi.json" { "/openapi.json" } " (OpenAPI 3.1)." }
                     (security(document))
                     @for tag in items(&document["tags"]) { (section(document, tag)) }
                     h2 id="schemas" { "Schemas" }
@@ -42,7 +39,7 @@ pub(super) fn page(document: &Value) -> String {
     .into_string()
 }
 
-/// What a browser may do with the page: show it in its own style, and nothing else.
+/// Returns the content security policy: browsers may only apply the page's own style.
 pub(crate) fn content_security_policy() -> &'static str {
     static POLICY: LazyLock<String> = LazyLock::new(|| {
         let hash = BASE64_STANDARD.encode(digest(&SHA256, STYLE.as_bytes()));
@@ -69,7 +66,7 @@ fn contents(document: &Value) -> Markup {
 
 fn security(document: &Value) -> Markup {
     html! {
-        h2 id="security" { "Who is asking" }
+        h2 id="security" { "Authentication" }
         @for (name, scheme) in members(&document["components"]["securitySchemes"]) {
             h3 { (name) }
             (paragraphs(&scheme["description"]))
@@ -87,7 +84,7 @@ fn section(document: &Value, tag: &Value) -> Markup {
                 p {
                     (text(&operation["summary"])) "."
                     @if operation["deprecated"] == Value::Bool(true) { " " em { "Deprecated." } }
-                    @if operation.get("security").is_some() { " " em { "Needs no identity." } }
+                    @if operation.get("security").is_some() { " " em { "No authentication required." } }
                 }
                 (paragraphs(&operation["description"]))
                 (parameters(operation))
@@ -103,7 +100,7 @@ fn parameters(operation: &Value) -> Markup {
     html! {
         @if !parameters.is_empty() {
             table {
-                tr { th { "Parameter" } th { "In" } th { "Type" } th { "What it is" } }
+                tr { th { "Parameter" } th { "In" } th { "Type" } th { "Description" } }
                 @for parameter in parameters {
                     tr {
                         td { code { (text(&parameter["name"])) } (required(parameter["required"] == Value::Bool(true))) }
@@ -140,7 +137,7 @@ fn responses(document: &Value, operation: &Value) -> Markup {
         members(&operation["responses"]).map(|(status, response)| (status, resolved(response)));
     html! {
         table {
-            tr { th { "Answer" } th { "When" } th { "Body" } }
+            tr { th { "Status" } th { "When" } th { "Body" } }
             @for (status, response) in responses {
                 tr {
                     td { code { (status) } }
@@ -175,7 +172,7 @@ fn component(name: &str, schema: &Value) -> Markup {
             (paragraphs(&schema["description"]))
             @if properties.is_empty() { p { (kind(schema)) } } @else {
                 table {
-                    tr { th { "Member" } th { "Type" } th { "What it is" } }
+                    tr { th { "Field" } th { "Type" } th { "Description" } }
                     @for (member, property) in properties {
                         tr {
                             td { code { (member) } (required(required_names.contains(&member))) }
@@ -190,7 +187,7 @@ fn component(name: &str, schema: &Value) -> Markup {
     }
 }
 
-/// A schema in few words: what it refers to, or of what type it is.
+/// Renders a schema briefly: a reference or a type.
 fn kind(schema: &Value) -> Markup {
     let alternatives: Vec<_> = items(&schema["anyOf"]).collect();
     let reference = text(&schema["$ref"]);
@@ -236,7 +233,7 @@ fn required(is_required: bool) -> Markup {
     html! { @if is_required { " " em { "required" } } }
 }
 
-/// The operations that bear a tag, with their paths and methods.
+/// Returns the operations with a tag, with their paths and methods.
 fn operations<'a>(document: &'a Value, tag: &Value) -> Vec<(&'a str, String, &'a Value)> {
     let of_path = |(path, operations): (&'a str, &'a Value)| {
         members(operations)
@@ -259,7 +256,7 @@ fn paragraphs(value: &Value) -> Markup {
     html! { @for paragraph in paragraphs { p { (inline(paragraph)) } } }
 }
 
-/// Text in which every second piece between backticks is code.
+/// Renders text with code between backticks.
 fn inline(text: &str) -> Markup {
     html! {
         @for (place, piece) in text.split('`').enumerate() {

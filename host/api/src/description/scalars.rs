@@ -1,4 +1,4 @@
-//! The schemas of names, times and other small things that many bodies hold.
+//! The schemas of names, times and other common fields.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use keywright_core::{
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
-/// The name of a credential that is written.
+/// The name of a credential in a write request.
 pub(crate) struct Name;
 
 impl JsonSchema for Name {
@@ -18,12 +18,12 @@ impl JsonSchema for Name {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let description = "The name of a credential. A leading slash is prepended where it is absent, and counts. Casing is kept, and does not tell names apart.";
+        let description = "The name of a credential. If the leading slash is missing, it is added, and counts towards the length. Case is preserved but not significant.";
         absolute(description, NAME, NAME_CHARACTERS_MAX)
     }
 }
 
-/// The path of a permission that is added or replaced.
+/// The path of a permission in a write request.
 pub(crate) struct GrantedPath;
 
 impl JsonSchema for GrantedPath {
@@ -32,13 +32,13 @@ impl JsonSchema for GrantedPath {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let description = "The full name of one credential, or a path that ends in `/*`: all names below it. A leading slash is prepended where it is absent, and counts. Casing counts.";
+        let description = "The full name of one credential, or a path that ends in `/*` for all names below it. If the leading slash is missing, it is added, and counts towards the length. Case-sensitive.";
         let path = format!(r"({NAME}(/\*)?|\*)");
         absolute(description, &path, PERMISSION_PATH_CHARACTERS_MAX)
     }
 }
 
-/// The schema of a text of this form, to which the server prepends a slash if it has none. The slash counts.
+/// Returns the schema of a string with an optional leading slash, which counts towards the length if missing.
 fn absolute(description: &str, form: &str, characters_max: usize) -> Schema {
     json_schema!({
         "type": "string",
@@ -54,7 +54,7 @@ fn absolute(description: &str, form: &str, characters_max: usize) -> Schema {
 /// The name of a credential without its leading slash, as a regular expression.
 const NAME: &str = r"[A-Za-z0-9_.:()\[\]-]+(/[A-Za-z0-9_.:()\[\]-]+)*";
 
-/// The name of a credential that is looked up: one that is malformed is one that is not there.
+/// The name of a credential in a lookup. Malformed names match no credential.
 pub(crate) struct LookedUpName;
 
 impl JsonSchema for LookedUpName {
@@ -71,7 +71,7 @@ impl JsonSchema for LookedUpName {
     }
 }
 
-/// A time as clients get it.
+/// A time in a response.
 pub(crate) struct Timestamp;
 
 impl JsonSchema for Timestamp {
@@ -92,7 +92,7 @@ impl JsonSchema for Timestamp {
     }
 }
 
-/// Any JSON that is kept beside a version.
+/// JSON metadata of a version.
 pub(crate) struct Metadata;
 
 impl JsonSchema for Metadata {
@@ -102,12 +102,12 @@ impl JsonSchema for Metadata {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": format!("Any JSON of at most {METADATA_CHARACTERS_MAX} characters, kept beside this version and no other; null for none."),
+            "description": format!("Any JSON of at most {METADATA_CHARACTERS_MAX} characters, stored with this version only; null for none."),
         })
     }
 }
 
-/// A boolean and the other forms in which it is accepted.
+/// A boolean, or a value that is converted to one.
 pub(crate) struct LenientBoolean;
 
 impl JsonSchema for LenientBoolean {
@@ -127,7 +127,7 @@ impl JsonSchema for LenientBoolean {
 }
 
 impl LenientBoolean {
-    /// The forms other than a boolean itself.
+    /// Returns the schemas of the converted values.
     pub(super) fn converted() -> [Value; 2] {
         [
             json!({"enum": [0, 1]}),

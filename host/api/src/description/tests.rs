@@ -1,4 +1,4 @@
-//! What must hold of the description.
+//! Invariants of the description.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use super::*;
 use crate::{Access, routes};
 
-/// Each operation with its method and its path.
+/// Returns each operation with its method and path.
 fn operations(document: &Value) -> BTreeMap<(String, String), Value> {
     let paths = document["paths"].as_object().unwrap();
     let of_path = |(path, operations): (&String, &Value)| {
@@ -28,7 +28,7 @@ fn operations(document: &Value) -> BTreeMap<(String, String), Value> {
     paths.iter().flat_map(of_path).collect()
 }
 
-/// Every value below this one, itself included.
+/// Returns a value and all values below it.
 fn below(value: &Value) -> Vec<&Value> {
     let within: Box<dyn Iterator<Item = &Value>> = match value {
         Value::Array(items) => Box::new(items.iter()),
@@ -40,14 +40,14 @@ fn below(value: &Value) -> Vec<&Value> {
         .collect()
 }
 
-/// What a reference leads to, or the value itself where it is none.
+/// Resolves a reference, or returns the value itself.
 fn referred_to<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     let reference = value.get("$ref").and_then(Value::as_str);
     let pointer = reference.and_then(|reference| reference.strip_prefix('#'));
     pointer.map_or(value, |pointer| document.pointer(pointer).unwrap())
 }
 
-/// What holds a value against a schema of the document.
+/// Returns a validator for a schema of the document.
 fn validator(document: &Value, schema: &Value) -> jsonschema::Validator {
     let mut whole = json!({"components": document["components"], "allOf": [schema]});
     whole["$schema"] = document["jsonSchemaDialect"].clone();
@@ -58,7 +58,7 @@ fn validator(document: &Value, schema: &Value) -> jsonschema::Validator {
 }
 
 #[test]
-fn the_golden_file_is_what_the_code_says() {
+fn the_golden_file_matches_the_code() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi.json");
     if std::env::var_os("KEYWRIGHT_REFRESH_GOLDEN_FILES").is_some() {
         fs::write(&golden, format!("{:#}\n", document::document())).unwrap();
@@ -66,7 +66,7 @@ fn the_golden_file_is_what_the_code_says() {
     let kept = fs::read_to_string(&golden).unwrap();
     assert!(
         kept == format!("{:#}\n", document::document()),
-        "host/api/openapi.json is not what the code says; run `cargo xtask golden` and look at the difference"
+        "host/api/openapi.json does not match the code; run `cargo xtask golden` and review the difference"
     );
 }
 
@@ -79,7 +79,7 @@ fn schemas_of_names_and_paths_accept_what_the_server_accepts() {
     };
     let (name, path) = (schema("CredentialName"), schema("PermissionPath"));
     let mut accepted = 0;
-    for text in texts_like_paths() {
+    for text in strings_like_paths() {
         let as_name = CredentialName::parse(&text).is_ok();
         let as_path = PermissionPath::parse(&text).is_ok();
         assert_eq!(name.is_valid(&json!(text)), as_name, "{text}");
@@ -89,8 +89,8 @@ fn schemas_of_names_and_paths_accept_what_the_server_accepts() {
     assert!(accepted > 0);
 }
 
-/// Every text of up to five of these parts, and texts around the longest that are allowed.
-fn texts_like_paths() -> Vec<String> {
+/// Returns all strings of up to five of these parts, and strings around the maximum length.
+fn strings_like_paths() -> Vec<String> {
     let mut texts = vec![String::new()];
     let mut longest = texts.clone();
     for _ in 0..5 {
@@ -109,7 +109,7 @@ fn texts_like_paths() -> Vec<String> {
 }
 
 #[test]
-fn every_route_is_described_and_nothing_else() {
+fn exactly_the_routes_are_described() {
     let document = document::document();
     let described: BTreeSet<_> = operations(&document).into_keys().collect();
     let mounted: BTreeSet<_> = routes()
@@ -128,7 +128,7 @@ fn every_route_is_described_and_nothing_else() {
 }
 
 #[test]
-fn what_needs_no_identity_says_so_and_nothing_else_does() {
+fn only_open_operations_need_no_authentication() {
     let document = document::document();
     let operations = operations(&document);
     for route in routes() {
@@ -141,7 +141,7 @@ fn what_needs_no_identity_says_so_and_nothing_else_does() {
 }
 
 #[test]
-fn every_answer_has_its_body_and_its_request_id() {
+fn every_response_has_its_body_and_its_request_id() {
     let document = document::document();
     for ((path, method), operation) in operations(&document) {
         for (status, response) in operation["responses"].as_object().unwrap() {
@@ -163,7 +163,7 @@ fn every_answer_has_its_body_and_its_request_id() {
 }
 
 #[test]
-fn every_reference_leads_somewhere_and_every_schema_is_referred_to() {
+fn every_reference_resolves_and_every_schema_is_used() {
     let document = document::document();
     let references = below(&document)
         .into_iter()
@@ -180,7 +180,7 @@ fn every_reference_leads_somewhere_and_every_schema_is_referred_to() {
     {
         let reference = format!("#/components/schemas/{name}");
         assert!(references.contains(reference.as_str()), "{name}");
-        // What two types are called alike has a number.
+        // A number would mean that two types have the same name.
         assert!(
             !name.ends_with(|last: char| last.is_ascii_digit()),
             "{name}"
@@ -189,7 +189,7 @@ fn every_reference_leads_somewhere_and_every_schema_is_referred_to() {
 }
 
 #[test]
-fn every_example_keeps_its_schema_and_every_body_has_one() {
+fn every_body_has_an_example_that_matches_its_schema() {
     let document = document::document();
     let mut count = 0;
     for media in below(&document) {
@@ -222,7 +222,7 @@ fn every_example_keeps_its_schema_and_every_body_has_one() {
 }
 
 #[test]
-fn an_example_with_a_member_too_many_or_of_another_kind_keeps_no_schema() {
+fn unknown_fields_and_wrong_types_violate_the_schemas() {
     let document = document::document();
     let reference = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});
     let set = validator(&document, &reference("SetRequest"));
@@ -256,7 +256,7 @@ fn an_example_with_a_member_too_many_or_of_another_kind_keeps_no_schema() {
 }
 
 #[test]
-fn every_type_of_the_specification_has_its_schemas() {
+fn every_specified_type_has_its_schemas() {
     let document = document::document();
     let schemas = document["components"]["schemas"].as_object().unwrap();
     for name in CredentialType::SPECIFIED {
@@ -277,7 +277,7 @@ fn every_type_of_the_specification_has_its_schemas() {
 }
 
 #[test]
-fn operations_of_permissions_are_those_that_there_are() {
+fn permission_operations_are_complete() {
     let document = document::document();
     let all = |names: &Value| -> BTreeSet<String> {
         let names = names.as_array().unwrap().iter();
@@ -303,7 +303,7 @@ fn operations_of_permissions_are_those_that_there_are() {
 }
 
 #[test]
-fn the_page_shows_every_operation_and_every_schema_and_leads_nowhere_else() {
+fn the_page_shows_everything_and_has_no_external_links() {
     let document = document::document();
     let page = page();
     for operation in operations(&document).into_values() {
@@ -340,7 +340,7 @@ fn the_page_shows_every_operation_and_every_schema_and_leads_nowhere_else() {
 }
 
 #[test]
-fn what_the_description_says_is_escaped_on_the_page() {
+fn descriptions_are_escaped_on_the_page() {
     let document = json!({"info": {"title": "<script>", "description": "a & `b<`"}});
     let page = page::page(&document);
     assert!(page.contains("&lt;script&gt;") && !page.contains("<script>"));

@@ -1,4 +1,4 @@
-//! The types of the specification, with the schemas of their parameters and their values.
+//! The specified types, with the schemas of their parameters and values.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::scalars::LenientBoolean;
 
-/// A type of the specification, with its schemas as texts.
+/// A specified type, with its schemas as JSON text.
 pub(super) struct Known {
     pub(super) name: String,
     parameters: Option<Cow<'static, str>>,
@@ -16,20 +16,20 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// A reference to the schema of its parameters.
+    /// Returns a reference to the schema of the parameters.
     pub(super) fn parameters(&self, schemas: &mut SchemaGenerator) -> Option<Value> {
         let mut schema = read(self.parameters.as_deref()?);
         accept_converted_scalars(&mut schema);
         Some(named(schemas, &self.name, "Parameters", schema))
     }
 
-    /// A reference to the schema of its values.
+    /// Returns a reference to the schema of the values.
     pub(super) fn value(&self, schemas: &mut SchemaGenerator) -> Value {
         named(schemas, &self.name, "Value", read(&self.value))
     }
 }
 
-/// The types of the specification: those that no plugin makes, and those of the shipped plugins.
+/// Returns the specified types: those without a plugin, and those of the shipped plugins.
 pub(super) fn known() -> impl Iterator<Item = Known> {
     let set_only = KnownType::set_only().into_iter().map(|known| Known {
         name: known.name,
@@ -44,7 +44,7 @@ pub(super) fn known() -> impl Iterator<Item = Known> {
     set_only.chain(shipped)
 }
 
-/// Puts a schema among those that are referred to, under the name of a type and of what it is of.
+/// Adds a schema to the definitions, and returns a reference to it.
 fn named(
     schemas: &mut SchemaGenerator,
     credential_type: &str,
@@ -98,8 +98,8 @@ fn accept_converted_scalars(schema: &mut Value) {
     members.insert("anyOf".to_owned(), json!(accepted));
 }
 
-/// Makes a plugin's schema one of the description: what no caller may send is left out, and what is secret is marked as `OpenAPI`
-/// marks it. `writeOnly` means there that a member is never answered.
+/// Converts a plugin's schema for the description: removes properties that callers can't send, and marks secrets with the format
+/// `password`, because `writeOnly` in `OpenAPI` means that a property is never returned.
 fn as_described(schema: &mut Value) {
     let Value::Object(members) = schema else {
         return;
@@ -115,7 +115,7 @@ fn as_described(schema: &mut Value) {
     }
 }
 
-/// The types that the shipped plugins make, with the schemas of their parameters and their values.
+/// The types of the shipped plugins, with the schemas of their parameters and values.
 const SHIPPED: [(&str, &str, &str); 5] = [
     (
         CredentialType::PASSWORD,

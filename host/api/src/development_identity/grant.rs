@@ -1,4 +1,4 @@
-//! Who gets a token.
+//! Issues tokens.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ use super::{
 };
 use crate::request::{QueryParameters, QueryRefused};
 
-/// A client's own name and secret, as it sent them.
+/// The client credentials in a request.
 pub(super) struct ClientCredentials {
     pub(super) id: String,
     pub(super) secret: Secret,
 }
 
-/// What a client gets.
+/// A token response.
 #[derive(Serialize)]
 pub(super) struct Granted {
     access_token: String,
@@ -34,24 +34,24 @@ pub(super) struct Granted {
     refresh_token: Option<String>,
 }
 
-/// Why a client gets nothing, in the terms of RFC 6749, section 5.2.
+/// A token request failed (RFC 6749, section 5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum GrantRefused {
     #[error("the client is unknown, or its secret is wrong")]
     ClientUnknown,
     #[error("the name or the password of the user is wrong")]
     CredentialsWrong,
-    #[error("the client may not ask in this way")]
+    #[error("the client may not use this grant type")]
     GrantNotAllowed,
-    #[error("this way of asking is not supported")]
+    #[error("the grant type is not supported")]
     GrantUnknown,
     #[error("the refresh token is not valid, has expired, or was revoked")]
     RefreshTokenWrong,
-    #[error("a parameter is missing, or stands twice")]
+    #[error("a parameter is missing or repeated")]
     RequestMalformed,
-    #[error("none of the scopes asked for can be had")]
+    #[error("the requested scopes are not available")]
     ScopesNotAllowed,
-    #[error("the token could not be signed")]
+    #[error("could not sign the token")]
     SigningFailed,
 }
 
@@ -62,10 +62,7 @@ impl From<QueryRefused> for GrantRefused {
 }
 
 impl Provider {
-    /// Gives a token, if the form and the client's credentials are good for one.
-    ///
-    /// # Errors
-    /// Why not.
+    /// Issues a token, if the form and the client's credentials are valid.
     pub(super) fn grant(
         &self,
         form: &QueryParameters,
@@ -107,8 +104,8 @@ impl Provider {
         }
     }
 
-    /// Ends the login of a token, which its bearer shows; expired tokens end theirs too. False when the token is not of
-    /// this issuer, or the id not of the token's login.
+    /// Revokes the login of a token, which may have expired. Returns false if the token is not from this issuer, or the id is not of
+    /// the token's login.
     pub(super) fn revoke(&self, token: &str, token_id: &str) -> bool {
         let shown = self
             .signer
@@ -148,7 +145,7 @@ impl Provider {
             .ok_or(GrantRefused::CredentialsWrong)
     }
 
-    /// The user and the login of a refresh token.
+    /// Returns the user and the login of a refresh token.
     fn session(
         &self,
         client: &DevelopmentClient,
@@ -228,13 +225,13 @@ impl Provider {
 
     fn sign<T: Serialize>(&self, claims: &T) -> Result<String, GrantRefused> {
         self.signer.sign(claims).map_err(|error| {
-            tracing::error!(error = %error, "a token could not be signed");
+            tracing::error!(error = %error, "could not sign a token");
             GrantRefused::SigningFailed
         })
     }
 }
 
-/// The scopes that a token gets: those of the client, of the user, and of the request, if it names any.
+/// Returns the scopes of a token: those of the client and of the user, restricted to the requested ones, if any.
 fn allowed_scopes(
     form: &QueryParameters,
     client_scopes: &[String],
@@ -257,13 +254,13 @@ fn allowed_scopes(
     Ok(scopes)
 }
 
-/// Compares digests, so that the time it takes tells neither where the secrets differ nor how long they are.
+/// Compares digests, so that the time reveals neither the position of a difference nor the lengths.
 fn is_same_secret(one: &Secret, other: &Secret) -> bool {
     let [one, other] = [one, other].map(|secret| digest(&SHA256, secret.expose().as_bytes()));
     verify_slices_are_equal(one.as_ref(), other.as_ref()).is_ok()
 }
 
-/// A time so much later, in seconds since 1970.
+/// Adds a number of seconds to a time, and returns seconds since 1970.
 fn later(now: DateTime<Utc>, lifetime: Duration) -> i64 {
     let lifetime_seconds = i64::try_from(lifetime.as_secs()).unwrap_or(i64::MAX);
     now.timestamp().saturating_add(lifetime_seconds)

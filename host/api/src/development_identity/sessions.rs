@@ -1,4 +1,4 @@
-//! Logins that were ended before their time.
+//! Revoked logins.
 
 use std::{
     collections::HashMap,
@@ -7,19 +7,19 @@ use std::{
 
 use uuid::Uuid;
 
-/// The logins that were revoked, each until it would have ended by itself.
+/// The revoked logins, each until its expiry.
 #[derive(Default)]
 pub(super) struct RevokedSessions(Mutex<HashMap<Uuid, i64>>);
 
 impl RevokedSessions {
-    /// Ends a login that would end at this time by itself; both times in seconds since 1970.
+    /// Revokes a login that expires at this time; both times in seconds since 1970.
     pub(super) fn revoke(&self, session: Uuid, ends_at_seconds: i64, now_seconds: i64) {
         let mut revoked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         revoked.retain(|_, ends_at_seconds| *ends_at_seconds >= now_seconds);
         revoked.insert(session, ends_at_seconds);
     }
 
-    /// Whether a login was ended.
+    /// Returns whether a login was revoked.
     pub(super) fn contains(&self, session: Uuid) -> bool {
         let revoked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         revoked.contains_key(&session)
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_revoked_login_is_remembered_until_it_would_have_ended() {
+    fn a_revoked_login_is_stored_until_its_expiry() {
         let revoked = RevokedSessions::default();
         let (early, late) = (Uuid::from_u128(1), Uuid::from_u128(2));
         revoked.revoke(early, 100, 10);

@@ -1,4 +1,4 @@
-//! Making tokens, and reading them when they come back.
+//! Creates and parses tokens.
 
 use chrono::{DateTime, Utc};
 use jsonwebtoken::{
@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::authentication::VerificationKey;
 
-/// Signs tokens in the name of one issuer.
+/// Signs tokens of one issuer.
 pub(super) struct TokenSigner {
     issuer: String,
     key_id: String,
@@ -23,9 +23,9 @@ pub(super) struct TokenSigner {
     verification_key: VerificationKey,
 }
 
-/// A signing key that can't be used.
+/// The signing key is invalid.
 #[derive(Debug, thiserror::Error)]
-#[error("the signing key is not an RSA private key of 2048 bits or more in PEM")]
+#[error("the signing key must be an RSA private key of at least 2048 bits, in PEM")]
 pub struct SigningKeyRefused(#[source] jsonwebtoken::errors::Error);
 
 /// The claims of an access token.
@@ -45,8 +45,7 @@ pub(super) struct AccessClaims<'a> {
     pub(super) user_name: Option<&'a str>,
 }
 
-/// The claims of a refresh token. It names neither scopes nor the grant that an actor is found by: no server takes it for
-/// an access token.
+/// The claims of a refresh token. It has neither scopes nor a grant type, so no server accepts it as an access token.
 #[derive(Serialize, Deserialize)]
 pub(super) struct RefreshClaims {
     pub(super) jti: String,
@@ -57,13 +56,13 @@ pub(super) struct RefreshClaims {
     pub(super) token_use: String,
 }
 
-/// What is read of a token that is to be revoked.
+/// The claims of a token to revoke.
 #[derive(Deserialize)]
 pub(super) struct SessionClaims {
     pub(super) jti: String,
 }
 
-/// A login, in which every token's id begins with the login's own.
+/// A login; the ids of its tokens start with the login's id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Session(pub(super) Uuid);
 
@@ -75,12 +74,12 @@ struct Signed<'a, T> {
 }
 
 impl Session {
-    /// A new login.
+    /// Creates a login.
     pub(super) fn begin() -> Self {
         Self(Uuid::new_v4())
     }
 
-    /// The login that a token id belongs to.
+    /// Returns the login of a token id.
     pub(super) fn of_token_id(token_id: &str) -> Option<Self> {
         token_id
             .get(..UUID_CHARACTERS)
@@ -88,22 +87,22 @@ impl Session {
             .map(Self)
     }
 
-    /// An id for a new access token.
+    /// Creates an id for an access token.
     pub(super) fn access_token_id(self) -> String {
         format!("{}-{}", self.0, Uuid::new_v4().simple())
     }
 
-    /// The id of the refresh token.
+    /// Returns the id of the refresh token.
     pub(super) fn refresh_token_id(self) -> String {
         format!("{}-r", self.0)
     }
 }
 
 impl TokenSigner {
-    /// Reads the key.
+    /// Parses the key.
     ///
     /// # Errors
-    /// When it is not an RSA private key of 2048 bits or more in PEM.
+    /// If it is not an RSA private key of at least 2048 bits, in PEM.
     pub(super) fn new(signing_key_pem: &Secret, issuer: String) -> Result<Self, SigningKeyRefused> {
         let signing_key = EncodingKey::from_rsa_pem(signing_key_pem.expose().as_bytes())
             .map_err(SigningKeyRefused)?;
@@ -131,17 +130,17 @@ impl TokenSigner {
         })
     }
 
-    /// The issuer that the tokens name.
+    /// Returns the issuer of the tokens.
     pub(super) fn issuer(&self) -> &str {
         &self.issuer
     }
 
-    /// The public half of the key.
+    /// Returns the public key.
     pub(super) fn verification_key(&self) -> &VerificationKey {
         &self.verification_key
     }
 
-    /// The public half of the key as a JWK set.
+    /// Returns the public key as a JWK set.
     pub(super) fn published_keys(&self) -> Value {
         json!({"keys": [{
             "kty": "RSA",
@@ -153,10 +152,10 @@ impl TokenSigner {
         }]})
     }
 
-    /// Signs claims, in the issuer's name.
+    /// Signs claims.
     ///
     /// # Errors
-    /// When the signature fails.
+    /// If signing fails.
     pub(super) fn sign<T: Serialize>(
         &self,
         claims: &T,
@@ -172,7 +171,7 @@ impl TokenSigner {
         encode(&header, &signed, &self.signing_key)
     }
 
-    /// The claims of a refresh token of this issuer, if it is good at this time.
+    /// Returns the claims of a refresh token of this issuer, if it is valid at this time.
     pub(super) fn read_refresh_token(
         &self,
         token: &str,
@@ -182,7 +181,7 @@ impl TokenSigner {
             .filter(|claims| claims.token_use == REFRESH_USE && claims.exp > now.timestamp())
     }
 
-    /// The claims of a token of this issuer, expired or not.
+    /// Returns the claims of a token of this issuer, even if it has expired.
     pub(super) fn read<T: DeserializeOwned>(&self, token: &str) -> Option<T> {
         let mut validation = Validation::new(Algorithm::RS256);
         validation.set_required_spec_claims(&["iss"]);
@@ -195,7 +194,7 @@ impl TokenSigner {
     }
 }
 
-/// What `token_use` says in a refresh token.
+/// The value of `token_use` in a refresh token.
 pub(super) const REFRESH_USE: &str = "refresh";
 
 const UUID_CHARACTERS: usize = 36;

@@ -1,4 +1,4 @@
-//! Receiving a body: its media type, its size, and the time it takes.
+//! Receives bodies: checks the media type, the size and the time.
 
 use axum::{
     body::{Body, HttpBody},
@@ -10,10 +10,10 @@ use zeroize::Zeroizing;
 
 use crate::{Limits, response::ApiFailure};
 
-/// Receives a JSON body; `charset` and other parameters of the media type are of no account, since JSON is UTF-8.
+/// Receives a JSON body. Parameters of the media type such as `charset` are ignored, because JSON is UTF-8.
 ///
 /// # Errors
-/// 400 for another media type or a body that breaks off, 408 and 413 beyond the limits.
+/// 400 for another media type or an incomplete body, 408 or 413 if a limit is exceeded.
 pub(crate) async fn read_json_body(
     request: Request,
     limits: &Limits,
@@ -22,7 +22,7 @@ pub(crate) async fn read_json_body(
     read_body(request.into_body(), limits).await
 }
 
-/// Receives a JSON body that may be left out: an empty one is none, whatever its media type.
+/// Receives an optional JSON body. An empty body counts as absent, whatever its media type.
 ///
 /// # Errors
 /// As [`read_json_body`].
@@ -39,10 +39,10 @@ pub(crate) async fn read_optional_json_body(
     Ok(Some(body))
 }
 
-/// Receives a body of any kind.
+/// Receives a body of any media type.
 ///
 /// # Errors
-/// 400 for a body that breaks off, 408 and 413 beyond the limits.
+/// 400 for an incomplete body, 408 or 413 if a limit is exceeded.
 pub(crate) async fn read_body(
     body: Body,
     limits: &Limits,
@@ -57,7 +57,7 @@ pub(crate) async fn read_body(
         })
 }
 
-/// Whether a request says that its body is of this type.
+/// Returns whether a request has a body of this media type.
 pub(crate) fn has_media_type(headers: &HeaderMap, media_type: &str) -> bool {
     headers
         .get(CONTENT_TYPE)
@@ -107,8 +107,8 @@ async fn receive(mut body: Body, bytes_max: usize) -> Result<Zeroizing<Vec<u8>>,
     Ok(received)
 }
 
-/// How far a body that is too large is received all the same, in bytes past the limit: a client that is still sending
-/// when its connection is closed may never see the answer.
+/// How many bytes past the limit are received and discarded: if the connection is closed while the client is still sending,
+/// the client may not receive the response.
 const DISCARDED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 #[cfg(test)]
@@ -125,7 +125,7 @@ mod tests {
 
     use super::*;
 
-    /// A body of which nothing ever arrives.
+    /// A body that never arrives.
     struct Silent;
 
     impl HttpBody for Silent {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_at_the_limit_is_received_and_one_byte_more_is_not() {
+    async fn a_body_of_up_to_the_maximum_size_is_received() {
         let received = read_body(Body::from("12345678"), &limits(8)).await.unwrap();
         assert_eq!(received.as_slice(), b"12345678");
         let refused = read_body(Body::from("123456789"), &limits(8))
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_that_does_not_arrive_is_given_up() {
+    async fn a_body_that_does_not_arrive_times_out() {
         let hasty = Limits {
             body_deadline: Duration::from_millis(20),
             ..limits(8)

@@ -1,6 +1,6 @@
-//! Taking the blanks out of JSON.
+//! Removes whitespace from JSON.
 
-/// JSON text without the blanks between its tokens; every number and string stays as it was written.
+/// Removes whitespace between tokens; numbers and strings are unchanged.
 pub(crate) fn compact(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     let mut is_in_string = false;
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blanks_go_and_strings_and_numbers_stay() {
+    fn whitespace_is_removed_only_between_tokens() {
         for (json, compacted) in [
             (" { \"a b\" :\t[ 1 ,\r\n2 ] } ", r#"{"a b":[1,2]}"#),
             (r#"{ "a" : " \" \\" }"#, r#"{"a":" \" \\"}"#),

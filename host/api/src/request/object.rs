@@ -1,4 +1,4 @@
-//! Taking the members of a JSON body by name, so that each way in which it can be wrong has its own answer.
+//! Takes the fields of a JSON body by name, with a specific error for each mistake.
 
 use std::collections::BTreeMap;
 
@@ -9,53 +9,52 @@ use serde_json::Value;
 
 use super::compact;
 
-/// The members of a JSON object that are still to be taken. It borrows the body, so that no member is copied before it
-/// is known what it is.
+/// The remaining fields of a JSON object. It borrows the body, so that fields are not copied before they are parsed.
 pub(crate) struct RequestObject<'a> {
     members: BTreeMap<String, Checked<'a>>,
 }
 
-/// Why a body was refused. The words are for the caller, and name members, never what they hold.
+/// A body is invalid. Messages are for the caller, and contain names of fields, but never values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BodyRefused {
-    /// An object in it has a key twice.
+    /// An object has a duplicate key.
     #[error("the request body has a duplicate key; remove all but one of the equal keys")]
     DuplicateKey,
-    /// It is not JSON, or of another kind than is expected.
+    /// The body is not a JSON object.
     #[error("the request body is malformed; it must be a JSON object in UTF-8")]
     Malformed,
-    /// A member is of another kind than is expected.
+    /// A field has the wrong type.
     #[error("{member} must be {expected}")]
     MemberMalformed {
-        /// The member's name.
+        /// The field's name.
         member: &'static str,
-        /// What it must be, with its article.
+        /// The expected type, with its article.
         expected: &'static str,
     },
-    /// A member that must be there is not.
+    /// A required field is missing.
     #[error("{0} is required")]
     MemberMissing(&'static str),
-    /// The operations of a permission are missing, or of another kind than is expected.
+    /// The operations of a permission are missing, or have the wrong type.
     #[error("operations must be an array of strings")]
     OperationsMalformed,
-    /// A key in it has a meaning for the parser.
+    /// A key is reserved by the parser.
     #[error(
         "the request body has a reserved key; rename the key that starts with {RESERVED_KEY_PREFIX}"
     )]
     ReservedKey,
-    /// Arrays and objects in it are nested too deep.
+    /// Arrays and objects are nested too deep.
     #[error("the request body is nested too deep; at most {DEPTH_MAX} levels are allowed")]
     TooDeep,
-    /// It has a member that is not known here.
+    /// The body has an unknown field.
     #[error("the request has the unknown field {0}")]
     UnknownField(String),
 }
 
 impl<'a> RequestObject<'a> {
-    /// Reads a body that must be a JSON object, and checks it by the rules of [`keywright_json::check`].
+    /// Parses a JSON object, with the checks of [`keywright_json::check`].
     ///
     /// # Errors
-    /// Why the check failed, or [`BodyRefused::Malformed`] if it is not an object.
+    /// The error of the check, or [`BodyRefused::Malformed`] if the body is not an object.
     pub(crate) fn parse(body: &'a [u8]) -> Result<Self, BodyRefused> {
         Ok(Self::of(checked(body)?)?)
     }
@@ -66,10 +65,7 @@ impl<'a> RequestObject<'a> {
         })
     }
 
-    /// Takes a member that is a text; null is absent.
-    ///
-    /// # Errors
-    /// When it is of another kind.
+    /// Takes a string field; null counts as absent.
     pub(crate) fn take_text(
         &mut self,
         member: &'static str,
@@ -77,10 +73,7 @@ impl<'a> RequestObject<'a> {
         self.take_parsed(member, "a string")
     }
 
-    /// Takes a member that is a boolean, by the rules of [`Checked::boolean`].
-    ///
-    /// # Errors
-    /// When it is of another kind; null is.
+    /// Takes a boolean field, as [`Checked::boolean`]; null is an error.
     pub(crate) fn take_boolean(
         &mut self,
         member: &'static str,
@@ -95,10 +88,7 @@ impl<'a> RequestObject<'a> {
         json.boolean().map(Some).ok_or(refused)
     }
 
-    /// As [`Self::take_boolean`], but null is absent.
-    ///
-    /// # Errors
-    /// When it is of another kind.
+    /// Takes a boolean field, as [`Self::take_boolean`]; null counts as absent.
     pub(crate) fn take_nullable_boolean(
         &mut self,
         member: &'static str,
@@ -108,10 +98,7 @@ impl<'a> RequestObject<'a> {
         self.take_boolean(member)
     }
 
-    /// Takes a member that is a whole number, by the rules of [`Checked::whole_number`]; null is absent.
-    ///
-    /// # Errors
-    /// When it is of another kind.
+    /// Takes an integer field, as [`Checked::whole_number`]; null counts as absent.
     pub(crate) fn take_integer(
         &mut self,
         member: &'static str,
@@ -126,10 +113,7 @@ impl<'a> RequestObject<'a> {
         json.whole_number().map(Some).ok_or(refused)
     }
 
-    /// Takes a member that is an object of parameters; null is absent.
-    ///
-    /// # Errors
-    /// When it is of another kind.
+    /// Takes an object of parameters; null counts as absent.
     pub(crate) fn take_parameters(
         &mut self,
         member: &'static str,
@@ -142,10 +126,7 @@ impl<'a> RequestObject<'a> {
         Ok(Some(parameters.collect()))
     }
 
-    /// Takes a member that is an object, to take its members in turn; null is absent.
-    ///
-    /// # Errors
-    /// When it is of another kind.
+    /// Takes an object whose fields are taken in turn; null counts as absent.
     pub(crate) fn take_object(
         &mut self,
         member: &'static str,
@@ -157,10 +138,7 @@ impl<'a> RequestObject<'a> {
         })
     }
 
-    /// Takes a member that is an array of texts; null is absent.
-    ///
-    /// # Errors
-    /// When it is of another kind.
+    /// Takes an array of strings; null counts as absent.
     pub(crate) fn take_texts(
         &mut self,
         member: &'static str,
@@ -168,10 +146,7 @@ impl<'a> RequestObject<'a> {
         self.take_parsed(member, "an array of strings")
     }
 
-    /// Takes a member that is an array of objects, to take the members of each in turn; null is absent.
-    ///
-    /// # Errors
-    /// When it is of another kind.
+    /// Takes an array of objects whose fields are taken in turn; null counts as absent.
     pub(crate) fn take_objects(
         &mut self,
         member: &'static str,
@@ -190,30 +165,30 @@ impl<'a> RequestObject<'a> {
         Ok(Some(objects))
     }
 
-    /// Takes a member of any kind; null is kept.
+    /// Takes a field of any type; null is kept.
     ///
     /// # Errors
-    /// When it can't be represented.
+    /// If the value can't be represented.
     pub(crate) fn take_json(&mut self, member: &'static str) -> Result<Value, BodyRefused> {
         let value = self.take_parsed(member, "JSON")?;
         Ok(value.unwrap_or(Value::Null))
     }
 
-    /// Takes a member of any kind as its JSON text, as it was written; null is absent.
+    /// Takes a field of any type as its original JSON text; null counts as absent.
     pub(crate) fn take_json_text(&mut self, member: &'static str) -> Option<String> {
         self.take(member).map(|json| json.text().to_owned())
     }
 
-    /// Takes a member of any kind as its JSON text, with every number as it was written; null is absent.
+    /// Takes a field of any type as JSON text, with numbers unchanged; null counts as absent.
     pub(crate) fn take_secret(&mut self, member: &'static str) -> Option<Secret> {
         let json = self.take(member)?;
         Some(Secret::new(compact(json.text())))
     }
 
-    /// Ends the taking.
+    /// Checks that all fields were taken.
     ///
     /// # Errors
-    /// [`BodyRefused::UnknownField`] with the first name, in alphabetical order, that was not taken.
+    /// [`BodyRefused::UnknownField`] with the first remaining name, in alphabetical order.
     pub(crate) fn finish(self) -> Result<(), BodyRefused> {
         match self.members.into_keys().next() {
             Some(unknown) => Err(BodyRefused::UnknownField(told_field(&unknown))),
@@ -239,7 +214,7 @@ impl<'a> RequestObject<'a> {
     }
 }
 
-/// Reads a body that must be a JSON object of any members. Returns its text without the blanks, and otherwise as it is.
+/// Parses a JSON object with any fields. Returns its text without whitespace, otherwise unchanged.
 ///
 /// # Errors
 /// As [`RequestObject::parse`].
@@ -270,12 +245,12 @@ impl From<JsonError> for BodyRefused {
     }
 }
 
-/// What is told back of the name of an unknown field: its beginning.
+/// Truncates the name of an unknown field for an error message.
 pub(crate) fn told_field(name: &str) -> String {
     name.chars().take(FIELD_CHARACTERS_MAX).collect()
 }
 
-/// How much of an unknown field's name is told back, in characters.
+/// Maximum length of an unknown field's name in an error message, in characters.
 const FIELD_CHARACTERS_MAX: usize = 100;
 
 #[cfg(test)]
@@ -287,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_malformed() {
+    fn bodies_other_than_objects_are_malformed() {
         for body in [
             "",
             " ",
@@ -333,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn members_of_the_wrong_kind_are_named() {
+    fn fields_of_the_wrong_type_are_named() {
         let refused = object(r#"{"name":1}"#).take_text("name").unwrap_err();
         assert_eq!(refused.to_string(), "name must be a string");
         for json in [r#"{"p":[]}"#, r#"{"p":"x"}"#, r#"{"p":true}"#] {
@@ -343,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn null_is_absent_but_no_boolean() {
+    fn null_counts_as_absent_except_for_booleans() {
         let mut absent = object(r#"{"a":null,"b":null,"c":null,"d":null}"#);
         assert_eq!(absent.take_text("a"), Ok(None));
         assert!(absent.take_parameters("b").unwrap().is_none());
@@ -356,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn arrays_hold_texts_alone_or_objects_alone() {
+    fn arrays_contain_only_strings_or_only_objects() {
         let texts = object(r#"{"a":["b","c"]}"#).take_texts("a");
         assert_eq!(texts, Ok(Some(vec!["b".to_owned(), "c".to_owned()])));
         assert_eq!(object(r#"{"a":null}"#).take_texts("a"), Ok(None));
@@ -376,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn booleans_may_be_texts() {
+    fn booleans_may_be_strings() {
         for (json, value) in [
             (r#"{"a":true}"#, Some(true)),
             (r#"{"a":"True"}"#, Some(true)),
@@ -392,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_may_be_texts_or_have_a_fraction_of_zero() {
+    fn integers_may_be_strings_or_have_a_zero_fraction() {
         for (json, value) in [
             (r#"{"a":20.0}"#, Some(20)),
             (r#"{"a":"20"}"#, Some(20)),
@@ -406,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_stay_as_they_were_written() {
+    fn parameters_keep_their_original_text() {
         let parameters = object(r#"{"p": {"a": 1.50, "b": [ 1e3 ]}}"#).take_parameters("p");
         let parameters = parameters.unwrap().unwrap();
         let texts: Vec<_> = parameters.iter().collect();
@@ -414,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_taken_is_unknown() {
+    fn remaining_fields_are_unknown() {
         let mut request = object(r#"{"name":"a","z":1,"b":2}"#);
         request.take_text("name").unwrap();
         assert_eq!(
@@ -424,14 +399,14 @@ mod tests {
     }
 
     #[test]
-    fn a_long_unknown_name_is_told_in_part() {
+    fn a_long_unknown_name_is_truncated() {
         let json = format!(r#"{{"{}":1}}"#, "ä".repeat(FIELD_CHARACTERS_MAX + 1));
         let told = "ä".repeat(FIELD_CHARACTERS_MAX);
         assert_eq!(object(&json).finish(), Err(BodyRefused::UnknownField(told)));
     }
 
     #[test]
-    fn a_value_keeps_its_numbers_and_loses_its_blanks() {
+    fn a_value_keeps_its_numbers_but_not_its_whitespace() {
         let value = object("{\"value\": {\"n\": 12345678901234567890123, \"f\": 1.10}}")
             .take_secret("value")
             .unwrap();
@@ -439,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_keeps_the_order_of_its_members() {
+    fn a_document_keeps_the_order_of_its_fields() {
         let document = parse_document(br#"{"b": 1, "a": {"d": 1, "c": 2.50}}"#).unwrap();
         assert_eq!(document, r#"{"b":1,"a":{"d":1,"c":2.50}}"#);
     }

@@ -1,17 +1,17 @@
-//! Bringing the path of a request into one form, before any rule looks at it.
+//! Normalizes the path of a request before any rule is applied.
 //!
-//! Which paths are open, who may use a path, what it is called in a log and where it leads are all decided by the one
-//! form, so that no two rules can read a path in two ways. A path's segments hold unreserved characters alone (letters,
-//! digits and `-`, `.`, `_`, `~`: RFC 3986, section 2.3), since no path of the API needs others. What has anything else,
-//! plainly or encoded, leads nowhere: an encoded slash, backslash, percent sign, semicolon or control character, an
-//! encoding that is cut off, every byte beyond ASCII. So nothing is left to be decoded a second time.
+//! Authentication, authorization, logs and routing all use the normal form, so no two rules can interpret a path differently.
+//! Segments contain only unreserved characters (letters, digits and `-`, `.`, `_`, `~`: RFC 3986, section 2.3), because no path
+//! of the API needs others. A path with any other character, plain or encoded, has no normal form and gets status 404: an
+//! encoded slash, backslash, percent sign, semicolon or control character, an incomplete encoding, and bytes beyond ASCII. So
+//! nothing can be decoded twice.
 
 use std::borrow::Cow;
 
 use axum::http::{Request, Uri, uri::PathAndQuery};
 
-/// Gives a request the one form of its path; the rest of its target stays as it is, the query byte by byte. A path that
-/// has no such form is replaced by one at which there is nothing.
+/// Normalizes the path of a request; the rest of its target, including the query, is unchanged. A path without a normal form is
+/// replaced with one that matches no route.
 pub(crate) fn with_normal_path<B>(mut request: Request<B>) -> Request<B> {
     if let Some(target) = normal_target(request.uri()) {
         let is_formless = target == nowhere();
@@ -23,12 +23,12 @@ pub(crate) fn with_normal_path<B>(mut request: Request<B>) -> Request<B> {
     request
 }
 
-/// What was asked for, in the extensions of a request whose path has no form. It is for the audit trail alone: whatever
-/// decides anything by it would read a path in a second way.
+/// The original target, in the extensions of a request whose path has no normal form. Only for the audit trail: a decision
+/// based on it would interpret the path differently.
 #[derive(Clone, Debug)]
 pub(crate) struct FormlessTarget(pub(crate) Uri);
 
-/// The target with the path's one form, unless it has it already.
+/// Returns the target with a normalized path, or `None` if it is already normal.
 fn normal_target(target: &Uri) -> Option<Uri> {
     match normal_path(target.path()) {
         Some(Cow::Borrowed(_)) => None,
@@ -37,11 +37,10 @@ fn normal_target(target: &Uri) -> Option<Uri> {
     }
 }
 
-/// The one form of a path, if it has one.
+/// Returns the normal form of a path, if it has one.
 ///
-/// In this order: each percent-encoding is decoded, once; empty segments are left out, so that doubled and trailing
-/// slashes count for nothing; and dot segments are followed, of which none leads above the root (RFC 3986, section
-/// 5.2.4).
+/// In this order: percent-encodings are decoded once; empty segments are removed, so double and trailing slashes do not matter;
+/// dot segments are resolved, never above the root (RFC 3986, section 5.2.4).
 fn normal_path(path: &str) -> Option<Cow<'_, str>> {
     if path.len() > PATH_BYTES_MAX || !path.starts_with('/') {
         return None;
@@ -73,8 +72,8 @@ fn is_normal(path: &str) -> bool {
         })
 }
 
-/// The path with nothing encoded, if it holds nothing but slashes and unreserved characters then. A slash that was
-/// encoded is none: it would be part of a segment.
+/// Returns the decoded path, if it contains only slashes and unreserved characters. An encoded slash is rejected, because it
+/// would be part of a segment.
 fn decoded(path: &str) -> Option<String> {
     let mut decoded = String::with_capacity(path.len());
     let mut bytes = path.bytes();
@@ -115,12 +114,12 @@ fn with_path(target: &Uri, mut path: String) -> Option<Uri> {
     Uri::from_parts(parts).ok()
 }
 
-/// A target at which there is nothing: a route begins with a slash.
+/// Returns a target that matches no route: routes start with a slash.
 fn nowhere() -> Uri {
     Uri::from_static("*")
 }
 
-/// The longest path that is looked at, in bytes. The longest of the API takes about 250, with each byte encoded.
+/// Maximum length of a path, in bytes. The longest path of the API has about 250, with each byte encoded.
 const PATH_BYTES_MAX: usize = 2_048;
 
 #[cfg(test)]
@@ -136,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way_of_writing_a_path_has_one_form() {
+    fn equivalent_paths_have_the_same_normal_form() {
         for (path, form) in [
             ("/", "/"),
             ("/info", "/info"),
@@ -165,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_anything_else_has_none() {
+    fn paths_with_other_characters_have_no_normal_form() {
         for path in [
             "",
             "*",
@@ -212,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_may_be_as_long_as_the_limit_and_not_longer() {
+    fn a_path_may_have_up_to_the_maximum_length() {
         let long = format!("/{}", "a".repeat(PATH_BYTES_MAX - 1));
         assert_eq!(normal(&long), Some(long.clone()));
         assert_eq!(normal(&format!("{long}a")), None);
@@ -220,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_of_a_target_stays_as_it_is() {
+    fn the_rest_of_a_target_is_unchanged() {
         for (target, form) in [
             ("/info/?a=%2Fb/../c;d&&//%zz#", "/info?a=%2Fb/../c;d&&//%zz"),
             ("/info/?", "/info?"),
@@ -236,7 +235,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_form_is_its_own_form(path in "/([a-z0-9._~/-]|%[0-9a-fA-F]{2}|[;%\\\\:]){0,40}") {
+        fn normalization_is_idempotent(path in "/([a-z0-9._~/-]|%[0-9a-fA-F]{2}|[;%\\\\:]){0,40}") {
             if let Some(form) = normal(&path) {
                 prop_assert!(is_normal(&form), "{form}");
                 prop_assert_eq!(normal(&form), Some(form));

@@ -7,50 +7,50 @@ pub(crate) struct QueryParameters {
     pairs: Vec<(String, String)>,
 }
 
-/// Why a query was refused. The words are for the caller.
+/// A query is invalid. Messages are for the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum QueryRefused {
     /// Both parameters were given.
     #[error("only one of the parameters {0} and {1} may be given")]
     Exclusive(&'static str, &'static str),
-    /// A parameter is not what it must be.
+    /// A parameter is malformed.
     #[error("the parameter {parameter} must be {expected}")]
     Malformed {
         /// The parameter.
         parameter: &'static str,
-        /// What it must be, with its article.
+        /// The expected type, with its article.
         expected: &'static str,
     },
-    /// The first parameter says something about the second, which is not given.
+    /// The first parameter requires the second.
     #[error("the parameter {0} needs the parameter {1}")]
     Dependent(&'static str, &'static str),
     /// A required parameter is absent or empty.
     #[error("the parameter {0} is required")]
     Missing(&'static str),
-    /// A parameter stands more than once.
+    /// A parameter is repeated.
     #[error("the parameter {0} may be given only once")]
     Repeated(&'static str),
 }
 
 impl QueryParameters {
-    /// Reads the query of an address.
+    /// Parses the query of a URI.
     pub(crate) fn of(uri: &Uri) -> Self {
         Self::parse(uri.query().unwrap_or_default().as_bytes())
     }
 
-    /// Reads the form encoding, which queries and form bodies share.
+    /// Parses the form encoding of queries and form bodies.
     pub(crate) fn parse(encoded: &[u8]) -> Self {
         Self {
             pairs: form_urlencoded::parse(encoded).into_owned().collect(),
         }
     }
 
-    /// Whether a parameter is given, with whatever text.
+    /// Returns whether a parameter is present, even if empty.
     pub(crate) fn has(&self, parameter: &str) -> bool {
         self.pairs.iter().any(|(name, _)| name == parameter)
     }
 
-    /// A parameter's text, if it is given.
+    /// Returns a parameter's value, if it is present.
     ///
     /// # Errors
     /// [`QueryRefused::Repeated`].
@@ -67,7 +67,7 @@ impl QueryParameters {
         Ok(text)
     }
 
-    /// The text of a parameter that must be given, and not be empty.
+    /// Returns the value of a required, non-empty parameter.
     ///
     /// # Errors
     /// [`QueryRefused::Missing`], [`QueryRefused::Repeated`].
@@ -76,7 +76,7 @@ impl QueryParameters {
             .ok_or(QueryRefused::Missing(parameter))
     }
 
-    /// A parameter that is a boolean: a word in any casing, or a digit. An empty one is absent.
+    /// Returns a boolean parameter: a word in any case, or a digit. An empty value counts as absent.
     ///
     /// # Errors
     /// [`QueryRefused::Malformed`], [`QueryRefused::Repeated`].
@@ -94,7 +94,7 @@ impl QueryParameters {
         }
     }
 
-    /// A parameter that is a whole number. An empty one is absent.
+    /// Returns an integer parameter. An empty value counts as absent.
     ///
     /// # Errors
     /// [`QueryRefused::Malformed`], [`QueryRefused::Repeated`].
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_value_is_given_but_does_not_satisfy_a_requirement() {
+    fn an_empty_value_is_present_but_not_sufficient() {
         for encoded in ["path=", "path"] {
             assert_eq!(query(encoded).text("path"), Ok(Some("")), "{encoded}");
             assert_eq!(

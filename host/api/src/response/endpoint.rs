@@ -5,15 +5,15 @@ use axum::http::StatusCode;
 /// Where a failure happened, as far as its status depends on that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Endpoint {
-    /// `POST /api/v1/data` that generates.
+    /// `POST /api/v1/data` for generating.
     Generate,
-    /// Anything that is not named here.
+    /// Any other endpoint.
     Other,
     /// `POST`, `PUT` and `PATCH` below `/api/v2/permissions`.
     Permission,
     /// `POST /api/v1/regenerate`.
     Regenerate,
-    /// `POST /api/v1/data` that regenerates.
+    /// `POST /api/v1/data` for regenerating.
     RegenerateThroughData,
     /// `PUT /api/v1/data`.
     Set,

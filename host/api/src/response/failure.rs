@@ -1,4 +1,4 @@
-//! The one place where a failure becomes a status and a body.
+//! Converts failures to responses.
 
 use std::{borrow::Cow, error::Error, fmt::Write, time::Duration};
 
@@ -21,7 +21,7 @@ use crate::{
     response::{Endpoint, json},
 };
 
-/// What a request failed with: a status, words for the caller, and a cause for the log alone.
+/// A failed request: a status and message for the caller, and a cause for the log only.
 #[derive(Debug)]
 pub(crate) struct ApiFailure {
     status: StatusCode,
@@ -34,7 +34,7 @@ pub(crate) struct ApiFailure {
 }
 
 impl ApiFailure {
-    /// A failure with nothing but a status and the caller's words.
+    /// Creates a failure with a status and a message.
     pub(crate) fn new(status: StatusCode, error: impl Into<String>) -> Self {
         Self {
             status,
@@ -47,7 +47,7 @@ impl ApiFailure {
         }
     }
 
-    /// A failure of authentication: a code that clients compare, words for people, and the header that names the scheme.
+    /// Creates an authentication failure: an error code for clients, a message, and the challenge.
     pub(crate) fn unauthenticated(
         status: StatusCode,
         code: &'static str,
@@ -61,7 +61,7 @@ impl ApiFailure {
         }
     }
 
-    /// A failure of authentication that is not the token's: words for people, and the scheme that would do.
+    /// Creates an authentication failure that is not about a token.
     pub(crate) fn unidentified(error: &'static str) -> Self {
         Self {
             challenge: Some("Bearer".into()),
@@ -69,7 +69,7 @@ impl ApiFailure {
         }
     }
 
-    /// Something that the server needs is away for now.
+    /// Creates a failure for a dependency that is temporarily unavailable.
     pub(crate) fn unavailable(error: &'static str, retry_after: Duration) -> Self {
         Self {
             retry_after: Some(retry_after),
@@ -77,8 +77,7 @@ impl ApiFailure {
         }
     }
 
-    /// The server is in read-only mode. When it will leave that mode nobody but its operator knows, so the caller is not
-    /// told when to try again.
+    /// Creates the failure for read-only mode, without a `Retry-After`, because its end is unknown.
     pub(crate) fn read_only() -> Self {
         Self {
             is_intended: true,
@@ -89,7 +88,7 @@ impl ApiFailure {
         }
     }
 
-    /// The caller asks more often than it may.
+    /// Creates the failure for an exceeded request rate.
     pub(crate) fn too_many_requests(retry_after: Duration) -> Self {
         Self {
             retry_after: Some(retry_after),
@@ -100,7 +99,7 @@ impl ApiFailure {
         }
     }
 
-    /// A response that has no JSON form.
+    /// Creates the failure for a response that can't be serialized.
     pub(crate) fn unrenderable(cause: serde_json::Error) -> Self {
         Self {
             cause: Some(Box::new(cause)),
@@ -111,7 +110,7 @@ impl ApiFailure {
         }
     }
 
-    /// A response whose rendering panicked.
+    /// Creates the failure for a response whose rendering panicked.
     pub(crate) fn unrendered() -> Self {
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
@@ -119,7 +118,7 @@ impl ApiFailure {
         )
     }
 
-    /// A body that is not what its endpoint takes.
+    /// Creates the failure for an invalid body, with the status for the endpoint.
     pub(crate) fn body(refused: &BodyRefused, endpoint: Endpoint) -> Self {
         let status = match refused {
             BodyRefused::DuplicateKey
@@ -134,7 +133,7 @@ impl ApiFailure {
         Self::new(status, refused.to_string())
     }
 
-    /// What a use case failed with.
+    /// Creates the failure for a failed use case.
     pub(crate) fn of(failure: Failure, endpoint: Endpoint) -> Self {
         Self {
             retry_after: retry_after(&failure),
@@ -143,7 +142,7 @@ impl ApiFailure {
         .caused_by(failure)
     }
 
-    /// The status of the response.
+    /// Returns the status of the response.
     #[cfg(test)]
     pub(crate) fn status(&self) -> StatusCode {
         self.status
@@ -156,8 +155,8 @@ impl ApiFailure {
         }
     }
 
-    /// Logs what the server itself, not the caller, is to blame for. What callers send wrong is told to them alone: the
-    /// words may repeat it. What the operator intends is no failure to be looked into.
+    /// Logs failures of the server. Errors of callers are not logged, because their messages may contain request data, and
+    /// neither are failures that the operator intends.
     fn log(&self) {
         if self.is_intended || !self.status.is_server_error() {
             return;
@@ -201,7 +200,7 @@ impl IntoResponse for ApiFailure {
     }
 }
 
-/// What an error says, and what each of its causes says.
+/// Returns the messages of an error and its causes.
 pub(crate) fn error_chain(error: &dyn Error) -> String {
     let mut chain = error.to_string();
     let mut cause = error.source();
@@ -212,13 +211,13 @@ pub(crate) fn error_chain(error: &dyn Error) -> String {
     chain
 }
 
-/// Bodies of failures hold texts alone: clients read them into a map of texts.
+/// The body of an error response. All fields are strings, because clients parse it into a map of strings.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Failure")]
 pub(crate) struct FailureBody<'a> {
-    /// What is wrong, in words; where a token is refused, a code that clients compare.
+    /// The error message; for a rejected token, an error code.
     error: &'a str,
-    /// Where a token is refused, what is wrong in words.
+    /// For a rejected token, the error message.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "&'a str")]
     error_description: Option<&'a str>,
@@ -363,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_unknown_types_and_long_metadata_depend_on_the_endpoint() {
+    fn some_statuses_depend_on_the_endpoint() {
         for (endpoint, field, credential_type, metadata) in [
             (Endpoint::Set, 422, 422, 400),
             (Endpoint::Generate, 400, 400, 400),
@@ -391,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_unknown_member_of_a_value_is_told_in_part() {
+    fn a_long_unknown_field_of_a_value_is_truncated() {
         let member = "ä".repeat(101);
         for failure in [
             Failure::ValueMemberUnknown(member.clone()),
@@ -452,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_regenerated_among_many_is_named_with_the_reason() {
+    fn a_failed_bulk_regeneration_names_the_credential() {
         let failure = ApiFailure::of(not_all_regenerated(Failure::NotFound), Endpoint::Other);
         assert!(failure.error.contains("/leaf"), "{}", failure.error);
         assert!(failure.error.ends_with(&Failure::NotFound.to_string()));
@@ -473,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_says_when_to_try_again() {
+    fn a_full_queue_has_a_retry_after() {
         for (retry_after, header) in [(1_200, "2"), (0, "1"), (3_000, "3")] {
             let retry_after = Duration::from_millis(retry_after);
             let failure = PluginFailure::QueueFull { retry_after }.into();
@@ -484,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cause_is_for_the_log_alone() {
+    fn the_cause_is_only_logged() {
         let cause = Box::<dyn Error + Send + Sync>::from("connection to 10.0.0.1 refused");
         let failure = ApiFailure::of(RepositoryFailure::Query(cause).into(), Endpoint::Other);
         assert_eq!(failure.error, "the storage failed");

@@ -1,4 +1,4 @@
-//! Bodies of responses that hold on to something.
+//! Response bodies that hold a value.
 
 use std::{
     pin::Pin,
@@ -8,28 +8,27 @@ use std::{
 use axum::body::{Body, Bytes};
 use http_body::{Body as _, Frame, SizeHint};
 
-/// What a [`HeldBody`] holds.
+/// A value held by a [`HeldBody`].
 pub trait Held: Unpin {
-    /// Some of the body was taken, and there is more of it.
+    /// Called when part of the body was sent, and more follows.
     fn moved(&self) {}
 }
 
-/// A body that keeps a value, such as a place among those that are served, until the connection has room for all of it, or
-/// until it has been given up.
+/// A body that holds a value, such as a permit, until the connection has accepted all of it, or until it is dropped.
 ///
-/// It is handed over in frames of at most [`FRAME_BYTES_MAX`], and its last byte in one of its own: a connection over HTTP/2
-/// takes a whole frame, however large, as soon as its client lets one byte be sent. So it can't have the last one before
-/// the client lets all bytes be sent that stand before it.
+/// It is sent in frames of at most [`FRAME_BYTES_MAX`], with the last byte in a frame of its own: an HTTP/2 connection accepts a
+/// whole frame as soon as the client's window allows one byte. So it accepts the last frame only when the window allowed all
+/// bytes before it.
 #[derive(Debug)]
 pub struct HeldBody<T> {
     body: Body,
-    /// What has been taken from the body and is not handed over yet.
+    /// Data from the body that was not sent yet.
     rest: Bytes,
     held: Option<T>,
 }
 
 impl<T> HeldBody<T> {
-    /// A body that holds this.
+    /// Creates a body that holds a value.
     pub fn new(body: Body, held: T) -> Self {
         Self {
             body,
@@ -38,7 +37,7 @@ impl<T> HeldBody<T> {
         }
     }
 
-    /// The next of what has been taken from the body.
+    /// Returns the next frame of the buffered data.
     fn next_frame(&mut self) -> Frame<Bytes> {
         let is_last = self.rest.len() <= FRAME_BYTES_MAX && self.body.is_end_stream();
         let bytes = match self.rest.len() {
@@ -93,8 +92,7 @@ impl<T: Held> http_body::Body for HeldBody<T> {
     }
 }
 
-/// The most that is handed over at once, in bytes: the largest frame that an HTTP/2 client takes unless it says otherwise
-/// (RFC 9113, section 6.5.2).
+/// Maximum size of a frame, in bytes: the default maximum of HTTP/2 (RFC 9113, section 6.5.2).
 pub const FRAME_BYTES_MAX: usize = 16 * 1024;
 
 #[cfg(test)]
@@ -108,7 +106,7 @@ mod tests {
     impl Held for Arc<()> {}
 
     #[tokio::test]
-    async fn what_is_held_is_let_go_when_all_is_handed_over_or_given_up() {
+    async fn the_held_value_is_dropped_when_the_body_is_sent_or_dropped() {
         let value = Arc::new(());
         let mut body = HeldBody::new(Body::from("text"), Arc::clone(&value));
         assert_eq!(body.size_hint().exact(), Some(4));
@@ -127,7 +125,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_is_handed_over_in_frames_of_which_the_last_is_one_byte() {
+    async fn a_body_is_sent_in_frames_with_a_last_frame_of_one_byte() {
         const MAX: usize = FRAME_BYTES_MAX;
         for (length, frames) in [
             (0, &[][..]),
@@ -138,7 +136,7 @@ mod tests {
             (2 * MAX + 3, &[MAX, MAX, 2, 1]),
         ] {
             let bytes: Vec<u8> = (0..=u8::MAX).cycle().take(length).collect();
-            // One that is held twice is cut no further.
+            // A nested held body is not split further.
             let body = HeldBody::new(Body::from(bytes.clone()), Arc::new(()));
             let mut body = HeldBody::new(Body::new(body), Arc::new(()));
             let (mut lengths, mut received) = (Vec::new(), Vec::new());

@@ -11,7 +11,7 @@ use serde::{Serialize, Serializer};
 
 use crate::response::ApiFailure;
 
-/// A response with a body that is JSON text already.
+/// Creates a response from JSON text.
 pub(crate) fn json(status: StatusCode, body: String) -> Response {
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
@@ -21,34 +21,34 @@ pub(crate) fn json(status: StatusCode, body: String) -> Response {
     response
 }
 
-/// A response with status 200 and a body made of `body`.
+/// Creates a response with status 200.
 ///
 /// # Errors
-/// 500 when it has no JSON form.
+/// 500 if the body can't be serialized.
 pub(crate) fn rendered(body: &impl Serialize) -> Result<Response, ApiFailure> {
     rendered_with(StatusCode::OK, body)
 }
 
-/// A response with a status and a body made of `body`.
+/// Creates a response with a status.
 ///
 /// # Errors
-/// 500 when it has no JSON form.
+/// 500 if the body can't be serialized.
 pub(crate) fn rendered_with(
     status: StatusCode,
     body: &impl Serialize,
 ) -> Result<Response, ApiFailure> {
     let mut text = serde_json::to_string(body).map_err(ApiFailure::unrenderable)?;
     if text.len() > LARGE_RESPONSE_BYTES {
-        // A client may take its time: what the text was grown by must not wait with it.
+        // Frees excess capacity, because the response may stay in memory for a slow client.
         text.shrink_to_fit();
     }
     Ok(json(status, text))
 }
 
-/// A response that is made of versions. A large one is rendered on a thread for what takes long.
+/// Renders a response with versions. A large one is rendered on a blocking thread.
 ///
 /// # Errors
-/// As `render`, and 500 when that panics.
+/// The error of `render`, or 500 if it panics.
 pub(crate) async fn rendered_versions(
     versions: Vec<CredentialVersion>,
     render: impl FnOnce(&[CredentialVersion]) -> Result<Response, ApiFailure> + Send + 'static,
@@ -63,11 +63,11 @@ pub(crate) async fn rendered_versions(
         .unwrap_or_else(|_| Err(ApiFailure::unrendered()))
 }
 
-/// A list that is rendered item by item: the bodies of all items are never in memory together.
+/// A list that is rendered item by item, so that the bodies of all items are never in memory together.
 pub(crate) struct LazyList<'a, B>(Box<dyn Fn(usize) -> Option<B> + 'a>);
 
 impl<'a, B> LazyList<'a, B> {
-    /// The bodies of these items.
+    /// Creates a list of the bodies of these items.
     pub(crate) fn new<T>(items: &'a [T], body: impl Fn(&'a T) -> B + 'a) -> Self {
         Self(Box::new(move |place| items.get(place).map(&body)))
     }
@@ -79,12 +79,12 @@ impl<B: Serialize> Serialize for LazyList<'_, B> {
     }
 }
 
-/// A time as clients get it: whole seconds, what is below them cut off.
+/// Formats a time for a response, truncated to seconds.
 pub(crate) fn timestamp(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-/// The length of a text from which on it is large, in bytes.
+/// The size above which a response is large, in bytes.
 const LARGE_RESPONSE_BYTES: usize = 256 * 1024;
 
 /// The media type of JSON bodies.
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_cut_to_whole_seconds() {
+    fn times_are_truncated_to_seconds() {
         for (time, text) in [
             ("2026-01-02T03:04:05.999Z", "2026-01-02T03:04:05Z"),
             ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"),

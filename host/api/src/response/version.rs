@@ -1,4 +1,4 @@
-//! Rendering a credential version.
+//! Renders a credential version.
 
 use keywright_core::{
     Failure,
@@ -11,60 +11,60 @@ use uuid::Uuid;
 
 use crate::{description::Timestamp, response::timestamp};
 
-/// A credential version as clients get it, its members in their order. The stored value stands in it as it is.
+/// A credential version in a response, with fields in order. The stored value is unchanged.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct VersionBody<'a> {
     /// The credential's type, in lower case.
     #[serde(rename = "type")]
     credential_type: &'a str,
-    /// When this version was made.
+    /// When this version was created.
     #[schemars(with = "Timestamp")]
     version_created_at: String,
     /// The id of this version.
     id: Uuid,
-    /// The credential's name, in the casing of its first writer.
+    /// The credential's name, with the case of its first version.
     name: &'a str,
-    /// What its writer had kept beside this version, any JSON; null where that is nothing.
+    /// The metadata of this version, any JSON; null if there is none.
     #[schemars(with = "Value")]
     metadata: Option<&'a RawValue>,
-    /// The value; its shape depends on the type.
+    /// The value; its schema depends on the type.
     #[schemars(with = "Value")]
     value: &'a RawValue,
-    /// Of certificates: whether this version is trusted and does not sign.
+    /// For certificates: whether this version is transitional: trusted, but not signing.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     transitional: Option<bool>,
-    /// Of certificates: whether this version is an authority's.
+    /// For certificates: whether this version is a CA certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     certificate_authority: Option<bool>,
-    /// Of certificates: whether this version signed itself.
+    /// For certificates: whether this version is self-signed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     self_signed: Option<bool>,
-    /// Of certificates: whether the server made this version; absent where that is not known.
+    /// For certificates: whether the server generated this version; absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     generated: Option<bool>,
-    /// Of certificates: when this version expires; null where it has no certificate.
+    /// For certificates: when this version expires; null if it has no certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Timestamp>")]
     expiry_date: Option<ExpiryDate>,
-    /// Of a certificate that was just made: whether a longer duration than was asked for was used, as the server is configured.
+    /// For a newly generated certificate: whether the requested duration was raised to the configured minimum.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     duration_overridden: Option<bool>,
-    /// Of a certificate that was just made: how long it is valid, in days; 0 for one that was kept.
+    /// For a newly generated certificate: its validity in days; 0 for one that was kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u32")]
     duration_used: Option<u32>,
-    /// Of a certificate that was just made, or kept: the length of its key, in bits.
+    /// For a certificate that was just generated or kept: the length of its key, in bits.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u32")]
     key_length: Option<u32>,
 }
 
-/// When a certificate expires; null for a version without one.
+/// Returns when a certificate expires, or null for a version without one.
 struct ExpiryDate(Option<String>);
 
 impl Serialize for ExpiryDate {
@@ -74,10 +74,10 @@ impl Serialize for ExpiryDate {
 }
 
 impl<'a> VersionBody<'a> {
-    /// A version that was set or read.
+    /// Creates the body for a version that was set or read.
     ///
     /// # Errors
-    /// When what is stored is not JSON.
+    /// If the stored value is not JSON.
     pub(crate) fn of(version: &'a CredentialVersion) -> Result<Self, Failure> {
         let metadata = version.metadata.as_ref();
         let marks = version.certificate.as_ref();
@@ -103,10 +103,10 @@ impl<'a> VersionBody<'a> {
         })
     }
 
-    /// A version that was generated or regenerated.
+    /// Creates the body for a version that was generated or regenerated.
     ///
     /// # Errors
-    /// When what is stored is not JSON.
+    /// If the stored value is not JSON.
     pub(crate) fn of_written(written: &'a Written) -> Result<Self, Failure> {
         let issuance: Option<&Issuance> = written.issuance.as_ref();
         Ok(Self {
@@ -179,7 +179,7 @@ mod tests {
     const HEAD: &str = r#""version_created_at":"2026-01-02T03:04:05Z","id":"00000000-0000-0000-0000-000000000000","name":"/a/b","#;
 
     #[test]
-    fn members_stand_in_their_order_and_the_value_as_it_is_stored() {
+    fn fields_are_in_order_and_the_value_is_unchanged() {
         let mut version = version("json", r#"{"z":1.10,"a":"ä"}"#);
         assert_eq!(
             render(&version),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_has_its_marks_beside_its_value() {
+    fn a_certificate_has_additional_fields() {
         assert_eq!(
             render(&certificate()),
             format!(
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_certificate_the_expiry_is_null_and_an_unknown_origin_is_left_out() {
+    fn expiry_is_null_and_generated_absent_if_unknown() {
         let mut version = certificate();
         version.certificate = Some(CertificateMarks {
             is_transitional: false,
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_written_says_how_it_was_issued() {
+    fn only_written_versions_have_issuance_fields() {
         let written = Written {
             version: certificate(),
             issuance: Some(Issuance {
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_is_not_rendered() {
+    fn invalid_json_is_not_rendered() {
         for value in ["", "{", r#"1,"name":2"#] {
             assert!(
                 VersionBody::of(&version("value", value)).is_err(),

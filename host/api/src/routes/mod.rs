@@ -1,4 +1,4 @@
-//! One folder for each noun, one file for each verb.
+//! One folder per noun, one file per verb.
 
 pub(crate) mod certificates;
 pub(crate) mod credentials;

@@ -1,4 +1,4 @@
-//! `/api/v1/certificates`: what can't be seen, or not be brought about, from outside.
+//! `/api/v1/certificates`: cases that can't be provoked or observed from outside.
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -9,7 +9,7 @@ const CERTIFICATES: &str = "/api/v1/certificates";
 const DATA: &str = "/api/v1/data";
 
 #[tokio::test]
-async fn the_other_version_in_rotation_is_kept_as_trusted_with_what_is_signed() {
+async fn both_ca_versions_are_stored_with_certificates_in_rotation() {
     let service = Service::new();
     let root = Certificate::set(
         &service,
@@ -74,7 +74,7 @@ async fn the_other_version_in_rotation_is_kept_as_trusted_with_what_is_signed() 
 }
 
 #[tokio::test]
-async fn the_id_of_a_credential_of_another_type_is_that_of_no_certificate() {
+async fn credentials_of_other_types_are_not_certificates() {
     let service = Service::new();
     let set = json!({"name": "/p", "type": "password", "value": "x"});
     for _ in 0..2 {
@@ -116,7 +116,7 @@ async fn the_id_of_a_credential_of_another_type_is_that_of_no_certificate() {
 }
 
 #[tokio::test]
-async fn a_credential_that_is_made_anew_meanwhile_gets_no_version_of_the_old_one() {
+async fn a_recreated_credential_gets_no_version_of_the_old_one() {
     let service = Service::new();
     let generate = json!({"name": "/c", "type": "certificate", "parameters": {"duration": 9}});
     assert_status(&service.send_json("POST", DATA, &generate).await, 200);
@@ -137,7 +137,7 @@ async fn a_credential_that_is_made_anew_meanwhile_gets_no_version_of_the_old_one
 }
 
 #[tokio::test]
-async fn a_database_that_is_away_is_503_everywhere() {
+async fn an_unavailable_database_is_503_everywhere() {
     let service = Service::new();
     let root = Certificate::set(&service, "/root", &json!({"certificate": "one"})).await;
     service
@@ -167,7 +167,7 @@ async fn a_database_that_is_away_is_503_everywhere() {
 }
 
 #[tokio::test]
-async fn a_regeneration_needs_no_body_and_then_no_media_type_either() {
+async fn a_regeneration_without_body_needs_no_media_type() {
     let service = Service::new();
     let generate = json!({"name": "/c", "type": "certificate", "parameters": {"duration": 9}});
     assert_status(&service.send_json("POST", DATA, &generate).await, 200);
@@ -215,7 +215,7 @@ impl<'a> Certificate<'a> {
         }
     }
 
-    /// Generates a certificate that this one, which is called `/root`, signs.
+    /// Generates a certificate signed by this one, which has the name `/root`.
     async fn generate_leaf(&self, name: &str) -> Self {
         let parameters = json!({"ca": "/root"});
         let generate = json!({"name": name, "type": "certificate", "parameters": parameters});
@@ -231,7 +231,7 @@ impl<'a> Certificate<'a> {
         self.service.send_json(method, &path, body).await
     }
 
-    /// The ids of its versions, newest first.
+    /// Returns the ids of its versions, newest first.
     async fn version_ids(&self) -> Vec<String> {
         let path = format!("{CERTIFICATES}/{}/versions", self.id);
         let versions = self.service.get(&path).await.json();
@@ -246,7 +246,7 @@ fn assert_status(answer: &Answer, status: u16) {
 }
 
 #[tokio::test]
-async fn who_may_only_read_an_authority_has_nothing_read_that_it_signed() {
+async fn reading_a_ca_does_not_read_what_it_signed() {
     let service = Service::new();
     service.memory.store_signed("/ca", "/ca");
     service.memory.store_signed("/leaf", "/ca");

@@ -1,4 +1,4 @@
-//! What every request meets: routing, media types, limits, headers, failures.
+//! The handling of all requests: routing, media types, limits, headers, errors.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -28,7 +28,7 @@ async fn open_paths_need_no_token() {
 }
 
 #[tokio::test]
-async fn without_its_database_the_server_is_down_and_says_so() {
+async fn without_its_database_the_server_reports_down() {
     let service = Service::new();
     service.memory.is_away.store(true, Ordering::SeqCst);
     let health = service.get_as("/health", None).await;
@@ -43,7 +43,7 @@ async fn without_its_database_the_server_is_down_and_says_so() {
 }
 
 #[tokio::test]
-async fn every_response_says_what_it_is_and_has_an_id_of_its_own() {
+async fn every_response_has_a_media_type_and_a_unique_id() {
     let service = Service::new();
     let first = service.get("/version").await;
     let second = service.get_as("/version", None).await;
@@ -112,7 +112,7 @@ async fn trailing_slashes_make_no_difference() {
 }
 
 #[tokio::test]
-async fn head_answers_as_get_without_a_body() {
+async fn head_responds_like_get_without_a_body() {
     let service = Service::new();
     let answer = service.send("HEAD", "/version", "").await;
     assert_eq!((answer.status, answer.text.as_str()), (StatusCode::OK, ""));
@@ -183,7 +183,7 @@ async fn a_body_beyond_the_limit_is_refused() {
 }
 
 #[tokio::test]
-async fn a_panic_ends_in_an_error_that_tells_nothing() {
+async fn a_panic_results_in_an_error_without_details() {
     let service = Service::new();
     let body = json!({"name": "a", "type": "password", "parameters": {"fault": "panic"}});
     let answer = service.send_json("POST", "/api/v1/data", &body).await;
@@ -193,7 +193,7 @@ async fn a_panic_ends_in_an_error_that_tells_nothing() {
 }
 
 #[tokio::test]
-async fn interpolation_fills_references_and_keeps_the_rest_in_order() {
+async fn interpolation_resolves_references_and_keeps_the_order() {
     let service = Service::new();
     let set = json!({"name": "/c", "type": "json", "value": {"z": 1, "a": 2}});
     service.send_json("PUT", "/api/v1/data", &set).await;

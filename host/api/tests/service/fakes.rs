@@ -1,4 +1,4 @@
-//! Ports that do as little as they can.
+//! Minimal implementations of ports.
 
 use std::{
     sync::{
@@ -25,7 +25,7 @@ use keywright_core::{
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-/// A clock that stands until it is set.
+/// A clock that only changes when it is set.
 pub(crate) struct StandingClock(pub(crate) AtomicI64);
 
 impl Clock for StandingClock {
@@ -42,7 +42,7 @@ impl Identifiers for RandomIdentifiers {
     }
 }
 
-/// Seals nothing.
+/// A sealer that does not encrypt.
 pub(crate) struct OpenSealer;
 
 #[async_trait]
@@ -74,7 +74,7 @@ impl Sealer for OpenSealer {
     }
 }
 
-/// One generator for each of these types.
+/// One generator per type.
 pub(crate) struct EchoGenerators;
 
 impl Generators for EchoGenerators {
@@ -91,10 +91,10 @@ impl Generators for EchoGenerators {
     }
 }
 
-/// Makes a value that repeats the parameters, or does what a parameter `fault` asks for.
+/// Generates a value that repeats the parameters, or behaves as the parameter `fault` says.
 ///
-/// It makes more of parameters than was asked for where they say in `more` what that is, and recovers from a value that was
-/// set the parameters that its member `certificate` holds as JSON.
+/// It extends parameters with those in `more`, and recovers from a set value the parameters in its field `certificate`,
+/// as JSON.
 struct EchoGenerator(PluginIdentity, GeneratorDescription);
 
 fn identity() -> PluginIdentity {
@@ -227,10 +227,10 @@ fn set_parameters(value: &Secret) -> Option<Parameters> {
     members.ok().map(Parameters::new)
 }
 
-/// How long every certificate lasts that is set.
+/// The validity of every set certificate.
 pub(crate) const SET_DURATION_DAYS: u32 = 5_000;
 
-/// Takes everything for a good certificate.
+/// Accepts everything as a valid certificate.
 pub(crate) struct CredulousCertificates;
 
 impl Certificates for CredulousCertificates {
@@ -292,7 +292,7 @@ impl Certificates for CredulousCertificates {
     }
 }
 
-/// Never asked to sign.
+/// Never called to sign.
 struct IdleIssuer;
 
 impl CertificateIssuer for IdleIssuer {
@@ -342,7 +342,7 @@ impl Resolvers for FixedResolvers {
     }
 }
 
-/// Finds a reference at `/a/0/credentials`, whatever it is called there.
+/// Finds a reference at `/a/0/credentials`, whatever its key.
 pub(crate) struct FixedResolver;
 
 #[async_trait]

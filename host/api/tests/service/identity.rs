@@ -1,4 +1,4 @@
-//! The development identity provider, as clients use it.
+//! The development identity provider, as used by clients.
 
 use std::sync::atomic::Ordering;
 
@@ -99,7 +99,7 @@ async fn a_user_stays_logged_in_by_the_refresh_token() {
 }
 
 #[tokio::test]
-async fn a_refresh_token_is_no_access_token_nor_the_other_way_round() {
+async fn refresh_and_access_tokens_are_not_interchangeable() {
     let service = Service::new();
     let login = granted(&service, PASSWORD_FORM).await;
     assert_eq!(
@@ -114,7 +114,7 @@ async fn a_refresh_token_is_no_access_token_nor_the_other_way_round() {
 }
 
 #[tokio::test]
-async fn a_login_that_was_ended_can_not_be_refreshed() {
+async fn a_revoked_login_can_not_be_refreshed() {
     let service = Service::new();
     let login = granted(&service, PASSWORD_FORM).await;
     let other = granted(&service, PASSWORD_FORM).await;
@@ -237,7 +237,7 @@ async fn a_token_has_no_scope_that_the_user_lacks() {
 }
 
 #[tokio::test]
-async fn the_provider_publishes_what_clients_and_servers_look_for() {
+async fn the_provider_publishes_its_metadata_and_keys() {
     let service = Service::new();
     let discovery = service
         .get_as("/identity/.well-known/openid-configuration", None)

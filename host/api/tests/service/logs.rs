@@ -1,4 +1,4 @@
-//! What is logged of a request, and what is not.
+//! The parts of a request that are logged, and those that are not.
 
 use std::{
     io::{self, Write},
@@ -10,7 +10,7 @@ use tracing::level_filters::LevelFilter;
 
 use crate::harness::Service;
 
-/// Keeps what is written.
+/// Collects log output.
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<Vec<u8>>>);
 
@@ -25,7 +25,7 @@ impl Write for Kept {
 }
 
 impl Kept {
-    /// Keeps everything that this thread logs from now on, at every level.
+    /// Collects everything that this thread logs from now on, at every level.
     fn begin() -> (Self, tracing::subscriber::DefaultGuard) {
         let kept = Self::default();
         let writer = kept.clone();
@@ -63,7 +63,7 @@ async fn the_access_log_names_the_route_the_actor_and_the_request() {
 }
 
 #[tokio::test]
-async fn nothing_that_a_caller_sends_is_logged() {
+async fn request_data_is_not_logged() {
     let service = Service::new();
     let (kept, _guard) = Kept::begin();
     for (method, path, body) in [

@@ -1,4 +1,4 @@
-//! What is served to those who watch the server.
+//! Health and metrics for monitoring.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -13,7 +13,7 @@ use tower::ServiceExt;
 
 use crate::memory::Memory;
 
-/// Has measured one thing.
+/// Records one metric.
 struct OneMeasurement;
 
 #[async_trait]
@@ -47,7 +47,7 @@ async fn answer(router: &Router, method: &str, path: &str) -> (StatusCode, Strin
 }
 
 #[tokio::test]
-async fn a_server_that_has_lost_its_database_is_down_and_still_measured() {
+async fn a_server_without_its_database_is_down_but_has_metrics() {
     let memory = Arc::new(Memory::default());
     let router = router(&memory);
     let (status, media_type, body) = answer(&router, "GET", "/health").await;

@@ -1,4 +1,4 @@
-//! A repository that keeps everything in memory.
+//! A repository in memory.
 
 mod encryption_keys;
 mod given;
@@ -30,19 +30,19 @@ use uuid::Uuid;
 #[derive(Default)]
 pub(crate) struct Memory {
     versions: Mutex<Vec<StoredVersion>>,
-    /// Whether it answers nothing.
+    /// Whether it never responds.
     pub(crate) is_away: AtomicBool,
-    /// Whether nothing comes back from adding a version, once it is added.
+    /// Whether adding a version succeeds without a response.
     pub(crate) is_stalled_after_append: AtomicBool,
-    /// Whether others always come first when many versions are added.
+    /// Whether adding many versions always conflicts with other writers.
     pub(crate) is_contended: AtomicBool,
-    /// Whether a credential is deleted and made anew just before a version is added to it.
+    /// Whether a credential is deleted and recreated just before a version is added to it.
     pub(crate) is_anew_before_append: AtomicBool,
     /// Whether everything is deleted just before a version is added.
     pub(crate) is_deleted_before_append: AtomicBool,
-    /// How many times more `/root` gets another version just before a version is added.
+    /// How many more times `/root` gets another version just before a version is added.
     pub(crate) root_replaced_before_append: AtomicUsize,
-    /// How often anything but a name was read.
+    /// The number of reads of more than names.
     reads: AtomicUsize,
 }
 

@@ -1,4 +1,4 @@
-//! Paths written in all kinds of ways: nothing that is guarded is reached as something open.
+//! Different spellings of paths: no spelling of a protected path is treated as an open one.
 
 use std::{collections::HashMap, fmt::Write};
 
@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 
 use crate::harness::Service;
 
-/// What needs a token, with what a GET of it has for an answer.
+/// Protected paths, with the response to GET.
 const GUARDED: [&str; 12] = [
     "/version",
     "/management",
@@ -28,7 +28,7 @@ const GUARDED: [&str; 12] = [
     "/unknown/path",
 ];
 
-/// What anybody may ask.
+/// Open paths.
 const OPEN: [&str; 7] = [
     "/info",
     "/health",
@@ -39,7 +39,7 @@ const OPEN: [&str; 7] = [
     "/identity/oauth/token/revoke/x",
 ];
 
-/// Steps upwards. The first half are such; the others must not be understood as such.
+/// Parent segments. The first half are equivalent to `..`; the others must not be treated as such.
 const STEPS: [&str; 14] = [
     "/..",
     "/%2e%2e",
@@ -57,7 +57,7 @@ const STEPS: [&str; 14] = [
     "/..%00",
 ];
 
-/// Other pieces that confuse who reads a path in more than one way.
+/// Other segments that parsers interpret differently.
 const PIECES: [&str; 38] = [
     "/",
     "//",
@@ -110,7 +110,7 @@ const METHODS: [Method; 7] = [
 ];
 
 #[test]
-fn each_spelling_of_a_path_is_answered_as_the_plain_one() {
+fn each_spelling_of_a_path_gets_the_same_response() {
     let asked = Asked::new();
     let paths: Vec<_> = GUARDED.into_iter().chain(OPEN).collect();
     let spellings = (select(paths), prop::collection::vec(any::<u8>(), 256))
@@ -132,9 +132,9 @@ fn each_spelling_of_a_path_is_answered_as_the_plain_one() {
 }
 
 #[test]
-fn without_a_token_nothing_is_reached_but_what_is_open() {
+fn without_a_token_only_open_paths_are_reached() {
     let asked = Asked::new();
-    // A HEAD has no body by which its answer could be told from another's.
+    // A HEAD response has no body to distinguish it from others.
     let methods: Vec<_> = METHODS
         .into_iter()
         .filter(|method| method != Method::HEAD)
@@ -157,7 +157,7 @@ fn without_a_token_nothing_is_reached_but_what_is_open() {
 }
 
 #[test]
-fn with_a_token_a_target_is_one_that_is_known_or_not_found() {
+fn with_a_token_a_target_is_known_or_not_found() {
     let asked = Asked::new();
     let known: Vec<_> = GUARDED
         .into_iter()
@@ -174,7 +174,7 @@ fn with_a_token_a_target_is_one_that_is_known_or_not_found() {
     });
 }
 
-/// A service, and what it answers.
+/// A service and its responses.
 struct Asked {
     service: Service,
     runtime: Runtime,
@@ -201,7 +201,7 @@ impl Asked {
     }
 }
 
-/// One of the many ways of writing a path; its query stays as it is.
+/// Returns a random spelling of a path, with the same query.
 fn spelled(target: &str, choices: &[u8]) -> String {
     const BEGINNINGS: [&str; 4] = ["", "/..", "/.", "/../%2e%2E"];
     const SLASHES: [&str; 8] = [
@@ -234,12 +234,12 @@ fn spelled(target: &str, choices: &[u8]) -> String {
     spelled + ENDS[chosen(6)] + &query
 }
 
-/// A target that confuses: from one path to another, or put together from any pieces.
+/// Returns a confusing target: from one path to another, or assembled from any segments.
 fn mutilated() -> impl Strategy<Value = String> {
     prop_oneof![crossing(), pieces()]
 }
 
-/// From one path upwards, as often as is needed or nearly so, and down to another.
+/// Goes up from one path, about as often as necessary, and down to another.
 fn crossing() -> impl Strategy<Value = String> {
     let paths: Vec<_> = GUARDED.into_iter().chain(OPEN).collect();
     let step = prop_oneof![
@@ -256,7 +256,7 @@ fn crossing() -> impl Strategy<Value = String> {
     )
 }
 
-/// Pieces one after the other, most often so that they begin as a path does.
+/// Joins segments, usually with a leading slash.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         2 => select(GUARDED.to_vec()).prop_map(str::to_owned),
@@ -276,7 +276,7 @@ fn pieces() -> impl Strategy<Value = String> {
     })
 }
 
-/// Tries a property with many inputs; one that fails is made as small as can be, and told.
+/// Tests a property with many inputs, and reports the smallest failing one.
 fn check<S: Strategy>(inputs: &S, property: impl Fn(S::Value) -> Result<(), TestCaseError>) {
     let config = Config {
         cases: 2_000,

@@ -10,11 +10,11 @@ use crate::harness::{Answer, Service};
 const V1: &str = "/api/v1/permissions";
 const V2: &str = "/api/v2/permissions";
 
-/// The actor as whom the service is asked.
+/// The actor of the requests.
 const CALLER: &str = "uaa-client:app";
 
 #[tokio::test]
-async fn each_verb_answers_with_the_permission() {
+async fn each_verb_returns_the_permission() {
     let service = Service::new();
     let operations = json!(["write", "read", "write"]);
     let body = json!({"path": "a", "actor": "someone", "operations": operations});
@@ -51,7 +51,7 @@ async fn each_verb_answers_with_the_permission() {
 }
 
 #[tokio::test]
-async fn a_permission_that_another_request_deletes_at_the_same_moment_is_not_there() {
+async fn a_concurrently_deleted_permission_is_not_found() {
     let whole = json!({"path": "/a", "actor": "someone", "operations": ["read"]});
     for (method, body) in [
         ("PUT", whole.clone()),
@@ -68,7 +68,7 @@ async fn a_permission_that_another_request_deletes_at_the_same_moment_is_not_the
 }
 
 #[tokio::test]
-async fn the_older_interface_answers_with_lists_and_empty_bodies() {
+async fn the_older_interface_returns_lists_and_empty_bodies() {
     let service = Service::new();
     let value = json!({"name": "a", "type": "value", "value": "x"});
     send(&service, "PUT", "/api/v1/data", &value, 200).await;
@@ -91,7 +91,7 @@ async fn the_older_interface_answers_with_lists_and_empty_bodies() {
 }
 
 #[tokio::test]
-async fn nobody_changes_a_permission_of_its_own() {
+async fn actors_can_not_change_their_own_permissions() {
     let service = Service::new();
     let by_query = format!("{V2}?path=/*&actor={CALLER}");
     let own = service.get(&by_query).await.json();

@@ -1,4 +1,4 @@
-//! A repository that keeps permissions in memory.
+//! A permission repository in memory.
 
 use std::sync::{
     Mutex,
@@ -21,7 +21,7 @@ pub(crate) struct PermissionsInMemory {
 }
 
 impl PermissionsInMemory {
-    /// Everything is granted to an actor.
+    /// Grants everything to an actor.
     pub(crate) fn for_everything(actor: &str) -> Self {
         let everything = permission(Grant {
             path: PermissionPath::parse("/*").unwrap(),
@@ -80,7 +80,7 @@ impl PermissionRepository for PermissionsInMemory {
         )
     }
 
-    /// It knows of no credentials.
+    /// Contains no credentials.
     async fn of_actor_on_name(
         &self,
         actor: &Actor,

@@ -1,4 +1,4 @@
-//! Read-only mode, at each path that the router has.
+//! Read-only mode, on each path of the router.
 
 use std::collections::BTreeSet;
 
@@ -6,14 +6,14 @@ use axum::http::{Method, StatusCode};
 
 use crate::harness::{Answer, Service};
 
-/// What goes on in read-only mode beside GET.
+/// The methods and paths besides GET that work in read-only mode.
 const GOES_ON: [(Method, &str); 2] = [
     (Method::POST, "/management"),
     (Method::POST, "/api/v1/interpolate"),
 ];
 
 #[tokio::test]
-async fn every_write_of_every_route_is_refused_and_everything_else_answers_as_before() {
+async fn all_writes_are_rejected_and_reads_are_unchanged() {
     let service = Service::new();
     for route in routes() {
         for method in [
@@ -39,11 +39,11 @@ async fn every_write_of_every_route_is_refused_and_everything_else_answers_as_be
                 );
                 assert!(method == Method::HEAD || after.error().contains("read-only"));
             } else if (&method, route.as_str()) == (&Method::GET, "/management") {
-                // The one answer that tells the mode.
+                // The only response that contains the mode.
                 assert_eq!(after.text, r#"{"read_only_mode":true}"#);
             } else {
                 assert_eq!(after.status, before.status, "{method} {route}");
-                // What tells the mode tells another one now.
+                // The response with the mode changes.
                 assert!(after.text == before.text || route == "/management");
             }
         }
@@ -62,7 +62,7 @@ async fn options_is_refused_at_every_route() {
     assert_eq!(unknown.status, StatusCode::NOT_FOUND);
 }
 
-/// The paths that there are, with ids in the places of parameters.
+/// The paths, with ids for their parameters.
 fn routes() -> BTreeSet<String> {
     let routes = keywright_api::routes();
     routes.iter().map(|route| with_ids(route.path())).collect()
@@ -82,12 +82,12 @@ fn with_ids(route: &str) -> String {
         .join("/")
 }
 
-/// Sends what is no good body for anything, so that a write that is let through changes nothing.
+/// Sends an invalid body, so that a write that is let through changes nothing.
 async fn answer(service: &Service, method: &Method, route: &str) -> Answer {
     service.send(method.as_str(), route, "not JSON").await
 }
 
-/// Whether a route has a method; what has GET has HEAD.
+/// Returns whether a route has a method; routes with GET have HEAD, too.
 async fn has_method(service: &Service, method: &Method, route: &str) -> bool {
     let method = match *method {
         Method::HEAD => &Method::GET,

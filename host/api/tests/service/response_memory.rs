@@ -1,4 +1,4 @@
-//! Responses that are too large for the memory that a service has for them.
+//! Responses that exceed the memory limits of a service.
 
 use axum::http::StatusCode;
 use serde_json::json;
@@ -53,5 +53,5 @@ async fn versions_past_the_limit_are_refused_and_fewer_are_not() {
     }
 }
 
-/// More than a response has room for.
+/// More than the maximum size of a response.
 const LISTED: usize = 4_500;

@@ -1,4 +1,4 @@
-//! What the audit trail has of versions that the server deletes by itself, where they stay after all.
+//! Audit events for versions that retention does not delete after all.
 
 use std::{
     num::NonZeroU32,
@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use crate::{fakes::StandingClock, kept_sink::KeptSink};
 
-/// A trail for which nobody waits longer than so, and where it goes.
+/// A trail with this write timeout, and its sink.
 fn trail(on_failure: OnAuditFailure) -> (AuditTrail, KeptSink) {
     let settings = AuditSettings {
         format: AuditFormat::Json,
@@ -42,7 +42,7 @@ fn told(sink: &KeptSink) -> Vec<(u64, Option<String>)> {
 }
 
 #[tokio::test]
-async fn what_is_taken_back_has_an_event_with_the_reason() {
+async fn an_undone_deletion_has_an_event_with_the_reason() {
     let (trail, sink) = trail(OnAuditFailure::Refuse);
     let credential = credential();
     let version_ids = [Uuid::from_u128(7)];
@@ -56,7 +56,7 @@ async fn what_is_taken_back_has_an_event_with_the_reason() {
         (
             409,
             Some(String::from(
-                "the version is needed, or somebody else has deleted it",
+                "the version is still needed or was already deleted",
             )),
         ),
         (503, Some(String::from("the database did not confirm it"))),
@@ -71,7 +71,7 @@ async fn what_is_taken_back_has_an_event_with_the_reason() {
 }
 
 #[tokio::test]
-async fn what_could_not_be_announced_in_time_is_taken_back_and_then_not_even_tried() {
+async fn a_late_audit_event_prevents_the_deletion() {
     for on_failure in [OnAuditFailure::Refuse, OnAuditFailure::Continue] {
         let (trail, sink) = trail(on_failure);
         let credential = credential();

@@ -1,5 +1,5 @@
-//! Every route there is, asked by callers who may not: the list of which the router is made is gone through, so that no
-//! route can forget to ask.
+//! Every route, requested by callers without permission. The test uses the router's list, so that no route can omit the
+//! check.
 
 use std::collections::BTreeSet;
 
@@ -12,9 +12,9 @@ use crate::harness::{Answer, Service, good_claims, trusted_key};
 /// A request to a route.
 struct Probe {
     method: &'static str,
-    /// The route's path, as the list has it.
+    /// The route's path in the list.
     route: &'static str,
-    /// Its variable segments filled in, and its query.
+    /// The path with its parameters, and the query.
     target: String,
     body: Value,
 }
@@ -38,7 +38,7 @@ impl Probe {
 }
 
 #[tokio::test]
-async fn every_route_has_a_request_in_this_test_and_every_request_a_route() {
+async fn every_route_has_a_request_in_this_test() {
     let (_, probes) = service_with_probes().await;
     for route in routes() {
         assert!(
@@ -69,7 +69,7 @@ async fn a_route_is_listed_once() {
 }
 
 #[tokio::test]
-async fn without_credentials_nothing_is_answered_but_what_is_open() {
+async fn without_credentials_only_open_routes_respond() {
     let (service, probes) = service_with_probes().await;
     let before = everything(&service).await;
     for (route, probe) in with_routes(&probes) {
@@ -82,14 +82,14 @@ async fn without_credentials_nothing_is_answered_but_what_is_open() {
 }
 
 #[tokio::test]
-async fn without_a_permission_nothing_is_disclosed_and_nothing_changed() {
+async fn without_a_permission_nothing_is_disclosed_or_changed() {
     let (service, probes) = service_with_probes().await;
     let before = everything(&service).await;
     for (route, probe) in with_routes(&probes) {
         let reads = service.memory.reads();
         let answer = probe.send(&service, Some(stranger())).await;
         if matches!(route.access(), Access::Permission(_)) {
-            // How long more than that takes would tell what is there.
+            // The duration of further reads would reveal what exists.
             let what = "has read more than names";
             assert_eq!(service.memory.reads(), reads, "{} {what}", told(probe));
         }
@@ -106,7 +106,7 @@ async fn without_a_permission_nothing_is_disclosed_and_nothing_changed() {
 }
 
 #[tokio::test]
-async fn each_of_these_requests_is_answered_to_one_who_may() {
+async fn each_request_succeeds_with_permission() {
     let count = service_with_probes().await.1.len();
     for at in 0..count {
         let (service, probes) = service_with_probes().await;
@@ -118,7 +118,7 @@ async fn each_of_these_requests_is_answered_to_one_who_may() {
     }
 }
 
-/// A service that has something to disclose, and requests that would disclose or change it, at least one for each route.
+/// A service with secrets, and requests that would disclose or change them, at least one per route.
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
 async fn service_with_probes() -> (Service, Vec<Probe>) {
     let service = Service::new();
@@ -262,7 +262,7 @@ async fn service_with_probes() -> (Service, Vec<Probe>) {
     (service, probes)
 }
 
-/// Requests about the permission with this id, which is someone's on what is guarded.
+/// Requests about the permission with this id, which is another actor's.
 fn permission_requests(id: &str) -> Vec<(&'static str, &'static str, String, Value)> {
     let by_path = format!("{PERMISSIONS}?path={GUARDED}&actor=someone");
     let explain = format!("{EXPLAIN}?path={GUARDED}&actor=someone&operation=read");
@@ -299,7 +299,7 @@ fn permission_requests(id: &str) -> Vec<(&'static str, &'static str, String, Val
     ]
 }
 
-/// Everything that is stored.
+/// All stored records.
 async fn everything(service: &Service) -> (Vec<StoredVersion>, String) {
     let permissions = format!("{OF_CREDENTIAL}?credential_name={GUARDED}");
     let permissions = service.get(&permissions).await;
@@ -307,7 +307,7 @@ async fn everything(service: &Service) -> (Vec<StoredVersion>, String) {
     (service.memory.everything(), permissions.text)
 }
 
-/// Each of these requests with the route that it is for.
+/// Each request with its route.
 fn with_routes(probes: &[Probe]) -> impl Iterator<Item = (Route, &Probe)> {
     probes.iter().map(|probe| {
         let mut routes = routes().into_iter();
@@ -316,14 +316,14 @@ fn with_routes(probes: &[Probe]) -> impl Iterator<Item = (Route, &Probe)> {
     })
 }
 
-/// The value of a header that proves a good identity, of one who has no permission.
+/// Returns the header of a valid token of an actor without permissions.
 fn stranger() -> String {
     let mut claims = good_claims();
     claims["client_id"] = json!("stranger");
     format!("Bearer {}", trusted_key().sign(&claims))
 }
 
-/// Whether it is an object whose only member is an empty list.
+/// Returns whether it is an object whose only field is an empty list.
 fn is_empty(answer: &Answer) -> bool {
     let json: Value = serde_json::from_str(&answer.text).unwrap_or_default();
     let members = json.as_object();
@@ -335,7 +335,7 @@ fn told(probe: &Probe) -> String {
     format!("{} {}", probe.method, probe.target)
 }
 
-/// What nobody must see who may not.
+/// The secret that must not be disclosed.
 const CANARY: &str = "canary-of-a-guarded-value";
 
 const GUARDED: &str = "/guarded/it";

@@ -1,4 +1,4 @@
-//! Bearer tokens, good and bad.
+//! Valid and invalid bearer tokens.
 
 use std::sync::atomic::Ordering;
 
@@ -36,7 +36,7 @@ async fn code(service: &Service, token: &str) -> (StatusCode, String) {
 }
 
 #[tokio::test]
-async fn a_good_token_passes_again_and_again() {
+async fn a_valid_token_is_accepted_repeatedly() {
     let service = Service::new();
     let token = trusted_key().sign(&good_claims());
     for _ in 0..3 {
@@ -168,7 +168,7 @@ async fn times_may_differ_by_a_minute() {
 }
 
 #[tokio::test]
-async fn a_token_that_was_good_expires_all_the_same() {
+async fn a_cached_token_expires() {
     let service = Service::new();
     let token = trusted_key().sign(&good_claims());
     assert_eq!(code(&service, &token).await.0, StatusCode::OK);
@@ -195,7 +195,7 @@ async fn both_scopes_are_needed() {
 }
 
 #[tokio::test]
-async fn users_pass_as_well_as_clients() {
+async fn tokens_of_users_and_clients_are_accepted() {
     let service = Service::new();
     let token = trusted_key().sign(&with(&json!({"grant_type": "password", "user_id": "u-1"})));
     assert_eq!(code(&service, &token).await.0, StatusCode::OK);

@@ -22,7 +22,7 @@ use crate::{
     response::{ApiFailure, LazyList, rendered, timestamp},
 };
 
-/// The certificate that is asked for; none: all.
+/// The name of the requested certificate, or `None` for all.
 struct ListRequest {
     name: Option<LookupName>,
 }
@@ -49,28 +49,27 @@ struct ListResponse<'a> {
 struct SummaryBody<'a> {
     /// The credential's name.
     name: &'a str,
-    /// The certificate's id, by which it is addressed. A credential that is deleted and made anew has another one.
+    /// The certificate's id. A credential that is deleted and recreated gets a new id.
     id: Uuid,
     /// Its versions, newest first.
     versions: Vec<ListedBody>,
-    /// The name of the authority that signed it, its own where it is self-signed; empty where that is not known.
+    /// The name of the CA that signed it; its own name if it is self-signed, and empty if unknown.
     signed_by: &'a str,
     /// The names of the certificates that it signed.
     signs: Vec<&'a str>,
-    /// The credentials of other types for which it signed a certificate, by their newest versions; absent if there are none, and
-    /// in a list of all certificates.
+    /// The credentials of other types whose newest version has a certificate signed by this one; absent if there are none,
+    /// and in a list of all certificates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     issued: Vec<IssuedBody<'a>>,
 }
 
-/// A credential of another type for which an authority signed. The caller gets the name alone of a credential that it may not
-/// read.
+/// A credential of another type with a certificate signed by a CA. If the caller may not read it, only the name is returned.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "IssuedCredential")]
 struct IssuedBody<'a> {
     /// The credential's name.
     name: &'a str,
-    /// What was recorded, unless the caller may not read the credential.
+    /// Details, unless the caller may not read the credential.
     #[serde(flatten)]
     record: Option<IssuedRecordBody<'a>>,
 }
@@ -81,11 +80,11 @@ struct IssuedRecordBody<'a> {
     r#type: &'a str,
     /// The credential's newest version.
     version_id: Uuid,
-    /// The version of the authority that signed; null where that is not known.
+    /// The version of the CA that signed; null if unknown.
     issuer_version_id: Option<Uuid>,
-    /// The serial number of the certificate, in hexadecimal; empty where that is not known.
+    /// The serial number of the certificate, in hexadecimal; empty if unknown.
     serial_number: String,
-    /// When the certificate expires; empty where that is not known.
+    /// When the certificate expires; empty if unknown.
     expiry_date: String,
 }
 
@@ -93,15 +92,15 @@ struct IssuedRecordBody<'a> {
 #[schemars(rename = "CertificateVersionSummary")]
 struct ListedBody {
     id: Uuid,
-    /// When it expires; empty where there is no certificate.
+    /// When it expires; empty if there is no certificate.
     expiry_date: String,
-    /// Whether it is trusted and does not sign.
+    /// Whether it is transitional: trusted, but not signing.
     transitional: bool,
-    /// Whether it is an authority's.
+    /// Whether it is a CA certificate.
     certificate_authority: bool,
-    /// Whether it signed itself.
+    /// Whether it is self-signed.
     self_signed: bool,
-    /// Whether the server made it; absent where that is not known.
+    /// Whether the server generated it; absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     generated: Option<bool>,
@@ -157,11 +156,11 @@ impl ListedBody {
     }
 }
 
-/// What the description says of it.
+/// Describes the operation.
 pub(crate) fn describe() -> Described {
-    Described::new("listCertificates", Tag::Certificates, "Lists certificates with their versions, without keys")
-        .parameter(Parameter::optional("name", "The name of the one certificate that is asked for; all that the caller may read without it.", json!({"type": "string", "minLength": 1})).like("/demo/root"))
-        .answer::<ListResponse<'_>>(200, "The certificates, the one with the newest version first.")
+    Described::new("listCertificates", Tag::Certificates, "Lists certificates and their versions, without keys")
+        .parameter(Parameter::optional("name", "The name of a certificate. Without it, all certificates that the caller may read are listed.", json!({"type": "string", "minLength": 1})).like("/demo/root"))
+        .answer::<ListResponse<'_>>(200, "The certificates, in order of their newest version, newest first.")
         .answered(
             "one",
             json!({"certificates": [{
@@ -179,9 +178,9 @@ pub(crate) fn describe() -> Described {
                 "signs": ["/demo/web"],
             }]}),
         )
-        .fails(400, "The name is empty or given twice.")
-        .fails(404, "There is no such certificate, or the caller may not read it.")
-        .fails(413, "The response would be too large: ask for one certificate by name.")
+        .fails(400, "The name is empty or repeated.")
+        .fails(404, "The certificate does not exist, or the caller may not read it.")
+        .fails(413, "The response would be too large; use `name` to read one certificate.")
 }
 
 /// Lists certificates.

@@ -1,4 +1,4 @@
-//! `DELETE /api/v1/data`: a credential with all its versions.
+//! `DELETE /api/v1/data`: deletes a credential with all its versions.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{
     response::{ApiFailure, Endpoint},
 };
 
-/// What the description says of it.
+/// Describes the operation.
 pub(crate) fn describe() -> Described {
     Described::new(
         "deleteCredential",
@@ -20,15 +20,15 @@ pub(crate) fn describe() -> Described {
         "Deletes a credential with all its versions",
     )
     .parameter(Parameter::required("name", "The credential's name.").like("/demo/database"))
-    .empty_answer(204, "It is deleted.")
-    .fails(400, "The name is missing, empty or given twice.")
+    .empty_answer(204, "The credential was deleted.")
+    .fails(400, "The name is missing, empty or repeated.")
     .fails(
         404,
-        "There is no such credential, or the caller may not delete it.",
+        "The credential does not exist, or the caller may not delete it.",
     )
 }
 
-/// Deletes the credential that the query names.
+/// Deletes a credential.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

@@ -20,42 +20,42 @@ use crate::{
     response::{ApiFailure, Endpoint, LazyList, rendered, timestamp},
 };
 
-/// What to search for.
+/// The criterion of a search.
 pub(super) struct FindRequest {
     names: FindNames,
     restriction: Restriction,
 }
 
-/// What else a search asks for.
+/// The other parameters of a search.
 enum Restriction {
     None,
     Expiry(Expiry),
     GeneratedBy(PluginDigest),
 }
 
-/// Which certificates a search by expiry asks for.
+/// The criteria of a search by expiry.
 struct Expiry {
     within_days: i64,
-    /// Whether the whole chain of the version in use counts, instead of the newest version alone.
+    /// Whether to check the whole chain of the active version, instead of only the newest version.
     is_effective: bool,
 }
 
 impl FindRequest {
-    /// Whether the query asks for a search: it does so whether or not it also has a name.
+    /// Returns whether the query is a search, even if it also has a name.
     pub(super) fn is_asked_for(query: &QueryParameters) -> bool {
         [PATH, NAME_LIKE, GENERATED_BY]
             .into_iter()
             .any(|parameter| query.has(parameter))
     }
 
-    /// Refuses what is not of its kind.
+    /// Validates the parameters.
     pub(super) fn check_kinds(query: &QueryParameters) -> Result<(), QueryRefused> {
         query.integer(EXPIRES_WITHIN_DAYS)?;
         query.boolean(EFFECTIVE)?;
         Ok(())
     }
 
-    /// Says in the caller's trail what is searched for.
+    /// Records the search in the audit trail.
     pub(super) fn tell(caller: &Caller, query: &QueryParameters) {
         let parameters = [
             PATH,
@@ -72,7 +72,7 @@ impl FindRequest {
         caller.trail().tell_details(Value::Object(asked.collect()));
     }
 
-    /// Reads a search.
+    /// Parses a search.
     pub(super) fn read(query: &QueryParameters) -> Result<Self, QueryRefused> {
         let generated_by = generated_by(query)?;
         let names = match (query.text(PATH)?, query.text(NAME_LIKE)?) {
@@ -124,16 +124,16 @@ pub(super) struct FindResponse<'a> {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "FoundCredential")]
 struct FoundBody<'a> {
-    /// The credential's name, in the casing of its first writer.
+    /// The credential's name, with the case of its first version.
     name: &'a str,
-    /// When the version in use was made.
+    /// When the active version was created.
     #[schemars(with = "Timestamp")]
     version_created_at: String,
-    /// When the certificate expires, or with `effective` its chain; only in a search by expiry.
+    /// When the certificate expires, or with `effective` its chain. Only in a search by expiry.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Timestamp")]
     expiry_date: Option<String>,
-    /// Only with `effective`.
+    /// The certificate of the chain that expires first. Only with `effective`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "LinkBody")]
     expiring_link: Option<LinkBody<'a>>,
@@ -143,11 +143,11 @@ struct FoundBody<'a> {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ExpiringLink")]
 struct LinkBody<'a> {
-    /// The name of its credential; null where it is not known.
+    /// The name of its credential; null if unknown.
     name: Option<&'a str>,
-    /// Its version; null where it is not known.
+    /// Its version; null if unknown.
     version_id: Option<Uuid>,
-    /// How far up in the chain it is; 0 is the certificate itself.
+    /// Its position in the chain; 0 is the credential's own certificate.
     depth: u32,
 }
 
@@ -176,7 +176,7 @@ impl<'a> FoundBody<'a> {
     }
 }
 
-/// Answers a search.
+/// Responds to a search.
 pub(super) async fn answer(
     api: &Api,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! `POST /api/v1/data`: generates a credential; with `"regenerate": true` it does what `POST /api/v1/regenerate` does.
+//! `POST /api/v1/data`: generates a credential; with `"regenerate": true`, it is the same as `POST /api/v1/regenerate`.
 
 use std::sync::Arc;
 
@@ -23,20 +23,20 @@ use crate::{
     response::{ApiFailure, Endpoint, VersionBody, rendered},
 };
 
-/// What the body asks for.
+/// A parsed request.
 enum PostRequest {
     Generate(GenerateRequest),
     Regenerate(regenerate::RegenerateRequest),
 }
 
-/// The members of a generate, each of its kind.
+/// The fields of a request to generate.
 struct GenerateRequest {
     name: Option<String>,
-    /// Refused only after the name, whose mistakes are told first.
+    /// Validated after the name, whose errors are reported first.
     mode: Result<WriteMode, BodyRefused>,
     credential_type: Option<String>,
     parameters: Option<RequestedParameters>,
-    /// `value.username` as JSON text: where a user's name stood before it became a parameter.
+    /// `value.username` as JSON text: the former way to pass a username.
     username: Option<String>,
     metadata: Option<Secret>,
 }
@@ -119,8 +119,7 @@ impl GenerateRequest {
     }
 }
 
-/// Takes the mode. Where an older client also sends `overwrite`, the mode is what counts; `overwrite` alone stands for a
-/// mode of its own.
+/// Takes the mode. `overwrite` from older clients is ignored if there is a mode.
 fn take_mode(members: &mut RequestObject<'_>) -> Result<WriteMode, BodyRefused> {
     let overwrite = members.take_nullable_boolean("overwrite")?;
     match members.take_text("mode")?.as_deref() {
@@ -139,7 +138,7 @@ fn take_mode(members: &mut RequestObject<'_>) -> Result<WriteMode, BodyRefused> 
     }
 }
 
-/// Takes `value.username` as JSON text; the empty string is absent.
+/// Takes `value.username` as JSON text. An empty string counts as absent.
 fn take_username(members: &mut RequestObject<'_>) -> Result<Option<String>, BodyRefused> {
     let Some(mut value) = members.take_object("value")? else {
         return Ok(None);
@@ -149,14 +148,14 @@ fn take_username(members: &mut RequestObject<'_>) -> Result<Option<String>, Body
     Ok(username.filter(|json| json != r#""""#))
 }
 
-/// What the description says of it.
+/// Describes the operation.
 pub(crate) fn describe() -> Described {
-    Described::new("generateCredential", Tag::Credentials, "Generates a credential, or keeps one that is there")
-        .text("By default it converges: the same request again keeps what is there, and one with other parameters adds a version. \
-            With `regenerate` it does what `POST /api/v1/regenerate` does.\n\n\
-            Scalars in `parameters` are converted to the types that the schema of the type declares: a number or a boolean to its \
-            JSON text, the texts `true` and `false` in any casing and the numbers 0 and 1 to a boolean, and a number such as `20.0` \
-            or a text of digits to an integer.")
+    Described::new("generateCredential", Tag::Credentials, "Generates a credential, or keeps the existing one")
+        .text("By default, repeating a request keeps the credential, and a request with other parameters adds a version. \
+            With `regenerate`, it is the same as `POST /api/v1/regenerate`.\n\n\
+            Scalars in `parameters` are converted to the types declared by the schema: a number or a boolean to its \
+            JSON text; the strings `true` and `false` in any case and the numbers 0 and 1 to a boolean; a number such as `20.0` \
+            or a string of digits to an integer.")
         .body::<GenerateBody>()
         .asked(
             "password",
@@ -183,16 +182,16 @@ pub(crate) fn describe() -> Described {
                 },
             }),
         )
-        .answer::<Version>(200, "The version that was added, or the one that is there and was kept.")
+        .answer::<Version>(200, "The added version, or the existing one if it was kept.")
         .answered("password", example::password_version())
-        .fails(400, "The name, the type, the mode, the parameters or the metadata breaks a rule, the credential has another type, \
-            or the body or the parameters have a member that is not known.")
+        .fails(400, "The name, the type, the mode, the parameters or the metadata is invalid, the credential has another type, \
+            or the body or the parameters have an unknown field.")
         .fails(403, "The caller may not write the credential.")
-        .fails(404, "The authority that `ca` names is not there, or the caller may not read it; with `regenerate`, the credential.")
-        .fails(413, "The parameters, the value that was made, or, with `regenerate`, the metadata, are too large.")
+        .fails(404, "The CA named by `ca` does not exist, or the caller may not read it. With `regenerate`, the credential does not exist.")
+        .fails(413, "The parameters, the generated value or, with `regenerate`, the metadata are too large.")
 }
 
-/// Generates a credential, or regenerates one.
+/// Generates or regenerates a credential.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

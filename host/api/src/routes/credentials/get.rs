@@ -21,7 +21,7 @@ use crate::{
 };
 use serde_json::json;
 
-/// Which versions of which credential.
+/// The requested versions of a credential.
 struct GetRequest {
     name: LookupName,
     selection: VersionSelection,
@@ -42,14 +42,14 @@ impl GetRequest {
     }
 }
 
-/// Refuses what is not of its kind, also where it counts for nothing.
+/// Validates the parameters, even if they are ignored.
 fn check_kinds(query: &QueryParameters) -> Result<(), QueryRefused> {
     query.boolean("current")?;
     versions(query)?;
     FindRequest::check_kinds(query)
 }
 
-/// How many versions are asked for.
+/// Returns the maximum number of versions.
 fn versions(query: &QueryParameters) -> Result<Option<u32>, QueryRefused> {
     match query.integer("versions")? {
         Some(count) if count < 0 => Err(QueryRefused::Malformed {
@@ -63,7 +63,7 @@ fn versions(query: &QueryParameters) -> Result<Option<u32>, QueryRefused> {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "CredentialVersions")]
 struct GetResponse<'a> {
-    /// The versions, newest first; with `current`, the one in use and then the transitional one.
+    /// The versions, newest first. With `current`, the active version, then the transitional one.
     #[schemars(with = "Vec<Version>")]
     data: Vec<VersionBody<'a>>,
 }
@@ -78,31 +78,31 @@ impl<'a> GetResponse<'a> {
     }
 }
 
-/// Either of the two things that this address answers.
+/// One of the two responses.
 #[derive(JsonSchema)]
 #[schemars(untagged, inline)]
 #[expect(
     dead_code,
-    reason = "each is rendered by itself, and this is what is said of both"
+    reason = "only used for its schema; the responses are rendered separately"
 )]
 enum EitherResponse<'a> {
     Versions(GetResponse<'a>),
     Found(find::FindResponse<'a>),
 }
 
-/// What the description says of it.
+/// Describes the operation.
 pub(crate) fn describe() -> Described {
-    Described::new("getCredentials", Tag::Credentials, "Reads a credential by name, or finds names")
-        .text("With `name`, it answers versions. With `path`, `name-like` or `generated_by`, it answers the names that the caller may read, \
-            newest first, and `name` counts for nothing.\n\nA search by `expires-within-days` returns only certificates, and credentials of other types for which an authority signed a certificate.")
+    Described::new("getCredentials", Tag::Credentials, "Reads a credential by name, or finds credentials")
+        .text("With `name`, returns versions. With `path`, `name-like` or `generated_by`, returns the names that the caller may read, \
+            newest first, and ignores `name`.\n\nA search by `expires-within-days` returns only certificates, and credentials of other types with a certificate signed by a CA.")
         .parameter(Parameter::optional("name", "The credential's name.", json!({"type": "string"})).like("/demo/database"))
-        .parameter(Parameter::optional("current", "Whether only the version in use is asked for, and of a certificate the transitional one too. It excludes `versions`.", json!({"type": "boolean", "default": false})))
-        .parameter(Parameter::optional("versions", "How many versions are asked for at most, the newest first; all by default. Of none there is nothing, so 0 is answered with 404.", json!({"type": "integer", "minimum": 0})))
-        .parameter(Parameter::optional("path", "Finds names strictly below this path; the empty path encloses all. It excludes `name-like`.", json!({"type": "string"})))
-        .parameter(Parameter::optional("name-like", "Finds names that hold this text, in whatever casing.", json!({"type": "string"})))
-        .parameter(Parameter::optional("expires-within-days", "Finds only credentials with a certificate, whatever their type, whose newest version expires within so many days of 24 hours, or has expired.", json!({"type": "integer"})))
-        .parameter(Parameter::optional("effective", "Whether the whole chain of the version in use is looked at, and the link told that expires first. It needs `expires-within-days`.", json!({"type": "boolean", "default": false})))
-        .parameter(Parameter::optional("generated_by", "Finds only credentials of which a plugin made the newest version, the one in use or the transitional one: the SHA-256 of the plugin's component. It excludes `expires-within-days`.", json!({"type": "string", "pattern": "^(sha256:)?[0-9A-Fa-f]{64}$"})))
+        .parameter(Parameter::optional("current", "Whether to return only the active version and, for a certificate, the transitional one. Cannot be combined with `versions`.", json!({"type": "boolean", "default": false})))
+        .parameter(Parameter::optional("versions", "Maximum number of versions, newest first; all by default. With 0, the response is 404.", json!({"type": "integer", "minimum": 0})))
+        .parameter(Parameter::optional("path", "Finds names strictly below this path; the empty path finds all. Cannot be combined with `name-like`.", json!({"type": "string"})))
+        .parameter(Parameter::optional("name-like", "Finds names that contain this text; not case-sensitive.", json!({"type": "string"})))
+        .parameter(Parameter::optional("expires-within-days", "Finds only credentials of any type with a certificate whose newest version has expired or expires within this many days of 24 hours.", json!({"type": "integer"})))
+        .parameter(Parameter::optional("effective", "Whether to check the whole chain of the active version, and return the certificate that expires first. Requires `expires-within-days`.", json!({"type": "boolean", "default": false})))
+        .parameter(Parameter::optional("generated_by", "Finds only credentials whose newest, active or transitional version was generated by the plugin with this component SHA-256. Cannot be combined with `expires-within-days`.", json!({"type": "string", "pattern": "^(sha256:)?[0-9A-Fa-f]{64}$"})))
         .answer::<EitherResponse<'_>>(200, "Versions, or names.")
         .answered("versions", json!({"data": [example::json_version()]}))
         .answered(
@@ -125,12 +125,12 @@ pub(crate) fn describe() -> Described {
                 },
             }]}),
         )
-        .fails(400, "None of `name`, `path`, `name-like` and `generated_by` is given, two parameters exclude each other, one is given twice, or is not what it must be.")
-        .fails(404, "There is no such credential, or the caller may not read it.")
-        .fails(413, "The response would be too large: ask for fewer versions, or for a longer path.")
+        .fails(400, "`name`, `path`, `name-like` and `generated_by` are all missing, two parameters exclude each other, or one is repeated or invalid.")
+        .fails(404, "The credential does not exist, or the caller may not read it.")
+        .fails(413, "The response would be too large; request fewer versions or a longer path.")
 }
 
-/// Answers a search when the query has `path`, `name-like` or `generated_by`, and with versions by name otherwise.
+/// Responds to a search if the query has `path`, `name-like` or `generated_by`, and otherwise with versions by name.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

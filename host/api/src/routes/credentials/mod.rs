@@ -14,12 +14,12 @@ use keywright_core::{
     credential::{CredentialName, CredentialType, Credentials},
 };
 
-/// The name in a body, which must be there.
+/// Returns the required name in a body.
 fn required_name(name: Option<String>) -> Result<CredentialName, Failure> {
     Ok(CredentialName::parse(&name.unwrap_or_default())?)
 }
 
-/// The type in a body, which must be there and be known to this server.
+/// Returns the required type in a body, which this server must support.
 fn known_type(
     credential_type: Option<String>,
     credentials: &Credentials,

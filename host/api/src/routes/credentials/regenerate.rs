@@ -22,20 +22,20 @@ use crate::{
     response::{ApiFailure, Endpoint, VersionBody, rendered},
 };
 
-/// The members of the body, each of its kind.
+/// The fields of the body.
 #[derive(JsonSchema)]
 #[schemars(rename = "RegenerateRequest", deny_unknown_fields)]
 pub(super) struct RegenerateRequest {
     /// The credential's name.
     #[schemars(with = "LookedUpName")]
     name: Option<String>,
-    /// What to keep beside the new version.
+    /// The metadata of the new version.
     #[schemars(default, with = "Metadata")]
     metadata: Option<Secret>,
 }
 
 impl RegenerateRequest {
-    /// Takes what there is to take of a body.
+    /// Takes the fields from a body.
     pub(super) fn read(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
         let request = Self {
             name: members.take_text("name")?,
@@ -49,7 +49,7 @@ impl RegenerateRequest {
         let name = self.name.unwrap_or_default();
         let name = match CredentialName::parse(&name) {
             Ok(name) => name.lookup(),
-            // Only the data endpoint refuses malformed names; here such a name is one that is not there.
+            // Only the data endpoint rejects malformed names; here they match no credential.
             Err(malformed)
                 if endpoint == Endpoint::Regenerate && malformed != NameMalformed::Missing =>
             {
@@ -64,20 +64,20 @@ impl RegenerateRequest {
     }
 }
 
-/// What the description says of it.
+/// Describes the operation.
 pub(crate) fn describe() -> Described {
     Described::new("regenerateCredential", Tag::Credentials, "Regenerates a credential")
-        .text("Adds a version, made with the parameters of the newest one. RSA and SSH keys can always be regenerated; passwords and \
-            users that were generated; certificates that were generated, are self-signed or were signed by a stored authority.")
+        .text("Adds a version with the parameters of the newest one. RSA and SSH keys can always be regenerated; passwords and \
+            users only if they were generated; certificates if they were generated, are self-signed or were signed by a stored CA.")
         .body::<RegenerateRequest>()
         .asked("password", json!({"name": "/demo/password"}))
-        .answer::<Version>(200, "The version that was added.")
+        .answer::<Version>(200, "The added version.")
         .answered("password", example::password_version())
         .fails(400, "The credential can't be regenerated, or its name is missing.")
         .fails(403, "The caller may not write the credential.")
-        .fails(404, "There is no such credential, or the caller may not read the authority that signed it.")
+        .fails(404, "The credential does not exist, or the caller may not read the CA that signed it.")
         .fails(413, "The metadata is too long.")
-        .fails(422, "The body has a member that is not known.")
+        .fails(422, "The body has an unknown field.")
 }
 
 /// Regenerates a credential.
@@ -93,7 +93,7 @@ pub(crate) async fn handler(
     answer(&api, &caller, request, Endpoint::Regenerate).await
 }
 
-/// Regenerates what a body of either endpoint names.
+/// Regenerates the credential in a body of either endpoint.
 pub(super) async fn answer(
     api: &Api,
     caller: &Caller,

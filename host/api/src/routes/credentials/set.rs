@@ -22,7 +22,7 @@ use crate::{
     response::{ApiFailure, Endpoint, VersionBody, rendered},
 };
 
-/// The members of the body, each of its kind.
+/// The fields of the body.
 struct SetRequest {
     name: Option<String>,
     credential_type: Option<String>,
@@ -43,7 +43,7 @@ impl SetRequest {
         Ok(request)
     }
 
-    /// Checks the type first: what else a body may hold depends on it.
+    /// Checks the type first, because the other fields depend on it.
     fn check(self, credentials: &Credentials) -> Result<Set, Failure> {
         let credential_type = known_type(self.credential_type, credentials)?;
         Ok(Set {
@@ -57,10 +57,10 @@ impl SetRequest {
     }
 }
 
-/// What the description says of it.
+/// Describes the operation.
 pub(crate) fn describe() -> Described {
     Described::new("setCredential", Tag::Credentials, "Sets a credential")
-        .text("Always adds a version. The type of a credential that is there can't be changed.")
+        .text("Always adds a version. The type of an existing credential can't be changed.")
         .body::<SetBody>()
         .asked(
             "json",
@@ -83,14 +83,26 @@ pub(crate) fn describe() -> Described {
             "password",
             json!({"name": "/demo/word", "type": "password", "value": "battery staple"}),
         )
-        .answer::<Version>(200, "The version that was added.")
+        .answer::<Version>(200, "The added version.")
         .answered("json", example::json_version())
         .answered("user", example::user_version())
-        .fails(400, "The name, the value or the metadata breaks a rule, or the credential has another type.")
+        .fails(
+            400,
+            "The name, the value or the metadata is invalid, or the credential has another type.",
+        )
         .fails(403, "The caller may not write the credential.")
-        .fails(404, "The authority that `ca_name` names is not there, or the caller may not read it.")
-        .fails(413, "The value has more than 65,536 bytes, or a part of it more than 7,000 characters.")
-        .fails(422, "The type is missing or not known, or the body or the value has a member that is not known.")
+        .fails(
+            404,
+            "The CA named by `ca_name` does not exist, or the caller may not read it.",
+        )
+        .fails(
+            413,
+            "The value exceeds 65,536 bytes, or a part of it exceeds 7,000 characters.",
+        )
+        .fails(
+            422,
+            "The type is missing or unknown, or the body or the value has an unknown field.",
+        )
 }
 
 /// Sets a credential: always adds a version.

@@ -1,6 +1,6 @@
-//! What the API says of itself: for programs, and for people.
+//! The description of the API, for programs and for people.
 //!
-//! Both are open, since they tell nothing of this server but its release; they go on in read-only mode, and are not audited.
+//! Both need no authentication, because they only reveal the release. They work in read-only mode, and are not audited.
 
 pub(crate) mod openapi;
 pub(crate) mod reference;

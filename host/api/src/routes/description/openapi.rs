@@ -8,15 +8,15 @@ use crate::{
     response::JSON_MEDIA_TYPE,
 };
 
-/// What the description says of it.
+/// Describes the operation.
 pub(crate) fn describe() -> Described {
-    let summary = "Describes the API, for programs";
+    let summary = "Returns the API description, for programs";
     Described::new("getDescription", Tag::Operations, summary)
-        .text("It is the same for all servers of one release. `GET /api/v1/types` tells how this one is configured.")
+        .text("The same for all servers of a release. `GET /api/v1/types` returns the types configured on this server.")
         .answer::<Map<String, Value>>(200, "The description, in OpenAPI 3.1.")
 }
 
-/// Answers with the description.
+/// Responds with the description.
 pub(crate) async fn handler() -> impl IntoResponse {
     ([(CONTENT_TYPE, JSON_MEDIA_TYPE)], description::document())
 }

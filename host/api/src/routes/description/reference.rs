@@ -7,15 +7,15 @@ use axum::{
 
 use crate::description::{self, Described, Tag};
 
-/// What the description says of it.
+/// Describes the operation.
 pub(crate) fn describe() -> Described {
-    let summary = "Describes the API, for people";
+    let summary = "Returns the API reference, for people";
     Described::new("getReference", Tag::Operations, summary)
-        .text("The page has no script, and loads nothing.")
+        .text("The page has no scripts and loads no other resources.")
         .answer_in::<String>(200, "The description as a page.", "text/html")
 }
 
-/// Answers with the page.
+/// Responds with the page.
 pub(crate) async fn handler() -> impl IntoResponse {
     let headers: [(HeaderName, &'static str); 3] = [
         (CONTENT_TYPE, "text/html; charset=utf-8"),

@@ -1,4 +1,4 @@
-//! `POST /api/v1/interpolate`: fills the references in a document.
+//! `POST /api/v1/interpolate`: resolves the references in a document.
 
 use std::sync::Arc;
 
@@ -18,24 +18,24 @@ use crate::{
 };
 use serde_json::{Map, Value, json};
 
-/// What the description says of it.
+/// Describes the operation.
 pub(crate) fn describe() -> Described {
     let value = json!({"host": "db.example", "port": 5432});
-    Described::new("interpolate", Tag::Interpolation, "Fills the references in a document")
-        .text("The document is an object of any members. Where a member `credentials` holds an object whose one member is `credhub-ref`, \
-            `credhub_ref` or `store-ref` (the server's configuration may name others), it becomes the value of the credential that is \
-            named there, which must be of type json. It goes on in read-only mode.")
+    Described::new("interpolate", Tag::Interpolation, "Resolves the references in a document")
+        .text("The document is any JSON object. If a field `credentials` is an object whose only field is `credhub-ref`, \
+            `credhub_ref` or `store-ref` (the server's configuration may name others), it is replaced with the value of the referenced \
+            credential, which must be of type json. Available in read-only mode.")
         .body::<Map<String, Value>>()
         .asked("binding", json!({"services": [{"label": "db", "credentials": {"credhub-ref": "((/demo/database))"}}]}))
-        .answer::<Map<String, Value>>(200, "The document, its references filled and all else as it was.")
+        .answer::<Map<String, Value>>(200, "The document with its references resolved, otherwise unchanged.")
         .answered("binding", json!({"services": [{"label": "db", "credentials": value}]}))
-        .fails(400, "The document can't be read, or refers to a credential of another type.")
-        .fails(404, "It refers to a credential that is not there, or that the caller may not read.")
-        .fails(413, "What it refers to is too large.")
+        .fails(400, "The document is malformed, or refers to a credential of another type.")
+        .fails(404, "A referenced credential does not exist, or the caller may not read it.")
+        .fails(413, "The referenced values are too large.")
         .fails(501, "The server has no resolver configured.")
 }
 
-/// Answers with the document, its references filled; members keep their order.
+/// Responds with the document and its references resolved; fields keep their order.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

@@ -12,19 +12,19 @@ use crate::{
     response::ApiFailure,
 };
 
-/// What the description says of it.
+/// Describes the operation.
 pub(crate) fn describe() -> Described {
     Described::new(
         "getServerMode",
         Tag::Operations,
-        "Tells whether the server is in read-only mode",
+        "Returns whether the server is in read-only mode",
     )
     .answer::<ManagementResponse>(200, "The mode.")
     .answered("writing", json!({"read_only_mode": false}))
     .fails(403, NOT_A_MANAGER)
 }
 
-/// Answers with the mode.
+/// Responds with the mode.
 pub(crate) async fn handler(State(api): State<Arc<Api>>) -> Result<Response, ApiFailure> {
     mode(api.server_mode.read_only().is_on())
 }

@@ -1,4 +1,4 @@
-//! `/management`. Who may use it is decided before, by `server_mode::admit`.
+//! `/management`. `server_mode::admit` has authorized the caller.
 
 pub(crate) mod get;
 pub(crate) mod set;
@@ -12,7 +12,7 @@ use crate::response::{ApiFailure, rendered};
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ServerMode")]
 struct ManagementResponse {
-    /// Whether whatever could write is refused with 503.
+    /// Whether requests that could write get status 503.
     read_only_mode: bool,
 }
 
@@ -22,9 +22,8 @@ fn mode(is_on: bool) -> Result<Response, ApiFailure> {
     })
 }
 
-/// Who may not read the mode.
-const NOT_A_MANAGER: &str =
-    "The caller comes from another machine, and is none of those who may manage the server.";
+/// The condition of status 403 when reading the mode.
+const NOT_A_MANAGER: &str = "The caller is on another machine, and not in `management.actors`.";
 
-/// Who may not switch it.
-const NOT_A_SWITCHER: &str = "The caller is not among the actors in `management.actors`.";
+/// The condition of status 403 when switching the mode.
+const NOT_A_SWITCHER: &str = "The caller is not in `management.actors`.";

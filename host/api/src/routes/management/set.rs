@@ -20,11 +20,11 @@ use crate::{
     response::{ApiFailure, Endpoint},
 };
 
-/// The mode that is to be.
+/// The requested mode.
 #[derive(JsonSchema)]
 #[schemars(rename = "SetServerModeRequest", deny_unknown_fields)]
 struct ManagementRequest {
-    /// Whether whatever could write is to be refused.
+    /// Whether to reject requests that could write.
     #[schemars(rename = "read_only_mode", with = "LenientBoolean")]
     is_read_only: bool,
 }
@@ -40,19 +40,19 @@ impl ManagementRequest {
     }
 }
 
-/// What the description says of it.
+/// Describes the operation.
 pub(crate) fn describe() -> Described {
     Described::new("setServerMode", Tag::Operations, "Switches read-only mode on or off")
-        .text("It is a matter of this process alone, and off when it starts. Writes that have begun are finished.")
+        .text("The mode applies only to this process, and is off after it starts. Writes in progress are completed.")
         .body::<ManagementRequest>()
         .asked("read-only", json!({"read_only_mode": true}))
-        .answer::<ManagementResponse>(200, "The mode that it is in now.")
+        .answer::<ManagementResponse>(200, "The new mode.")
         .answered("read-only", json!({"read_only_mode": true}))
         .fails(403, NOT_A_SWITCHER)
-        .fails(422, "The body has a member that is not known.")
+        .fails(422, "The body has an unknown field.")
 }
 
-/// Switches the mode, and answers with what it is now.
+/// Switches the mode and responds with the new one.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
@@ -64,9 +64,6 @@ pub(crate) async fn handler(
     let details = json!({"read_only_mode": request.is_read_only});
     caller.trail().tell_details(details);
     api.server_mode.read_only().switch(request.is_read_only);
-    tracing::warn!(
-        read_only_mode = request.is_read_only,
-        "the mode was switched"
-    );
+    tracing::warn!(read_only_mode = request.is_read_only, "switched the mode");
     mode(request.is_read_only)
 }

@@ -1,4 +1,4 @@
-//! `GET /health`: whether the server can do its work.
+//! `GET /health`: whether the server is healthy.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,14 +14,14 @@ use crate::{
     response::json,
 };
 
-/// Whether a server is well.
+/// The health of a server.
 #[derive(JsonSchema)]
 #[schemars(rename = "HealthAnswer")]
 struct HealthBody {
     /// UP or DOWN.
     #[expect(
         dead_code,
-        reason = "the answers are constants, and this is what is said of them"
+        reason = "only used for its schema; the responses are constants"
     )]
     status: HealthStatus,
 }
@@ -30,34 +30,34 @@ struct HealthBody {
 #[schemars(rename_all = "UPPERCASE", inline)]
 #[expect(
     dead_code,
-    reason = "the answers are constants, and this is what is said of them"
+    reason = "only used for its schema; the responses are constants"
 )]
 enum HealthStatus {
     Up,
     Down,
 }
 
-/// What the description says of it.
+/// Describes the operation.
 pub(crate) fn describe() -> Described {
-    let down = "The database has given no sign of life for five seconds, or the database or the audit trail can't be written.";
+    let down = "The database has not responded for five seconds, or the database or the audit trail can't be written.";
     Described::new(
         "getHealth",
         Tag::Operations,
-        "Tells whether the server can do its work",
+        "Returns whether the server is healthy",
     )
-    .answer::<HealthBody>(200, "It can.")
+    .answer::<HealthBody>(200, "The server is healthy.")
     .answered("up", serde_json::json!({"status": "UP"}))
     .answer::<HealthBody>(503, down)
     .answered("down", serde_json::json!({"status": "DOWN"}))
 }
 
-/// Responds with UP if the server can do its work, and with DOWN otherwise.
+/// Responds with UP if the server is healthy, and with DOWN otherwise.
 pub(crate) async fn handler(State(api): State<Arc<Api>>) -> Response {
     let repository = api.credentials.repository.as_ref();
     answer(repository, api.audit.as_deref()).await
 }
 
-/// The response for a server with this repository and audit trail. The log and the measurements have the reason, the response does not.
+/// Returns the response for a repository and audit trail. Logs and metrics have the reason, the response does not.
 pub(crate) async fn answer(
     repository: &dyn CredentialRepository,
     audit: Option<&AuditTrail>,
@@ -76,5 +76,5 @@ pub(crate) async fn answer(
     )
 }
 
-/// How long the database may take to give a sign of life.
+/// Maximum time for the database to respond.
 const PING_DEADLINE: Duration = Duration::from_secs(5);

@@ -33,12 +33,12 @@ struct ApplicationBody<'a> {
     name: &'a str,
 }
 
-/// What the description says of it.
+/// Describes the operation.
 pub(crate) fn describe() -> Described {
-    Described::new("getInformation", Tag::Operations, "Tells where to log in")
+    Described::new("getInformation", Tag::Operations, "Returns where to log in")
         .answer::<InfoResponse<'_>>(
             200,
-            "The address of the identity provider, and the application's name.",
+            "The URL of the identity provider, and the name of the service.",
         )
         .answered(
             "development",
@@ -49,7 +49,7 @@ pub(crate) fn describe() -> Described {
         )
 }
 
-/// Answers with the address of the identity provider and the application's name.
+/// Responds with the URL of the identity provider and the name of the service.
 pub(crate) async fn handler(State(api): State<Arc<Api>>) -> Result<Response, ApiFailure> {
     rendered(&InfoResponse {
         identity_provider: IdentityProviderBody {

@@ -1,4 +1,4 @@
-//! `GET /api/v1/key-usage`: how much is encrypted by which keys.
+//! `GET /api/v1/key-usage`: the number of versions per encryption key.
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ use serde_json::json;
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "KeyUsage")]
 struct KeyUsageResponse {
-    /// How many versions are encrypted with the key that encrypts new ones.
+    /// The number of versions encrypted with the active key.
     active_key: u64,
-    /// How many are encrypted with other keys that the server has.
+    /// The number of versions encrypted with other configured keys.
     inactive_keys: u64,
-    /// How many are encrypted with keys that it does not have, and can't be read.
+    /// The number of versions encrypted with unknown keys. They can't be read.
     unknown_keys: u64,
 }
 
@@ -35,9 +35,9 @@ impl From<KeyUsage> for KeyUsageResponse {
     }
 }
 
-/// What the description says of it.
+/// Describes the operation.
 pub(crate) fn describe() -> Described {
-    let summary = "Counts the stored versions by the key that encrypts them";
+    let summary = "Counts the stored versions by encryption key";
     Described::new("getKeyUsage", Tag::Operations, summary)
         .answer::<KeyUsageResponse>(200, "The counts.")
         .answered(
@@ -46,7 +46,7 @@ pub(crate) fn describe() -> Described {
         )
 }
 
-/// Answers with the number of versions by the key that encrypts them.
+/// Responds with the number of versions by encryption key.
 pub(crate) async fn handler(State(api): State<Arc<Api>>) -> Result<Response, ApiFailure> {
     let usage = api
         .encryption_keys

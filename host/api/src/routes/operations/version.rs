@@ -19,19 +19,19 @@ struct VersionResponse<'a> {
     version: &'a str,
 }
 
-/// What the description says of it.
+/// Describes the operation.
 pub(crate) fn describe() -> Described {
     Described::new(
         "getVersion",
         Tag::Operations,
-        "Tells the level of the API, which clients compare",
+        "Returns the API level, which clients compare",
     )
-    .text("It is not the version of the product, which the header `Server` has.")
+    .text("This is not the version of the server, which is in the header `Server`.")
     .answer::<VersionResponse<'_>>(200, "The level.")
     .answered("version", json!({"version": "2.15.0"}))
 }
 
-/// Answers with the level of the API, which clients compare.
+/// Responds with the API level, which clients compare.
 pub(crate) async fn handler(State(api): State<Arc<Api>>) -> Result<Response, ApiFailure> {
     rendered(&VersionResponse {
         version: &api.information.api_level,

@@ -18,12 +18,12 @@ use crate::{
 };
 use serde_json::json;
 
-/// What the description says of it.
+/// Describes the operation.
 pub(crate) fn describe() -> Described {
     Described::new(
         "addPermission",
         Tag::Permissions,
-        "Lets an actor perform operations on a name, or on all names below a path",
+        "Grants operations on a name, or on all names below a path",
     )
     .body::<GrantRequest>()
     .asked(
@@ -34,17 +34,17 @@ pub(crate) fn describe() -> Described {
     .answered("read", example())
     .fails(
         400,
-        "The body breaks a rule, or the permission is the caller's own.",
+        "The body is invalid, or the permission is the caller's own.",
     )
     .fails(404, "The caller may not change permissions there.")
-    .fails(409, "The actor has a permission on this path already.")
+    .fails(409, "The actor already has a permission on this path.")
     .fails(
         422,
         "`operations` is missing or not an array of known operations, or the body has an unknown field.",
     )
 }
 
-/// Adds a permission and answers with it.
+/// Adds a permission and responds with it.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

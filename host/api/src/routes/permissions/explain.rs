@@ -1,4 +1,4 @@
-//! `GET /api/v2/permissions/explain`: why an actor may do something on a path, or may not.
+//! `GET /api/v2/permissions/explain`: why an operation is allowed or denied.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::{
     response::{ApiFailure, rendered},
 };
 
-/// What is to be explained, as the query has it.
+/// The query parameters.
 struct ExplainRequest<'a> {
     actor: &'a str,
     path: &'a str,
@@ -50,19 +50,19 @@ struct ExplainResponse<'a> {
     actor: &'a str,
     path: &'a str,
     operation: &'static str,
-    /// Whether a permission allows it.
+    /// Whether a permission allows the operation.
     allowed: bool,
-    /// Whether the server asks for permissions at all.
+    /// Whether the server enforces permissions.
     enforced: bool,
-    /// Each path that covers the one that was asked about, the nearest first, with what stands there for the actor.
+    /// The paths that cover the requested one, nearest first, with the actor's permission on each.
     rules: Vec<RuleBody<'a>>,
-    /// The permission that allows it.
+    /// The permission that allows the operation.
     allowed_by: Option<AllowedBy<'a>>,
-    /// What is missing where none does.
+    /// The missing permission, if none allows the operation.
     missing: Option<Missing<'a>>,
 }
 
-/// A path that covers the one that was asked about, and what stands there for the actor.
+/// A path that covers the requested one, and the actor's permission on it.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ConsideredRule")]
 struct RuleBody<'a> {
@@ -78,7 +78,7 @@ struct AllowedBy<'a> {
     path: &'a str,
 }
 
-/// What no permission allows, in words, and the least permission that would allow it.
+/// The reason for the denial, and the smallest permission that would allow the operation.
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline)]
 struct Missing<'a> {
@@ -147,17 +147,17 @@ impl<'a> Missing<'a> {
     }
 }
 
-/// What the description says of it.
+/// Describes the operation.
 pub(crate) fn describe() -> Described {
-    Described::new("explainPermission", Tag::Permissions, "Explains why an actor may do something on a path, or may not")
+    Described::new("explainPermission", Tag::Permissions, "Explains why an operation is allowed or denied")
         .parameter(Parameter::required("actor", "The actor.").like("uaa-client:app"))
-        .parameter(Parameter::required("path", "The full name of a credential, or all names below a path.").like("/demo/database"))
+        .parameter(Parameter::required("path", "The full name of a credential, or a path that ends in `/*`.").like("/demo/database"))
         .parameter(
             Parameter::required("operation", "The operation.")
                 .one_of(&["read", "write", "delete", "read_acl", "write_acl"])
                 .like("read"),
         )
-        .answer::<ExplainResponse<'_>>(200, "Which rules were looked at, and what came of it.")
+        .answer::<ExplainResponse<'_>>(200, "The evaluated rules, and the result.")
         .answered(
             "allowed",
             json!({
@@ -175,12 +175,12 @@ pub(crate) fn describe() -> Described {
                 "missing": null,
             }),
         )
-        .fails(400, "A parameter is missing, empty or given twice, or breaks a rule.")
-        .fails(404, "The caller may not read permissions there.")
-        .fails(422, "The operation is not known.")
+        .fails(400, "A parameter is missing, empty, repeated or invalid.")
+        .fails(404, "The caller may not read permissions on the path.")
+        .fails(422, "The operation is unknown.")
 }
 
-/// Explains why an actor may do something on a path, or may not.
+/// Explains why an operation is allowed or denied.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

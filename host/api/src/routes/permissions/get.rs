@@ -13,25 +13,25 @@ use crate::{
     response::ApiFailure,
 };
 
-/// What the description says of it.
+/// Describes the operation.
 pub(crate) fn describe() -> Described {
     Described::new(
         "getPermission",
         Tag::Permissions,
-        "Reads the permission that an actor has on exactly a path",
+        "Reads an actor's permission on exactly one path",
     )
-    .parameter(Parameter::required("path", "The path, as the permission has it.").like("/demo/*"))
+    .parameter(Parameter::required("path", "The path of the permission.").like("/demo/*"))
     .parameter(Parameter::required("actor", "The actor.").like("uaa-client:app"))
     .answer::<PermissionBody<'_>>(200, "The permission.")
     .answered("read", example())
-    .fails(400, "A parameter is missing, empty or given twice.")
+    .fails(400, "A parameter is missing, empty or repeated.")
     .fails(
         404,
-        "There is no such permission, or the caller may not read permissions there.",
+        "The permission does not exist, or the caller may not read permissions on the path.",
     )
 }
 
-/// Reads the one permission that stands on exactly this path.
+/// Reads the permission on exactly this path.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

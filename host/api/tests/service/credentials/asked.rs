@@ -1,11 +1,11 @@
-//! What a guest makes of parameters is held to what was asked for: with it an authority would be lent.
+//! A plugin's normalized parameters are checked against the request: otherwise a plugin could get access to a CA.
 
 use serde_json::{Value, json};
 
 use super::{DATA, check};
 use crate::{fakes::SET_DURATION_DAYS, harness::Service};
 
-/// An authority that a guest has no business with.
+/// A CA that the plugin must not use.
 async fn service_with_root() -> Service {
     let service = Service::new();
     let value = json!({"certificate": "root", "private_key": "k"});
@@ -17,7 +17,7 @@ async fn service_with_root() -> Service {
 }
 
 #[tokio::test]
-async fn a_plugin_that_makes_more_of_the_parameters_than_was_asked_for_is_at_fault() {
+async fn a_plugin_that_extends_the_parameters_is_at_fault() {
     let service = service_with_root().await;
     for (asked, more, status) in [
         (json!({}), json!({}), 200),
@@ -54,7 +54,7 @@ async fn a_plugin_that_makes_more_of_the_parameters_than_was_asked_for_is_at_fau
 }
 
 #[tokio::test]
-async fn what_a_caller_changes_on_regenerating_is_held_to_it_too() {
+async fn changed_parameters_are_checked_on_regeneration_too() {
     let service = service_with_root().await;
     for (more, status) in [(json!({}), 200), (json!({"ca": "/root"}), 500)] {
         service
@@ -67,7 +67,7 @@ async fn what_a_caller_changes_on_regenerating_is_held_to_it_too() {
 }
 
 #[tokio::test]
-async fn what_was_stored_stands_whatever_a_plugin_recovers() {
+async fn stored_parameters_override_recovered_ones() {
     let service = service_with_root().await;
     let stored = json!({"ca": "/dev", "is_ca": false, "duration": 9});
     for name in ["/signed", "/self-signed"] {
@@ -98,7 +98,7 @@ async fn a_plugin_that_recovers_more_than_was_set_is_at_fault() {
         recovered.as_object_mut().unwrap().extend(members);
         json!({"certificate": recovered.to_string()})
     };
-    // What the fake certificates say of themselves: authorities, of so many days.
+    // The properties of the fake certificates: CAs with this validity in days.
     let days = SET_DURATION_DAYS;
     for (credential_type, more, status) in [
         ("certificate", json!({"is_ca": true, "duration": days}), 200),

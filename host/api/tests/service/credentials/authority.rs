@@ -1,4 +1,4 @@
-//! An authority that gets another version while it signs.
+//! A CA that gets another version while it signs.
 
 use std::sync::atomic::Ordering;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{DATA, check};
 use crate::harness::Service;
 
-/// Everything that an authority's version signs one at a time, or that names the one that signed.
+/// Requests for which one version of a CA signs, or that return the signing version.
 fn requests(leaf_id: &str) -> [(&'static str, String, Value); 6] {
     let certificate = json!({"certificate": "x", "ca_name": "/root"});
     [
@@ -54,7 +54,7 @@ async fn service_with_leaf() -> (Service, String) {
 }
 
 #[tokio::test]
-async fn what_it_signed_before_is_made_anew_with_the_version_that_signs_now() {
+async fn values_are_regenerated_with_the_current_signing_version() {
     let (service, id) = service_with_leaf().await;
     for (method, path, body) in requests(&id) {
         let root = service.memory.newest_id("/root");
@@ -71,7 +71,7 @@ async fn what_it_signed_before_is_made_anew_with_the_version_that_signs_now() {
 }
 
 #[tokio::test]
-async fn when_others_keep_changing_it_the_caller_is_asked_to_try_again() {
+async fn a_constantly_changing_ca_is_a_retryable_error() {
     let (service, id) = service_with_leaf().await;
     let replaced = &service.memory.root_replaced_before_append;
     replaced.store(usize::MAX, Ordering::SeqCst);

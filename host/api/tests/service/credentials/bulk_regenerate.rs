@@ -17,7 +17,7 @@ async fn bulk_regenerate(service: &Service) -> Answer {
 }
 
 #[tokio::test]
-async fn everything_below_the_authority_is_named_once_in_alphabetical_order() {
+async fn everything_below_a_ca_is_named_once_in_order() {
     let service = Service::new();
     for (name, signed_by) in [
         ("/root", "/root"),
@@ -38,7 +38,7 @@ async fn everything_below_the_authority_is_named_once_in_alphabetical_order() {
 }
 
 #[tokio::test]
-async fn each_mistake_has_its_status() {
+async fn each_error_has_its_status() {
     let service = Service::new();
     for (body, status) in [
         (json!({}), 400),
@@ -56,7 +56,7 @@ async fn each_mistake_has_its_status() {
 }
 
 #[tokio::test]
-async fn as_many_as_the_limit_are_regenerated_and_one_more_are_refused() {
+async fn at_most_the_limit_is_regenerated() {
     let service = Service::new();
     service.memory.store_signed("/root", "/root");
     let count = BULK_CERTIFICATES_MAX as usize;
@@ -78,7 +78,7 @@ async fn as_many_as_the_limit_are_regenerated_and_one_more_are_refused() {
 }
 
 #[tokio::test]
-async fn what_a_plugin_made_has_the_same_limit() {
+async fn values_generated_by_a_plugin_have_the_same_limit() {
     let service = Service::new();
     let count = BULK_CERTIFICATES_MAX as usize;
     for number in 0..=count {
@@ -100,7 +100,7 @@ async fn what_a_plugin_made_has_the_same_limit() {
 }
 
 #[tokio::test]
-async fn when_others_keep_changing_them_the_caller_is_asked_to_try_again() {
+async fn constantly_changing_credentials_are_a_retryable_error() {
     let service = Service::new();
     service.memory.store_signed("/root", "/root");
     service.memory.store_signed("/leaf", "/root");
@@ -112,7 +112,7 @@ async fn when_others_keep_changing_them_the_caller_is_asked_to_try_again() {
 }
 
 #[tokio::test]
-async fn one_that_can_not_be_regenerated_is_named_and_nothing_is_written() {
+async fn a_failed_regeneration_is_named_and_nothing_is_written() {
     let service = Service::new();
     service.memory.store_signed("/leaf", "/root");
     let answer = bulk_regenerate(&service).await;

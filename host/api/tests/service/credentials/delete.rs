@@ -7,7 +7,7 @@ use super::{DATA, check};
 use crate::harness::Service;
 
 #[tokio::test]
-async fn deleting_answers_nothing_and_then_not_found() {
+async fn deleting_returns_no_body_and_then_not_found() {
     let service = Service::new();
     let body = json!({"name": "a", "type": "value", "value": "x"});
     check(&service, "PUT", DATA, body, 200).await;

@@ -7,7 +7,7 @@ use super::{DATA, check};
 use crate::harness::Service;
 
 #[tokio::test]
-async fn generate_refuses_each_mistake_with_its_status() {
+async fn each_error_in_a_generate_has_its_status() {
     let service = Service::new();
     let long = "x".repeat(7_000);
     for (body, status, named) in [
@@ -174,7 +174,7 @@ async fn the_user_name_of_the_value_wins_unless_it_is_empty() {
 }
 
 #[tokio::test]
-async fn a_generated_certificate_says_how_it_was_issued() {
+async fn a_generated_certificate_has_issuance_fields() {
     let service = Service::new();
     let body = json!({"name": "c", "type": "certificate", "parameters": {"duration": 365}});
     let generated = service.send_json("POST", DATA, &body).await;

@@ -7,7 +7,7 @@ use super::{DATA, check};
 use crate::harness::Service;
 
 #[tokio::test]
-async fn what_is_set_is_read_by_name_and_by_id() {
+async fn a_set_value_is_read_by_name_and_by_id() {
     let service = Service::new();
     let body =
         json!({"name": "a/B", "type": "VALUE", "value": "one", "metadata": {"b": 1, "a": 2}});
@@ -34,7 +34,7 @@ async fn what_is_set_is_read_by_name_and_by_id() {
 }
 
 #[tokio::test]
-async fn reading_what_is_not_there_is_not_found() {
+async fn reading_a_missing_credential_is_not_found() {
     let service = Service::new();
     for path in [
         "/api/v1/data?name=absent",

@@ -14,10 +14,10 @@ use serde_json::Value;
 
 use crate::harness::Service;
 
-/// Where most of it happens.
+/// The path of most requests.
 const DATA: &str = "/api/v1/data";
 
-/// Sends a body, asserts the status, and answers with the `error` of the response, if it is one.
+/// Sends a body, asserts the status, and returns the `error` of an error response.
 async fn check(service: &Service, method: &str, path: &str, body: Value, status: u16) -> String {
     let answer = service.send_json(method, path, &body).await;
     assert_eq!(answer.status.as_u16(), status, "{body}: {}", answer.text);

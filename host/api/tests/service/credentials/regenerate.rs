@@ -37,7 +37,7 @@ async fn regenerate_works_in_both_forms() {
 }
 
 #[tokio::test]
-async fn a_credential_that_is_deleted_meanwhile_does_not_come_back() {
+async fn a_credential_deleted_meanwhile_is_not_recreated() {
     let service = Service::new();
     for (name, credential_type) in [("/p", "password"), ("/c", "certificate")] {
         let generate = json!({"name": name, "type": credential_type, "parameters": {"length": 20}});
@@ -52,7 +52,7 @@ async fn a_credential_that_is_deleted_meanwhile_does_not_come_back() {
 }
 
 #[tokio::test]
-async fn a_credential_that_is_made_anew_meanwhile_gets_no_version_of_the_old_one() {
+async fn a_recreated_credential_gets_no_version_of_the_old_one() {
     let service = Service::new();
     let generate = json!({"name": "/p", "type": "password", "parameters": {"length": 20}});
     check(&service, "POST", DATA, generate, 200).await;
@@ -64,7 +64,7 @@ async fn a_credential_that_is_made_anew_meanwhile_gets_no_version_of_the_old_one
 }
 
 #[tokio::test]
-async fn regenerate_refuses_each_mistake_with_its_status() {
+async fn each_error_in_a_regenerate_has_its_status() {
     let service = Service::new();
     let set = json!({"name": "/s", "type": "password", "value": "x"});
     check(&service, "PUT", DATA, set, 200).await;

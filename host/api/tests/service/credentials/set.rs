@@ -6,7 +6,7 @@ use super::{DATA, check};
 use crate::harness::Service;
 
 #[tokio::test]
-async fn set_refuses_each_mistake_with_its_status() {
+async fn each_error_in_a_set_has_its_status() {
     let service = Service::new();
     let long = "x".repeat(7_000);
     for (body, status, named) in [
@@ -107,7 +107,7 @@ async fn set_refuses_each_mistake_with_its_status() {
 }
 
 #[tokio::test]
-async fn a_value_comes_back_with_its_numbers_as_they_were() {
+async fn a_value_keeps_its_numbers() {
     let service = Service::new();
     let body = "{\"name\": \"n\", \"type\": \"json\", \"value\": {\"n\": 12345678901234567890123, \"f\": 1.10}}";
     let set = service.send("PUT", DATA, body).await;

@@ -1,4 +1,4 @@
-//! The keys that seal what is in the memory.
+//! The encryption keys of the repository in memory.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! What a test puts into the memory by other ways than requests, and what it looks for there.
+//! Direct access of tests to the repository in memory.
 
 use chrono::DateTime;
 use keywright_core::{
@@ -12,7 +12,7 @@ use super::Memory;
 use crate::fakes::facts;
 
 impl Memory {
-    /// The id of a credential that is there.
+    /// Returns the id of an existing credential.
     pub(crate) fn credential_id(&self, name: &str) -> Uuid {
         let versions = self.newest_first().unwrap();
         let mut ids = versions
@@ -22,12 +22,12 @@ impl Memory {
         ids.next().unwrap()
     }
 
-    /// The id of the newest version of a credential.
+    /// Returns the id of the newest version of a credential.
     pub(crate) fn newest_id(&self, name: &str) -> Uuid {
         self.newest(name).id
     }
 
-    /// The version that signed the newest version of a credential.
+    /// Returns the version that signed the newest version of a credential.
     pub(crate) fn newest_issuer(&self, name: &str) -> Option<Uuid> {
         self.newest(name)
             .issuer
@@ -40,18 +40,19 @@ impl Memory {
         versions.remove(0)
     }
 
-    /// What was sealed of the newest version of a credential; nothing is encrypted here.
+    /// Returns the sealed newest version of a credential; nothing is encrypted here.
     pub(crate) fn newest_plaintext(&self, name: &str) -> Value {
         serde_json::from_slice(&self.newest(name).envelope.ciphertext).unwrap()
     }
 
-    /// Stores a certificate as if this authority had signed it.
+    /// Stores a certificate as if this CA had signed it.
     pub(crate) fn store_signed(&self, name: &str, signed_by: &str) {
         let members = json!({"certificate": "c", "private_key": "k"});
         self.store(name, signed_by, &members, &members);
     }
 
-    /// Stores a certificate as if it had been made from these parameters, of which its plugin makes `more` by now.
+    /// Stores a certificate as if it had been generated from these parameters, which its plugin now extends with
+    /// `more`.
     pub(crate) fn store_generated(&self, name: &str, parameters: &Value, more: &Value) {
         let mut parameters = parameters.clone();
         parameters["more"] = more.clone();
@@ -84,12 +85,12 @@ impl Memory {
         });
     }
 
-    /// All versions there are, as they are stored.
+    /// Returns all stored versions.
     pub(crate) fn everything(&self) -> Vec<StoredVersion> {
         self.versions.lock().unwrap().clone()
     }
 
-    /// How many versions there are.
+    /// Returns the number of versions.
     pub(crate) fn count(&self) -> usize {
         self.versions.lock().unwrap().len()
     }

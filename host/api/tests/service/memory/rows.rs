@@ -1,4 +1,4 @@
-//! What is kept in memory, in the forms in which it is read.
+//! The rows of the repository in memory, and their views.
 
 use std::{collections::HashSet, sync::atomic::Ordering};
 
@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::Memory;
 
 impl Memory {
-    /// How often anything but a name was read.
+    /// Returns the number of reads of more than names.
     pub(crate) fn reads(&self) -> usize {
         self.reads.load(Ordering::SeqCst)
     }
@@ -24,7 +24,7 @@ impl Memory {
         self.answering()
     }
 
-    /// As [`Memory::newest_first`], for what reads names alone.
+    /// As [`Memory::newest_first`], for reading only names.
     pub(super) fn answering(&self) -> Result<Vec<StoredVersion>, RepositoryFailure> {
         if self.is_away.load(Ordering::SeqCst) {
             return Err(RepositoryFailure::Unavailable("cause-of-the-outage".into()));
@@ -91,7 +91,7 @@ impl Memory {
     }
 }
 
-/// The newest of these versions of each credential, when one of the signers signed it.
+/// Returns the newest of these versions per credential, if one of the signers signed it.
 pub(super) fn signed_by(
     newest_first: Vec<StoredVersion>,
     signers: &[LookupName],
@@ -111,7 +111,7 @@ pub(super) fn signed_by(
         .collect()
 }
 
-/// A version as it is read, once it is added.
+/// Returns a version as it is read after it was added.
 pub(super) fn stored(version: NewVersion, sequence: i64, credential_id: Uuid) -> StoredVersion {
     StoredVersion {
         id: version.id,
@@ -130,7 +130,7 @@ pub(super) fn stored(version: NewVersion, sequence: i64, credential_id: Uuid) ->
     }
 }
 
-/// What a selection leaves of versions, newest first.
+/// Applies a selection to versions, newest first.
 pub(super) fn selected(
     mut versions: Vec<StoredVersion>,
     selection: VersionSelection,
@@ -149,7 +149,7 @@ pub(super) fn selected(
     versions
 }
 
-/// What of a version it takes to ask for permission.
+/// Returns the part of a version that authorization needs.
 pub(super) fn signed_name(version: StoredVersion) -> SignedName {
     SignedName {
         name: version.name,

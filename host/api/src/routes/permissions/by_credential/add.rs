@@ -1,4 +1,4 @@
-//! `POST /api/v1/permissions`: lets actors do more with a credential.
+//! `POST /api/v1/permissions`: grants operations on a credential.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::{
     response::ApiFailure,
 };
 
-/// A credential, and who may do what with it.
+/// The permissions to add to a credential.
 #[derive(JsonSchema)]
 #[schemars(rename = "AddCredentialPermissionsRequest", deny_unknown_fields)]
 struct AddRequest {
@@ -47,7 +47,7 @@ struct EntryRequest {
     /// The actor: such as `uaa-client:<client id>`, `uaa-user:<user id>` or `mtls-app:<application id>`.
     #[schemars(length(min = 1, max = ACTOR_CHARACTERS_MAX))]
     actor: String,
-    /// What the actor may do.
+    /// The granted operations.
     #[schemars(with = "Vec<OperationSchema>", length(min = 1, max = OPERATIONS_LISTED_MAX))]
     operations: Vec<String>,
 }
@@ -117,35 +117,35 @@ impl AddRequest {
     }
 }
 
-/// What the description says of it.
+/// Describes the operation.
 pub(crate) fn describe() -> Described {
     let entry = json!({"actor": "uaa-user:1", "operations": ["read"]});
     Described::new(
         "addCredentialPermissions",
         Tag::Permissions,
-        "Lets actors do more with a credential",
+        "Grants operations on a credential",
     )
-    .text("`POST /api/v2/permissions` takes its place.")
+    .text("Use `POST /api/v2/permissions` instead.")
     .deprecated()
     .body::<AddRequest>()
     .asked(
         "read",
         json!({"credential_name": "/demo/web", "permissions": [entry]}),
     )
-    .empty_answer(201, "They may.")
+    .empty_answer(201, "The operations are granted.")
     .fails(
         400,
-        "The body breaks a rule, or a permission is the caller's own.",
+        "The body is invalid, or a permission is the caller's own.",
     )
     .fails(404, "The caller may not change permissions there.")
-    .fails(409, "An actor may do all of this already.")
+    .fails(409, "An actor already has these permissions.")
     .fails(
         422,
-        "An operation is not known, or the body has a member that is not known.",
+        "An operation is unknown, or the body has an unknown field.",
     )
 }
 
-/// Makes sure that the permissions are there.
+/// Adds the permissions.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

@@ -1,4 +1,4 @@
-//! `DELETE /api/v1/permissions`: takes from an actor what it may do with a credential.
+//! `DELETE /api/v1/permissions`: revokes an actor's permission on a credential.
 
 use std::sync::Arc;
 
@@ -17,29 +17,29 @@ use crate::{
     response::ApiFailure,
 };
 
-/// What the description says of it.
+/// Describes the operation.
 pub(crate) fn describe() -> Described {
     Described::new(
         "deleteCredentialPermission",
         Tag::Permissions,
-        "Deletes the permission that an actor has on exactly a credential's name",
+        "Deletes an actor's permission on exactly one credential name",
     )
-    .text("`DELETE /api/v2/permissions/{permission_id}` takes its place.")
+    .text("Use `DELETE /api/v2/permissions/{permission_id}` instead.")
     .deprecated()
     .parameter(Parameter::required("credential_name", "The credential's name.").like("/demo/web"))
     .parameter(Parameter::required("actor", "The actor.").like("uaa-user:1"))
-    .empty_answer(204, "It is deleted.")
+    .empty_answer(204, "The permission was deleted.")
     .fails(
         400,
-        "A parameter is missing, empty or given twice, or the permission is the caller's own.",
+        "A parameter is missing, empty or repeated, or the permission is the caller's own.",
     )
     .fails(
         404,
-        "There is no such permission, or the caller may not change permissions there.",
+        "The permission does not exist, or the caller may not change permissions on the path.",
     )
 }
 
-/// Deletes the permission that an actor has on exactly the credential's name.
+/// Deletes an actor's permission on exactly one credential name.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

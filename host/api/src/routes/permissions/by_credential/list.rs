@@ -41,14 +41,14 @@ impl<'a> EntryBody<'a> {
     }
 }
 
-/// What the description says of it.
+/// Describes the operation.
 pub(crate) fn describe() -> Described {
     Described::new(
         "listCredentialPermissions",
         Tag::Permissions,
-        "Lists the permissions on exactly a credential's name",
+        "Lists the permissions on exactly one credential name",
     )
-    .text("`GET /api/v2/permissions` takes its place.")
+    .text("Use `GET /api/v2/permissions` instead.")
     .deprecated()
     .parameter(Parameter::required("credential_name", "The credential's name.").like("/demo/web"))
     .answer::<ListResponse<'_>>(200, "The permissions.")
@@ -59,14 +59,14 @@ pub(crate) fn describe() -> Described {
             "permissions": [{"actor": "uaa-user:1", "path": "/demo/web", "operations": ["read"]}],
         }),
     )
-    .fails(400, "The name is missing, empty or given twice.")
+    .fails(400, "The name is missing, empty or repeated.")
     .fails(
         404,
-        "There is no such credential, or the caller may not read permissions there.",
+        "The credential does not exist, or the caller may not read its permissions.",
     )
 }
 
-/// Lists the permissions on exactly the credential's name.
+/// Lists the permissions on exactly one credential name.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

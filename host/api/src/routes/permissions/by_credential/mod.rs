@@ -1,4 +1,4 @@
-//! `/api/v1/permissions`: the older interface, which speaks of the permissions on one credential.
+//! `/api/v1/permissions`: the older interface, for the permissions on one credential.
 
 pub(crate) mod add;
 pub(crate) mod delete;
