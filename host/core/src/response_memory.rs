@@ -1,21 +1,21 @@
-//! The memory that responses take: how much one may take, those of one actor together, and all together.
+//! Limits of the memory used by responses: per response, per actor and in total.
 //!
-//! A use case reserves memory before it reads what its response is made of. The reservation is released when the connection
-//! has taken the whole response. So a client that asks for much and reads nothing holds no more than its actor's share.
+//! A use case reserves memory before it reads the data of its response. The reservation is released when the connection has
+//! taken the whole response. So a client that requests large responses and reads nothing holds at most its actor's limit.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// How much memory responses may take, in bytes.
+/// The limits of response memory, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponseLimits {
-    /// The largest response.
+    /// The limit per response.
     pub response_bytes_max: usize,
-    /// All responses together.
+    /// The limit for all responses in total.
     pub responses_bytes_max: usize,
-    /// The responses of one actor together.
+    /// The limit for all responses of one actor.
     pub responses_bytes_per_actor_max: usize,
 }
 
@@ -34,18 +34,18 @@ pub struct ResponseReservation {
     bytes: Mutex<Reserved>,
 }
 
-/// Why a response gets no memory.
+/// The limit because of which a reservation was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoResponseMemory {
     /// The response alone exceeds the limit for one response, in bytes.
     TooLarge(usize),
-    /// The responses of the actor exceed the limit for one actor.
+    /// The actor's responses would exceed the limit per actor.
     ActorsTaken,
-    /// All responses together exceed the limit.
+    /// All responses in total would exceed the limit.
     AllTaken,
 }
 
-/// The bytes in use. It holds no more actors than there are large responses.
+/// The bytes in use. It contains at most as many actors as there are large responses.
 #[derive(Debug, Default)]
 struct Used {
     total: usize,
@@ -55,14 +55,14 @@ struct Used {
 /// The bytes of one response.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reserved {
-    /// The bytes of the response itself, as far as they are known.
+    /// The known bytes of the response itself.
     response: usize,
-    /// Whether the response is complete: what it was made of is gone.
+    /// Whether the response is complete and its source data was dropped.
     is_complete: bool,
 }
 
 impl ResponseMemory {
-    /// Nothing is reserved yet.
+    /// Creates the memory without reservations.
     #[must_use]
     pub fn new(limits: ResponseLimits) -> Self {
         Self {
@@ -71,7 +71,7 @@ impl ResponseMemory {
         }
     }
 
-    /// A reservation of nothing for a response to this actor.
+    /// Starts an empty reservation for a response to this actor.
     #[must_use]
     pub fn begin(self: &Arc<Self>, actor: &str) -> ResponseReservation {
         ResponseReservation {
@@ -81,18 +81,18 @@ impl ResponseMemory {
         }
     }
 
-    /// The bytes that are reserved for all responses.
+    /// Returns the bytes reserved for all responses.
     #[must_use]
     pub fn used_bytes(&self) -> usize {
         self.used().total
     }
 
     fn used(&self) -> MutexGuard<'_, Used> {
-        // Nothing that is done under this lock can panic halfway.
+        // No code under this lock panics between two related writes.
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Replaces what is reserved for a response, if that fits or must be.
+    /// Changes the reservation of a response if it fits or is forced.
     fn change(
         &self,
         actor: &str,
@@ -132,10 +132,10 @@ impl ResponseMemory {
 }
 
 impl ResponseReservation {
-    /// Reserves so many bytes more, before what they hold is read.
+    /// Reserves more bytes, before the data is read.
     ///
     /// # Errors
-    /// When there is no memory for them; then nothing changes.
+    /// If a limit would be exceeded. The reservation is unchanged then.
     pub fn reserve(&self, bytes: usize) -> Result<(), NoResponseMemory> {
         let mut reserved = self.reserved();
         let more = Reserved {
@@ -147,10 +147,10 @@ impl ResponseReservation {
         Ok(())
     }
 
-    /// Reserves what the complete response has: what it was made of is released.
+    /// Sets the reservation to the size of the complete response and releases the memory of its source data.
     ///
     /// # Errors
-    /// When it is larger than what was reserved, and there is no memory for that. It is counted all the same.
+    /// If it is larger than the reservation and a limit would be exceeded. It is counted nevertheless.
     pub fn complete(&self, bytes: usize) -> Result<(), NoResponseMemory> {
         let mut reserved = self.reserved();
         let complete = Reserved {
@@ -182,7 +182,7 @@ impl Drop for ResponseReservation {
 }
 
 impl Reserved {
-    /// What counts for the actor.
+    /// Returns the bytes that count for the actor.
     fn of_actor(self) -> usize {
         if self.response > UNCOUNTED_RESPONSE_BYTES_MAX {
             self.response
@@ -191,22 +191,22 @@ impl Reserved {
         }
     }
 
-    /// What counts for all: while a response is made, what it is made of is in memory as well.
+    /// Returns the bytes that count in total. While a response is built, its source data is in memory, too.
     fn in_total(self) -> usize {
         if self.is_complete {
             self.of_actor()
         } else {
-            self.of_actor().saturating_mul(COPIES_WHILE_MADE)
+            self.of_actor().saturating_mul(COPIES_WHILE_BUILT)
         }
     }
 }
 
-/// The largest response that isn't counted, in bytes. The number of requests in progress bounds the memory of such responses.
-/// So a response with one value needs no memory that others could have taken.
+/// The maximum size of an uncounted response, in bytes. The limit of concurrent requests bounds the memory of such
+/// responses. So large responses can't block a response with one value.
 pub const UNCOUNTED_RESPONSE_BYTES_MAX: usize = 128 * 1024;
 
-/// How often the content of a response is in memory while the response is made: encrypted or decrypted, and rendered.
-const COPIES_WHILE_MADE: usize = 2;
+/// The copies of a response's content in memory while the response is built: encrypted or decrypted, and rendered.
+const COPIES_WHILE_BUILT: usize = 2;
 
 #[cfg(test)]
 mod tests {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn small_responses_need_no_memory_of_others() {
+    fn small_responses_fit_when_large_ones_use_all_memory() {
         let memory = memory();
         let large: Vec<_> = ["one", "two"]
             .into_iter()

@@ -1,4 +1,4 @@
-//! Who is asking, and what it has asked for so far.
+//! The caller of a request.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::{
     Failure, authorization::Trail, permission::Actor, response_memory::ResponseReservation,
 };
 
-/// Who makes a request, proven.
+/// The authenticated caller of a request.
 #[derive(Debug)]
 pub struct Caller {
     actor: Actor,
@@ -15,23 +15,23 @@ pub struct Caller {
     response: Option<Arc<ResponseReservation>>,
 }
 
-/// How a caller has proven who it is.
+/// The means by which a caller was authenticated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Authentication {
-    /// By a client certificate; `subject` is the part of its subject that identifies the application.
+    /// A client certificate.
     ClientCertificate {
-        /// `app:<id>`.
+        /// The part of the certificate's subject that identifies the application: `app:<id>`.
         subject: String,
     },
-    /// By a bearer token; `subject` is whom the token was issued to, as the identity provider calls it.
+    /// A bearer token.
     Token {
-        /// The token's subject.
+        /// The token's subject, as issued by the identity provider.
         subject: String,
     },
 }
 
 impl Caller {
-    /// A caller at the beginning of its request.
+    /// Creates the caller of a new request.
     #[must_use]
     pub fn new(actor: Actor, authentication: Authentication) -> Self {
         Self {
@@ -42,7 +42,7 @@ impl Caller {
         }
     }
 
-    /// The same caller, whose response takes its memory from this reservation. Without one, its memory is not limited.
+    /// Sets the memory reservation of the response. Without one, its memory is not limited.
     #[must_use]
     pub fn with_response(self, response: Arc<ResponseReservation>) -> Self {
         Self {
@@ -51,10 +51,11 @@ impl Caller {
         }
     }
 
-    /// Reserves so many more bytes of memory for the response, before what they hold is read.
+    /// Reserves more bytes of memory for the response, before the data is read.
     ///
     /// # Errors
-    /// [`Failure::ResponseTooLarge`], or [`Failure::NoResponseMemory`] if other responses take too much at present.
+    /// [`Failure::ResponseTooLarge`]; or [`Failure::NoResponseMemory`] or [`Failure::NoResponseMemoryOfActor`] if other
+    /// responses currently use too much memory.
     pub fn reserve(&self, bytes: usize) -> Result<(), Failure> {
         match &self.response {
             Some(response) => Ok(response.reserve(bytes)?),
@@ -62,19 +63,19 @@ impl Caller {
         }
     }
 
-    /// Who it is, as permissions name it.
+    /// Returns the caller as an actor of permissions.
     #[must_use]
     pub fn actor(&self) -> &Actor {
         &self.actor
     }
 
-    /// How it has proven that.
+    /// Returns the means of authentication.
     #[must_use]
     pub fn authentication(&self) -> &Authentication {
         &self.authentication
     }
 
-    /// What it has touched so far.
+    /// Returns the audit trail of the request.
     #[must_use]
     pub fn trail(&self) -> &Trail {
         &self.trail

@@ -1,37 +1,37 @@
-//! Proof that a caller may do what it asks for.
+//! Proof of authorization.
 
 use uuid::Uuid;
 
 use crate::{
     authorization::{
         Caller, Rules, Touched,
-        trail::{Place, Trail},
+        trail::{Position, Trail},
     },
     credential::{CredentialName, LookupName},
     permission::{Operation, Permission},
 };
 
-/// Proof that a caller may do one thing with one credential, or with the permissions on it. Only this module and its
-/// siblings make one, and hand it out once the rules have allowed what was asked.
+/// Proof that a caller may perform one operation on one credential, or on its permissions. Only `authorization` creates
+/// permits, and only returns them after the rules have allowed the operation.
 #[derive(Debug)]
 pub struct Permit<'a> {
     trail: &'a Trail,
-    place: Place,
+    position: Position,
     operation: Operation,
     name: LookupName,
-    /// What allows the operation, on the name in the casing in which the credential is stored as well.
+    /// The rules that allow the operation. They also apply to the name in its stored casing.
     rules: Rules,
-    /// Whether what is to be deleted may be decrypted first.
+    /// Whether versions may be decrypted before they are deleted.
     opens_what_it_deletes: bool,
 }
 
 impl<'a> Permit<'a> {
-    /// Writes down what is asked for; what comes of it is proof only in the hands of a caller that is then let pass.
+    /// Records the requested operation in the trail. The result permits nothing until [`Permit::by`] adds rules.
     pub(super) fn asked(caller: &'a Caller, operation: Operation, name: &LookupName) -> Self {
         Self::on(caller.trail(), operation, name, Rules::none())
     }
 
-    /// The same permit, by these rules, which allow what was asked for.
+    /// Returns the permit with these rules, which allow the operation.
     pub(super) fn by(self, rules: &Rules) -> Self {
         Self {
             rules: rules.clone(),
@@ -39,13 +39,13 @@ impl<'a> Permit<'a> {
         }
     }
 
-    /// The name of the credential that it is about, as it was asked for.
+    /// Returns the name of the credential, as requested.
     pub(crate) fn name(&self) -> &LookupName {
         &self.name
     }
 
-    /// Whether versions of this credential may be decrypted by it: it must be about that one, to read or to write it, or to
-    /// delete it where [`Permit::opening_what_it_deletes`] has said so.
+    /// Returns whether versions of this credential may be decrypted: the permit must be for this credential and for reading,
+    /// for writing, or for deleting with [`Permit::opening_what_it_deletes`].
     pub(crate) fn opens(&self, name: &CredentialName) -> bool {
         let may_open = match self.operation {
             Operation::Read | Operation::Write => true,
@@ -55,13 +55,13 @@ impl<'a> Permit<'a> {
         may_open && self.covers(name)
     }
 
-    /// Whether a version of this credential may be sealed by it: it must be about that one, to write it.
+    /// Returns whether a version of this credential may be encrypted: the permit must be for writing this credential.
     pub(crate) fn seals(&self, name: &CredentialName) -> bool {
         self.operation == Operation::Write && self.covers(name)
     }
 
-    /// The same permit to delete, with which what is deleted may also be decrypted: the answer holds it, and what depends
-    /// on it is made anew. Nothing but that needs it; any other permit stays what it is.
+    /// Returns the permit to delete with decryption allowed, because the response contains the deleted version and dependent
+    /// versions are regenerated. Has no effect on permits for other operations.
     pub(crate) fn opening_what_it_deletes(self) -> Self {
         Self {
             opens_what_it_deletes: true,
@@ -69,36 +69,37 @@ impl<'a> Permit<'a> {
         }
     }
 
-    /// A permit on another credential, which the service itself must look at or write to in order to do what is
-    /// permitted, and on which the caller needs no permission for that. Search for this name to review every such place.
+    /// Returns a permit on another credential, which the server itself must read or write to perform the permitted
+    /// operation. The caller needs no permission on it. Review every call.
     pub(crate) fn extended_to(&self, operation: Operation, name: &LookupName) -> Self {
         Self::on(self.trail, operation, name, Rules::everything())
     }
 
-    /// Says in the trail which version of the credential it was.
+    /// Records the id of the version in the trail.
     pub(crate) fn touched_version(&self, credential_id: Uuid, version_id: Uuid) {
         self.trail
-            .identify(self.place, credential_id, Some(version_id));
+            .identify(self.position, credential_id, Some(version_id));
     }
 
-    /// Records in the trail that the response has the value of a version that was stored before, although this permit is not
-    /// to read.
+    /// Records in the trail that the response contains the value of an existing version although this permit is not for
+    /// reading.
     pub(crate) fn disclosed_version(&self, credential_id: Uuid, version_id: Uuid) {
-        self.trail.disclose(self.place, credential_id, version_id);
+        self.trail
+            .disclose(self.position, credential_id, version_id);
     }
 
-    /// Says in the trail which permission it was that is changed, and whom that one lets do what.
+    /// Records the changed permission in the trail, with its actor and operations.
     pub(crate) fn touched_permission(&self, permission: &Permission) {
-        self.trail.identify_permission(self.place, permission);
+        self.trail.identify_permission(self.position, permission);
     }
 
-    /// Says in the trail which credential, or which permission, it was.
+    /// Records the id of the credential or the permission in the trail.
     pub(crate) fn touched(&self, resource_id: Uuid) {
-        self.trail.identify(self.place, resource_id, None);
+        self.trail.identify(self.position, resource_id, None);
     }
 
     fn on(trail: &'a Trail, operation: Operation, name: &LookupName, rules: Rules) -> Self {
-        let place = trail.push(Touched {
+        let position = trail.push(Touched {
             operation,
             name: name.asked().to_owned(),
             resource_id: None,
@@ -108,7 +109,7 @@ impl<'a> Permit<'a> {
         });
         Self {
             trail,
-            place,
+            position,
             operation,
             name: name.clone(),
             rules,
@@ -116,7 +117,7 @@ impl<'a> Permit<'a> {
         }
     }
 
-    /// Whether it is about this credential, and the caller is allowed the operation on its name in this casing, too.
+    /// Returns whether the permit is for this credential, and the rules also allow the operation on this casing of its name.
     fn covers(&self, name: &CredentialName) -> bool {
         self.name == name.lookup() && self.rules.allow(self.operation, name.as_str())
     }
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_permit_opens_and_seals_depends_on_its_operation() {
+    fn the_operation_decides_whether_a_permit_opens_and_seals() {
         let caller = caller();
         let name = CredentialName::parse("/a").unwrap();
         for (operation, opens, seals) in [
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_permit_is_about_one_credential_whatever_the_casing_and_an_extended_one_about_another() {
+    fn a_permit_covers_one_credential_in_any_casing() {
         let caller = caller();
         let name = |text| CredentialName::parse(text).unwrap();
         let permit =

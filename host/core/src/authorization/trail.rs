@@ -1,4 +1,4 @@
-//! What a request has touched, for the audit trail.
+//! The resources that a request accessed, for the audit trail.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -10,105 +10,108 @@ use uuid::Uuid;
 
 use crate::permission::{Actor, Operation, Operations, Permission, PermissionPath};
 
-/// What a request has touched, or tried to, in that order.
+/// The resources that a request accessed or tried to access, in order.
 #[derive(Debug, Default)]
 pub struct Trail {
     entries: Mutex<Entries>,
     account: Mutex<Account>,
 }
 
-/// What there is to say of a request as a whole, beside what it touched. Never a value.
+/// Audit data of a request as a whole. Never a value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Account {
-    /// What it asked for, where its address alone leaves that open.
+    /// The requested action, if the request's path does not determine it.
     pub action: Option<&'static str>,
-    /// More of what it asked for.
+    /// Further details of the request.
     pub details: Option<Value>,
 }
 
-/// A resource that a request has touched, or tried to. Never a value.
+/// A resource that a request accessed or tried to access. Never a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Touched {
-    /// What was to be done with it.
+    /// The requested operation.
     pub operation: Operation,
-    /// The credential's name as it was asked for, or the path of a permission.
+    /// The requested name of the credential, or the path of the permission.
     pub name: String,
-    /// The id of the credential or of the permission, once it is known.
+    /// The id of the credential or the permission, once known.
     pub resource_id: Option<Uuid>,
-    /// The id of the credential's version, once it is known.
+    /// The id of the credential's version, once known.
     pub version_id: Option<Uuid>,
-    /// Whom the permission lets do what, where it is one that is to be changed.
+    /// The actor and the operations of a permission to change.
     pub granted: Option<Granted>,
-    /// Whether the response had the value of this version although the operation is not `read`: a value that was stored
-    /// before the request.
+    /// Whether the response contained the value of this version, stored before the request, although the operation is not
+    /// `read`.
     pub is_value_disclosed: bool,
 }
 
-/// Whom a permission lets do what. Changing several permissions on one path touches each of them.
+/// The actor and the operations of a permission. Changing several permissions on one path records each of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Granted {
-    /// Whom.
+    /// The actor.
     pub actor: Actor,
-    /// What was asked for, or what is taken away; none where that is not known.
+    /// The requested or revoked operations; `None` if unknown.
     pub operations: Option<Operations>,
 }
 
-/// What was touched, and where it stands: a document to be interpolated may refer to thousands of credentials.
+/// The accessed resources, with indexes, because a document to interpolate may refer to thousands of credentials.
 #[derive(Debug, Default)]
 struct Entries {
     touched: Vec<Touched>,
-    /// The first place of each operation on each name.
-    places: HashMap<(&'static str, String), Place>,
-    /// The ids that are known of what stands at a place, or belongs to it.
-    identified: HashSet<(Place, Uuid, Option<Uuid>)>,
+    /// The first position of each operation on each name.
+    positions: HashMap<(&'static str, String), Position>,
+    /// The known ids of the resources at a position.
+    identified: HashSet<(Position, Uuid, Option<Uuid>)>,
 }
 
-/// The place of a resource in a trail.
+/// The position of a resource in a trail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Place(usize);
+pub(super) struct Position(usize);
 
 impl Trail {
-    /// What was touched so far.
+    /// Returns the resources accessed so far.
     #[must_use]
     pub fn touched(&self) -> Vec<Touched> {
         self.entries().touched.clone()
     }
 
-    /// What was said of the request as a whole so far.
+    /// Returns the audit data of the request as a whole.
     #[must_use]
     pub fn account(&self) -> Account {
         self.account_mut().clone()
     }
 
-    /// Says what the request asks for, where its address alone leaves that open.
+    /// Records the requested action, if the request's path does not determine it.
     pub fn tell_action(&self, action: &'static str) {
         self.account_mut().action = Some(action);
     }
 
-    /// Says more of what the request asks for. A value must never be in it.
+    /// Records further details of the request. They must never contain a value.
     pub fn tell_details(&self, details: Value) {
         self.account_mut().details = Some(details);
     }
 
-    /// The place of a resource, which it gets when it is first touched in this way.
-    pub(super) fn push(&self, touched: Touched) -> Place {
+    /// Adds a resource unless the trail has this operation on this name. Returns its position.
+    pub(super) fn push(&self, touched: Touched) -> Position {
         let mut entries = self.entries();
-        let next = Place(entries.touched.len());
+        let next = Position(entries.touched.len());
         let what = (touched.operation.as_str(), touched.name.clone());
-        let place = *entries.places.entry(what).or_insert(next);
-        if place == next {
+        let position = *entries.positions.entry(what).or_insert(next);
+        if position == next {
             entries.touched.push(touched);
         }
-        place
+        position
     }
 
-    /// Says which resource it is that stands at a place; where that is said already, it is another one of the same name.
-    pub(super) fn identify(&self, place: Place, resource_id: Uuid, version_id: Option<Uuid>) {
+    /// Records the id of the resource at a position. If it already has another id, adds another resource of the same name.
+    pub(super) fn identify(&self, position: Position, resource_id: Uuid, version_id: Option<Uuid>) {
         let mut entries = self.entries();
-        if !entries.identified.insert((place, resource_id, version_id)) {
+        if !entries
+            .identified
+            .insert((position, resource_id, version_id))
+        {
             return;
         }
-        let Some(entry) = entries.touched.get_mut(place.0) else {
+        let Some(entry) = entries.touched.get_mut(position.0) else {
             return;
         };
         let identified = Touched {
@@ -123,11 +126,11 @@ impl Trail {
         }
     }
 
-    /// Records that the response has the value of a version that is stored at a place already.
-    pub(super) fn disclose(&self, place: Place, resource_id: Uuid, version_id: Uuid) {
-        self.identify(place, resource_id, Some(version_id));
+    /// Records that the response contains the value of an existing version.
+    pub(super) fn disclose(&self, position: Position, resource_id: Uuid, version_id: Uuid) {
+        self.identify(position, resource_id, Some(version_id));
         let mut entries = self.entries();
-        let Some(operation) = entries.touched.get(place.0).map(|entry| entry.operation) else {
+        let Some(operation) = entries.touched.get(position.0).map(|entry| entry.operation) else {
             return;
         };
         let is_disclosed = |entry: &&mut Touched| {
@@ -138,14 +141,14 @@ impl Trail {
         }
     }
 
-    /// Says which permission on a path is to be changed. It is said before the caller is let pass, so that refused attempts
-    /// are told whole too, and each permission of a request has a place of its own.
+    /// Records a permission to change, before the caller is authorized, so that refused attempts are recorded completely.
+    /// Each permission of a request gets its own entry.
     pub(crate) fn ask_to_change(&self, path: &PermissionPath, granted: Granted) {
         let mut entries = self.entries();
-        let next = Place(entries.touched.len());
+        let next = Position(entries.touched.len());
         let name = path.lookup().asked().to_owned();
         let what = (Operation::WriteAcl.as_str(), name.clone());
-        entries.places.entry(what).or_insert(next);
+        entries.positions.entry(what).or_insert(next);
         entries.touched.push(Touched {
             operation: Operation::WriteAcl,
             name,
@@ -156,11 +159,14 @@ impl Trail {
         });
     }
 
-    /// Says which permission it is that was changed: what was said of its actor before, on the path that stands at the
-    /// place, was about this one.
-    pub(super) fn identify_permission(&self, place: Place, permission: &Permission) {
+    /// Records the id of a changed permission in the entries for its actor on the path at this position.
+    pub(super) fn identify_permission(&self, position: Position, permission: &Permission) {
         let mut entries = self.entries();
-        let Some(path) = entries.touched.get(place.0).map(|entry| entry.name.clone()) else {
+        let Some(path) = entries
+            .touched
+            .get(position.0)
+            .map(|entry| entry.name.clone())
+        else {
             return;
         };
         let of_actor = |entry: &&mut Touched| {
@@ -169,15 +175,15 @@ impl Trail {
                 && entry.name == path
                 && granted.is_some_and(|granted| granted.actor == permission.actor)
         };
-        let mut is_told = false;
+        let mut is_recorded = false;
         for entry in entries.touched.iter_mut().filter(of_actor) {
             entry.resource_id = Some(permission.id);
             if let Some(granted) = &mut entry.granted {
                 granted.operations.get_or_insert(permission.operations);
             }
-            is_told = true;
+            is_recorded = true;
         }
-        if let (false, Some(entry)) = (is_told, entries.touched.get_mut(place.0)) {
+        if let (false, Some(entry)) = (is_recorded, entries.touched.get_mut(position.0)) {
             entry.resource_id = Some(permission.id);
             entry.granted = Some(Granted {
                 actor: permission.actor.clone(),
@@ -220,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn each_permission_that_is_to_be_changed_is_told_by_its_actor_and_what_was_asked_for() {
+    fn each_permission_to_change_is_recorded_with_its_actor() {
         let trail = Trail::default();
         let read = Operations::of([Operation::Read]);
         for (actor, operations) in [("one", read), ("two", None), ("three", read)] {
@@ -228,9 +234,9 @@ mod tests {
             let actor = permission.actor;
             trail.ask_to_change(&permission.path, Granted { actor, operations });
         }
-        let place = trail.push(touched(Operation::WriteAcl, "/a"));
-        trail.identify_permission(place, &permission(1, "one", Operation::Write));
-        trail.identify_permission(place, &permission(2, "two", Operation::Write));
+        let position = trail.push(touched(Operation::WriteAcl, "/a"));
+        trail.identify_permission(position, &permission(1, "one", Operation::Write));
+        trail.identify_permission(position, &permission(2, "two", Operation::Write));
         let seen: Vec<_> = trail
             .touched()
             .into_iter()
@@ -242,12 +248,12 @@ mod tests {
     }
 
     #[test]
-    fn a_permission_that_is_asked_for_by_its_id_is_told_at_its_place() {
+    fn a_permission_requested_by_id_is_recorded_at_its_position() {
         let trail = Trail::default();
-        let place = trail.push(touched(Operation::WriteAcl, "/a"));
+        let position = trail.push(touched(Operation::WriteAcl, "/a"));
         let permission = permission(1, "one", Operation::Read);
-        trail.identify(place, permission.id, None);
-        trail.identify_permission(place, &permission);
+        trail.identify(position, permission.id, None);
+        trail.identify_permission(position, &permission);
         let granted = Granted {
             operations: Some(permission.operations),
             actor: permission.actor,
@@ -258,15 +264,15 @@ mod tests {
     }
 
     #[test]
-    fn a_resource_is_written_down_once_for_each_operation_and_once_for_each_version() {
+    fn a_resource_is_recorded_once_per_operation_and_version() {
         let trail = Trail::default();
         let id = Uuid::from_u128;
         let read = trail.push(touched(Operation::Read, "/a"));
         trail.push(touched(Operation::Write, "/a"));
         let read_again = trail.push(touched(Operation::Read, "/a"));
-        for place in [read, read_again] {
-            trail.identify(place, id(1), Some(id(2)));
-            trail.identify(place, id(1), Some(id(3)));
+        for position in [read, read_again] {
+            trail.identify(position, id(1), Some(id(2)));
+            trail.identify(position, id(1), Some(id(3)));
         }
         let seen: Vec<_> = trail
             .touched()
@@ -284,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disclosed_value_is_recorded_with_its_version_alone() {
+    fn a_disclosed_value_is_recorded_only_with_its_version() {
         let trail = Trail::default();
         let id = Uuid::from_u128;
         let write = trail.push(touched(Operation::Write, "/a"));
@@ -314,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_of_a_request_until_it_is() {
+    fn the_account_of_a_request_is_empty_until_it_is_recorded() {
         let trail = Trail::default();
         assert_eq!(trail.account(), Account::default());
         trail.tell_action("FIND");

@@ -69,7 +69,7 @@ impl Credentials {
     /// nothing, nothing is searched.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     pub async fn find(
         &self,
         caller: &Caller,
@@ -91,11 +91,11 @@ impl Credentials {
         found.finish()
     }
 
-    /// Finds the credentials that the caller may read and of which the plugin with this digest made a version that counts, newest
-    /// first.
+    /// Finds the credentials that the caller may read and of which the plugin with this digest made a version that counts,
+    /// newest first.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     pub async fn find_generated_by(
         &self,
         caller: &Caller,

@@ -1,7 +1,7 @@
-//! Interpolation: putting stored values into the places of a document that refer to them.
+//! Interpolation: replacing the references in a document with stored values.
 //!
-//! The resolver, a plugin, only says where references are and what they name. It never sees a value: authorizing,
-//! fetching, decrypting and substituting is done here.
+//! The resolver, a plugin, only returns the positions and the names of the references. It never sees a value: the host
+//! authorizes the caller, fetches and decrypts the values, and substitutes the references.
 
 mod splice;
 
@@ -14,29 +14,30 @@ use crate::{
     permission::Operation,
     ports::{PluginFailure, PluginFault, Reference, Resolvers},
 };
-use splice::{Fillings, PlaceRefused};
+use splice::{PointerError, Substitutions};
 
-/// The most that the versions put into one document may have together, each as often as it is referred to, in bytes as they
-/// are sealed: their values, and what little is kept beside each.
+/// The maximum total size of the versions substituted into one document, in bytes of ciphertext. A version counts once per
+/// reference.
 pub const REFERENCED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Interpolates documents.
 #[derive(Clone)]
 pub struct Interpolation {
-    /// Where the values are.
+    /// The stored values.
     pub credentials: Credentials,
-    /// What finds the references.
+    /// Finds the references.
     pub resolvers: Arc<dyn Resolvers>,
 }
 
 impl Interpolation {
-    /// Replaces every reference in a document, a JSON text, by the newest value of what it names. Everything else stays
-    /// as it is written.
+    /// Replaces every reference in a document, a JSON text, with the newest value of the named credential. The rest of the
+    /// document stays as written.
     ///
     /// # Errors
-    /// [`Failure::NoResolver`] where none is configured, [`Failure::NotFound`] for the first reference that names nothing that the caller may read,
-    /// [`Failure::ReferenceNotJson`] for the first that names a credential of another type,
-    /// [`Failure::ReferencesTooLarge`] beyond [`REFERENCED_BYTES_MAX`]; or when the resolver refuses or fails.
+    /// [`Failure::NoResolver`] if no resolver is configured, [`Failure::NotFound`] for the first reference to a credential
+    /// that does not exist or that the caller may not read, [`Failure::ReferenceNotJson`] for the first reference to a
+    /// credential of another type, [`Failure::ReferencesTooLarge`] beyond [`REFERENCED_BYTES_MAX`]; or if the resolver
+    /// refuses or fails.
     pub async fn interpolate(&self, caller: &Caller, document: &str) -> Result<String, Failure> {
         let resolver = self.resolvers.resolver().ok_or(Failure::NoResolver)?;
         let references = resolver.find_references(caller.actor(), document).await?;
@@ -44,18 +45,18 @@ impl Interpolation {
             return Ok(document.to_owned());
         }
         let values = self.fetch(caller, &references).await?;
-        let mut fillings = Fillings::default();
+        let mut substitutions = Substitutions::default();
         for reference in &references {
             let value = values
                 .get(LookupName::new(&reference.name).folded())
                 .ok_or(Failure::NotFound)?;
-            fillings.put(&reference.pointer, value.expose())?;
+            substitutions.add(&reference.pointer, value.expose())?;
         }
-        Ok(fillings.fill(document)?)
+        Ok(substitutions.apply(document)?)
     }
 
-    /// The newest value of everything that is referred to, by folded name; fails for the first reference, in the
-    /// document's order, that can't be filled. Nothing is decrypted before all of it may be, and is not too much.
+    /// Returns the newest values of all referenced credentials, by folded name. Fails for the first reference, in document
+    /// order, that can't be resolved. Decrypts no value before all references are authorized and within the size limit.
     async fn fetch(
         &self,
         caller: &Caller,
@@ -67,7 +68,8 @@ impl Interpolation {
             .collect();
         let credentials = &self.credentials;
         let rules = credentials.authorization.rules_of(caller).await?;
-        // Nothing is read from the first on that the caller may not: how long that takes would tell that it is there.
+        // Stops at the first reference that the caller may not read: otherwise the response time would reveal whether that
+        // credential exists.
         let mut names: Vec<LookupName> = in_order
             .iter()
             .take_while(|name| rules.allow(Operation::Read, name.asked()))
@@ -82,7 +84,7 @@ impl Interpolation {
         let mut permits = HashMap::new();
         let mut size = ReferencedSize::default();
         for name in &in_order {
-            // For each casing in which a name is asked for: another one may be permitted where this is not.
+            // For each requested casing of a name: permissions can differ by casing.
             let permit = rules.permit(caller, Operation::Read, name)?;
             let version = by_name.get(name.folded()).ok_or(Failure::NotFound)?;
             if version.credential_type.as_str() != CredentialType::JSON {
@@ -101,8 +103,8 @@ impl Interpolation {
         Ok(opened)
     }
 
-    /// The names of those of these credentials that exist, and whose stored names the caller may read as well, with memory
-    /// reserved for a document that has their values as often as it refers to them.
+    /// Returns the names of the credentials that exist and whose stored names the caller may also read. Reserves memory for
+    /// a document with their values, once per reference.
     async fn readable_names(
         &self,
         caller: &Caller,
@@ -122,14 +124,14 @@ impl Interpolation {
         }
         let referenced = in_order.iter().filter_map(|name| sizes.get(name.folded()));
         let bytes = referenced.fold(0, |sum: usize, size| sum.saturating_add(*size));
-        // What is more than may be put into one document is refused below.
+        // Larger sizes are refused below.
         caller.reserve(bytes.min(REFERENCED_BYTES_MAX))?;
         let is_readable = |name: &LookupName| sizes.contains_key(name.folded());
         Ok(names.into_iter().filter(is_readable).collect())
     }
 
-    /// The newest version of each of these credentials that exists, some at a time, so that no more is ever held than may
-    /// be filled in, and what is read in one go.
+    /// Returns the newest version of each of these credentials that exists. Reads them in chunks, so that at most
+    /// [`REFERENCED_BYTES_MAX`] plus one chunk is in memory.
     async fn newest_by_folded_name(
         &self,
         names: &[LookupName],
@@ -147,12 +149,12 @@ impl Interpolation {
     }
 }
 
-/// The bytes of versions that are to be put into one document.
+/// The total size of the versions to substitute into one document, in bytes.
 #[derive(Default)]
 struct ReferencedSize(usize);
 
 impl ReferencedSize {
-    /// Adds one version, still encrypted.
+    /// Adds the size of a version's ciphertext.
     fn add(&mut self, version: &StoredVersion) -> Result<(), Failure> {
         self.0 += version.envelope.ciphertext.len();
         if self.0 > REFERENCED_BYTES_MAX {
@@ -162,12 +164,12 @@ impl ReferencedSize {
     }
 }
 
-/// How many credentials are read by one query.
+/// The maximum number of credentials per query.
 const NAMES_AT_ONCE: usize = 256;
 
-/// The resolver names places that the document does not have, or one twice.
-impl From<PlaceRefused> for Failure {
-    fn from(_: PlaceRefused) -> Self {
+/// The resolver returned a position that the document does not have, or overlapping positions.
+impl From<PointerError> for Failure {
+    fn from(_: PointerError) -> Self {
         Self::Plugin(PluginFailure::Faulted {
             plugin: "resolver".to_owned(),
             fault: PluginFault::OutputMalformed,

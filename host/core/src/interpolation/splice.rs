@@ -1,4 +1,4 @@
-//! Putting JSON texts into places of a JSON text. Everything else stays as it was written: numbers keep all their digits.
+//! Substituting parts of a JSON text. The rest stays as written: numbers keep all their digits.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -9,99 +9,98 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-/// A place of a document is not there, or is filled twice.
+/// A pointer is malformed, points to a missing part of the document, or overlaps another pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct PlaceRefused;
+pub(super) struct PointerError;
 
-/// What is to be put where.
+/// The JSON texts to substitute, by pointer.
 #[derive(Default)]
-pub(super) struct Fillings<'a> {
-    root: Place<'a>,
+pub(super) struct Substitutions<'a> {
+    root: Node<'a>,
 }
 
 #[derive(Default)]
-struct Place<'a> {
-    filling: Option<&'a str>,
-    /// By the member's name, or the element's index.
-    inside: BTreeMap<String, Place<'a>>,
+struct Node<'a> {
+    substitute: Option<&'a str>,
+    /// By the field's name, or the element's index.
+    children: BTreeMap<String, Node<'a>>,
 }
 
-impl<'a> Fillings<'a> {
-    /// Puts a JSON text at a JSON Pointer (RFC 6901).
+impl<'a> Substitutions<'a> {
+    /// Adds a JSON text to substitute at a JSON Pointer (RFC 6901).
     ///
     /// # Errors
-    /// When it is no pointer, or has more than [`DEPTH_MAX`] segments, which no document has; or when the place, one around
-    /// it, or one inside it is filled already.
-    pub(super) fn put(&mut self, pointer: &str, text: &'a str) -> Result<(), PlaceRefused> {
-        let mut place = &mut self.root;
+    /// If the pointer is malformed, has more than [`DEPTH_MAX`] segments, or overlaps another pointer.
+    pub(super) fn add(&mut self, pointer: &str, text: &'a str) -> Result<(), PointerError> {
+        let mut node = &mut self.root;
         let mut tokens = pointer.split('/');
         if tokens.next() != Some("") {
-            return Err(PlaceRefused);
+            return Err(PointerError);
         }
         for (depth, token) in tokens.enumerate() {
-            if place.filling.is_some() || depth == DEPTH_MAX {
-                return Err(PlaceRefused);
+            if node.substitute.is_some() || depth == DEPTH_MAX {
+                return Err(PointerError);
             }
             let token = token.replace("~1", "/").replace("~0", "~");
-            place = place.inside.entry(token).or_default();
+            node = node.children.entry(token).or_default();
         }
-        if place.filling.is_some() || !place.inside.is_empty() {
-            return Err(PlaceRefused);
+        if node.substitute.is_some() || !node.children.is_empty() {
+            return Err(PointerError);
         }
-        place.filling = Some(text);
+        node.substitute = Some(text);
         Ok(())
     }
 
-    /// The document with everything put in. One pass over the document, whatever the number and depth of the places.
+    /// Returns the document with all substitutions, in one pass over the document.
     ///
     /// # Errors
-    /// When the document has not every place, or breaks the rules of [`keywright_json::check`].
-    pub(super) fn fill(&self, document: &str) -> Result<String, PlaceRefused> {
-        let mut filled = String::with_capacity(document.len());
+    /// If a pointer points to a missing part, or the document breaks the rules of [`keywright_json::check`].
+    pub(super) fn apply(&self, document: &str) -> Result<String, PointerError> {
+        let mut output = String::with_capacity(document.len());
         keywright_json::check(document)
-            .and_then(|document| document.read_seed(Filler::new(&self.root, &mut filled)))
-            .map_err(|_| PlaceRefused)?;
-        Ok(filled)
+            .and_then(|document| document.read_seed(Substituter::new(&self.root, &mut output)))
+            .map_err(|_| PointerError)?;
+        Ok(output)
     }
 }
 
-/// Copies a part of the document, with what is put into it.
-struct Filler<'s, 'a> {
-    place: &'s Place<'a>,
-    filled: &'s mut String,
-    /// What precedes the part, if there is a part.
+/// Copies a part of the document with its substitutions.
+struct Substituter<'s, 'a> {
+    node: &'s Node<'a>,
+    output: &'s mut String,
+    /// The text to write before the part, if there is a part.
     prefix: &'static str,
 }
 
-impl<'s, 'a> Filler<'s, 'a> {
-    fn new(place: &'s Place<'a>, filled: &'s mut String) -> Self {
+impl<'s, 'a> Substituter<'s, 'a> {
+    fn new(node: &'s Node<'a>, output: &'s mut String) -> Self {
         Self {
-            place,
-            filled,
+            node,
+            output,
             prefix: "",
         }
     }
 
     fn all_found<E: Error>(&self, found: usize) -> Result<(), E> {
-        if found == self.place.inside.len() {
+        if found == self.node.children.len() {
             Ok(())
         } else {
-            Err(E::custom("a place is missing"))
+            Err(E::custom("a pointer points to a missing part"))
         }
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Filler<'_, '_> {
+impl<'de> DeserializeSeed<'de> for Substituter<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        self.filled.push_str(self.prefix);
-        if let Some(text) = self.place.filling {
+        self.output.push_str(self.prefix);
+        if let Some(text) = self.node.substitute {
             IgnoredAny::deserialize(deserializer)?;
-            self.filled.push_str(text);
-        } else if self.place.inside.is_empty() {
+            self.output.push_str(text);
+        } else if self.node.children.is_empty() {
             let kept = <&RawValue>::deserialize(deserializer)?;
-            self.filled.push_str(kept.get());
+            self.output.push_str(kept.get());
         } else {
             deserializer.deserialize_any(self)?;
         }
@@ -109,7 +108,7 @@ impl<'de> DeserializeSeed<'de> for Filler<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for Filler<'_, '_> {
+impl<'de> Visitor<'de> for Substituter<'_, '_> {
     type Value = ();
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -117,42 +116,42 @@ impl<'de> Visitor<'de> for Filler<'_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
-        let untouched = Place::default();
+        let untouched = Node::default();
         let mut found = 0;
         let mut prefix = "";
-        self.filled.push('{');
+        self.output.push('{');
         while let Some(key) = fields.next_key::<String>()? {
-            self.filled.push_str(prefix);
+            self.output.push_str(prefix);
             prefix = ",";
-            self.filled
+            self.output
                 .push_str(&serde_json::Value::from(key.as_str()).to_string());
-            self.filled.push(':');
-            let place = self.place.inside.get(&key);
-            found += usize::from(place.is_some());
-            let place = place.unwrap_or(&untouched);
-            fields.next_value_seed(Filler::new(place, self.filled))?;
+            self.output.push(':');
+            let node = self.node.children.get(&key);
+            found += usize::from(node.is_some());
+            let node = node.unwrap_or(&untouched);
+            fields.next_value_seed(Substituter::new(node, self.output))?;
         }
-        self.filled.push('}');
+        self.output.push('}');
         self.all_found(found)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        let untouched = Place::default();
+        let untouched = Node::default();
         let mut found = 0;
-        self.filled.push('[');
+        self.output.push('[');
         for index in 0_usize.. {
-            let place = self.place.inside.get(&index.to_string());
-            let filler = Filler {
-                place: place.unwrap_or(&untouched),
-                filled: self.filled,
+            let node = self.node.children.get(&index.to_string());
+            let substituter = Substituter {
+                node: node.unwrap_or(&untouched),
+                output: self.output,
                 prefix: if index > 0 { "," } else { "" },
             };
-            if items.next_element_seed(filler)?.is_none() {
+            if items.next_element_seed(substituter)?.is_none() {
                 break;
             }
-            found += usize::from(place.is_some());
+            found += usize::from(node.is_some());
         }
-        self.filled.push(']');
+        self.output.push(']');
         self.all_found(found)
     }
 }
@@ -161,17 +160,17 @@ impl<'de> Visitor<'de> for Filler<'_, '_> {
 mod tests {
     use super::*;
 
-    fn spliced(document: &str, places: &[(&str, &str)]) -> Result<String, PlaceRefused> {
-        let mut fillings = Fillings::default();
-        for (pointer, text) in places {
-            fillings.put(pointer, text)?;
+    fn substituted(document: &str, pointers: &[(&str, &str)]) -> Result<String, PointerError> {
+        let mut substitutions = Substitutions::default();
+        for (pointer, text) in pointers {
+            substitutions.add(pointer, text)?;
         }
-        fillings.fill(document)
+        substitutions.apply(document)
     }
 
     #[test]
-    fn what_is_not_filled_stays_as_it_was_written() {
-        for (document, places, expected) in [
+    fn parts_without_substitutions_stay_as_written() {
+        for (document, pointers, expected) in [
             ("{}", &[][..], "{}"),
             (
                 r#"{"n": 123456789012345678901234567890, "a": [1.50, {"b": 1e300}]}"#,
@@ -187,7 +186,7 @@ mod tests {
             ("[0, 1]", &[("", r#""all""#)], r#""all""#),
         ] {
             assert_eq!(
-                spliced(document, places).as_deref(),
+                substituted(document, pointers).as_deref(),
                 Ok(expected),
                 "{document}"
             );
@@ -195,24 +194,24 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_found_at_any_depth_that_a_document_has_and_refused_beyond() {
+    fn pointers_work_up_to_the_maximum_depth_of_documents() {
         let nested = |levels: usize, inner: &str| {
             format!("{}{inner}{}", "[".repeat(levels), "]".repeat(levels))
         };
         let deepest = "/0".repeat(DEPTH_MAX);
         let document = nested(DEPTH_MAX, "1");
         let expected = nested(DEPTH_MAX, "2");
-        assert_eq!(spliced(&document, &[(&deepest, "2")]), Ok(expected));
+        assert_eq!(substituted(&document, &[(&deepest, "2")]), Ok(expected));
         for segments in [DEPTH_MAX + 1, 1_000_000] {
             let pointer = "/0".repeat(segments);
-            let refused = spliced(&document, &[(&pointer, "2")]);
-            assert_eq!(refused, Err(PlaceRefused), "{segments}");
+            let refused = substituted(&document, &[(&pointer, "2")]);
+            assert_eq!(refused, Err(PointerError), "{segments}");
         }
     }
 
     #[test]
-    fn places_that_are_not_there_or_meet_are_refused() {
-        for places in [
+    fn missing_and_overlapping_pointers_are_rejected() {
+        for pointers in [
             &[("/b", "1")][..],
             &[("/a/2", "1")],
             &[("/a/00", "1")],
@@ -225,9 +224,9 @@ mod tests {
             &[("", "1"), ("/a", "1")],
         ] {
             assert_eq!(
-                spliced(r#"{"a": [1, 2]}"#, places),
-                Err(PlaceRefused),
-                "{places:?}"
+                substituted(r#"{"a": [1, 2]}"#, pointers),
+                Err(PointerError),
+                "{pointers:?}"
             );
         }
     }

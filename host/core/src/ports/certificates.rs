@@ -1,4 +1,4 @@
-//! Reading certificates, and lending issuers.
+//! Reading, checking and issuing certificates.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -9,25 +9,26 @@ use crate::{
     certificate::{CertificateFacts, IssuanceFacts, IssuanceRules},
 };
 
-/// X.509: reading certificates, checking them, and lending issuers.
+/// X.509: reading and checking certificates, and creating issuers.
 pub trait Certificates: Send + Sync {
-    /// Reads the first certificate of a PEM text.
+    /// Reads the facts of the first certificate of a PEM text.
     ///
     /// # Errors
-    /// When it is not a certificate.
+    /// If it is not a certificate.
     fn facts(&self, certificate: &str) -> Result<CertificateFacts, CertificateRefused>;
 
-    /// What it takes to issue a certificate like the first one of a PEM text.
+    /// Returns the properties that an issuer must allow to issue a certificate like the first one of a PEM text.
     ///
     /// # Errors
-    /// When it is not a certificate.
+    /// If it is not a certificate.
     fn issuance_facts(&self, certificate: &str) -> Result<IssuanceFacts, CertificateRefused>;
 
-    /// Checks what a caller sets: that every certificate is well formed, that `ca` is an authority and signed the
-    /// certificate, that the private key is its own, and that no RSA key is too short. Absent members are not checked.
+    /// Checks the value of a certificate to set: every certificate must be well formed, `ca` must be a CA certificate and
+    /// must have signed `certificate`, `private_key` must belong to `certificate`, and RSA keys must not be too short.
+    /// Missing fields are not checked.
     ///
     /// # Errors
-    /// Which member breaks which rule.
+    /// If a field breaks a rule.
     fn check_members(
         &self,
         members: CertificateMembers<'_>,
@@ -36,31 +37,31 @@ pub trait Certificates: Send + Sync {
     /// Returns the length of the RSA key in a PEM text, public or private, in bits; `None` for any other text.
     fn rsa_bits(&self, key: &str) -> Option<u32>;
 
-    /// Checks a stored value as far as it can be held against itself: what [`Certificates::check_members`] checks but for
-    /// the length of keys, which an older release did not check.
+    /// Checks a stored value like [`Certificates::check_members`], except the length of keys, which older releases did not
+    /// check.
     ///
     /// # Errors
-    /// Which member breaks which rule.
+    /// If a field breaks a rule.
     fn check_stored(
         &self,
         members: CertificateMembers<'_>,
     ) -> Result<Option<CertificateFacts>, CertificateRefused>;
 
-    /// Checks a generated certificate: that it parses, that its private key is its own, and that `ca` is the issuer's
-    /// certificate, or the certificate itself when there is no issuer.
+    /// Checks a generated certificate: it must be well formed, the private key must belong to it, and `ca` must be the
+    /// issuer's certificate, or the certificate itself if there is no issuer.
     ///
     /// # Errors
-    /// Which member breaks which rule.
+    /// If a field breaks a rule.
     fn check_generated(
         &self,
         members: CertificateMembers<'_>,
         issuer: Option<&dyn CertificateIssuer>,
     ) -> Result<CertificateFacts, CertificateRefused>;
 
-    /// An issuer for one call, out of an authority's certificate and private key.
+    /// Creates an issuer for one call from the certificate and the private key of a CA.
     ///
     /// # Errors
-    /// When the certificate is malformed or no authority's, or the key is not its own or can't sign.
+    /// If the certificate is malformed or not a CA certificate, or the key does not belong to it or can't sign.
     fn issuer(
         &self,
         certificate: &str,
@@ -68,74 +69,73 @@ pub trait Certificates: Send + Sync {
         rules: IssuanceRules,
     ) -> Result<Arc<dyn CertificateIssuer>, CertificateRefused>;
 
-    /// Whether two PEM texts hold the same first certificate; false when either holds none.
+    /// Returns whether two PEM texts contain the same first certificate; `false` if either contains no certificate.
     fn is_same_certificate(&self, one: &str, other: &str) -> bool;
 }
 
-/// The members of a certificate's value, as far as they are there.
+/// The fields of a certificate's value.
 #[derive(Clone, Copy, Default)]
 pub struct CertificateMembers<'a> {
-    /// The signing authority's certificate, PEM.
+    /// The issuing CA certificate, PEM.
     pub ca: Option<&'a str>,
     /// The certificate, PEM.
     pub certificate: Option<&'a str>,
     /// Its private key, PEM.
     pub private_key: Option<&'a Secret>,
-    /// Whether `ca` came from a stored credential that the caller named as `ca_name`: then it is stored as it is, another
-    /// one signed, and a refusal speaks of `ca_name`.
+    /// Whether `ca` is from the stored credential that the caller named as `ca_name`. Then it is stored unchanged, the
+    /// certificate does not count as self-signed, and errors name `ca_name`.
     pub ca_is_stored: bool,
 }
 
-/// Members that keep every rule, as they are to be stored: as they were sent, but for PEM that other programs would not
-/// find or read, which is written again.
+/// The checked fields to store. They are unchanged, except that PEM that other programs might not read is rewritten.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckedMembers {
-    /// The signing authority's certificate, PEM.
+    /// The issuing CA certificate, PEM.
     pub ca: Option<String>,
-    /// The end of its validity.
+    /// The end of the CA certificate's validity.
     pub ca_expires_at: Option<DateTime<Utc>>,
     /// The certificate, PEM.
     pub certificate: Option<String>,
     /// Its private key, PEM.
     pub private_key: Option<Secret>,
-    /// What the certificate says of itself, if there is one.
+    /// The facts of the certificate.
     pub facts: Option<CertificateFacts>,
-    /// The length of the shortest RSA key that was set, in bits, if there is any.
+    /// The length of the shortest RSA key in the value, in bits.
     pub rsa_bits: Option<u32>,
 }
 
-/// A rule that a certificate breaks.
+/// A violated rule for certificates.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{member} {rule}")]
 pub struct CertificateRefused {
-    /// The member that breaks it.
+    /// The field that violates it.
     pub member: &'static str,
-    /// The rule, so that "member rule" reads as a sentence for an operator.
+    /// The rule, as the predicate of a sentence whose subject is the field.
     pub rule: Cow<'static, str>,
 }
 
-/// The rule that a certificate breaks that was to be an authority's.
+/// The rule that a leaf certificate violates if a CA certificate is required.
 pub const NOT_AN_AUTHORITY: &str =
     "is not a certificate authority according to its basic constraints";
 
-/// A certificate authority that signs for one call. Its private key stays inside.
+/// A CA that signs for one call. Does not expose its private key.
 pub trait CertificateIssuer: Send + Sync {
-    /// Its own certificate, DER.
+    /// Returns its certificate, DER.
     fn certificate(&self) -> &[u8];
 
-    /// Its subject, DER, byte for byte as in its certificate.
+    /// Returns its subject, DER, byte for byte as in its certificate.
     fn subject(&self) -> &[u8];
 
-    /// The octets of its subject key identifier extension, if it has one.
+    /// Returns the octets of its subject key identifier extension, or `None`.
     fn subject_key_identifier(&self) -> Option<&[u8]>;
 
-    /// The algorithm it signs with: a DER `AlgorithmIdentifier`.
+    /// Returns its signature algorithm, a DER `AlgorithmIdentifier`.
     fn signature_algorithm(&self) -> &[u8];
 
-    /// Checks a DER `TBSCertificate` (RFC 5280) against the rules of this call and makes the certificate of it, DER.
+    /// Checks a DER `TBSCertificate` (RFC 5280) against the rules of this call, signs it and returns the certificate, DER.
     ///
     /// # Errors
-    /// [`SigningRefused`] with the rule that the body breaks.
+    /// If the body breaks a rule.
     fn sign_certificate(&self, tbs_certificate: &[u8]) -> Result<Vec<u8>, SigningRefused>;
 
     /// Returns the facts of the certificate that it has signed, or `None` if it has signed none. An issuer signs at most
@@ -143,7 +143,7 @@ pub trait CertificateIssuer: Send + Sync {
     fn signed(&self) -> Option<CertificateFacts>;
 }
 
-/// A certificate body that an issuer does not sign.
+/// The rule because of which an issuer refused to sign a certificate body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the issuer refused to sign: {0}")]
 pub struct SigningRefused(pub &'static str);

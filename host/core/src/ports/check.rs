@@ -12,26 +12,26 @@ pub trait CheckRepository: Send + Sync {
     /// the tools of the engine can find it.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn damage(&self) -> Result<Vec<String>, RepositoryFailure>;
 
     /// Returns the differences between the schema and the schema of this release, one line each: tables, columns, indexes,
     /// constraints and triggers.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn schema_differences(&self) -> Result<Vec<String>, RepositoryFailure>;
 
     /// Returns the current last sequence of each table.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn ends(&self) -> Result<CheckEnds, RepositoryFailure>;
 
     /// Returns the credentials of a range, each with a summary of its versions from the same snapshot.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn credentials(
         &self,
         range: SequenceRange,
@@ -40,7 +40,7 @@ pub trait CheckRepository: Send + Sync {
     /// Returns the versions of a range.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn versions(
         &self,
         range: SequenceRange,
@@ -49,13 +49,13 @@ pub trait CheckRepository: Send + Sync {
     /// Returns the version with this id, or `None`.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn version_by_id(&self, id: Uuid) -> Result<Option<CheckedVersion>, RepositoryFailure>;
 
     /// Returns the entries of a range of the name index.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn indexed_names(
         &self,
         range: SequenceRange,
@@ -65,13 +65,13 @@ pub trait CheckRepository: Send + Sync {
     /// [`CheckRepository::credentials`] does not detect. Only the first of them if there are many.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn wrongly_indexed(&self) -> Result<Vec<i64>, RepositoryFailure>;
 
     /// Returns the permissions of a range.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn permissions(
         &self,
         range: SequenceRange,

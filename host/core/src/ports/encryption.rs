@@ -1,69 +1,69 @@
-//! Encryption of what is stored.
+//! Encryption of stored values.
 
 use async_trait::async_trait;
 use uuid::Uuid;
 
 use crate::{Secret, credential::LookupName, ports::RepositoryFailure};
 
-/// Encryption of what is stored, bound to its place.
+/// Encryption of stored values. Each ciphertext is bound to its record.
 #[async_trait]
 pub trait Sealer: Send + Sync {
-    /// Encrypts with the active key, once this is counted. The result opens only at the same place.
+    /// Encrypts with the active key, after counting this use. The result can only be decrypted for the same record.
     ///
     /// # Errors
-    /// When the cipher fails, when the key has encrypted as much as it may, or when its use can't be counted at present.
+    /// If the cipher fails, the key has reached its limit, or its use can't be counted.
     async fn seal(
         &self,
         place: SealedPlace<'_>,
         plaintext: &Secret,
     ) -> Result<Envelope, SealFailure>;
 
-    /// Decrypts.
+    /// Decrypts an envelope.
     ///
     /// # Errors
-    /// When the key is not configured, or the envelope was not sealed for this place, or was changed.
+    /// If the key is not configured, or the envelope was encrypted for another record or modified.
     fn open(&self, place: SealedPlace<'_>, envelope: &Envelope) -> Result<Secret, SealFailure>;
 
-    /// What the key with this id is to the server.
+    /// Returns the standing of the key with this id.
     fn standing(&self, key_id: Uuid) -> KeyStanding;
 
-    /// Looks whether a key whose standing is unknown is one of those that are configured: another server may have made it
-    /// active since this one started. Ask it before [`Sealer::open`], which does not look. It costs next to nothing for a
-    /// key that was looked at before.
+    /// Compares a key whose standing is unknown with the configured keys: another server may have activated it since this
+    /// server started. Call it before [`Sealer::open`], which doesn't compare keys. Cheap for a key that was compared
+    /// before.
     ///
     /// # Errors
-    /// When it can't be told at present.
+    /// If the key can't currently be compared.
     async fn recognise(&self, key_id: Uuid) -> Result<(), RecognitionFailure>;
 }
 
-/// What an encryption key is to the server.
+/// The standing of an encryption key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyStanding {
-    /// It encrypts and decrypts.
+    /// The key encrypts and decrypts.
     Active,
-    /// It is configured, and only decrypts.
+    /// The key is configured and only decrypts.
     Inactive,
-    /// It is not configured: what is encrypted with it can't be read.
+    /// The key is not configured. Values encrypted with it can't be read.
     Unknown,
 }
 
-/// The records of encryption keys in a database.
+/// The stored records of encryption keys.
 #[async_trait]
 pub trait EncryptionKeyRepository: Send + Sync {
-    /// How many versions are encrypted with each key that has a record, in no order.
+    /// Returns the number of versions encrypted with each key that has a record, in no order.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn versions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryFailure>;
 
-    /// How many values each key may have encrypted, in no order. Keys that have encrypted nothing may be missing.
+    /// Returns the number of encryptions reserved for each key, in no order. Unused keys may be missing.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn encryptions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryFailure>;
 }
 
-/// Where sealed bytes belong.
+/// The record to which a ciphertext is bound.
 #[derive(Clone, Copy, Debug)]
 pub struct SealedPlace<'a> {
     /// The version.
@@ -72,10 +72,10 @@ pub struct SealedPlace<'a> {
     pub name: &'a LookupName,
 }
 
-/// Encrypted bytes with what it takes to open them.
+/// A ciphertext with its key id and nonce.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Envelope {
-    /// The key that sealed them.
+    /// The id of the encryption key.
     pub key_id: Uuid,
     /// The nonce.
     pub nonce: Vec<u8>,
@@ -83,15 +83,15 @@ pub struct Envelope {
     pub ciphertext: Vec<u8>,
 }
 
-/// Why something could not be sealed or opened.
+/// The error of an encryption or a decryption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SealFailure {
-    /// The cipher refused; the reason is not told, so that nothing leaks.
+    /// Decryption failed. The cause is omitted so that it leaks nothing.
     #[error(
         "the stored value could not be decrypted: it was changed, or does not belong where it stands"
     )]
     NotAuthentic,
-    /// The active key may not encrypt any more.
+    /// The active key has reached its limit of encryptions.
     #[error(
         "the encryption key {0} has reached its limit of encrypted values, so nothing can be stored: activate a new key"
     )]
@@ -99,7 +99,7 @@ pub enum SealFailure {
     /// No configured key has this id.
     #[error("the encryption key {0} is not configured")]
     KeyUnknown(Uuid),
-    /// Whose key it is could not be asked.
+    /// A key management plugin did not respond, so the key can't be compared with the configured keys.
     #[error(
         "can't determine whether the encryption key {0} is configured: a key management plugin does not respond"
     )]
@@ -107,20 +107,20 @@ pub enum SealFailure {
     /// Encryption failed.
     #[error("the value could not be encrypted")]
     SealingFailed,
-    /// How much the active key encrypts could not be written down, without which it encrypts nothing.
+    /// The use of the active key could not be counted, which is required before it encrypts.
     #[error(
         "the value can't be encrypted at present: the storage failed to count the use of the encryption key"
     )]
     UsageNotCounted,
 }
 
-/// Why it can't be told at present whether a key is configured.
+/// The error of comparing a key with the configured keys.
 #[derive(Debug, thiserror::Error)]
 pub enum RecognitionFailure {
-    /// Its record could not be read.
+    /// The record of the key can't be read.
     #[error(transparent)]
     Repository(#[from] RepositoryFailure),
-    /// It could not be compared with the configured keys.
+    /// The key can't be compared with the configured keys.
     #[error(transparent)]
     Seal(#[from] SealFailure),
 }

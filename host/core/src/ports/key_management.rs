@@ -1,28 +1,28 @@
-//! Keys that protect keys, and never leave the service that keeps them.
+//! Key-encryption keys that never leave a key management service.
 
 use async_trait::async_trait;
 use zeroize::Zeroizing;
 
-/// A service that encrypts keys with a key of its own: a key-encryption key that nobody else ever sees.
+/// A service that encrypts keys with a key-encryption key that never leaves the service.
 #[async_trait]
 pub trait KeyManagement: Send + Sync {
-    /// Encrypts a key. What comes back is stored, and is nothing without the service.
+    /// Encrypts a key. The result is stored; only the service can decrypt it.
     ///
     /// # Errors
-    /// When the service can't be reached, or does not do what it should.
+    /// If the service is unreachable or fails.
     async fn wrap_key(&self, key: &[u8]) -> Result<Vec<u8>, KeyManagementFailure>;
 
-    /// Decrypts a key; none when the service says that it was not encrypted by it.
+    /// Decrypts a key. `None` if the service reports that it did not encrypt this key.
     ///
     /// # Errors
-    /// When the service can't be reached, or does not do what it should.
+    /// If the service is unreachable or fails.
     async fn unwrap_key(
         &self,
         wrapped_key: &[u8],
     ) -> Result<Option<Zeroizing<Vec<u8>>>, KeyManagementFailure>;
 }
 
-/// A key management service did not do what was asked of it. It says which one, and why, and holds no secret.
+/// The error of a key management service. `Display` names the service and the cause, and contains no secret.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct KeyManagementFailure(#[from] pub Box<dyn std::error::Error + Send + Sync>);

@@ -1,4 +1,4 @@
-//! What the rotation of encryption keys needs of a database.
+//! The database access of the rotation of encryption keys.
 
 use async_trait::async_trait;
 use uuid::Uuid;
@@ -8,39 +8,38 @@ use crate::{
     ports::{Envelope, RepositoryFailure},
 };
 
-/// Versions of credentials, as those see them that encrypt them with another key; and which key that is, for all servers.
+/// Re-encrypting versions, and the active key that all servers share.
 #[async_trait]
 pub trait KeyRotationRepository: Send + Sync {
-    /// Writes down that a server has started with this active key, after all others that ever were. Nothing changes when the
-    /// last one had the same.
+    /// Records that a server has started with this active key. No effect if the last started server had the same key.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn activate(&self, key_id: Uuid) -> Result<(), RepositoryFailure>;
 
-    /// The same, if no server has ever started with this active key; nothing changes otherwise.
+    /// Like [`KeyRotationRepository::activate`], but only if no server has ever started with this active key.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn activate_new(&self, key_id: Uuid) -> Result<(), RepositoryFailure>;
 
-    /// The active key of the last start that was written down; none before the first.
+    /// Returns the active key of the last recorded start, or `None` before the first.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn last_activated(&self) -> Result<Option<Uuid>, RepositoryFailure>;
 
-    /// The keys under which at least one version is encrypted, in no order. It costs nothing, however many versions there are.
+    /// Returns the keys that encrypt at least one version, in no order. The cost doesn't depend on the number of versions.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn keys_in_use(&self) -> Result<Vec<Uuid>, RepositoryFailure>;
 
-    /// The versions under a key behind this sequence, at most so many, in the order of their sequences. There are fewer where
-    /// they are long, so that they have room in memory, and none only where there is none.
+    /// Returns at most `count_max` versions of a key after this sequence, in the order of their sequences. Returns fewer if
+    /// they are large, to limit memory, but at least one if there is one.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn versions_under(
         &self,
         key_id: Uuid,
@@ -48,18 +47,19 @@ pub trait KeyRotationRepository: Send + Sync {
         count_max: u32,
     ) -> Result<Vec<SealedVersion>, RepositoryFailure>;
 
-    /// Gives versions other envelopes, in one transaction: those that still have the key and the nonce with which they were
-    /// read. The others were deleted meanwhile, or encrypted anew by somebody else, and stay as they are. How many there were.
+    /// Replaces the envelopes of versions that still have the key and the nonce with which they were read, in one
+    /// transaction. Skips versions that were concurrently deleted or re-encrypted. Returns the number of replaced
+    /// envelopes.
     ///
     /// # Errors
-    /// When the database can't answer; then nothing was changed, unless the answer to the commit was lost.
+    /// If the transaction fails. Nothing is changed then, unless only the response to the commit was lost.
     async fn replace_envelopes(
         &self,
         versions: &[ResealedVersion],
     ) -> Result<u64, RepositoryFailure>;
 }
 
-/// A version of which nothing is known but how it is sealed.
+/// An encrypted version.
 #[derive(Clone, Debug)]
 pub struct SealedVersion {
     /// Its sequence.
@@ -68,19 +68,19 @@ pub struct SealedVersion {
     pub id: Uuid,
     /// The name of its credential.
     pub name: CredentialName,
-    /// What is sealed.
+    /// Its envelope.
     pub envelope: Envelope,
 }
 
-/// A version that was sealed anew.
+/// A re-encrypted version.
 #[derive(Clone, Debug)]
 pub struct ResealedVersion {
     /// Its sequence.
     pub sequence: i64,
-    /// The key that it had when it was read.
+    /// The key when the version was read.
     pub key_id_before: Uuid,
-    /// The nonce that it had when it was read: each is used once, so that it tells one envelope from all others.
+    /// The nonce when the version was read. Nonces are unique, so it identifies the envelope.
     pub nonce_before: Vec<u8>,
-    /// The same content, sealed again.
+    /// The new envelope of the same content.
     pub envelope: Envelope,
 }

@@ -1,4 +1,4 @@
-//! Which of several servers on one database does a piece of work.
+//! Leases: assigning background work to one of several servers on one database.
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -6,18 +6,18 @@ use uuid::Uuid;
 
 use crate::ports::RepositoryFailure;
 
-/// Leases in a database: each piece of work that is best done by one server at a time has a name, which at most one holder has
-/// until a moment that is written down.
+/// Leases in a database: a lease names a piece of work that one server at a time should do, and has at most one holder
+/// until it expires.
 ///
-/// The moments are compared as those who ask give them, each by a clock of its own. A lease that is renewed `r` before its end
-/// has one holder for as long as no two clocks differ by more than `r`; beyond that, or when a holder is stopped for longer,
-/// there may be two for a while. So a lease saves work, and no rule may depend on it.
+/// Times come from the clocks of the servers. A lease that is renewed `r` before its expiry has one holder as long as no two
+/// clocks differ by more than `r`. If they do, or if a holder pauses for longer, two servers may hold it for a while. So a
+/// lease saves work, but correctness must not depend on it.
 #[async_trait]
 pub trait Leases: Send + Sync {
-    /// Takes a lease until a moment, when nobody has it at `now` or this holder has it already. Whether it did.
+    /// Acquires a lease if no other holder has it at `now`. Returns whether it was acquired.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn acquire(
         &self,
         lease: &Lease,
@@ -25,24 +25,24 @@ pub trait Leases: Send + Sync {
         until: DateTime<Utc>,
     ) -> Result<bool, RepositoryFailure>;
 
-    /// Keeps a lease until a later moment; false when another one has taken it, or it was released.
+    /// Extends a lease. Returns `false` if another holder has acquired it, or it was released.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn renew(&self, lease: &Lease, until: DateTime<Utc>) -> Result<bool, RepositoryFailure>;
 
-    /// Gives a lease up, so that another one need not wait for its end. Nothing is done when this holder has it not.
+    /// Releases a lease before it expires. No effect if this holder does not have it.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn release(&self, lease: &Lease) -> Result<(), RepositoryFailure>;
 }
 
-/// A lease, and who wants it or has it.
+/// A lease and its holder, or a server that tries to acquire it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// What it is about, the same for all servers.
+    /// The name of the work, the same for all servers.
     pub name: &'static str,
-    /// Who, of all that there are: an id that nobody else has.
+    /// The unique id of the holder.
     pub holder: Uuid,
 }

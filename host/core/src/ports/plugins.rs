@@ -12,74 +12,73 @@ use crate::{
     ports::CertificateIssuer,
 };
 
-/// The configured generators, by the type that each makes.
+/// The configured generators, by credential type.
 pub trait Generators: Send + Sync {
-    /// The generator of this type, if one is configured.
+    /// Returns the generator of this type, or `None`.
     fn generator(&self, credential_type: &CredentialType) -> Option<Arc<dyn Generator>>;
 
-    /// The types that have a generator, in alphabetical order.
+    /// Returns the types that have a generator, in alphabetical order.
     fn credential_types(&self) -> Vec<CredentialType>;
 }
 
-/// One configured generator.
+/// A configured generator.
 ///
-/// Each method that calls the guest does so in a fresh instance on the plugins' own pool, and ends within the plugin's
-/// deadline.
+/// Each call of the guest uses a fresh instance in the plugins' own thread pool and is limited by the plugin's deadline.
 #[async_trait]
 pub trait Generator: Send + Sync {
-    /// Which plugin this is.
+    /// Returns the identity of the plugin.
     fn identity(&self) -> &PluginIdentity;
 
-    /// What the plugin says of itself.
+    /// Returns the plugin's description.
     fn description(&self) -> &GeneratorDescription;
 
-    /// The parameter that names the issuer's credential, if the plugin has one.
+    /// Returns the name of the parameter that names the issuer's credential, if the plugin has one.
     fn issuer_parameter(&self) -> Option<&str>;
 
-    /// How many values are made at the same time at the most, at least one: more at once only wait for each other.
+    /// Returns the maximum number of concurrent generations, at least one. Further calls only wait.
     fn generations_at_once(&self) -> usize;
 
-    /// The same generator for calls on behalf of an actor: they share the threads fairly with those of other actors, and
-    /// their faults count against this actor.
+    /// Returns the same generator for calls on behalf of an actor: they share the threads fairly with calls of other actors,
+    /// and their faults count against this actor.
     fn for_actor(&self, actor: &Actor) -> Arc<dyn Generator>;
 
-    /// The same generator for work that has many parts: its calls wait for their turn where those of others are refused
-    /// for a full queue, and all such calls together never take more places than there are threads.
+    /// Returns the same generator for work of many calls: if the queue is full, its calls wait instead of failing, and all
+    /// such calls together never occupy more slots than there are threads.
     fn in_turn(&self) -> Arc<dyn Generator>;
 
-    /// Runs work of the host on one of the threads of short calls, in the turn of the actor: work that takes long enough, for
-    /// some input, to be kept off the threads that serve requests.
+    /// Runs work of the host on one of the threads for short calls, scheduled fairly by actor. For work that can be too slow
+    /// for the threads that serve requests.
     ///
     /// # Errors
-    /// When the queue is full, or the work panicked.
+    /// If the queue is full, or the work panicked.
     async fn run_for_host(&self, work: HostWork) -> Result<(), PluginFailure>;
 
-    /// The parameters that no caller may send, since the plugin sets them itself when it recovers parameters. A value made
-    /// with any of them is held against what a caller asks for by what [`Self::recover`] says of it.
+    /// Returns the read-only parameters, which no caller may send because the plugin sets them when it recovers parameters.
+    /// The parameters from [`Self::recover`] are compared with a request if a value was generated with any of them.
     fn read_only_parameters(&self) -> &[String];
 
-    /// Returns the parameters without those that the properties of its schema do not list; unchanged if the schema lists
-    /// no properties.
+    /// Returns the parameters without unknown ones: those that are not properties in the schema. Returns them unchanged if
+    /// the schema lists no properties.
     fn known_parameters(&self, parameters: &Parameters) -> Parameters;
 
-    /// Reads the parameters of a request. Converts a number, a boolean or a string to the type that the schema of the
-    /// parameters declares for it where that loses nothing; any other value stays as it is, for [`Self::normalize`] to refuse.
+    /// Reads the parameters of a request. Converts a number, a boolean or a string to the type that the schema declares if
+    /// the conversion is lossless. Other values stay unchanged, and [`Self::normalize`] rejects them.
     ///
     /// # Errors
-    /// If the schema allows no parameter of that name.
+    /// If the schema does not allow a parameter.
     fn requested(&self, parameters: &RequestedParameters) -> Result<Parameters, PluginFailure>;
 
-    /// The canonical form of what a caller sent, of parameters that were canonical before one of them was changed, or of
-    /// parameters that another release of the plugin made canonical.
+    /// Returns the canonical form of parameters: from a request, from changed canonical parameters, or from another release
+    /// of the plugin.
     ///
     /// # Errors
-    /// When the parameters break a rule, or the guest fails.
+    /// If the parameters break a rule, or the guest fails.
     async fn normalize(&self, parameters: &Parameters) -> Result<Parameters, PluginFailure>;
 
-    /// Makes a value; JSON text that keeps the plugin's value schema.
+    /// Generates a value: JSON text that is valid against the plugin's value schema.
     ///
     /// # Errors
-    /// When the guest refuses or fails, or its output is not of the declared shape.
+    /// If the guest refuses or fails, or its output does not have the declared form.
     async fn generate(
         &self,
         parameters: &Parameters,
@@ -87,19 +86,19 @@ pub trait Generator: Send + Sync {
         issuer: Option<Arc<dyn CertificateIssuer>>,
     ) -> Result<Secret, PluginFailure>;
 
-    /// Checks and completes a value that a caller sets, JSON text; the result keeps the plugin's value schema.
+    /// Checks and completes a value to set, JSON text. The result is valid against the plugin's value schema.
     ///
     /// # Errors
-    /// When the value breaks a rule, or the guest fails.
+    /// If the value breaks a rule, or the guest fails.
     async fn accept(&self, value: &Secret) -> Result<Secret, PluginFailure>;
 
-    /// The parameters with which a stored value can be made anew: by the guest's `recover` where it has one, else those
-    /// that were stored. `None` when there are none.
+    /// Returns the parameters to regenerate a stored value: from the guest's `recover` if it exports one, otherwise the
+    /// stored parameters. `None` if there are none.
     ///
-    /// `value` is the whole stored value; the secret members are withheld from the guest here.
+    /// `value` is the whole stored value. This method withholds its secret fields from the guest.
     ///
     /// # Errors
-    /// [`PluginFailure::ValueRefused`] when the guest says that it can't be regenerated, or the guest fails.
+    /// [`PluginFailure::ValueRefused`] if the guest reports that the value can't be regenerated; or if the guest fails.
     async fn recover(
         &self,
         parameters: Option<&Parameters>,
@@ -107,18 +106,18 @@ pub trait Generator: Send + Sync {
     ) -> Result<Option<Recovered>, PluginFailure>;
 }
 
-/// Work of the host that leaves its result where its caller finds it.
+/// Work of the host, which passes its result to its caller itself.
 pub type HostWork = Box<dyn FnOnce() + Send>;
 
-/// What a generator says of itself to those who use it.
+/// The description of a generator for clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GeneratorDescription {
-    /// What it makes, in one line.
+    /// A one-line summary of the generated values.
     pub summary: String,
-    /// The JSON Schema (draft 2020-12) of its parameters, JSON text: of type `object`. What is `readOnly` in it, no caller
-    /// may send.
+    /// The JSON Schema (draft 2020-12) of its parameters, JSON text, of type `object`. Callers may not send `readOnly`
+    /// properties.
     pub parameters_schema: String,
-    /// The JSON Schema of its values, JSON text. What is `writeOnly` in it is secret.
+    /// The JSON Schema of its values, JSON text. `writeOnly` properties are secret.
     pub value_schema: String,
 }
 
@@ -127,24 +126,24 @@ pub struct GeneratorDescription {
 pub struct Recovered {
     /// The canonical parameters.
     pub parameters: Parameters,
-    /// Whether the stored value determined them all.
+    /// Whether the stored value determines all of them.
     pub is_complete: bool,
 }
 
-/// The configured resolver, where there is one.
+/// The configured resolver, if any.
 pub trait Resolvers: Send + Sync {
-    /// The resolver that is in use at this moment.
+    /// Returns the current resolver, or `None`.
     fn resolver(&self) -> Option<Arc<dyn Resolver>>;
 }
 
 /// A resolver, which finds references in documents.
 #[async_trait]
 pub trait Resolver: Send + Sync {
-    /// The references in a JSON document of an actor, in its order. No place is within another; each has at most
-    /// [`POINTER_SEGMENTS_MAX`] segments.
+    /// Returns the references in an actor's JSON document, in document order. References are not nested, and their pointers
+    /// have at most [`POINTER_SEGMENTS_MAX`] segments.
     ///
     /// # Errors
-    /// When the guest refuses the document or fails.
+    /// If the guest refuses the document or fails.
     async fn find_references(
         &self,
         actor: &Actor,
@@ -152,15 +151,15 @@ pub trait Resolver: Send + Sync {
     ) -> Result<Vec<Reference>, PluginFailure>;
 }
 
-/// The most segments that the pointer of a reference may have: as deep as a document may be nested.
+/// The maximum number of segments in a reference's pointer: the maximum nesting depth of a document.
 pub const POINTER_SEGMENTS_MAX: usize = keywright_json::DEPTH_MAX;
 
-/// One place in a document and the credential that belongs there.
+/// A reference in a document to a credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// A JSON Pointer (RFC 6901) to the place.
+    /// A JSON Pointer (RFC 6901) to the reference.
     pub pointer: String,
-    /// The credential's name, as the document has it.
+    /// The credential's name, as written in the document.
     pub name: String,
 }
 

@@ -1,4 +1,4 @@
-//! What retention needs from outside: the versions that may go, and the trail that tells of them.
+//! The ports of retention: deletable versions, the shared clock record, and the audit trail of deletions.
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -10,19 +10,21 @@ use crate::{
     retention::{NameRange, RetentionLimits, RetentionThreshold},
 };
 
-/// The versions of credentials, as far as retention is concerned.
+/// The versions of credentials that retention may delete.
 ///
-/// What it may delete is said here alone. A version stays, whatever the threshold is, when without it another answer would
-/// change than a list of versions: when it is the newest of its credential, the newest that is not transitional, or the
-/// newest that has a certificate; when it is transitional; when it has signed a version that is still there; and when it is
-/// the newest of its credential that a certain authority has signed.
+/// A version is needed, and stays regardless of the threshold, if deleting it would change any response other than a list of
+/// versions:
+///
+/// - the newest version of its credential, the newest that is not transitional, and the newest with a certificate
+/// - a transitional version
+/// - a version that signed an existing version
+/// - for each CA, the newest version of a credential that this CA signed
 #[async_trait]
 pub trait RetentionRepository: Send + Sync {
-    /// Looks at the first credentials, so many at most, whose names are in a range, and returns those of them that have
-    /// versions beyond the threshold.
+    /// Searches the first credentials of a range, at most `count_max`, and returns those with versions beyond the threshold.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn page(
         &self,
         names: &NameRange,
@@ -30,10 +32,10 @@ pub trait RetentionRepository: Send + Sync {
         count_max: u32,
     ) -> Result<RetentionPage, RepositoryFailure>;
 
-    /// The oldest versions of a credential, so many at most, that may be deleted, of those that come after a sequence.
+    /// Returns the oldest deletable versions of a credential after a sequence, at most `count_max`.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn deletable_versions(
         &self,
         credential_id: Uuid,
@@ -42,10 +44,10 @@ pub trait RetentionRepository: Send + Sync {
         count_max: u32,
     ) -> Result<Vec<DeletableVersion>, RepositoryFailure>;
 
-    /// Deletes those of these versions that may still be deleted, in one transaction, and returns their ids, in no order.
+    /// Deletes the versions among these that are still deletable, in one transaction. Returns their ids, in no order.
     ///
     /// # Errors
-    /// When the database can't answer; then nothing was deleted, unless the answer to the commit was lost.
+    /// If the transaction fails. Nothing is deleted then, unless only the response to the commit was lost.
     async fn delete_versions(
         &self,
         credential_id: Uuid,
@@ -54,33 +56,33 @@ pub trait RetentionRepository: Send + Sync {
     ) -> Result<Vec<Uuid>, RepositoryFailure>;
 }
 
-/// Where the looks of all servers at the clock are written down.
+/// The record of the last clock reading of any server.
 #[async_trait]
 pub trait RetentionClock: Send + Sync {
-    /// Reads the last look; `None` before the first.
+    /// Reads the record; `None` before the first reading.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn read(&self) -> Result<Option<ClockRecord>, RepositoryFailure>;
 
-    /// Replaces the last look.
+    /// Replaces the record.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn write(&self, record: ClockRecord) -> Result<(), RepositoryFailure>;
 }
 
-/// The last look at the clock.
+/// The last clock reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockRecord {
-    /// What the clock said.
+    /// The time that the clock showed.
     pub seen_at: DateTime<Utc>,
-    /// From when on versions may be deleted by their age.
+    /// The time from which versions may be deleted by age.
     pub trusted_from: DateTime<Utc>,
 }
 
 impl ClockRecord {
-    /// Whether the clock was trusted at the moment of the look.
+    /// Returns whether the clock was trusted at the reading.
     #[must_use]
     pub fn is_trusted(&self) -> bool {
         self.trusted_from <= self.seen_at
@@ -90,16 +92,16 @@ impl ClockRecord {
 /// Some credentials of a range of names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetentionPage {
-    /// Those that have versions beyond the threshold; not all of them need have one that may be deleted.
+    /// The credentials with versions beyond the threshold. Some may have no deletable version.
     pub exceeding: Vec<ExceedingCredential>,
-    /// The range of the names that were not looked at; none when there are no more.
+    /// The range of the remaining names, or `None`.
     pub rest: Option<NameRange>,
 }
 
 /// A credential that has versions beyond a threshold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExceedingCredential {
-    /// Identifies it.
+    /// Its id.
     pub id: Uuid,
     /// Its name, in the casing of its first writer.
     pub name: CredentialName,
@@ -108,29 +110,29 @@ pub struct ExceedingCredential {
 /// A version that may be deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeletableVersion {
-    /// Identifies it.
+    /// Its id.
     pub id: Uuid,
-    /// Its place in the order of all versions.
+    /// Its position in the order of all versions.
     pub sequence: i64,
 }
 
-/// Where it is written down which versions the server deletes by itself.
+/// The audit trail of versions that retention deletes.
 #[async_trait]
 pub trait RetentionTrail: Send + Sync {
-    /// Writes down that versions are deleted, before they are.
+    /// Records the deletion of versions, before they are deleted.
     ///
     /// # Errors
-    /// When that can't be done at present. Nothing must be deleted then.
+    /// If the record can't be written. Nothing must be deleted then.
     async fn announce(&self, deletion: &RetentionDeletion<'_>) -> Result<(), TrailUnwritten>;
 
-    /// Writes down that announced versions are not deleted, as soon as that can be done.
+    /// Records that announced versions were not deleted, as soon as the trail is writable.
     fn take_back(&self, deletion: &RetentionDeletion<'_>, reason: NotDeleted);
 }
 
 /// Versions of a credential that a policy is about to delete.
 #[derive(Clone, Debug)]
 pub struct RetentionDeletion<'a> {
-    /// Identifies the run to which it belongs.
+    /// The id of the run.
     pub run_id: Uuid,
     /// The credential.
     pub credential: &'a ExceedingCredential,
@@ -142,16 +144,16 @@ pub struct RetentionDeletion<'a> {
     pub version_ids: &'a [Uuid],
 }
 
-/// Why a version is not deleted that was to be.
+/// The reason why an announced version was not deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotDeleted {
-    /// The database did not confirm it. It may be deleted all the same, if only the confirmation was lost.
+    /// The database did not confirm the deletion. The version may be deleted nevertheless.
     Unconfirmed,
-    /// It is needed now, or somebody else has deleted it.
+    /// The version is needed now, or was deleted concurrently.
     Changed,
 }
 
-/// The trail can't be written.
+/// The audit trail can't be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the audit trail can't be written at present, so nothing is deleted")]
 pub struct TrailUnwritten;

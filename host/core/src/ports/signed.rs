@@ -1,46 +1,46 @@
-//! What authorities have signed.
+//! The credentials that CAs have signed.
 
 use uuid::Uuid;
 
 use crate::credential::{CredentialName, LookupName, StoredVersion};
 
-/// Which credentials that were signed a query returns.
+/// The signed credentials that a query returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignedTypes {
-    /// Certificates of which any version was signed, and credentials of other types whose newest version was.
+    /// Certificates with any signed version, and credentials of other types whose newest version is signed.
     All,
-    /// Certificates of which any version was signed.
+    /// Certificates with any signed version.
     Certificates,
 }
 
-/// What was read of all that some credentials had signed.
+/// The result of a query for signed credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadSigned {
-    /// The names of those that signed.
+    /// The names of the signers.
     pub signers: Vec<LookupName>,
-    /// The types that were asked for.
+    /// The queried types.
     pub types: SignedTypes,
-    /// The ids of the newest versions that there were, in the order of the answer.
+    /// The ids of the newest versions, in the order of the result.
     pub ids: Vec<Uuid>,
 }
 
 impl ReadSigned {
-    /// What was answered, when it was all that there was.
+    /// Records a complete result.
     #[must_use]
-    pub fn new(signers: Vec<LookupName>, types: SignedTypes, answer: &[StoredVersion]) -> Self {
+    pub fn new(signers: Vec<LookupName>, types: SignedTypes, versions: &[StoredVersion]) -> Self {
         Self {
             signers,
             types,
-            ids: answer.iter().map(|version| version.id).collect(),
+            ids: versions.iter().map(|version| version.id).collect(),
         }
     }
 }
 
-/// A credential that an authority has signed, as far as permissions matter.
+/// The fields of a signed credential that matter for permissions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedName {
     /// Its name, in the casing of its first writer.
     pub name: CredentialName,
-    /// Whether its newest version may sign others: only a certificate may.
+    /// Whether its newest version is a CA certificate.
     pub is_authority: bool,
 }

@@ -1,4 +1,4 @@
-//! Credentials and their versions in a database.
+//! Stored credentials and their versions.
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -17,95 +17,94 @@ use crate::{
     },
 };
 
-/// Credentials and their versions in a database.
+/// Stored credentials and their versions.
 #[async_trait]
 pub trait CredentialRepository: Send + Sync {
-    /// The name of the credential that the version with this id is one of, if there is one. Nothing else is read.
+    /// Returns the name of the credential that the version with this id belongs to, or `None`. Reads only the name.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn name_of_version(&self, id: Uuid) -> Result<Option<CredentialName>, RepositoryFailure>;
 
     /// Returns the name of the certificate credential with this id, or `None`. Reads only the name.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn name_of_certificate(
         &self,
         credential_id: Uuid,
     ) -> Result<Option<CredentialName>, RepositoryFailure>;
 
-    /// The name of a credential as it is stored, in the casing of its first writer, if there is such a credential. Nothing
-    /// else is read.
+    /// Returns the stored name of a credential, in the casing of its first writer, or `None`. Reads only the name.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn stored_name(
         &self,
         name: &LookupName,
     ) -> Result<Option<CredentialName>, RepositoryFailure>;
 
-    /// The version with this id, if there is one.
+    /// Returns the version with this id, or `None`.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, RepositoryFailure>;
 
     /// Returns the chosen versions of one credential, in the order of [`VersionSelection`]. Empty if there is no credential.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn versions_by_name(
         &self,
         name: &LookupName,
         selection: VersionSelection,
     ) -> Result<Vec<StoredVersion>, RepositoryFailure>;
 
-    /// The chosen versions of the credential with this id, in the order that [`VersionSelection`] says; empty when there is
-    /// no such credential.
+    /// Returns the chosen versions of the credential with this id, in the order of [`VersionSelection`]. Empty if there is
+    /// no credential.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn versions_by_credential(
         &self,
         credential_id: Uuid,
         selection: VersionSelection,
     ) -> Result<Vec<StoredVersion>, RepositoryFailure>;
 
-    /// How large the newest versions of one credential are, at most so many of them. No value is read.
+    /// Returns the size of the newest versions of a credential, at most `count_max`. Reads no value.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn size_of_versions(
         &self,
         credential: CredentialKey<'_>,
         count_max: u32,
     ) -> Result<VersionsSize, RepositoryFailure>;
 
-    /// How large the newest version of each of these credentials is that exists, in no order, by one query. No value is
-    /// read.
+    /// Returns the size of the newest version of each of these credentials that exists, in no order, with one query. Reads
+    /// no value.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn newest_sizes_by_names(
         &self,
         names: &[LookupName],
     ) -> Result<Vec<NewestSize>, RepositoryFailure>;
 
-    /// The newest version of each of these credentials that exists, in no order, by one query.
+    /// Returns the newest version of each of these credentials that exists, in no order, with one query.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn newest_by_names(
         &self,
         names: &[LookupName],
     ) -> Result<Vec<StoredVersion>, RepositoryFailure>;
 
-    /// The newest version of each credential that one of these credentials signed, at most so many, in the order in which
-    /// the credentials were made, by one query.
+    /// Returns the newest version of each credential that one of these credentials signed, at most `count_max`, in the
+    /// order in which the credentials were created, with one query.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn newest_signed_by(
         &self,
         signers: &[LookupName],
@@ -113,10 +112,10 @@ pub trait CredentialRepository: Send + Sync {
         count_max: u32,
     ) -> Result<Vec<StoredVersion>, RepositoryFailure>;
 
-    /// As [`CredentialRepository::newest_signed_by`], and of each version only what it takes to ask for permission.
+    /// Like [`CredentialRepository::newest_signed_by`], but returns only the fields that matter for permissions.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn names_signed_by(
         &self,
         signers: &[LookupName],
@@ -124,91 +123,92 @@ pub trait CredentialRepository: Send + Sync {
         count_max: u32,
     ) -> Result<Vec<SignedName>, RepositoryFailure>;
 
-    /// Finds the credentials that a search asks for, newest first, until the receiver breaks off.
+    /// Finds the credentials of a search, newest first, until the receiver breaks.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn find(
         &self,
         find: &Find,
         receive: Receive<'_, FoundCredential>,
     ) -> Result<(), RepositoryFailure>;
 
-    /// The credentials of these names of which this plugin made a version that counts, newest first, by one query.
+    /// Returns the credentials of these names of which this plugin generated the newest, the active or the transitional
+    /// version, newest first, with one query.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn generated_by(
         &self,
         digest: &PluginDigest,
         names: &FindNames,
     ) -> Result<Vec<GeneratedCredential>, RepositoryFailure>;
 
-    /// The certificates of these names in whose chain in use a certificate expires at this time or before, the one that
-    /// expires first before the others, by one query.
+    /// Returns the certificates of these names whose active version has a chain in which a certificate expires at or before
+    /// this time, ordered by expiry, with one query.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn effective_expiries(
         &self,
         names: &FindNames,
         until: DateTime<Utc>,
     ) -> Result<Vec<EffectiveExpiry>, RepositoryFailure>;
 
-    /// Finds all certificates, the one with the newest version first, by one query, until the receiver breaks off.
+    /// Finds all certificates, ordered from the newest version, with one query, until the receiver breaks.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn certificates(
         &self,
         receive: Receive<'_, ListedCertificate>,
     ) -> Result<(), RepositoryFailure>;
 
-    /// The certificate of this name, if there is one.
+    /// Returns the certificate of this name, or `None`.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn certificate(
         &self,
         name: &LookupName,
     ) -> Result<Option<ListedCertificate>, RepositoryFailure>;
 
-    /// How many certificates there are in each of the spans of time that these moments, which ascend, divide, by the end
-    /// of the validity of the newest version: until the first, after it until the second, and so on; the last number is of
-    /// those that expire after all of them.
+    /// Counts certificates by the expiry of their newest version: until the first of these ascending times, after it until
+    /// the second, and so on. The last number counts the certificates that expire after all of them.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn certificates_by_expiry(
         &self,
         moments: [DateTime<Utc>; EXPIRY_MOMENTS],
     ) -> Result<[u64; EXPIRY_MOMENTS + 1], RepositoryFailure>;
 
-    /// The names of the certificates of which any version was signed by this one, itself left out, each once, in no order.
+    /// Returns the names of the certificates with any version signed by this certificate, except itself, each once, in no
+    /// order.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn certificates_signed_by(
         &self,
         signer: &LookupName,
     ) -> Result<Vec<CredentialName>, RepositoryFailure>;
 
-    /// Returns the credentials of other types than certificate whose newest version was made with this issuer, by name.
+    /// Returns the credentials of types other than certificate whose newest version was generated with this issuer, by name.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     async fn issued_by(
         &self,
         signer: &LookupName,
     ) -> Result<Vec<IssuedCredential>, RepositoryFailure>;
 
-    /// Adds a version, and the credential when it is its first, in one transaction that looks at the state once more, and
-    /// first at what must still be read as it was.
+    /// Adds a version, and the credential if it is its first version, in one transaction. The transaction first checks that
+    /// the `unchanged` versions are unchanged, then the condition.
     ///
-    /// When it answers [`Appended::Written`], the version is on disk.
+    /// If it returns [`Appended::Written`], the version is on disk.
     ///
     /// # Errors
-    /// When the database can't answer; then nothing was written, unless the answer to the commit was lost.
+    /// If the transaction fails. Nothing is written then, unless only the response to the commit was lost.
     async fn append(
         &self,
         version: NewVersion,
@@ -218,17 +218,17 @@ pub trait CredentialRepository: Send + Sync {
 
     /// Adds versions, all of them or none, in one transaction.
     ///
-    /// When it answers [`AllAppended::Written`], all of them are on disk.
+    /// If it returns [`AllAppended::Written`], all of them are on disk.
     ///
     /// # Errors
-    /// When the database can't answer; then nothing was written, unless the answer to the commit was lost.
+    /// If the transaction fails. Nothing is written then, unless only the response to the commit was lost.
     async fn append_all(&self, additions: Additions) -> Result<AllAppended, RepositoryFailure>;
 
-    /// Moves the transitional flag of a credential to a version, or takes it away, and adds versions of others, in one
-    /// transaction.
+    /// Moves the transitional flag of a credential to a version, or clears it, and adds versions of other credentials, in
+    /// one transaction.
     ///
     /// # Errors
-    /// When the database can't answer; then nothing was changed, unless the answer to the commit was lost.
+    /// If the transaction fails. Nothing is changed then, unless only the response to the commit was lost.
     async fn move_transitional(
         &self,
         credential_id: Uuid,
@@ -236,10 +236,11 @@ pub trait CredentialRepository: Send + Sync {
         additions: Additions,
     ) -> Result<TransitionalMoved, RepositoryFailure>;
 
-    /// Deletes one version of a credential that has others, and adds versions of others, in one transaction.
+    /// Deletes one version of a credential that has further versions, and adds versions of other credentials, in one
+    /// transaction.
     ///
     /// # Errors
-    /// When the database can't answer; then nothing was deleted, unless the answer to the commit was lost.
+    /// If the transaction fails. Nothing is deleted then, unless only the response to the commit was lost.
     async fn delete_version(
         &self,
         credential_id: Uuid,
@@ -247,144 +248,144 @@ pub trait CredentialRepository: Send + Sync {
         additions: Additions,
     ) -> Result<VersionDeleted, RepositoryFailure>;
 
-    /// Deletes a credential with all its versions, and returns its id; none when there was none.
+    /// Deletes a credential with all its versions. Returns its id, or `None` if it did not exist.
     ///
     /// # Errors
-    /// When the database can't answer; then nothing was deleted, unless the answer to the commit was lost.
+    /// If the transaction fails. Nothing is deleted then, unless only the response to the commit was lost.
     async fn delete(&self, name: &LookupName) -> Result<Option<Uuid>, RepositoryFailure>;
 
-    /// Asks the database for a sign of life. It writes nothing.
+    /// Checks the health of the database without writing.
     ///
     /// # Errors
-    /// When the database can't answer, and while it is known that it can't be written.
+    /// If the query fails, or the database is known to be read-only.
     async fn ping(&self) -> Result<(), RepositoryFailure>;
 }
 
-/// How many moments [`CredentialRepository::certificates_by_expiry`] takes.
+/// The number of times that [`CredentialRepository::certificates_by_expiry`] takes.
 pub const EXPIRY_MOMENTS: usize = 5;
 
-/// Versions of several credentials that are added together, all of them or none, and what must still hold when they are.
+/// Versions of several credentials to add atomically, with the preconditions of the transaction.
 #[derive(Clone, Debug, Default)]
 pub struct Additions {
-    /// The versions, in the order in which they are added, each with what must hold of its credential.
+    /// The versions in the order in which they are added, each with the condition on its credential.
     pub versions: Vec<(NewVersion, AppendCondition)>,
-    /// What must still be read as it was, before anything is changed.
+    /// The versions that must be unchanged.
     pub unchanged: Vec<ReadVersions>,
-    /// What [`CredentialRepository::newest_signed_by`] must still answer, before anything is changed.
+    /// The results of [`CredentialRepository::newest_signed_by`] that must be unchanged.
     pub signed: Vec<ReadSigned>,
 }
 
-/// A version that is to be added.
+/// A version to add.
 #[derive(Clone, Debug)]
 pub struct NewVersion {
     /// Its id, to which its envelope is bound.
     pub id: Uuid,
-    /// The credential's name; when the credential exists already, its own casing is kept.
+    /// The credential's name. An existing credential keeps its casing.
     pub name: CredentialName,
     /// The credential's type.
     pub credential_type: CredentialType,
-    /// When it was made.
+    /// The time of its creation.
     pub created_at: DateTime<Utc>,
-    /// Whether it carries the transitional flag.
+    /// Whether it has the transitional flag.
     pub is_transitional: bool,
-    /// Whether the service made it.
+    /// Whether the server generated it; `None` if unknown.
     pub is_generated: Option<bool>,
-    /// The facts of the certificate in its value; for another type, of the certificate that its issuer signed for it.
+    /// The facts of the certificate in its value; for another type, of the certificate that its issuer signed.
     pub certificate: Option<CertificateFacts>,
     /// The name of the credential whose certificate signed it.
     pub signed_by: Option<CredentialName>,
-    /// The version that signed it, when another did and that is known.
+    /// The CA version that signed it; `None` if it is self-signed or the CA version is unknown.
     pub issuer: Option<IssuerVersion>,
-    /// Which plugin made it.
+    /// The plugin that generated it.
     pub provenance: Option<PluginIdentity>,
     /// Value, parameters and metadata, encrypted.
     pub envelope: Envelope,
 }
 
-/// What must still hold when a version is added.
+/// A condition for adding a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AppendCondition {
-    /// Nothing but the type.
+    /// Only the type must match.
     Always,
-    /// The credential exists, and has still this id: it was not deleted, nor made anew under its name.
+    /// The credential exists and has this id: it was neither deleted nor recreated.
     CredentialIs(Uuid),
-    /// The newest version of the credential, by sequence, is still this one; `None`: the credential has none.
+    /// The newest version of the credential, by sequence, is this one; `None` if the credential has no versions.
     NewestIs(Option<Uuid>),
 }
 
-/// What came of adding a version.
+/// The result of adding a version.
 #[derive(Clone, Debug)]
 pub enum Appended {
-    /// The condition does not hold any more; nothing was written.
+    /// The condition does not hold. Nothing was written.
     Changed,
-    /// The credential exists with this casing of its name, and the version was sealed for another; nothing was written.
+    /// The credential exists with this casing of its name, and the version was encrypted for another. Nothing was written.
     NamedOtherwise(CredentialName),
-    /// Something that was read is not any more as it was; nothing was written.
+    /// An `unchanged` version has changed. Nothing was written.
     Outdated,
-    /// The version is transitional, and so is another one of the credential; nothing was written.
+    /// The version is transitional, and the credential already has a transitional version. Nothing was written.
     TransitionalExists,
-    /// The credential exists with this other type; nothing was written.
+    /// The credential exists with this other type. Nothing was written.
     TypeDiffers(CredentialType),
-    /// It is written.
+    /// The version was written.
     Written(Box<StoredVersion>),
 }
 
-/// What came of adding versions of several credentials.
+/// The result of adding versions of several credentials.
 #[derive(Debug)]
 pub enum AllAppended {
-    /// Something is not any more as it was, and nothing was written. They are given back, in their order.
+    /// A precondition does not hold. Nothing was written. Returns the versions in their order.
     Changed(Vec<NewVersion>),
-    /// They are written, in their order.
+    /// The versions were written. Returns them in their order.
     Written(Vec<StoredVersion>),
 }
 
-/// Which version of a credential is to carry the transitional flag.
+/// The version of a credential to get the transitional flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransitionalVersion {
-    /// The one with this id.
+    /// The version with this id.
     Id(Uuid),
-    /// The newest one that has a certificate.
+    /// The newest version with a certificate.
     Latest,
-    /// None of them.
+    /// No version.
     None,
 }
 
-/// What came of moving the transitional flag.
+/// The result of moving the transitional flag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TransitionalMoved {
-    /// Something that should be added does not fit any more; nothing was changed.
+    /// A precondition of the additions does not hold. Nothing was changed.
     Changed,
     /// There is no such credential.
     CredentialAbsent,
-    /// The flag is where it was to be. These are the versions that [`VersionSelection::Current`] chooses now.
+    /// The flag was moved. Returns the versions that [`VersionSelection::Current`] now chooses.
     Moved(Vec<StoredVersion>),
-    /// The credential has no such version; nothing was changed.
+    /// The credential has no such version. Nothing was changed.
     VersionAbsent,
 }
 
-/// What came of deleting one version.
+/// The result of deleting one version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VersionDeleted {
     /// The credential has no such version, or does not exist.
     Absent,
-    /// Something that should be added does not fit any more; nothing was deleted.
+    /// A precondition of the additions does not hold. Nothing was deleted.
     Changed,
-    /// It is deleted.
+    /// The version was deleted.
     Deleted,
-    /// The credential has no other version; nothing was deleted.
+    /// The credential has no other version. Nothing was deleted.
     IsOnly,
 }
 
-/// Why a database did not answer.
+/// A database error.
 #[derive(Debug, thiserror::Error)]
 pub enum RepositoryFailure {
-    /// What is stored breaks a rule that the schema should hold. Names the place, never the data.
+    /// Stored data breaks a rule of the schema. Names the column, never the data.
     #[error("the database is inconsistent: {0}")]
     Inconsistent(&'static str),
-    /// The database could not be reached, or did not answer in time. It may answer later.
+    /// The database is unreachable or timed out. A retry may succeed.
     #[error("the database is not available")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// Anything else.
+    /// Any other error.
     #[error("the database refused a query")]
     Query(#[source] Box<dyn std::error::Error + Send + Sync>),
 }

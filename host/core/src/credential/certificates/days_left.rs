@@ -26,7 +26,7 @@ impl CertificatesByDaysLeft {
     /// Counts all certificates, also those in credentials of other types, by one query.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     pub async fn count(
         repository: &dyn CredentialRepository,
         now: DateTime<Utc>,

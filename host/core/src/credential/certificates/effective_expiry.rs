@@ -46,7 +46,7 @@ impl Credentials {
     /// ends at a self-signed certificate, where no more is known, or at [`CHAIN_DEPTH_MAX`].
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     pub async fn effective_expiries(
         &self,
         caller: &Caller,

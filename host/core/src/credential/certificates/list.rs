@@ -81,7 +81,7 @@ impl Credentials {
     /// newest version has a certificate that it signed. Where the caller may read nothing, nothing is looked for.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the query fails.
     pub async fn certificates(&self, caller: &Caller) -> Result<Vec<CertificateSummary>, Failure> {
         let rules = self.authorization.rules_of(caller).await?;
         if !rules.allow_somewhere(Operation::Read) {
