@@ -2,7 +2,7 @@ package plugin
 
 const charset = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 
-// bech32 encodes bytes as BIP 173 says: a prefix of lower-case letters, a 1, five bits a character, and a checksum.
+// bech32 encodes bytes according to BIP 173: a prefix in lower case, a 1, five bits per character, and a checksum.
 func bech32(prefix string, bytes []byte) string {
 	checked := []byte{}
 	for _, letter := range []byte(prefix) {
@@ -31,7 +31,7 @@ func bech32(prefix string, bytes []byte) string {
 	return text
 }
 
-// polymod is the remainder of the code that BIP 173 is built on.
+// polymod computes the checksum of BIP 173.
 func polymod(values []byte) uint32 {
 	remainder := uint32(1)
 	for _, value := range values {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Of the valid strings in BIP 173.
+// Some of the valid strings in BIP 173.
 func TestBech32IsThatOfBIP173(t *testing.T) {
 	for text, digits := range map[string]string{
 		"a12uel5l": "",

@@ -1,4 +1,4 @@
-// Package plugin makes age identities: X25519 keys, as `age-keygen` prints them (https://age-encryption.org/v1).
+// Package plugin generates age identities: X25519 keys, as printed by `age-keygen` (https://age-encryption.org/v1).
 package plugin
 
 import (
@@ -30,7 +30,7 @@ func Describe() descriptor.Description {
 		ParametersSchema: parametersSchema, ValueSchema: valueSchema, EntropyBitsMin: wit.Some[uint32](251)}
 }
 
-// Generate makes an identity and its recipient of 32 random bytes; in a plugin, crypto/rand gives those of the host.
+// Generate generates an identity and its recipient from 32 random bytes. In a plugin, crypto/rand reads those of the host.
 func Generate(generator.Generation) wit.Result[string, types.Failure] {
 	secret := make([]byte, 32)
 	rand.Read(secret)

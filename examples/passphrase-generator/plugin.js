@@ -1,4 +1,4 @@
-// Makes passphrases of words that are chosen at random, each as likely as any other.
+// Generates passphrases of random words. All words are equally likely.
 
 import { getRandomBytes } from "wasi:random/random@0.2.0";
 import { words } from "./words.js";
@@ -6,8 +6,8 @@ import { words } from "./words.js";
 const parametersSchema = {
   type: "object",
   properties: {
-    words: { description: "How many words.", type: "integer", minimum: 5, maximum: 32, default: 8 },
-    separator: { description: "What stands between two words.", type: "string", pattern: "^[ -~]{0,8}$", default: "-" },
+    words: { description: "Number of words.", type: "integer", minimum: 5, maximum: 32, default: 8 },
+    separator: { description: "Separator between words.", type: "string", pattern: "^[ -~]{0,8}$", default: "-" },
   },
   additionalProperties: false,
 };
@@ -34,8 +34,8 @@ export const generator = {
   },
 };
 
-// A number below a bound of at most 65,536. What is left over when 65,536 is divided evenly is drawn anew, so that
-// no number is likelier than another. Math.random() would be the same in each call: the host lends no other randomness.
+// Returns a random number below a bound of at most 65,536. Discards numbers above the last multiple of the bound, so that
+// all results are equally likely. Math.random() would return the same numbers in every call.
 function below(bound) {
   const even = 65536 - (65536 % bound);
   for (;;) {

@@ -1,6 +1,6 @@
-// The EFF's second short list for passphrases: 1,296 words, no two of which begin with the same three letters.
+// The EFF's second short list for passphrases: 1,296 words, no two of which start with the same three letters.
 // By Joseph Bonneau (Electronic Frontier Foundation, 2016, https://www.eff.org/dice), under CC BY 3.0 US
-// (https://creativecommons.org/licenses/by/3.0/us/), without the numbers of the dice.
+// (https://creativecommons.org/licenses/by/3.0/us/), without the dice numbers.
 export const words = `
 aardvark abandoned abbreviate abdomen abhorrence abiding abnormal abrasion absorbing abundant abyss academy accountant acetone
 achiness acid acoustics acquire acrobat actress acuteness aerosol aesthetic affidavit afloat afraid aftershave again agency

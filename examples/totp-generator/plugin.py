@@ -1,4 +1,4 @@
-"""Makes secrets of time-based one-time passwords (RFC 6238), with the URI that authenticator apps read as a QR code."""
+"""Generates secrets for time-based one-time passwords (RFC 6238), with the URI that authenticator apps read as a QR code."""
 
 import base64
 import json
@@ -8,13 +8,13 @@ from wit_world import exports
 from wit_world.exports import descriptor as descriptions
 from wit_world.imports import random
 
-ALGORITHMS = {"SHA1": 20, "SHA256": 32, "SHA512": 64}  # each with the length of its output, in bytes
+ALGORITHMS = {"SHA1": 20, "SHA256": 32, "SHA512": 64}  # output length in bytes
 
 PARAMETERS_SCHEMA = {
     "type": "object",
     "properties": {
-        "issuer": {"description": "Whose accounts these are.", "type": "string", "pattern": "^[^:]{1,64}$"},
-        "account": {"description": "Whose account it is.", "type": "string", "pattern": "^[^:]{1,64}$"},
+        "issuer": {"description": "Provider of the account.", "type": "string", "pattern": "^[^:]{1,64}$"},
+        "account": {"description": "Name of the account.", "type": "string", "pattern": "^[^:]{1,64}$"},
         "digits": {"type": "integer", "enum": [6, 7, 8], "default": 6},
         "period": {"description": "In seconds.", "type": "integer", "minimum": 15, "maximum": 300, "default": 30},
         "algorithm": {"type": "string", "enum": list(ALGORITHMS), "default": "SHA1"},
@@ -40,7 +40,7 @@ class Descriptor(exports.Descriptor):
         return descriptions.Description(
             credential_type="totp",
             plugin_version="0.1.0",
-            summary="Secrets of time-based one-time passwords",
+            summary="Secrets for time-based one-time passwords",
             parameters_schema=json.dumps(PARAMETERS_SCHEMA),
             value_schema=json.dumps(VALUE_SCHEMA),
             issuer_parameter=None,
@@ -50,10 +50,10 @@ class Descriptor(exports.Descriptor):
 
 class Generator(exports.Generator):
     def generate(self, generation):
-        asked = json.loads(generation.parameters)
-        # As long as the output of the hash function, as RFC 4226 says. Apps take no padding.
-        drawn = random.get_random_bytes(ALGORITHMS[asked["algorithm"]])
+        parameters = json.loads(generation.parameters)
+        # As long as the output of the hash function (RFC 4226). Apps accept no padding.
+        drawn = random.get_random_bytes(ALGORITHMS[parameters["algorithm"]])
         secret = base64.b32encode(drawn).decode().rstrip("=")
-        label = quote(f"{asked['issuer']}:{asked['account']}", safe=":@")
-        query = {"secret": secret} | {name: asked[name] for name in ("issuer", "algorithm", "digits", "period")}
+        label = quote(f"{parameters['issuer']}:{parameters['account']}", safe=":@")
+        query = {"secret": secret} | {name: parameters[name] for name in ("issuer", "algorithm", "digits", "period")}
         return json.dumps({"secret": secret, "uri": f"otpauth://totp/{label}?{urlencode(query, quote_via=quote)}"})

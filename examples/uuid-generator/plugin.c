@@ -1,4 +1,4 @@
-// Makes UUIDs that are random (RFC 9562, version 4), or tokens: random bytes in base64 for URLs (RFC 4648, section 5).
+// Generates random UUIDs (RFC 9562, version 4), or tokens: random bytes in base64 for URLs (RFC 4648, section 5).
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 static const char PARAMETERS_SCHEMA[] =
     "{\"type\": \"object\", \"additionalProperties\": false, \"properties\": {"
     "\"format\": {\"type\": \"string\", \"enum\": [\"uuid\", \"token\"], \"default\": \"uuid\"},"
-    "\"bytes\": {\"description\": \"Of a token, before it is encoded.\","
+    "\"bytes\": {\"description\": \"Number of random bytes in a token.\","
     " \"type\": \"integer\", \"minimum\": 16, \"maximum\": 64, \"default\": 32}}}";
 static const char VALUE_SCHEMA[] = "{\"type\": \"string\", \"pattern\": \"^[A-Za-z0-9_-]{22,86}$\", \"writeOnly\": true}";
 static const char ALPHABET[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -25,7 +25,7 @@ void exports_keywright_generator_descriptor_describe(exports_keywright_generator
   description->entropy_bits_min.val = 122;
 }
 
-// Two digits for each byte, and a hyphen before some: 8-4-4-4-12.
+// Two digits per byte, grouped by hyphens: 8-4-4-4-12.
 static char *write_uuid(char *out, uint8_t *bytes) {
   bytes[6] = (bytes[6] & 0x0f) | 0x40; // The version.
   bytes[8] = (bytes[8] & 0x3f) | 0x80; // The variant.
@@ -35,7 +35,7 @@ static char *write_uuid(char *out, uint8_t *bytes) {
   return out;
 }
 
-// One character for each six bits; zeros fill up the last one.
+// One character per six bits; the last one is padded with zero bits.
 static char *write_token(char *out, const uint8_t *bytes, size_t length) {
   for (size_t bit = 0; bit < 8 * length; bit += 6) {
     unsigned pair = bytes[bit / 8] << 8 | (bit / 8 + 1 < length ? bytes[bit / 8 + 1] : 0);
@@ -47,7 +47,7 @@ static char *write_token(char *out, const uint8_t *bytes, size_t length) {
 bool exports_keywright_generator_generator_generate(exports_keywright_generator_generator_generation_t *generation,
                                                     plugin_string_t *value,
                                                     exports_keywright_generator_generator_failure_t *failure) {
-  (void)failure; // The host has held the parameters against the schema, so nothing in them is wrong.
+  (void)failure; // The host has validated the parameters against the schema.
   char *parameters = strndup((char *)generation->parameters.ptr, generation->parameters.len);
   bool is_token = strstr(parameters, "\"token\"");
   size_t length = is_token ? atoi(strpbrk(strstr(parameters, "\"bytes\""), "0123456789")) : 16;

@@ -1,4 +1,4 @@
-//! A key in a file.
+//! Encryption with a key in a file.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -16,16 +16,16 @@ use tonic::Status;
 
 use crate::{messages::VersionResponse, service::KeyKeeper};
 
-/// Encrypts with AES-256-GCM under the key in a file: a nonce of 12 random bytes, the ciphertext, and its tag.
+/// Encrypts with AES-256-GCM and the key in a file. The result is a random nonce of 12 bytes, the ciphertext and the tag.
 pub struct KeyFile {
     key: RandomizedNonceKey,
 }
 
 impl KeyFile {
-    /// Opens a file of 32 bytes. One that is absent is made, readable by its owner alone, with random bytes.
+    /// Opens a file of 32 bytes. If it does not exist, creates it with random bytes, readable only by its owner.
     ///
     /// # Errors
-    /// When the file can't be read or made, or is not 32 bytes.
+    /// If the file can't be read or created, or is not 32 bytes.
     pub fn open(path: &Path) -> io::Result<Self> {
         let bytes = match fs::read(path) {
             Err(failure) if failure.kind() == io::ErrorKind::NotFound => make(path)?,
@@ -34,7 +34,7 @@ impl KeyFile {
         let key = RandomizedNonceKey::new(&AES_256_GCM, &bytes).map_err(|_| {
             io::Error::new(
                 io::ErrorKind::InvalidData,
-                format!("{} is not {KEY_BYTES} bytes", path.display()),
+                format!("{} must have {KEY_BYTES} bytes", path.display()),
             )
         })?;
         Ok(Self { key })
@@ -60,7 +60,7 @@ impl KeyKeeper for KeyFile {
     }
 
     fn decrypt(&self, cipher: &[u8]) -> Result<Vec<u8>, Status> {
-        let refused = || Status::invalid_argument("it was not encrypted with this key");
+        let refused = || Status::invalid_argument("not encrypted with this key");
         let (nonce, encrypted) = cipher.split_at_checked(NONCE_LEN).ok_or_else(refused)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| refused())?;
         let mut encrypted = encrypted.to_vec();
@@ -72,14 +72,14 @@ impl KeyKeeper for KeyFile {
     }
 }
 
-/// Makes the file beside its place first, so that it is there as a whole or not at all, whatever becomes of the process or the
-/// machine. When another process was faster, its key is the one.
+/// Creates the key file atomically: it is complete or absent, even after a crash. If another process creates it first, returns that
+/// process's key.
 fn make(path: &Path) -> io::Result<Vec<u8>> {
     let mut key = vec![0; KEY_BYTES];
-    rand::fill(&mut key).map_err(|_| io::Error::other("there is no randomness"))?;
-    let beside = path.with_added_extension(format!("{}.new", process::id()));
-    let written = write(&beside, &key).and_then(|()| fs::hard_link(&beside, path));
-    let removed = fs::remove_file(&beside);
+    rand::fill(&mut key).map_err(|_| io::Error::other("could not read random bytes"))?;
+    let temporary = path.with_added_extension(format!("{}.new", process::id()));
+    let written = write(&temporary, &key).and_then(|()| fs::hard_link(&temporary, path));
+    let removed = fs::remove_file(&temporary);
     match written {
         Err(failure) if failure.kind() == io::ErrorKind::AlreadyExists => return fs::read(path),
         written => written?,
@@ -91,7 +91,7 @@ fn make(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 fn write(path: &Path, key: &[u8]) -> io::Result<()> {
-    // One that is left over was a process's of the same id that has ended.
+    // An existing file is left over from an ended process with the same id.
     match fs::remove_file(path) {
         Err(failure) if failure.kind() != io::ErrorKind::NotFound => return Err(failure),
         _ => {}
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_that_is_made_is_its_owners_alone_and_nothing_is_left_beside_it() {
+    fn new_key_is_readable_only_by_its_owner() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         let made = make(&path).unwrap();
@@ -123,13 +123,13 @@ mod tests {
         let permissions = fs::metadata(&path).unwrap().permissions();
         assert_eq!(permissions.mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-        // Another process that was slower takes it.
+        // A slower process uses the existing key.
         assert_eq!(make(&path).unwrap(), made);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]
-    fn what_one_key_encrypts_another_one_refuses_as_an_invalid_argument() {
+    fn ciphertext_by_another_key_is_an_invalid_argument() {
         let folder = tempfile::tempdir().unwrap();
         let (one, other) = (folder.path().join("one"), folder.path().join("other"));
         let cipher = KeyFile::open(&one).unwrap().encrypt(b"key").unwrap();

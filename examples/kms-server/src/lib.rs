@@ -1,7 +1,7 @@
-//! A key management plugin for Keywright, in parts that can be used for others.
+//! A key management plugin for Keywright, with reusable parts.
 //!
-//! [`KeyManagementService`] speaks the protocol; [`KeyFile`] is what does the work here. To put another service behind it,
-//! write a [`KeyKeeper`] that asks it.
+//! [`KeyManagementService`] implements the protocol, and [`KeyFile`] the encryption. To use another key management service,
+//! implement [`KeyKeeper`] for it.
 
 mod key_file;
 pub mod messages;

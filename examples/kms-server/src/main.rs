@@ -1,4 +1,4 @@
-//! Serves the key in a file on a Unix socket.
+//! Serves encryption with the key in a file on a Unix socket.
 
 use std::{
     error::Error,
@@ -18,16 +18,16 @@ use tonic::transport::{Identity, Server, ServerTlsConfig};
 /// A key management plugin for Keywright that keeps its key in a file.
 #[derive(Parser)]
 struct Arguments {
-    /// The Unix socket to listen on. One that is left over is replaced.
+    /// Unix socket to listen on; an existing socket is replaced
     #[arg(long)]
     socket: PathBuf,
-    /// The file with the key, 32 bytes; made when it is absent.
+    /// File with the key, 32 bytes; created if it does not exist
     #[arg(long)]
     key: PathBuf,
-    /// The certificate chain to show, PEM. Without it there is no TLS.
+    /// Certificate chain for TLS, PEM; without it, TLS is disabled
     #[arg(long, requires = "private_key")]
     certificate: Option<PathBuf>,
-    /// The certificate's private key, PEM.
+    /// Private key of the certificate, PEM
     #[arg(long, requires = "certificate")]
     private_key: Option<PathBuf>,
 }
@@ -51,12 +51,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Listens on a socket that nobody else could ever connect to: it is made in a folder that is its owner's alone, and gets its
-/// place when it is his alone, too. What is there that is no socket stays.
+/// Listens on a socket that only its owner can connect to. The socket is created in a private folder, and moved to its path after its
+/// permissions are set. Replaces an existing socket, but no other file.
 fn listen(socket: &Path) -> io::Result<UnixListener> {
     match fs::symlink_metadata(socket) {
-        Ok(there) if !there.file_type().is_socket() => {
-            let what = format!("{} is there, and no socket", socket.display());
+        Ok(existing) if !existing.file_type().is_socket() => {
+            let what = format!("{} exists and is not a socket", socket.display());
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
         }
         Err(failure) if failure.kind() != io::ErrorKind::NotFound => return Err(failure),
@@ -82,25 +82,25 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_socket_is_its_owners_alone_and_replaces_one_that_is_left_over() {
+    async fn socket_is_private_and_replaces_an_existing_one() {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("kms.sock");
         for _ in 0..2 {
             drop(listen(&socket).unwrap());
-            let there = fs::symlink_metadata(&socket).unwrap();
-            assert!(there.file_type().is_socket());
-            assert_eq!(there.permissions().mode() & 0o777, 0o600);
+            let metadata = fs::symlink_metadata(&socket).unwrap();
+            assert!(metadata.file_type().is_socket());
+            assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
             assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         }
     }
 
     #[tokio::test]
-    async fn what_is_no_socket_is_not_replaced() {
+    async fn other_files_are_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("kms.sock");
         fs::write(&file, "precious").unwrap();
         let refused = listen(&file).unwrap_err();
-        assert!(refused.to_string().ends_with("is there, and no socket"));
+        assert!(refused.to_string().ends_with("is not a socket"));
         assert_eq!(fs::read(&file).unwrap(), b"precious");
     }
 }

@@ -1,33 +1,33 @@
-//! The messages of `host/kms/key_management.proto`. Those that hold a key do not show it.
+//! The messages of `host/kms/key_management.proto`. `Debug` does not show keys.
 //!
-//! Keywright has the same in a crate of its own. They are written again here so that this example stands alone, as a plugin of
-//! another's does; a test of that crate holds the two against each other.
+//! Keywright's own crate defines the same messages. The example repeats them so that it does not depend on that crate, like any other
+//! plugin. A test in that crate compares both.
 
 use std::fmt;
 
-/// Asks for the version of the protocol.
+/// A request for the protocol version.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct VersionRequest {
-    /// The version that is asked for.
+    /// The requested version.
     #[prost(string, tag = "1")]
     pub version: String,
 }
 
-/// What the plugin is.
+/// The versions of the protocol and the plugin.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct VersionResponse {
-    /// The version that the plugin speaks.
+    /// The plugin's protocol version.
     #[prost(string, tag = "1")]
     pub version: String,
     /// The plugin's name.
     #[prost(string, tag = "2")]
     pub runtime_name: String,
-    /// The plugin's own version.
+    /// The version of the plugin.
     #[prost(string, tag = "3")]
     pub runtime_version: String,
 }
 
-/// Bytes to encrypt.
+/// A plaintext to encrypt.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 #[prost(skip_debug)]
 pub struct EncryptRequest {
@@ -39,7 +39,7 @@ pub struct EncryptRequest {
     pub plain: Vec<u8>,
 }
 
-/// Bytes that were encrypted.
+/// An encrypted plaintext.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct EncryptResponse {
     /// The bytes.
@@ -47,7 +47,7 @@ pub struct EncryptResponse {
     pub cipher: Vec<u8>,
 }
 
-/// Bytes to decrypt.
+/// A ciphertext to decrypt.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct DecryptRequest {
     /// The version of the protocol.
@@ -58,7 +58,7 @@ pub struct DecryptRequest {
     pub cipher: Vec<u8>,
 }
 
-/// Bytes that were decrypted.
+/// A decrypted ciphertext.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 #[prost(skip_debug)]
 pub struct DecryptResponse {

@@ -1,4 +1,4 @@
-//! The service `v1beta1.KeyManagementService` around whatever keeps the key.
+//! The service `v1beta1.KeyManagementService` for any [`KeyKeeper`].
 
 use std::{
     convert::Infallible,
@@ -18,22 +18,22 @@ use crate::messages::{
     VersionResponse,
 };
 
-/// What keeps a key and works with it.
+/// Encrypts and decrypts with a key.
 pub trait KeyKeeper: Send + Sync + 'static {
-    /// The version of the protocol, and the name and the version of the plugin.
+    /// Returns the protocol version, and the name and version of the plugin.
     fn version(&self) -> VersionResponse;
 
     /// Encrypts bytes.
     ///
     /// # Errors
-    /// When that is not possible.
+    /// If the encryption fails.
     fn encrypt(&self, plain: &[u8]) -> Result<Vec<u8>, Status>;
 
     /// Decrypts bytes.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` when they were not encrypted with this key, which Keywright relies on: it asks every plugin that
-    /// is configured.
+    /// `INVALID_ARGUMENT` if they were not encrypted with this key. Keywright depends on it, because it calls every configured
+    /// plugin.
     fn decrypt(&self, cipher: &[u8]) -> Result<Vec<u8>, Status>;
 }
 
@@ -43,7 +43,7 @@ pub struct KeyManagementService<K> {
 }
 
 impl<K> KeyManagementService<K> {
-    /// Serves what a keeper does.
+    /// Creates the service.
     pub fn new(keeper: K) -> Self {
         Self {
             keeper: Arc::new(keeper),
@@ -74,11 +74,11 @@ impl<K: KeyKeeper> Service<http::Request<Body>> for KeyManagementService<K> {
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
         let keeper = Arc::clone(&self.keeper);
-        Box::pin(async move { Ok(answer(&keeper, request).await) })
+        Box::pin(async move { Ok(respond(&keeper, request).await) })
     }
 }
 
-async fn answer<K: KeyKeeper>(
+async fn respond<K: KeyKeeper>(
     keeper: &Arc<K>,
     request: http::Request<Body>,
 ) -> http::Response<Body> {
@@ -106,6 +106,6 @@ async fn answer<K: KeyKeeper>(
             let mut grpc = Grpc::new(ProstCodec::default());
             grpc.unary(service_fn(decrypt), request).await
         }
-        _ => Status::unimplemented("there is no such method").into_http(),
+        _ => Status::unimplemented("unknown method").into_http(),
     }
 }

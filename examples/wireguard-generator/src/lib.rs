@@ -1,16 +1,16 @@
-//! Makes WireGuard key pairs: Curve25519 keys in base64, as `wg genkey` and `wg pubkey` print them.
+//! Generates WireGuard key pairs: Curve25519 keys in base64, as printed by `wg genkey` and `wg pubkey`.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::json;
 use x25519_dalek::{PublicKey, StaticSecret};
 
-/// The parameters. The host checks them against this schema and fills in the defaults.
+/// The schema of the parameters. The host validates them and fills in the defaults.
 pub const PARAMETERS_SCHEMA: &str = include_str!("parameters.schema.json");
 
-/// The value. The host checks each one against this schema, and keeps what is `writeOnly` to itself.
+/// The schema of the value. The host validates each value. `writeOnly` fields are secret.
 pub const VALUE_SCHEMA: &str = include_str!("value.schema.json");
 
-/// Makes the value of a key pair from 32 random bytes, and from 32 more when there is to be a preshared key.
+/// Builds the value of a key pair from 32 random bytes, and 32 more for a preshared key.
 pub fn key_pair(mut private_key: [u8; 32], preshared_key: Option<[u8; 32]>) -> String {
     private_key[0] &= 248;
     private_key[31] = private_key[31] & 127 | 64;
@@ -74,8 +74,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_keys_are_those_of_rfc_7748() {
-        // Section 6.1, Alice. Clamping her private key leaves the public key as it is.
+    fn keys_match_rfc_7748() {
+        // Section 6.1, Alice. Clamping her private key does not change the public key.
         let private_key = bytes("77076d0a7318a57d3c16c17251b26645df4c2f87ebc0992ab177fba51db92c2a");
         let value: serde_json::Value = serde_json::from_str(&key_pair(private_key, None)).unwrap();
         let public_key = bytes("8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a");
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_private_key_is_clamped_as_wireguard_does() {
+    fn private_key_is_clamped() {
         let value: serde_json::Value = serde_json::from_str(&key_pair([255; 32], None)).unwrap();
         let private_key = BASE64_STANDARD
             .decode(value["private_key"].as_str().unwrap())
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preshared_key_is_there_when_it_is_asked_for() {
+    fn requested_preshared_key_is_present() {
         let value: serde_json::Value =
             serde_json::from_str(&key_pair([1; 32], Some([2; 32]))).unwrap();
         assert_eq!(value["preshared_key"], BASE64_STANDARD.encode([2; 32]));

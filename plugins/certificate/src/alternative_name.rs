@@ -1,4 +1,4 @@
-//! The alternative names of a certificate's subject.
+//! Subject alternative names.
 
 use std::net::IpAddr;
 
@@ -12,17 +12,17 @@ use x509_cert::ext::{Extension, pkix::name::GeneralName};
 
 use crate::tbs;
 
-/// One alternative name (RFC 5280, section 4.2.1.6).
+/// A subject alternative name (RFC 5280, section 4.2.1.6).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum AlternativeName {
-    /// A DNS name, as it was asked for, with perhaps a wildcard or a dot before it.
+    /// A DNS name as requested, optionally with a leading `*.` or `.`.
     Dns(String),
-    /// An e-mail address, as it was asked for.
+    /// An e-mail address, as requested.
     Email(String),
     /// An IPv4 or IPv6 address.
     Ip(IpAddr),
-    /// A URI, as it was asked for.
+    /// A URI, as requested.
     Uri(String),
 }
 
@@ -30,13 +30,13 @@ impl AlternativeName {
     /// The identifier of the extension.
     pub const EXTENSION: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.17");
 
-    /// Reads one item of the parameter.
+    /// Parses one item of the parameter.
     ///
-    /// What has `://` in it can only be a URI, and what else has an `@` in it only an e-mail address.
+    /// A name with `://` must be a URI. Any other name with `@` must be an e-mail address.
     ///
     /// # Errors
     ///
-    /// The rule that it breaks.
+    /// If it breaks a rule.
     pub fn parse(name: &str) -> Result<Self, Violation> {
         if let Ok(address) = name.parse() {
             return Ok(Self::Ip(address));
@@ -52,7 +52,7 @@ impl AlternativeName {
             return Err(Violation::of(
                 PARAMETER,
                 format!(
-                    "each {} must be of at most {} characters",
+                    "each {} must have at most {} characters",
                     form.noun, form.characters_max
                 ),
             ));
@@ -63,16 +63,16 @@ impl AlternativeName {
         Err(Violation::of(
             PARAMETER,
             format!(
-                "each must be a DNS name, an IP address, an e-mail address or a URI with a host, which `{name}` is not"
+                "contains `{name}`, which is not a DNS name, an IP address, an e-mail address or a URI with a host"
             ),
         ))
     }
 
-    /// The name as rcgen knows it.
+    /// Converts to rcgen's type.
     ///
     /// # Errors
     ///
-    /// [`rcgen::Error`], when a text is not ASCII; such a name does not get here.
+    /// [`rcgen::Error`] if a name is not ASCII, which [`Self::parse`] rejects.
     pub fn general_name(&self) -> Result<SanType, rcgen::Error> {
         Ok(match self {
             Self::Dns(name) => SanType::DnsName(name.as_str().try_into()?),
@@ -82,16 +82,16 @@ impl AlternativeName {
         })
     }
 
-    /// The names that an extension has, as far as they may be asked for, and whether that is all of them.
+    /// Returns the names in an extension that can be requested, and whether these are all of its names.
     ///
     /// # Errors
     ///
-    /// [`der::Error`], when it is no list of names.
+    /// [`der::Error`] if it is not a list of names.
     pub fn of_extension(extension: &Extension) -> der::Result<(Vec<Self>, bool)> {
         let mut found = Vec::new();
         let mut has_all = true;
         for name in tbs::fields(extension.extn_value.as_bytes())? {
-            // Names of types that nobody can ask for need not be understood.
+            // Names of other types need not be well-formed.
             match GeneralName::from_der(name?).map(|name| Self::of_general_name(&name)) {
                 Ok(Some(name)) => found.push(name),
                 _ => has_all = false,
@@ -100,8 +100,8 @@ impl AlternativeName {
         Ok((found, has_all))
     }
 
-    /// The name that stands in a certificate, if it is one that may be asked for: what is read from its text must be the
-    /// same name again, as the address `"a://b"@example.com` is not, which would be a URI.
+    /// Converts a name from a certificate, if it can be requested: parsing its text must result in the same name. The address
+    /// `"a://b"@example.com`, for example, would be parsed as a URI.
     fn of_general_name(name: &GeneralName) -> Option<Self> {
         let found = match name {
             GeneralName::DnsName(name) => Self::Dns(name.as_str().to_owned()),
@@ -141,7 +141,7 @@ fn ip_address(octets: &[u8]) -> Option<IpAddr> {
         .ok()
 }
 
-/// One form of a name that is a text.
+/// A textual form of a name.
 struct Form {
     noun: &'static str,
     characters_max: usize,
@@ -156,7 +156,7 @@ const DNS: Form = Form {
     name: AlternativeName::Dns,
 };
 
-/// The length is that of RFC 5321, section 4.5.3.1.3, less the angle brackets.
+/// The maximum length is that of RFC 5321, section 4.5.3.1.3, without the angle brackets.
 const EMAIL: Form = Form {
     noun: "e-mail address",
     characters_max: 254,
@@ -164,7 +164,7 @@ const EMAIL: Form = Form {
     name: AlternativeName::Email,
 };
 
-/// The length is that which SPIFFE wants everybody to take, and nobody to exceed.
+/// The maximum length is that of SPIFFE IDs.
 const URI: Form = Form {
     noun: "URI",
     characters_max: 2048,
@@ -172,7 +172,7 @@ const URI: Form = Form {
     name: AlternativeName::Uri,
 };
 
-/// Whether it is a DNS name of letters, digits, hyphens and underscores, with `*.` or `.` before it or not.
+/// Checks for a DNS name of letters, digits, hyphens and underscores, optionally with a leading `*.` or `.`.
 fn is_dns_name(name: &str) -> bool {
     let name = name
         .strip_prefix('*')
@@ -181,9 +181,9 @@ fn is_dns_name(name: &str) -> bool {
     is_host_name(name.strip_prefix('.').unwrap_or(name))
 }
 
-/// Whether it is a DNS name with nothing before it.
+/// Checks for a DNS name without a prefix.
 ///
-/// The last label must not be a number: then it would be read as an IPv4 address somewhere.
+/// The last label must not be a number, because some programs would read the name as an IPv4 address.
 fn is_host_name(name: &str) -> bool {
     name.len() <= DNS.characters_max
         && name.split('.').all(is_label)
@@ -202,7 +202,7 @@ fn is_label(label: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
 }
 
-/// Whether it is an e-mail address of ASCII, with neither a display name nor an address literal (RFC 5321, section 4.1.2).
+/// Checks for an ASCII e-mail address without a display name or an address literal (RFC 5321, section 4.1.2).
 fn is_email_address(address: &str) -> bool {
     let options = Options::default()
         .without_display_text()
@@ -213,7 +213,7 @@ fn is_email_address(address: &str) -> bool {
             .is_ok_and(|address| is_host_name(address.domain()))
 }
 
-/// Whether it is a URI with a scheme and a host that is an address or a DNS name (RFC 3986; RFC 5280 wants them).
+/// Checks for a URI with a scheme, and a host that is an IP address or a DNS name (RFC 3986, as RFC 5280 requires).
 fn is_uri(uri: &str) -> bool {
     Uri::parse(uri).is_ok_and(|uri| {
         uri.authority().is_some_and(|authority| {
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_and_names_are_told_apart() {
+    fn ip_addresses_and_dns_names_are_distinguished() {
         for name in [
             "10.0.0.1",
             "255.255.255.255",
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_mail_and_uris_are_told_apart_and_kept_as_they_are() {
+    fn email_addresses_and_uris_are_distinguished() {
         let local = "a".repeat(64);
         let longest = format!("{local}@{0}.{0}.{1}", "b".repeat(63), "c".repeat(61));
         assert_eq!(longest.len(), 254);
@@ -315,13 +315,13 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_one_canonical_form() {
+    fn ip_address_has_one_canonical_form() {
         let name = AlternativeName::parse("2001:DB8:0:0:0:0:0:1").unwrap();
         assert_eq!(String::from(name), "2001:db8::1");
     }
 
     #[test]
-    fn what_is_neither_is_refused() {
+    fn other_names_are_rejected() {
         let long = format!("{0}.{0}.{0}.{1}", "a".repeat(63), "b".repeat(62));
         for name in [
             "",

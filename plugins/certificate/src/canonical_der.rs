@@ -1,12 +1,12 @@
-//! Telling whether bytes are DER all the way down.
+//! Checks that bytes are DER at every level.
 //!
-//! What is kept of a certificate of another program is not written anew, and an authority signs only what is DER. What the
-//! host's definition refuses, this one must refuse too, so that the caller is told; the two are held against the same cases.
+//! Kept parts of certificates are not re-encoded, and CAs sign only DER. This check must reject everything that the host's check
+//! rejects, so that the caller gets an error. Both are tested with the same cases.
 
 use der::asn1::{AnyRef, GeneralizedTime, PrintableStringRef, UtcTime};
 
-/// Whether the bytes are DER elements from their beginning to their end: definite and shortest lengths, low tags, and
-/// the contents of each type in their only form (X.690). What octet strings hold is not looked at.
+/// Returns whether the bytes are a sequence of DER elements: definite and shortest lengths, low tags, and the contents of each
+/// type in canonical form (X.690). The contents of octet strings are not checked.
 #[must_use]
 pub fn is_der(bytes: &[u8]) -> bool {
     is_der_at_depth(bytes, 0)
@@ -34,7 +34,7 @@ fn is_der_at_depth(mut bytes: &[u8], depth: usize) -> bool {
     true
 }
 
-/// The tag and the content of the first element, and what follows it.
+/// Splits the bytes into the tag and the content of the first element, and the rest.
 fn split_element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&[tag, first], rest) = bytes.split_first_chunk()?;
     if tag & HIGH_TAG == HIGH_TAG {
@@ -51,7 +51,7 @@ fn split_element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((tag, content, rest))
 }
 
-/// A length of several bytes, if no shorter form could say it.
+/// Decodes a length of several bytes, or returns `None` if there is a shorter form.
 fn long_length(digits: &[u8]) -> Option<usize> {
     if digits.is_empty() || digits.len() > LENGTH_BYTES_MAX || digits.first() == Some(&0) {
         return None;
@@ -99,7 +99,7 @@ fn any(tag: der::Tag, content: &[u8]) -> Option<AnyRef<'_>> {
     AnyRef::new(tag, content).ok()
 }
 
-/// Arcs in their shortest form, each of at most 32 bits.
+/// Checks that arcs have the shortest form and at most 32 bits.
 fn is_object_identifier(content: &[u8]) -> bool {
     let ends = content.last().is_some_and(|last| *last < MORE_OF_ARC);
     ends && content
@@ -111,7 +111,7 @@ fn is_object_identifier(content: &[u8]) -> bool {
         })
 }
 
-/// Characters of so many bytes each. Halves of surrogate pairs are none.
+/// Checks for characters of `BYTES` bytes each. Surrogates are not allowed.
 fn are_characters<const BYTES: usize>(content: &[u8]) -> bool {
     let (characters, rest) = content.as_chunks::<BYTES>();
     rest.is_empty()
@@ -144,35 +144,35 @@ const BMP_STRING: u8 = 0x1e;
 const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
 
-/// The bits of a tag that tell its class; none is set in a universal one.
+/// The class bits of a tag. Universal tags have none of them.
 const CLASS: u8 = 0xc0;
 
-/// From here on a byte of an arc says that another one follows.
+/// The bit in a byte of an arc that announces another byte.
 const MORE_OF_ARC: u8 = 0x80;
 
-/// The bit of a tag that says that elements are inside.
+/// The bit of a tag for constructed elements.
 const CONSTRUCTED: u8 = 0x20;
 
-/// The bits of a tag that say that more of it follows.
+/// The bits of a tag that announce a tag of several bytes.
 const HIGH_TAG: u8 = 0x1f;
 
-/// From here on a length byte counts the bytes of the length.
+/// From this value on, a length byte is the number of bytes of the length.
 const LONG_LENGTH: usize = 0x80;
 
 const LENGTH_BYTES_MAX: usize = 4;
 
-/// More than any part of a certificate needs, and less than an authority takes of the whole.
+/// More than any part of a certificate needs, and less than the host allows for a whole body.
 const DEPTH_MAX: usize = 24;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The cases that both definitions of DER are held against.
+    /// The cases for both implementations.
     const CASES: &str = include_str!("../../../host/crypto/tests/certificates/der_cases.txt");
 
     #[test]
-    fn only_the_one_form_of_each_element_is_der_at_any_depth() {
+    fn only_canonical_elements_are_der() {
         for case in CASES.lines().filter(|line| !line.starts_with('#')) {
             let (digits, expected) = case.split_once(' ').unwrap();
             let bytes: Vec<u8> = (0..digits.len())
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting_without_end_is_not_taken() {
+    fn deep_nesting_is_rejected() {
         let nested = (0..40_u8).fold(Vec::new(), |inner, _| {
             let length = u8::try_from(inner.len()).unwrap();
             [&[0x30, length][..], &inner].concat()

@@ -1,4 +1,4 @@
-//! The WIT side of the plugin: nothing but conversions.
+//! Connects the plugin to its WIT bindings.
 
 use bindings::{
     exports::keywright::generator::{descriptor, issued_generator, normalizer},
@@ -65,7 +65,7 @@ impl issued_generator::Guest for Component {
             &generation.parameters,
             &generation.settings,
             generation.now_seconds,
-            issuer.map(LentIssuer).as_ref(),
+            issuer.map(HostIssuer).as_ref(),
             &mut HostRandom::new(get_random_bytes),
         )?)
     }
@@ -79,10 +79,10 @@ impl normalizer::Guest for Component {
 
 wit_recoverer!(bindings, Component, recover::recover);
 
-/// The host's issuer, lent for this call.
-struct LentIssuer<'a>(&'a Issuer);
+/// The host's issuer, borrowed for this call.
+struct HostIssuer<'a>(&'a Issuer);
 
-impl issuer::Issuer for LentIssuer<'_> {
+impl issuer::Issuer for HostIssuer<'_> {
     fn certificate(&self) -> Vec<u8> {
         self.0.certificate()
     }

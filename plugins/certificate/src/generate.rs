@@ -1,4 +1,4 @@
-//! Making a certificate.
+//! Generates certificates.
 
 use keywright_plugin_support::{Failure, Violation, canonical, no_settings, written};
 use rand_core::CryptoRng;
@@ -12,14 +12,14 @@ use crate::{
     tbs::{self, Circumstances, SERIAL_NUMBER_BYTES},
 };
 
-/// Makes a key and a certificate from canonical parameters and returns the value as JSON.
+/// Generates a key and a certificate from canonical parameters and returns the value as JSON.
 ///
-/// `issuer` signs; without one, the certificate signs itself.
+/// `issuer` signs the certificate. Without an issuer, the certificate is self-signed.
 ///
 /// # Errors
 ///
-/// [`Failure::InvalidParameters`] when the certificate would be too large or have the subject of an issuer without a common name; [`Failure::Other`] when the parameters are
-/// not canonical or do not agree with the issuer that is there, and when the issuer does not sign;
+/// [`Failure::InvalidParameters`] if the certificate would be too large, or would have the issuer's subject and no common name;
+/// [`Failure::Other`] if the parameters are not canonical or do not match the issuer, or the issuer does not sign;
 /// [`Failure::Misconfigured`] for any setting.
 pub fn generate(
     parameters: &str,
@@ -32,7 +32,7 @@ pub fn generate(
     let parameters: Parameters = canonical(parameters)?;
     if parameters.self_sign == issuer.is_some() || parameters.ca.is_some() != issuer.is_some() {
         return Err(Failure::Other(
-            "the parameters and the issuer do not agree".to_owned(),
+            "the parameters do not match the issuer".to_owned(),
         ));
     }
     let key = PrivateKey::generate(parameters.key_type, random)?;
@@ -73,15 +73,15 @@ fn certificate(
     let tbs_certificate = tbs::tbs_certificate(parameters, circumstances, issuer)?;
     if tbs_certificate.len() > TBS_BYTES_MAX {
         return Err(Failure::InvalidParameters(Violation::of_whole(
-            "would make a certificate of more than 64 KiB",
+            "must not result in a certificate of more than 64 KiB",
         )));
     }
     if let Some(issuer) = issuer {
-        let (issuer_name, subject) = tbs::names(&tbs_certificate).map_err(tbs::not_written)?;
+        let (issuer_name, subject) = tbs::names(&tbs_certificate).map_err(tbs::not_encoded)?;
         let has_name_of_issuer = issuer_name == subject;
         if has_name_of_issuer && !parameters.is_ca && !parameters.subject.has_common_name() {
             return Err(Failure::InvalidParameters(Violation::of_whole(
-                "must name another subject than that of the certificate authority that signs, or its common name",
+                "must have a common name, or another subject than the CA that signs the certificate",
             )));
         }
         return issuer
@@ -91,7 +91,7 @@ fn certificate(
     tbs::certificate(&tbs_certificate, &key.sign(&tbs_certificate, random)?)
 }
 
-/// A random number of 159 bits.
+/// Returns a random number of 159 bits.
 pub(crate) fn serial_number(random: &mut impl CryptoRng) -> [u8; SERIAL_NUMBER_BYTES] {
     let mut octets = [0; SERIAL_NUMBER_BYTES];
     random.fill_bytes(&mut octets);
@@ -100,7 +100,7 @@ pub(crate) fn serial_number(random: &mut impl CryptoRng) -> [u8; SERIAL_NUMBER_B
     octets
 }
 
-/// The largest body that an issuer takes.
+/// The largest body that an issuer signs.
 const TBS_BYTES_MAX: usize = 64 * 1024;
 
 #[cfg(test)]
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hundred_thousand_serial_numbers_are_positive_and_all_different() {
+    fn serial_numbers_are_positive_and_do_not_repeat() {
         let random = &mut ChaCha12Rng::seed_from_u64(1);
         let numbers: HashSet<_> = (0..100_000).map(|_| serial_number(random)).collect();
         assert_eq!(numbers.len(), 100_000);

@@ -1,10 +1,9 @@
-//! What a certificate that was set has and no parameter could ask for, kept as it is.
+//! The parts of a set certificate that parameters can't express. They are kept unchanged.
 //!
-//! Parameters name six fields of a subject, in one order and with one type of string each; four types of alternative
-//! names; five purposes; and nothing that limits an authority. A certificate of another program may have more, or have it
-//! otherwise. When it is regenerated, what the parameters alone would write differently is written as it was found: the
-//! subject, and of an extension whether it is critical, and its value. Where it was not found in DER's one form, it is
-//! written in that, as an authority signs nothing else.
+//! Parameters can express six fields of a subject, in one order and with one string type each; four types of alternative names;
+//! five purposes; and no constraints of a CA. A certificate from another program may have more parts, or other encodings. A
+//! regenerated certificate repeats the parts that the parameters alone would encode differently: the subject, and the criticality
+//! and value of an extension. Parts that are not canonical DER are re-encoded, because CAs sign only canonical DER.
 
 use base64ct::{Base64, Encoding};
 use der::{Decode, Encode, asn1::OctetString, oid::ObjectIdentifier};
@@ -29,7 +28,7 @@ use crate::{
     usage::{ExtendedKeyUsage, KeyUsage},
 };
 
-/// The parts of a certificate that are kept; each is there only when the parameters would write it differently.
+/// The kept parts of a certificate. Each is present only if the parameters would encode it differently.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Kept {
@@ -48,23 +47,22 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// What of a certificate must be kept beside the parameters that it tells; `body` is the same certificate's, as it is
-    /// encoded.
+    /// Determines the parts of a certificate that `parameters` can't express. `body` is the encoded body of the same certificate.
     ///
     /// # Errors
     ///
-    /// [`Failure::InvalidValue`], when what is to be kept is not DER through and through, or is critical and an authority
-    /// does not know it, so that none would sign it; [`Failure::Other`], when the parameters can't be written.
-    pub fn beside(
+    /// [`Failure::InvalidValue`] if a part to keep is not DER at every level, or is a critical extension that no CA here signs;
+    /// [`Failure::Other`] if the parameters can't be encoded.
+    pub fn in_addition_to(
         parameters: &Parameters,
         found: &TbsCertificateInner<Raw>,
         body: &[u8],
     ) -> Result<Self, Failure> {
         let sample = tbs::sample(parameters)?;
-        let written = TbsCertificateInner::<Raw>::from_der(&sample).map_err(tbs::not_written)?;
+        let written = TbsCertificateInner::<Raw>::from_der(&sample).map_err(tbs::not_encoded)?;
         if !parameters.self_sign && ExtendedKeyUsage::signs_ocsp_responses(found)? {
             return Err(refused(
-                "its extended key usage lets it sign OCSP responses, and no authority here signs one like it",
+                "its extended key usage includes OCSP signing, which the CAs of this server do not grant",
             ));
         }
         let differing = |part: &str, identifier, may_be_written: bool| {
@@ -76,8 +74,8 @@ impl Kept {
             }
             kept_extension(part, of_found).map(Some)
         };
-        let (_, subject) = tbs::names(body).map_err(tbs::not_written)?;
-        let (_, written_subject) = tbs::names(&sample).map_err(tbs::not_written)?;
+        let (_, subject) = tbs::names(body).map_err(tbs::not_encoded)?;
+        let (_, written_subject) = tbs::names(&sample).map_err(tbs::not_encoded)?;
         let has_suitable_usages = parameters
             .key_usage
             .iter()
@@ -85,7 +83,7 @@ impl Kept {
         Ok(Self {
             subject: if parameters.subject.is_empty() || subject != written_subject {
                 let sorted = reencoded::<Name>(subject).map_err(|_| not_der("subject"))?;
-                // Those that such a certificate signed name it byte for byte.
+                // Certificates signed by this CA contain its name byte for byte.
                 let kept = if parameters.self_sign {
                     subject
                 } else {
@@ -107,74 +105,74 @@ impl Kept {
         })
     }
 
-    /// Whether nothing is kept.
+    /// Returns whether no part is kept.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether the named parameters tell everything that is kept, if not in the same bytes.
+    /// Returns whether the named parameters express everything that is kept, even if in another encoding.
     ///
     /// # Errors
     ///
-    /// [`der::Error`], when it is not what this plugin keeps.
-    pub fn is_told_by(&self, parameters: &Parameters) -> der::Result<bool> {
-        let subject_is_told = match &self.subject {
+    /// [`der::Error`] if a kept part is malformed.
+    pub fn is_expressed_by(&self, parameters: &Parameters) -> der::Result<bool> {
+        let subject_is_expressed = match &self.subject {
             None => true,
             Some(Encoded(name)) => {
                 Subject::of_name(&Name::from_der(name)?) == (parameters.subject.clone(), true)
             }
         };
-        let names_are_told = match &self.alternative_names {
+        let names_are_expressed = match &self.alternative_names {
             None => true,
             Some(Encoded(extension)) => {
                 AlternativeName::of_extension(&Extension::from_der(extension)?)?.1
             }
         };
-        let usages_are_told = match &self.extended_key_usage {
+        let usages_are_expressed = match &self.extended_key_usage {
             None => true,
             Some(Encoded(extension)) => {
                 ExtendedKeyUsage::of_extension(&Extension::from_der(extension)?)?.1
             }
         };
-        Ok(subject_is_told && names_are_told && usages_are_told)
+        Ok(subject_is_expressed && names_are_expressed && usages_are_expressed)
     }
 
-    /// The subject, DER, where it is kept.
+    /// Returns the subject, DER, if it is kept.
     #[must_use]
     pub fn subject(&self) -> Option<&[u8]> {
         self.subject.as_ref().map(|Encoded(name)| name.as_slice())
     }
 
-    /// Whether the key usage is kept.
+    /// Returns whether the key usage is kept.
     #[must_use]
     pub fn has_key_usage(&self) -> bool {
         self.key_usage.is_some()
     }
 
-    /// How many authorities may stand below this one, where that is limited.
+    /// Returns the path length constraint, if there is one.
     #[must_use]
     pub fn path_length(&self) -> Option<u8> {
         self.path_length
     }
 
-    /// Whether the alternative names are kept.
+    /// Returns whether the alternative names are kept.
     #[must_use]
     pub fn has_alternative_names(&self) -> bool {
         self.alternative_names.is_some()
     }
 
-    /// Whether the extended key usage is kept.
+    /// Returns whether the extended key usage is kept.
     #[must_use]
     pub fn has_extended_key_usage(&self) -> bool {
         self.extended_key_usage.is_some()
     }
 
-    /// The extensions that are kept, as rcgen takes them.
+    /// Returns the kept extensions as rcgen's type.
     ///
     /// # Errors
     ///
-    /// [`der::Error`], when one is not what this plugin keeps.
+    /// [`der::Error`] if one is malformed.
     pub fn extensions(&self) -> der::Result<Vec<CustomExtension>> {
         [
             &self.key_usage,
@@ -196,7 +194,7 @@ impl Kept {
     }
 }
 
-/// The extension of this identifier, if a certificate has it.
+/// Returns the extension with this identifier, if the certificate has it.
 pub(crate) fn extension(
     tbs: &TbsCertificateInner<Raw>,
     identifier: ObjectIdentifier,
@@ -206,8 +204,8 @@ pub(crate) fn extension(
         .find(|extension| extension.extn_id == identifier)
 }
 
-/// How many authorities may stand below this one, where that is limited: the one member of the basic constraints that no
-/// parameter tells. They are written anew, and critical always.
+/// Returns the path length constraint, the only field of the basic constraints that parameters can't express. The rest of the
+/// extension is regenerated, and always critical.
 fn path_length(found: &TbsCertificateInner<Raw>) -> Result<Option<u8>, Failure> {
     let constraints = found
         .get_extension::<BasicConstraints>()
@@ -216,13 +214,15 @@ fn path_length(found: &TbsCertificateInner<Raw>) -> Result<Option<u8>, Failure> 
         .filter(|(_, constraints)| constraints.ca)
         .and_then(|(_, constraints)| constraints.path_len_constraint);
     match length {
-        Some(PATH_LENGTH_ABOVE_MAX..) => Err(refused("its path length is more than 127")),
+        Some(PATH_LENGTH_ABOVE_MAX..) => {
+            Err(refused("its path length constraint is larger than 127"))
+        }
         length => Ok(length),
     }
 }
 
-/// The extensions beside those that are written anew that say what is not to be trusted, in their order: the known ones,
-/// and whatever is critical.
+/// Returns the extensions that restrict trust, in their order: the known ones, and all other critical ones. Omits extensions that
+/// are regenerated.
 fn limits(
     parameters: &Parameters,
     found: &TbsCertificateInner<Raw>,
@@ -239,7 +239,7 @@ fn limits(
             let part = format!("extension {}", extension.extn_id);
             if extension.critical && !parameters.self_sign {
                 return Err(refused(&format!(
-                    "its {part} is critical, and no authority here signs one like it"
+                    "its {part} is critical, and the CAs of this server do not sign it"
                 )));
             }
             kept_extension(&part, extension)
@@ -247,19 +247,19 @@ fn limits(
         .collect()
 }
 
-/// An extension to be kept; its value is DER within octets.
+/// Encodes an extension to keep. Its value must be DER.
 fn kept_extension(part: &str, extension: &Extension) -> Result<Encoded, Failure> {
     let value = canonical(extension).map_err(|_| not_der(part))?;
     checked(part, &value)?;
     let extension = Extension {
-        extn_value: OctetString::new(value).map_err(tbs::not_written)?,
+        extn_value: OctetString::new(value).map_err(tbs::not_encoded)?,
         ..extension.clone()
     };
-    checked(part, &extension.to_der().map_err(tbs::not_written)?)
+    checked(part, &extension.to_der().map_err(tbs::not_encoded)?)
 }
 
-/// The value of an extension in DER's one form, where its type is known: without default values written out, and with
-/// named bits up to the last that is set.
+/// Re-encodes the value of a known extension as canonical DER: without default values, and without trailing zeros in named bits.
+/// Returns other values unchanged.
 fn canonical(extension: &Extension) -> der::Result<Vec<u8>> {
     let value = extension.extn_value.as_bytes();
     match extension.extn_id {
@@ -288,11 +288,11 @@ fn not_der(part: &str) -> Failure {
 }
 
 fn refused(reason: &str) -> Failure {
-    let rule = format!("can't be made anew: {reason}");
+    let rule = format!("can't be regenerated: {reason}");
     Failure::InvalidValue(Violation::of("certificate", rule))
 }
 
-/// One above the greatest path length that an authority signs.
+/// One more than the largest path length constraint that a CA signs.
 const PATH_LENGTH_ABOVE_MAX: u8 = 128;
 
 /// Basic constraints, key usage, extended key usage, alternative names, and the key identifiers.
@@ -317,7 +317,7 @@ const LIMITS: [ObjectIdentifier; 5] = [
 
 const NAME_CONSTRAINTS: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.30");
 
-/// DER, which parameters hold in base64.
+/// DER, encoded as base64 in parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 struct Encoded(Vec<u8>);

@@ -1,4 +1,4 @@
-//! The types of keys that a certificate may have.
+//! The supported key types.
 
 use keywright_plugin_support::{KeyLength, Members, Violation};
 use rcgen::{
@@ -9,14 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::usage::KeyUsage;
 
-/// What kind of key a certificate has, and how long it is.
+/// The type and length of a certificate's key.
 ///
-/// In canonical parameters RSA, the default, is known by its `key_length` alone, as it was before there were others; each
-/// of the others by its `key_type` alone.
+/// Canonical parameters contain only `key_length` for RSA, the default, and only `key_type` for the other types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "KeyMembers", try_from = "KeyMembers")]
 pub enum KeyType {
-    /// RSA with a modulus of this length; it signs with PKCS#1 v1.5 and SHA-256 (RFC 8017).
+    /// RSA with a modulus of this length. Signatures use PKCS#1 v1.5 and SHA-256 (RFC 8017).
     Rsa(KeyLength),
     /// ECDSA on P-256 with SHA-256 (FIPS 186-5).
     EcdsaP256,
@@ -27,11 +26,11 @@ pub enum KeyType {
 }
 
 impl KeyType {
-    /// Takes the parameters `key_type` and `key_length` out of what the caller sent.
+    /// Takes the parameters `key_type` and `key_length` from the caller's parameters.
     ///
     /// # Errors
     ///
-    /// The rule that they break.
+    /// If they break a rule.
     pub fn take(members: &mut Members) -> Result<Self, Violation> {
         let name = members
             .take_filled_text(KEY_TYPE)?
@@ -44,13 +43,13 @@ impl KeyType {
         if members.has(KEY_LENGTH) {
             return Err(Violation::of(
                 KEY_LENGTH,
-                format!("is for keys of type {RSA} alone: one of type {name} has only one length"),
+                format!("is only allowed for keys of type {RSA}, not {name}"),
             ));
         }
         Ok(key_type)
     }
 
-    /// How a certificate names the key, and the signatures that it makes.
+    /// Returns the algorithm of the key and its signatures in certificates.
     #[must_use]
     pub fn algorithm(self) -> &'static SignatureAlgorithm {
         match self {
@@ -61,8 +60,8 @@ impl KeyType {
         }
     }
 
-    /// Whether a certificate with such a key may assert a usage: RFC 8813, section 3, of ECDSA; RFC 9295, section 3, of
-    /// Ed25519.
+    /// Returns whether a certificate with this type of key may assert a usage (RFC 8813, section 3, for ECDSA; RFC 9295,
+    /// section 3, for Ed25519).
     #[must_use]
     pub fn may_assert(self, usage: KeyUsage) -> bool {
         match self {
@@ -82,7 +81,7 @@ impl KeyType {
         }
     }
 
-    /// The name of the type in the API.
+    /// Returns the name of the type in the API.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -109,7 +108,7 @@ impl Default for KeyType {
     }
 }
 
-/// The two parameters; one of them is there.
+/// The two parameters in canonical form. Exactly one is present.
 #[derive(Default, Serialize, Deserialize)]
 struct KeyMembers {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -142,7 +141,7 @@ impl TryFrom<KeyMembers> for KeyType {
             (None, Some(name)) => Self::named(&name),
             _ => None,
         }
-        .ok_or("one of key_length and key_type must be there")
+        .ok_or("must have either key_length or key_type")
     }
 }
 
@@ -163,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn each_type_is_taken_and_rsa_is_the_default() {
+    fn all_types_are_accepted_and_rsa_is_the_default() {
         for (parameters, key_type, canonical) in [
             (
                 "{}",
@@ -206,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn another_type_and_a_length_beside_a_type_without_one_are_refused() {
+    fn unknown_types_and_unsuitable_lengths_are_rejected() {
         for (parameters, member, rule) in [
             (r#"{"key_type":"RSA"}"#, "key_type", "ecdsa-p384"),
             (r#"{"key_type":"ecdsa-p521"}"#, "key_type", "must be one of"),
@@ -214,12 +213,12 @@ mod tests {
             (
                 r#"{"key_type":"ed25519","key_length":256}"#,
                 "key_length",
-                "rsa alone",
+                "only allowed for keys of type rsa",
             ),
             (
                 r#"{"key_type":"ecdsa-p256","key_length":null}"#,
                 "key_length",
-                "rsa alone",
+                "only allowed for keys of type rsa",
             ),
             (
                 r#"{"key_type":"rsa","key_length":256}"#,

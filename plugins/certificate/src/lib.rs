@@ -1,28 +1,28 @@
-//! Makes X.509 certificates with RSA, ECDSA and Ed25519 keys: roots, intermediate authorities and leaves.
+//! Generates X.509 certificates with RSA, ECDSA and Ed25519 keys: root CAs, intermediate CAs and leaves.
 //!
-//! - [`parameters`]: what a caller may ask for, and its canonical form; [`subject`], [`alternative_name`], [`usage`]
-//!   and [`key_type`] are its parts.
-//! - [`generate`]: the key, the certificate, the value. Pure, and tested natively.
+//! - [`parameters`]: the parameters and their canonical form; [`subject`], [`alternative_name`], [`usage`] and [`key_type`]
+//!   are its parts.
+//! - [`generate`]: the key, the certificate, the value. Pure, so it is tested natively.
 //! - [`tbs`]: the body of the certificate (`TBSCertificate`).
-//! - [`private_key`]: making keys of every type, writing them down, and signing with them.
-//! - [`recover`]: the parameters with which a stored certificate is made anew; [`kept`] is what else it is made from, and
-//!   [`public_key`] what is known of its key. [`canonical_der`] tells whether it can be kept.
-//! - [`issuer`]: what the plugin needs of a certificate authority; the host's `issuer` resource in a component.
-//! - [`pem`]: the one form in which certificates are stored.
-//! - `component`: the WIT side, for `wasm32` alone.
+//! - [`private_key`]: generates and encodes keys of every type, and signs with them.
+//! - [`recover`]: the parameters to regenerate a stored certificate; [`kept`] are the parts that parameters can't express, and
+//!   [`public_key`] reads the key. [`canonical_der`] checks whether a part can be kept.
+//! - [`issuer`]: the interface to a signing CA; in a component, the host's `issuer` resource.
+//! - [`pem`]: the PEM format of stored certificates.
+//! - `component`: the WIT bindings, only for `wasm32`.
 //!
-//! # Who writes and who signs
+//! # Encoding and signing
 //!
-//! rcgen writes the body. It is exact in everything but the issuer: it would write the issuer's name anew, from fields,
-//! and knows the signature algorithms of its own keys alone. So [`tbs`] puts the bytes of the issuer's subject and of its
-//! algorithm in the places of those that rcgen wrote; a subject whose bytes are to be kept goes the same way.
+//! rcgen encodes the body. Only the issuer would be wrong: rcgen encodes the issuer's name again from fields, and supports only
+//! the signature algorithms of its own keys. So [`tbs`] replaces the issuer's name and algorithm in the body with the issuer's
+//! own bytes. It replaces a subject that must be kept byte for byte in the same way.
 //!
-//! A certificate that signs itself is signed with its own key, here. Every other is signed by the host, which holds the
-//! key of the authority. What a caller *sets* is checked by the host too: it parses X.509 itself, and keys that were set
-//! have no business in a guest. So the plugin has no `acceptor`.
+//! The plugin signs self-signed certificates with their own keys. The host, which has the keys of CAs, signs all others. The host
+//! also checks certificates that callers *set*: it parses X.509 itself, and no guest needs these keys. So the plugin has no
+//! `acceptor`.
 //!
-//! Build it with `-C target-feature=+wide-arithmetic,+simd128`: without them the arithmetic of large numbers takes some
-//! nine times as long.
+//! Build it with `-C target-feature=+wide-arithmetic,+simd128`: without these features, big-number arithmetic is about nine
+//! times slower.
 
 pub mod alternative_name;
 pub mod canonical_der;
@@ -47,9 +47,9 @@ pub const PARAMETERS_SCHEMA: &str = include_str!("parameters.schema.json");
 /// The JSON Schema of the value.
 pub const VALUE_SCHEMA: &str = include_str!("value.schema.json");
 
-/// The parameter that names the credential of the certificate authority.
+/// The parameter with the name of the CA's credential.
 pub const ISSUER_PARAMETER: &str = "ca";
 
-/// How many random bits, at least, go into the private key of a certificate, of the default length: all those of both primes
-/// but the first two and the last of each. Those of the serial number are not secret.
+/// The minimum number of random bits in a private key of the default length: all bits of both primes except the first two and the
+/// last bit of each. The bits of the serial number are not secret.
 pub const ENTROPY_BITS_MIN: u32 = 2042;

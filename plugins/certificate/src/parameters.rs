@@ -1,4 +1,4 @@
-//! What a caller may ask for.
+//! The parameters of certificates.
 
 use std::collections::BTreeSet;
 
@@ -16,45 +16,45 @@ use crate::{
 
 /// The canonical parameters.
 ///
-/// What was not asked for is left out; the key's type or its length, the duration and the two flags are always there.
+/// Absent parameters are omitted, except the key's type or length, the duration and the two flags, which are always present.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parameters {
     /// The subject.
     #[serde(flatten)]
     pub subject: Subject,
-    /// The alternative names, in the order in which they were asked for.
+    /// The alternative names, in the requested order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alternative_names: Vec<AlternativeName>,
-    /// The key usage; its order means nothing.
+    /// The key usage. Its order is not significant.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub key_usage: BTreeSet<KeyUsage>,
-    /// The extended key usage, each purpose once, in the order in which they were asked for.
+    /// The extended key usage, without duplicates, in the requested order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extended_key_usage: Vec<ExtendedKeyUsage>,
-    /// The type of the key: `key_length` for RSA, `key_type` for all others.
+    /// The type of the key: `key_length` for RSA, `key_type` for other types.
     #[serde(flatten)]
     pub key_type: KeyType,
-    /// The duration in days. A caller may ask for 1 to 3650; a certificate that was set may last longer, and is made
-    /// anew with its own.
+    /// The duration in days. A caller may request 1 to 3650. A certificate that was set may have a longer duration, and keeps it
+    /// when it is regenerated.
     #[serde(rename = "duration")]
     pub duration_days: u32,
-    /// The name of the credential of the certificate authority that signs.
+    /// The name of the signing CA's credential.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ca: Option<String>,
-    /// Whether the certificate is an authority itself.
+    /// Whether the certificate is a CA.
     pub is_ca: bool,
-    /// Whether the certificate is signed with its own key: it was asked for, or it is an authority with none above it.
+    /// Whether the certificate is self-signed: as requested, or because it is a CA without `ca`.
     pub self_sign: bool,
-    /// What a certificate that was set has and no parameter could ask for. The host takes it from no caller.
+    /// The parts of a set certificate that other parameters can't express. The host rejects this parameter in requests.
     #[serde(default, skip_serializing_if = "Kept::is_empty")]
     pub kept: Kept,
 }
 
-/// Brings parameters into their canonical form.
+/// Converts parameters to their canonical form.
 ///
 /// # Errors
 ///
-/// [`Failure::InvalidParameters`] with the rule that they break; [`Failure::Misconfigured`] for any setting.
+/// [`Failure::InvalidParameters`] if they break a rule; [`Failure::Misconfigured`] for any setting.
 pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
     let parameters = Parameters::parse(parameters).map_err(Failure::InvalidParameters)?;
@@ -62,11 +62,11 @@ pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
 }
 
 impl Parameters {
-    /// Reads what a caller sent.
+    /// Parses a caller's parameters.
     ///
     /// # Errors
     ///
-    /// The rule that it breaks.
+    /// If they break a rule.
     pub fn parse(parameters: &str) -> Result<Self, Violation> {
         let mut members = Members::parse(parameters)?;
         let ca = members.take_filled_text(ISSUER_PARAMETER)?;
@@ -103,7 +103,7 @@ impl Parameters {
     }
 }
 
-/// Checks that the key may be used so. A certificate that was set keeps what it asserts.
+/// Checks the key usage against the key type. Does not apply to a certificate that was set, which keeps its key usage.
 fn suits_key_type(parameters: &Parameters) -> Result<(), Violation> {
     let key_type = parameters.key_type;
     let unsuitable = parameters
@@ -201,13 +201,13 @@ mod tests {
     fn violation(parameters: &Value) -> Violation {
         let Err(Failure::InvalidParameters(violation)) = normalize(&parameters.to_string(), "{}")
         else {
-            panic!("{parameters} was taken")
+            panic!("{parameters} was accepted")
         };
         violation
     }
 
     #[test]
-    fn defaults_are_filled_in_and_what_is_absent_is_left_out() {
+    fn defaults_are_filled_in_and_absent_parameters_omitted() {
         assert_eq!(
             normalized(&json!({"common_name": "x", "self_sign": true, "ca": "", "key_usage": []})),
             json!({"common_name": "x", "key_length": 2048, "duration": 365, "is_ca": false, "self_sign": true})
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_may_be_asked_for_is_kept() {
+    fn complete_parameters_are_unchanged() {
         let full = json!({
             "common_name": "x", "organization": "o", "organization_unit": "u", "locality": "l",
             "state": "s", "country": "DE", "alternative_names": ["b.example", "10.0.0.1", "a.example"],
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_of_another_type_than_rsa_has_no_length_in_its_canonical_form() {
+    fn canonical_form_has_a_key_length_only_for_rsa() {
         let parameters = json!({"common_name": "x", "self_sign": true, "key_type": "ecdsa-p256"});
         assert_eq!(
             normalized(&parameters),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_stays_and_then_a_subject_needs_no_field() {
+    fn kept_parts_are_unchanged_and_may_replace_the_subject() {
         let parameters = json!({
             "key_length": 2048, "duration": 30, "is_ca": true, "self_sign": true,
             "kept": {"subject": "MAA=", "extended_key_usage": "MAA="}
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn two_ways_to_ask_for_the_same_have_one_canonical_form() {
+    fn equivalent_parameters_have_the_same_canonical_form() {
         let one = json!({
             "common_name": "x", "is_ca": true, "duration": 30, "alternative_names": ["::0001"],
             "key_usage": ["crl_sign", "key_cert_sign", "crl_sign"],
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn who_signs_must_be_said_and_only_once() {
+    fn exactly_one_signer_must_be_requested() {
         assert_eq!(violation(&json!({"common_name": "x"})).member, None);
         assert_eq!(
             violation(&json!({"common_name": "x", "ca": ""})).member,
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_that_breaks_a_rule_is_named_with_the_rule() {
+    fn invalid_parameters_are_reported_with_the_rule() {
         for (parameter, value, rule) in [
             ("duration", json!(0), "1 to 3650"),
             ("duration", json!(3651), "1 to 3650"),
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_not_asked_for_with_a_usage_that_its_type_does_not_have() {
+    fn key_usage_must_be_suitable_for_the_key_type() {
         let of_ecdsa = ["key_encipherment", "data_encipherment"];
         let of_ed25519 = [
             "key_encipherment",
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_is_refused() {
+    fn settings_are_rejected() {
         let result = normalize(r#"{"common_name":"x","is_ca":true}"#, r#"{"duration":1}"#);
         assert!(matches!(result, Err(Failure::Misconfigured(text)) if text.contains("duration")));
     }

@@ -1,21 +1,21 @@
-//! The form in which certificates are stored: PEM with lines of 64 characters, each ended by a line feed.
+//! The format of stored certificates: PEM with lines of 64 characters that end with a line feed.
 
 use base64ct::{Base64, Encoding};
 use der::pem::LineEnding;
 use keywright_plugin_support::Failure;
 
-/// Writes a certificate.
+/// Encodes a certificate as PEM.
 ///
 /// # Errors
 ///
-/// [`Failure::Other`], when it can't be written; nothing a caller sends leads there.
+/// [`Failure::Other`] if the encoding fails. No caller input causes this.
 pub fn written(certificate: &[u8]) -> Result<String, Failure> {
     der::pem::encode_string(LABEL, LineEnding::LF, certificate)
-        .map_err(|error| Failure::Other(format!("the certificate can't be written: {error}")))
+        .map_err(|error| Failure::Other(format!("could not encode the certificate: {error}")))
 }
 
-/// Reads the first certificate of a text, whatever stands before and after it and however long its lines are: what a
-/// caller set is kept as it was.
+/// Decodes the first certificate in a text. Accepts other text around it and lines of any length, because values that callers set
+/// are stored unchanged.
 #[must_use]
 pub fn first_certificate(text: &str) -> Option<Vec<u8>> {
     let (begin, label) = LABELS
@@ -31,7 +31,7 @@ pub fn first_certificate(text: &str) -> Option<Vec<u8>> {
 
 const LABEL: &str = "CERTIFICATE";
 
-/// What a block with a certificate may call itself (RFC 7468, section 5).
+/// The labels of certificates (RFC 7468, section 5).
 const LABELS: [&str; 2] = [LABEL, "X509 CERTIFICATE"];
 
 #[cfg(test)]
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_is_read_again() {
+    fn encoding_and_decoding_round_trip() {
         let bytes: Vec<u8> = (0..=255).collect();
         let text = written(&bytes).unwrap();
         assert!(text.lines().all(|line| line.len() <= 64));
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_certificate_is_read_whatever_surrounds_it() {
+    fn first_certificate_is_found_in_other_text() {
         let first = "-----BEGIN CERTIFICATE-----\r\nAQ\r\nID\r\n-----END CERTIFICATE-----";
         let text = format!("subject=x\n{first}\r\nnoise\n{}", written(&[9]).unwrap());
         assert_eq!(first_certificate(&text), Some(vec![1, 2, 3]));
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_certificate_is_not_read() {
+    fn malformed_pem_is_rejected() {
         for text in [
             "",
             "AQID",

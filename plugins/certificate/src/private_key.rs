@@ -1,4 +1,4 @@
-//! Making keys, writing them down, and signing with them.
+//! Generates and encodes private keys, and signs with them.
 
 use der::{pem::LineEnding, zeroize::Zeroizing};
 use ed25519_dalek::pkcs8::KeypairBytes;
@@ -18,7 +18,7 @@ use sha2::Sha256;
 
 use crate::key_type::KeyType;
 
-/// The private key of a certificate. Each library zeroes its own when it is dropped.
+/// The private key of a certificate. It is zeroized on drop.
 pub enum PrivateKey {
     /// RSA.
     Rsa(Box<RsaPrivateKey>),
@@ -31,33 +31,33 @@ pub enum PrivateKey {
 }
 
 impl PrivateKey {
-    /// Makes a key of this type.
+    /// Generates a key of this type.
     ///
     /// # Errors
     ///
-    /// [`Failure::Other`], when no primes are found for an RSA key.
+    /// [`Failure::Other`] if no primes are found for an RSA key.
     pub fn generate(key_type: KeyType, random: &mut impl CryptoRng) -> Result<Self, Failure> {
         Ok(match key_type {
             KeyType::Rsa(key_length) => RsaPrivateKey::new(random, key_length.bits())
                 .map(|key| Self::Rsa(Box::new(key)))
-                .map_err(|error| Failure::Other(format!("no key was made: {error}")))?,
+                .map_err(|error| Failure::Other(format!("could not generate a key: {error}")))?,
             KeyType::EcdsaP256 => Self::EcdsaP256(p256::SecretKey::generate_from_rng(random)),
             KeyType::EcdsaP384 => Self::EcdsaP384(p384::SecretKey::generate_from_rng(random)),
             KeyType::Ed25519 => Self::Ed25519(ed25519_dalek::SigningKey::generate(random)),
         })
     }
 
-    /// The key as PEM: PKCS#1 for RSA, as clients of this API know it, and PKCS#8 for all others (RFC 5208, RFC 8410).
+    /// Encodes the key as PEM: PKCS#1 for RSA, as clients of this API expect, and PKCS#8 for other types (RFC 5208, RFC 8410).
     ///
     /// # Errors
     ///
-    /// [`Failure::Other`], when it can't be encoded; no key that was made here is such.
+    /// [`Failure::Other`] if the encoding fails, which no generated key causes.
     pub fn to_pem(&self) -> Result<Zeroizing<String>, Failure> {
         match self {
             Self::Rsa(key) => key.to_pkcs1_pem(LineEnding::LF).map_err(not_encoded),
             Self::EcdsaP256(key) => pkcs8_pem(key.to_pkcs8_der()),
             Self::EcdsaP384(key) => pkcs8_pem(key.to_pkcs8_der()),
-            // Without the public key beside it, which would make it of version 2: many programs know only version 1.
+            // A public key would make this version 2, but many programs only support version 1.
             Self::Ed25519(key) => pkcs8_pem(
                 KeypairBytes {
                     secret_key: key.to_bytes(),
@@ -68,11 +68,11 @@ impl PrivateKey {
         }
     }
 
-    /// The bits of the public key, as a certificate's subject public key has them.
+    /// Encodes the public key as the `subjectPublicKey` of a certificate.
     ///
     /// # Errors
     ///
-    /// [`Failure::Other`], when it can't be encoded; no key that was made here is such.
+    /// [`Failure::Other`] if the encoding fails, which no generated key causes.
     pub fn public_key(&self) -> Result<Vec<u8>, Failure> {
         Ok(match self {
             Self::Rsa(key) => key
@@ -87,11 +87,11 @@ impl PrivateKey {
         })
     }
 
-    /// Signs with the algorithm of [`KeyType::algorithm`]; the result is as it stands in a certificate.
+    /// Signs with the algorithm of [`KeyType::algorithm`]. Returns the signature in the encoding of certificates.
     ///
     /// # Errors
     ///
-    /// [`Failure::Other`], when the library does not sign.
+    /// [`Failure::Other`] if the library does not sign.
     pub fn sign(&self, message: &[u8], random: &mut impl CryptoRng) -> Result<Vec<u8>, Failure> {
         match self {
             Self::Rsa(key) => pkcs1v15::SigningKey::<Sha256>::new(RsaPrivateKey::clone(key))
@@ -107,7 +107,7 @@ impl PrivateKey {
                 .try_sign(message)
                 .map(|signature| signature.to_bytes().to_vec()),
         }
-        .map_err(|error| Failure::Other(format!("the key did not sign: {error}")))
+        .map_err(|error| Failure::Other(format!("could not sign: {error}")))
     }
 }
 
@@ -119,7 +119,7 @@ fn pkcs8_pem(document: p256::pkcs8::Result<SecretDocument>) -> Result<Zeroizing<
 }
 
 fn not_encoded(_error: impl std::error::Error) -> Failure {
-    Failure::Other("the key can't be encoded".to_owned())
+    Failure::Other("could not encode the key".to_owned())
 }
 
 const PKCS8_LABEL: &str = "PRIVATE KEY";

@@ -1,4 +1,4 @@
-//! The public keys of certificates that were set: of which type they are, and what they signed.
+//! The public keys of set certificates: their type, and signatures by them.
 
 use der::{Decode, asn1::ObjectIdentifier};
 use keywright_plugin_support::KeyLength;
@@ -15,9 +15,9 @@ use x509_cert::spki::{AlgorithmIdentifierOwned, SubjectPublicKeyInfoOwned};
 
 use crate::key_type::KeyType;
 
-/// A public key of a type that can be made.
+/// A public key of a type that can be generated.
 pub enum PublicKey {
-    /// RSA, and the length of the key to make in its place.
+    /// RSA, and the length of a regenerated key.
     Rsa(RsaPublicKey, KeyLength),
     /// ECDSA on P-256.
     EcdsaP256(p256::ecdsa::VerifyingKey),
@@ -28,11 +28,11 @@ pub enum PublicKey {
 }
 
 impl PublicKey {
-    /// Reads a key.
+    /// Parses a key.
     ///
     /// # Errors
     ///
-    /// Why none like it can be made, to stand behind the name of the member.
+    /// The rule that the certificate breaks, if such a key can't be generated.
     pub fn of(info: &SubjectPublicKeyInfoOwned) -> Result<Self, String> {
         let bits = info.subject_public_key.as_bytes().unwrap_or(&[]);
         let curve = || {
@@ -66,7 +66,7 @@ impl PublicKey {
         key.ok_or_else(|| UNREADABLE.to_owned())
     }
 
-    /// Counts the bits before anything else: the library has limits of its own.
+    /// Checks the length first, because the library has limits of its own.
     fn of_rsa(bits: &[u8]) -> Result<Self, String> {
         let unreadable = || UNREADABLE.to_owned();
         let parts = RsaPublicKeyRef::from_der(bits).map_err(|_| unreadable())?;
@@ -74,15 +74,17 @@ impl PublicKey {
         let exponent = BoxedUint::from_be_slice_vartime(parts.public_exponent.as_bytes());
         let bits = modulus.bits_vartime();
         let length = KeyLength::covering(bits).ok_or_else(|| {
-            format!("has an RSA key of {bits} bits, and none longer than 4096 bits can be made")
+            format!(
+                "has an RSA key of {bits} bits, but only keys of up to 4096 bits can be generated"
+            )
         })?;
         RsaPublicKey::new_with_size_limits(modulus, exponent, 1..=length.bits())
             .map(|key| Self::Rsa(key, length))
             .map_err(|_| unreadable())
     }
 
-    /// The type of key to make in its place, and whether that is as long: of RSA keys there is not every length, so that
-    /// the next greater one is taken.
+    /// Returns the type of a regenerated key, and whether it has the same length. For an RSA key of another length, it is the next
+    /// larger one.
     #[must_use]
     pub fn key_type(&self) -> (KeyType, bool) {
         match self {
@@ -96,8 +98,7 @@ impl PublicKey {
         }
     }
 
-    /// Whether the key made this signature over a message. It did not where the algorithm is of another kind of key, or one
-    /// that is not known here.
+    /// Returns whether this is the key's signature of a message. False if the algorithm is unknown, or is for another type of key.
     #[must_use]
     pub fn has_signed(
         &self,
@@ -125,7 +126,7 @@ impl PublicKey {
     }
 }
 
-/// Whether it is a signature of RSASSA-PKCS1-v1_5 (RFC 8017, section 8.2).
+/// Verifies a signature with RSASSA-PKCS1-v1_5 (RFC 8017, section 8.2).
 fn has_signed_with_pkcs1(
     key: &RsaPublicKey,
     algorithm: ObjectIdentifier,
@@ -147,7 +148,7 @@ fn has_signed_with_pkcs1(
     .is_ok()
 }
 
-/// Whether it is a signature of RSASSA-PSS (RFC 8017, section 8.1), with one hash for the message and the mask.
+/// Verifies a signature with RSASSA-PSS (RFC 8017, section 8.1) that uses the same hash for the message and the mask.
 fn has_signed_with_pss(
     key: &RsaPublicKey,
     algorithm: &AlgorithmIdentifierOwned,
@@ -175,7 +176,7 @@ fn has_signed_with_pss(
     .is_ok()
 }
 
-/// The digest that an ECDSA signature of this algorithm is over (RFC 5758), whatever the curve.
+/// Computes the digest for an ECDSA signature algorithm (RFC 5758), independently of the curve.
 fn ecdsa_digest(algorithm: ObjectIdentifier, message: &[u8]) -> Option<Vec<u8>> {
     Some(match algorithm {
         ECDSA_WITH_SHA1 => Sha1::digest(message).to_vec(),
@@ -188,7 +189,7 @@ fn ecdsa_digest(algorithm: ObjectIdentifier, message: &[u8]) -> Option<Vec<u8>> 
 }
 
 fn not_made(key_type: &str) -> String {
-    format!("has a key of type {key_type}, and keys of that type can't be made")
+    format!("has a key of type {key_type}, which can't be generated")
 }
 
 const UNREADABLE: &str = "has a public key that can't be read";
@@ -200,7 +201,7 @@ const SHA256_WITH_RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.
 const SHA384_WITH_RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.12");
 const SHA512_WITH_RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.13");
 
-/// The key and the signature alike (RFC 4055).
+/// Identifies both keys and signatures (RFC 4055).
 const RSASSA_PSS: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.10");
 const SHA256: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.1");
 const SHA384: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.2");
@@ -216,10 +217,10 @@ const ECDSA_WITH_SHA256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.84
 const ECDSA_WITH_SHA384: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.4.3.3");
 const ECDSA_WITH_SHA512: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.4.3.4");
 
-/// The key and the signature alike (RFC 8410).
+/// Identifies both keys and signatures (RFC 8410).
 const ED25519: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.112");
 
-/// Algorithms of keys that can't be made, by the names that people know them by.
+/// The common names of key algorithms that can't be generated.
 const OTHER_ALGORITHMS: [(ObjectIdentifier, &str); 3] = [
     (RSASSA_PSS, "rsassa-pss"),
     (ObjectIdentifier::new_unwrap("1.3.101.113"), "ed448"),

@@ -1,4 +1,4 @@
-//! Finding the parameters of a stored certificate.
+//! Recovers the parameters of a stored certificate.
 
 use der::Decode;
 use keywright_plugin_support::{
@@ -20,18 +20,17 @@ use crate::{
     usage::{ExtendedKeyUsage, KeyUsage},
 };
 
-/// Returns the stored parameters, or else those that the certificate tells.
+/// Returns the stored parameters, or reads them from the certificate if there are none.
 ///
-/// A certificate does not tell the name of the credential that signed it: `ca` is left out, and the host, which knows
-/// it, puts it in. What of its subject, usages and alternative names can't be expressed in parameters, or would come out in
-/// other bytes, is kept in [`Kept`], and so is what limits it. The result is complete when nothing but bytes and limits had
-/// to be kept, and the key is of a length that may be asked for. Extensions that no parameter is about do not count.
+/// A certificate does not contain the name of the credential that signed it, so `ca` is omitted and the host adds it. Parts of the
+/// subject, usages and alternative names that parameters can't express, or would encode differently, are kept in [`Kept`], like
+/// its constraints. The result is complete if only encodings and constraints were kept, and the key length can be requested.
+/// Extensions without a corresponding parameter do not count.
 ///
 /// # Errors
 ///
-/// [`Failure::InvalidValue`] when there is no certificate, none that can be read, or one with a key like which none can
-/// be made, or with what would be lost; [`Failure::Other`] when what is stored is not what this plugin writes; [`Failure::Misconfigured`] for any
-/// setting.
+/// [`Failure::InvalidValue`] if there is no certificate, it is malformed, its kind of key can't be generated, or a part of it would
+/// be lost; [`Failure::Other`] if the stored value or parameters are malformed; [`Failure::Misconfigured`] for any setting.
 pub fn recover(
     parameters: Option<String>,
     value: &str,
@@ -40,23 +39,26 @@ pub fn recover(
     no_settings(settings)?;
     if let Some(parameters) = parameters {
         let stored: Parameters = canonical(&parameters)?;
-        let is_complete = stored.kept.is_told_by(&stored).map_err(tbs::not_written)?;
+        let is_complete = stored
+            .kept
+            .is_expressed_by(&stored)
+            .map_err(tbs::not_encoded)?;
         return Ok(Recovered {
             parameters,
             is_complete,
         });
     }
     let text = Members::parse(value)
-        .and_then(|mut members| members.take_filled_text(MEMBER))
-        .map_err(|_| Failure::Other("the stored value is no certificate".to_owned()))?
-        .ok_or_else(|| refused("is not there to be made anew"))?;
+        .and_then(|mut members| members.take_filled_text(CERTIFICATE))
+        .map_err(|_| Failure::Other("the stored value is not a certificate".to_owned()))?
+        .ok_or_else(|| refused("is missing, so it can't be regenerated"))?;
     let der = pem::first_certificate(&text).ok_or_else(|| refused(UNREADABLE))?;
     let certificate = CertificateInner::<Raw>::from_der(&der).map_err(|_| refused(UNREADABLE))?;
     let key =
         PublicKey::of(certificate.tbs_certificate().subject_public_key_info()).map_err(refused)?;
     let body = tbs::body(&der).map_err(unreadable)?;
-    let (mut parameters, is_complete) = told(&certificate, body, &key)?;
-    parameters.kept = Kept::beside(&parameters, certificate.tbs_certificate(), body)?;
+    let (mut parameters, is_complete) = parameters_of(&certificate, body, &key)?;
+    parameters.kept = Kept::in_addition_to(&parameters, certificate.tbs_certificate(), body)?;
     Ok(Recovered {
         parameters: written(&parameters)?,
         is_complete,
@@ -64,15 +66,15 @@ pub fn recover(
 }
 
 fn refused(rule: impl Into<String>) -> Failure {
-    Failure::InvalidValue(Violation::of(MEMBER, rule))
+    Failure::InvalidValue(Violation::of(CERTIFICATE, rule))
 }
 
 fn unreadable(_: der::Error) -> Failure {
     refused(UNREADABLE)
 }
 
-/// The parameters that a certificate tells, and whether it tells them all.
-fn told(
+/// Reads the parameters from a certificate. Returns whether the parameters express all of it.
+fn parameters_of(
     certificate: &CertificateInner<Raw>,
     body: &[u8],
     key: &PublicKey,
@@ -110,7 +112,7 @@ fn told(
     Ok((parameters, is_complete))
 }
 
-/// The whole days between the beginning and the end, at least one.
+/// Returns the validity in whole days, at least one.
 fn duration_days(tbs: &TbsCertificateInner<Raw>) -> u32 {
     let validity = tbs.validity();
     let duration = validity
@@ -122,7 +124,7 @@ fn duration_days(tbs: &TbsCertificateInner<Raw>) -> u32 {
         .max(1)
 }
 
-/// Whether a certificate names itself as its issuer, byte for byte, and its own key made its signature.
+/// Returns whether issuer and subject are equal, byte for byte, and the signature is by the certificate's own key.
 fn signs_itself(
     certificate: &CertificateInner<Raw>,
     body: &[u8],
@@ -133,6 +135,6 @@ fn signs_itself(
     Ok(issuer == subject && key.has_signed(certificate.signature_algorithm(), body, signature))
 }
 
-const MEMBER: &str = "certificate";
+const CERTIFICATE: &str = "certificate";
 const UNREADABLE: &str = "can't be read";
 const SECONDS_A_DAY: u64 = 24 * 60 * 60;

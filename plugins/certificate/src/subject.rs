@@ -10,7 +10,7 @@ use rcgen::{DistinguishedName, DnType, DnValue};
 use serde::{Deserialize, Serialize};
 use x509_cert::{attr::AttributeTypeAndValue, name::Name};
 
-/// The fields of a subject that may be asked for; none of them is empty.
+/// The fields of a subject that can be requested. No field is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subject {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,16 +28,15 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Takes the fields out of what the caller sent.
+    /// Takes the fields from the caller's parameters.
     ///
     /// # Errors
     ///
-    /// The rule that they break: at least one field, each within its length, and no control characters. A subject that is
-    /// kept as it was found needs no field.
+    /// If there is no field (unless the subject is kept), or a field is too long or contains control characters.
     pub fn take(members: &mut Members, is_kept: bool) -> Result<Self, Violation> {
         let mut subject = Self::default();
         for field in &FIELDS {
-            *(field.place)(&mut subject) = field.take(members)?;
+            *(field.slot)(&mut subject) = field.take(members)?;
         }
         if subject.is_empty() && !is_kept {
             return Err(Violation::of_whole(format!(
@@ -48,29 +47,28 @@ impl Subject {
         Ok(subject)
     }
 
-    /// Whether there is no field.
+    /// Returns whether there are no fields.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether there is a common name.
+    /// Returns whether there is a common name.
     #[must_use]
     pub fn has_common_name(&self) -> bool {
         self.common_name.is_some()
     }
 
-    /// The fields as a name, one relative distinguished name for each, in the order CN, OU, C, ST, O, L.
+    /// Converts the fields to a name, with one relative distinguished name per field, in the order CN, OU, C, ST, O, L.
     ///
     /// # Errors
     ///
-    /// [`rcgen::Error`], when the country can't be written as a `PrintableString`; neither a caller nor a certificate gives
-    /// such a one.
+    /// [`rcgen::Error`] if the country is not a `PrintableString`, which [`Self::take`] and [`Self::of_name`] prevent.
     pub fn distinguished_name(&self) -> Result<DistinguishedName, rcgen::Error> {
         let mut name = DistinguishedName::new();
         let mut subject = self.clone();
         for field in &FIELDS {
-            let Some(text) = (field.place)(&mut subject).take() else {
+            let Some(text) = (field.slot)(&mut subject).take() else {
                 continue;
             };
             let value = match field.form {
@@ -82,10 +80,10 @@ impl Subject {
         Ok(name)
     }
 
-    /// The fields that a name has, and whether it has nothing else.
+    /// Returns the fields in a name, and whether they express all of it.
     ///
-    /// In which order they stand, and in which type of string, does not count. An attribute counts that is no field, is
-    /// there twice, shares its relative distinguished name with another, or has a text that nobody may ask for.
+    /// They do not if an attribute is not one of the fields, is a duplicate, shares its relative distinguished name with another
+    /// one, or has a value that can't be requested. The order of attributes and their string types do not matter.
     #[must_use]
     pub fn of_name(name: &Name) -> (Self, bool) {
         let mut subject = Self::default();
@@ -94,12 +92,12 @@ impl Subject {
             let field = FIELDS
                 .iter()
                 .find(|field| field.identifier == attribute.oid);
-            let place = field.map(|field| (field.place)(&mut subject));
+            let slot = field.map(|field| (field.slot)(&mut subject));
             let text = field.and_then(|field| {
                 text(attribute).filter(|text| !text.is_empty() && field.broken_rule(text).is_none())
             });
-            match (place, text) {
-                (Some(place @ None), Some(text)) => *place = Some(text),
+            match (slot, text) {
+                (Some(slot @ None), Some(text)) => *slot = Some(text),
                 _ => is_complete = false,
             }
         }
@@ -108,14 +106,14 @@ impl Subject {
     }
 }
 
-/// What is known of one field.
+/// The definition of a field.
 struct Field {
     parameter: &'static str,
     characters_max: usize,
     form: Form,
     attribute: DnType,
     identifier: ObjectIdentifier,
-    place: fn(&mut Subject) -> &mut Option<String>,
+    slot: fn(&mut Subject) -> &mut Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -135,19 +133,19 @@ impl Field {
         }
     }
 
-    /// The rule that a text breaks, if it does.
+    /// Returns the rule that a value breaks, if any.
     fn broken_rule(&self, text: &str) -> Option<String> {
         if text.chars().count() > self.characters_max {
             return Some(format!(
-                "must be of at most {} characters",
+                "must have at most {} characters",
                 self.characters_max
             ));
         }
         if text.chars().any(char::is_control) {
-            return Some("must not have control characters".to_owned());
+            return Some("must not contain control characters".to_owned());
         }
         if self.form == Form::Printable && PrintableStringRef::new(text).is_err() {
-            return Some("must be of letters, digits and plain punctuation".to_owned());
+            return Some("must contain only letters, digits and basic punctuation".to_owned());
         }
         None
     }
@@ -176,7 +174,7 @@ fn text(attribute: &AttributeTypeAndValue) -> Option<String> {
     Some(text)
 }
 
-/// The fields in the order in which a certificate has them.
+/// The fields, in the order in certificates.
 const FIELDS: [Field; 6] = [
     Field {
         parameter: "common_name",
@@ -184,7 +182,7 @@ const FIELDS: [Field; 6] = [
         form: Form::Utf8,
         attribute: DnType::CommonName,
         identifier: ObjectIdentifier::new_unwrap("2.5.4.3"),
-        place: |subject| &mut subject.common_name,
+        slot: |subject| &mut subject.common_name,
     },
     Field {
         parameter: "organization_unit",
@@ -192,7 +190,7 @@ const FIELDS: [Field; 6] = [
         form: Form::Utf8,
         attribute: DnType::OrganizationalUnitName,
         identifier: ObjectIdentifier::new_unwrap("2.5.4.11"),
-        place: |subject| &mut subject.organization_unit,
+        slot: |subject| &mut subject.organization_unit,
     },
     Field {
         parameter: "country",
@@ -200,7 +198,7 @@ const FIELDS: [Field; 6] = [
         form: Form::Printable,
         attribute: DnType::CountryName,
         identifier: ObjectIdentifier::new_unwrap("2.5.4.6"),
-        place: |subject| &mut subject.country,
+        slot: |subject| &mut subject.country,
     },
     Field {
         parameter: "state",
@@ -208,7 +206,7 @@ const FIELDS: [Field; 6] = [
         form: Form::Utf8,
         attribute: DnType::StateOrProvinceName,
         identifier: ObjectIdentifier::new_unwrap("2.5.4.8"),
-        place: |subject| &mut subject.state,
+        slot: |subject| &mut subject.state,
     },
     Field {
         parameter: "organization",
@@ -216,7 +214,7 @@ const FIELDS: [Field; 6] = [
         form: Form::Utf8,
         attribute: DnType::OrganizationName,
         identifier: ObjectIdentifier::new_unwrap("2.5.4.10"),
-        place: |subject| &mut subject.organization,
+        slot: |subject| &mut subject.organization,
     },
     Field {
         parameter: "locality",
@@ -224,7 +222,7 @@ const FIELDS: [Field; 6] = [
         form: Form::Utf8,
         attribute: DnType::LocalityName,
         identifier: ObjectIdentifier::new_unwrap("2.5.4.7"),
-        place: |subject| &mut subject.locality,
+        slot: |subject| &mut subject.locality,
     },
 ];
 
@@ -239,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn each_field_is_taken_up_to_its_length_in_characters() {
+    fn fields_are_accepted_up_to_their_maximum_length() {
         for (parameter, max) in [
             ("common_name", 64),
             ("organization", 64),
@@ -252,7 +250,7 @@ mod tests {
                 taken(&json!({parameter: "ü".repeat(max + 1)})),
                 Err(Violation::of(
                     parameter,
-                    format!("must be of at most {max} characters")
+                    format!("must have at most {max} characters")
                 ))
             );
         }
@@ -264,14 +262,14 @@ mod tests {
     }
 
     #[test]
-    fn a_subject_without_a_field_is_refused() {
+    fn subject_without_fields_is_rejected() {
         for parameters in [json!({}), json!({"common_name": "", "state": null})] {
             assert_eq!(taken(&parameters).unwrap_err().member, None);
         }
     }
 
     #[test]
-    fn control_characters_are_refused() {
+    fn control_characters_are_rejected() {
         for text in ["a\u{0}b", "a\nb", "\u{7f}", "\u{85}"] {
             let violation = taken(&json!({"common_name": text})).unwrap_err();
             assert_eq!(violation.member.as_deref(), Some("common_name"));

@@ -14,22 +14,22 @@ use time::{Duration, OffsetDateTime};
 
 use crate::{issuer::Issuer, parameters::Parameters};
 
-/// What stands in a body beside what was asked for.
+/// The contents of a body that do not come from parameters.
 #[derive(Clone, Copy)]
 pub struct Circumstances<'a> {
-    /// The bits of the certificate's public key.
+    /// The encoded public key of the certificate.
     pub public_key: &'a [u8],
-    /// The serial number; read as a positive number, most significant octet first.
+    /// The serial number as a positive number, most significant octet first.
     pub serial_number: [u8; SERIAL_NUMBER_BYTES],
-    /// When the certificate begins to be valid, in seconds since 1970-01-01T00:00:00Z.
+    /// The start of the validity, in seconds since 1970-01-01T00:00:00Z.
     pub now_seconds: u64,
 }
 
-/// Writes the body of a certificate; without an issuer, of one that signs itself with the algorithm of its key.
+/// Encodes the body of a certificate. Without an issuer, the certificate is self-signed with the algorithm of its key.
 ///
 /// # Errors
 ///
-/// [`Failure::Other`], when the time of the call or what the issuer says of itself can't be written.
+/// [`Failure::Other`] if the time of the call, or the issuer's name or algorithm, can't be encoded.
 pub fn tbs_certificate(
     parameters: &Parameters,
     circumstances: Circumstances<'_>,
@@ -42,7 +42,7 @@ pub fn tbs_certificate(
     };
     let subject = parameters.kept.subject();
     let replaced = |body: Vec<u8>, parts: [(usize, Option<&[u8]>); 3]| {
-        with_fields(&body, &parts).map_err(not_written)
+        with_fields(&body, &parts).map_err(not_encoded)
     };
     let Some(issuer) = issuer else {
         wanted.use_authority_key_identifier_extension = true;
@@ -72,11 +72,11 @@ pub fn tbs_certificate(
     )
 }
 
-/// A body with everything that the parameters say, under a key and a number of no meaning.
+/// Encodes a body with these parameters, and a dummy key and serial number.
 ///
 /// # Errors
 ///
-/// [`Failure::Other`], when the parameters can't be written.
+/// [`Failure::Other`] if the parameters can't be encoded.
 pub(crate) fn sample(parameters: &Parameters) -> Result<Vec<u8>, Failure> {
     let circumstances = Circumstances {
         public_key: &[0],
@@ -91,11 +91,11 @@ pub(crate) fn sample(parameters: &Parameters) -> Result<Vec<u8>, Failure> {
     written_body(&wanted, &key, &rcgen::Issuer::from_params(&wanted, &key))
 }
 
-/// Puts a body and the signature over it together into a certificate.
+/// Assembles a certificate from a body and its signature.
 ///
 /// # Errors
 ///
-/// [`Failure::Other`], when the body is none.
+/// [`Failure::Other`] if the body is malformed.
 pub fn certificate(tbs_certificate: &[u8], signature: &[u8]) -> Result<Vec<u8>, Failure> {
     let assembled = || {
         let algorithm = fields(tbs_certificate)?
@@ -105,10 +105,10 @@ pub fn certificate(tbs_certificate: &[u8], signature: &[u8]) -> Result<Vec<u8>, 
         let signature = BitString::from_bytes(signature)?.to_der()?;
         sequence(&[tbs_certificate, algorithm, &signature])
     };
-    assembled().map_err(not_written)
+    assembled().map_err(not_encoded)
 }
 
-/// What rcgen is to write.
+/// Converts the parameters to rcgen's parameters.
 fn wanted(
     parameters: &Parameters,
     circumstances: Circumstances<'_>,
@@ -121,12 +121,12 @@ fn wanted(
     wanted.distinguished_name = parameters
         .subject
         .distinguished_name()
-        .map_err(not_written)?;
+        .map_err(not_encoded)?;
     if !parameters.kept.has_alternative_names() {
         wanted.subject_alt_names = parameters
             .alternative_names
             .iter()
-            .map(|name| name.general_name().map_err(not_written))
+            .map(|name| name.general_name().map_err(not_encoded))
             .collect::<Result<_, _>>()?;
     }
     if !parameters.kept.has_key_usage() {
@@ -143,7 +143,7 @@ fn wanted(
             .map(|usage| usage.purpose())
             .collect();
     }
-    wanted.custom_extensions = parameters.kept.extensions().map_err(not_written)?;
+    wanted.custom_extensions = parameters.kept.extensions().map_err(not_encoded)?;
     wanted.is_ca = if parameters.is_ca {
         IsCa::Ca(parameters.kept.path_length().map_or(
             BasicConstraints::Unconstrained,
@@ -157,7 +157,8 @@ fn wanted(
     Ok(wanted)
 }
 
-/// From the time of the call on for so many days, but not beyond the last second that a certificate can name.
+/// Returns the validity: from the time of the call for this number of days, but not after the last second that a certificate can
+/// represent.
 fn validity(
     now_seconds: u64,
     duration_days: u32,
@@ -168,12 +169,12 @@ fn validity(
         time.checked_add(Duration::days(duration_days.into()))
             .or_else(|| at(LAST_SECOND))
     });
-    not_before
-        .zip(not_after)
-        .ok_or_else(|| Failure::Other("the certificate would begin after the year 9999".to_owned()))
+    not_before.zip(not_after).ok_or_else(|| {
+        Failure::Other("the validity of the certificate would start after the year 9999".to_owned())
+    })
 }
 
-/// A key for rcgen that signs nothing: of the certificate that rcgen makes with it, only the body is used.
+/// A key for rcgen that returns an empty signature: only the body of rcgen's certificate is used.
 struct Unsigned<'a> {
     public_key: &'a [u8],
     algorithm: &'static SignatureAlgorithm,
@@ -200,39 +201,39 @@ fn written_body(
     key: &Unsigned<'_>,
     issuer: &rcgen::Issuer<'_, &Unsigned<'_>>,
 ) -> Result<Vec<u8>, Failure> {
-    let certificate = wanted.signed_by(key, issuer).map_err(not_written)?;
-    Ok(body(certificate.der()).map_err(not_written)?.to_vec())
+    let certificate = wanted.signed_by(key, issuer).map_err(not_encoded)?;
+    Ok(body(certificate.der()).map_err(not_encoded)?.to_vec())
 }
 
-/// Replaces fields of a body with bytes that are written nowhere else, where there are such.
+/// Replaces the given fields of a body.
 fn with_fields(body: &[u8], parts: &[(usize, Option<&[u8]>)]) -> der::Result<Vec<u8>> {
     let mut replaced = fields(body)?.collect::<der::Result<Vec<_>>>()?;
     for (field, bytes) in parts {
-        if let (Some(place), Some(bytes)) = (replaced.get_mut(*field), bytes) {
-            *place = bytes;
+        if let (Some(slot), Some(bytes)) = (replaced.get_mut(*field), bytes) {
+            *slot = bytes;
         }
     }
     sequence(&replaced)
 }
 
-/// The body of a certificate, as it is encoded.
+/// Returns the encoded body of a certificate.
 pub(crate) fn body(certificate: &[u8]) -> der::Result<&[u8]> {
     Ok(fields(certificate)?.next().transpose()?.unwrap_or(&[]))
 }
 
-/// The issuer and the subject of a body, each as it is encoded.
+/// Returns the encoded issuer and subject of a body.
 pub(crate) fn names(body: &[u8]) -> der::Result<(&[u8], &[u8])> {
     let fields = fields(body)?.collect::<der::Result<Vec<_>>>()?;
-    // A certificate of version 1 does not say so.
+    // Certificates of version 1 omit the version.
     let has_version = fields
         .first()
         .is_some_and(|field| field.first() == Some(&VERSION_TAG));
     let absent = usize::from(!has_version);
-    let at = |place: usize| fields.get(place - absent).copied().unwrap_or(&[]);
+    let at = |index: usize| fields.get(index - absent).copied().unwrap_or(&[]);
     Ok((at(ISSUER_FIELD), at(SUBJECT_FIELD)))
 }
 
-/// The fields of a DER sequence, each as it is encoded.
+/// Returns the encoded fields of a DER sequence.
 pub(crate) fn fields(sequence: &[u8]) -> der::Result<impl Iterator<Item = der::Result<&[u8]>>> {
     let mut reader = SliceReader::new(AnyRef::from_der(sequence)?.value())?;
     Ok(std::iter::from_fn(move || {
@@ -244,20 +245,20 @@ fn sequence(fields: &[&[u8]]) -> der::Result<Vec<u8>> {
     Any::new(Tag::Sequence, fields.concat())?.to_der()
 }
 
-pub(crate) fn not_written(error: impl std::fmt::Display) -> Failure {
-    Failure::Other(format!("the certificate can't be written: {error}"))
+pub(crate) fn not_encoded(error: impl std::fmt::Display) -> Failure {
+    Failure::Other(format!("could not encode the certificate: {error}"))
 }
 
-/// The octets of a serial number.
+/// The number of octets in a serial number.
 pub const SERIAL_NUMBER_BYTES: usize = 20;
 
-/// The places of fields within a body: after the version and the serial number, and behind the validity.
+/// Indexes of fields in a body, which starts with the version and the serial number.
 const SIGNATURE_FIELD: usize = 2;
 const ISSUER_FIELD: usize = 3;
 const SUBJECT_FIELD: usize = 5;
 
-/// The tag of a version.
+/// The tag of the version.
 const VERSION_TAG: u8 = 0xa0;
 
-/// 9999-12-31T23:59:59Z, in seconds since 1970: the end of what does not end (RFC 5280, section 4.1.2.5).
+/// 9999-12-31T23:59:59Z, in seconds since 1970: the end of validity without expiration (RFC 5280, section 4.1.2.5).
 const LAST_SECOND: i64 = 253_402_300_799;

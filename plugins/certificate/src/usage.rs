@@ -1,4 +1,4 @@
-//! For what a certificate's key may be used.
+//! Key usage and extended key usage.
 
 use der::{Decode, oid::ObjectIdentifier};
 use keywright_plugin_support::{Failure, Violation};
@@ -9,7 +9,7 @@ use x509_cert::{
     ext::{Extension, pkix},
 };
 
-/// One bit of the key usage, in the order of RFC 5280, section 4.2.1.3.
+/// A bit of the key usage, in the order of RFC 5280, section 4.2.1.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the names are those of RFC 5280")]
@@ -26,11 +26,11 @@ pub enum KeyUsage {
 }
 
 impl KeyUsage {
-    /// The usage of this name in the API.
+    /// Parses the name of a usage in the API.
     ///
     /// # Errors
     ///
-    /// The rule, when there is none.
+    /// If the name is unknown.
     pub fn parse(name: &str) -> Result<Self, Violation> {
         KEY_USAGES
             .iter()
@@ -41,7 +41,7 @@ impl KeyUsage {
     /// The identifier of the extension.
     pub const EXTENSION: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.15");
 
-    /// The name of the usage in the API.
+    /// Returns the name of the usage in the API.
     #[must_use]
     pub fn name(self) -> &'static str {
         KEY_USAGES
@@ -50,7 +50,7 @@ impl KeyUsage {
             .unwrap_or_default()
     }
 
-    /// The usage as rcgen knows it.
+    /// Converts to rcgen's type.
     #[must_use]
     pub fn purpose(self) -> KeyUsagePurpose {
         match self {
@@ -66,7 +66,7 @@ impl KeyUsage {
         }
     }
 
-    /// The usages that an extension asserts.
+    /// Returns the usages that an extension asserts.
     pub fn asserted(extension: &pkix::KeyUsage) -> impl Iterator<Item = Self> {
         KEY_USAGES
             .iter()
@@ -74,7 +74,7 @@ impl KeyUsage {
     }
 }
 
-/// One purpose of the extended key usage.
+/// A purpose of the extended key usage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the names are those of RFC 5280")]
@@ -87,11 +87,11 @@ pub enum ExtendedKeyUsage {
 }
 
 impl ExtendedKeyUsage {
-    /// The purpose of this name in the API.
+    /// Parses the name of a purpose in the API.
     ///
     /// # Errors
     ///
-    /// The rule, when there is none.
+    /// If the name is unknown.
     pub fn parse(name: &str) -> Result<Self, Violation> {
         EXTENDED_KEY_USAGES
             .iter()
@@ -99,7 +99,7 @@ impl ExtendedKeyUsage {
             .ok_or_else(|| unknown("extended_key_usage", name))
     }
 
-    /// The purpose as rcgen knows it.
+    /// Converts to rcgen's type.
     #[must_use]
     pub fn purpose(self) -> ExtendedKeyUsagePurpose {
         match self {
@@ -114,11 +114,11 @@ impl ExtendedKeyUsage {
     /// The identifier of the extension.
     pub const EXTENSION: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.37");
 
-    /// The purposes that an extension has, each once, as far as they may be asked for, and whether that is all of them.
+    /// Returns the purposes in an extension that can be requested, without duplicates, and whether these are all of its purposes.
     ///
     /// # Errors
     ///
-    /// [`der::Error`], when it is no list of purposes.
+    /// [`der::Error`] if it is not a list of purposes.
     pub fn of_extension(extension: &Extension) -> der::Result<(Vec<Self>, bool)> {
         let pkix::ExtendedKeyUsage(purposes) =
             pkix::ExtendedKeyUsage::from_der(extension.extn_value.as_bytes())?;
@@ -134,11 +134,11 @@ impl ExtendedKeyUsage {
         Ok((found, has_all))
     }
 
-    /// Whether a certificate may sign responses of OCSP for its issuer, which no parameter requests.
+    /// Returns whether a certificate may sign OCSP responses for its issuer, which no parameter requests.
     ///
     /// # Errors
     ///
-    /// [`Failure::InvalidValue`], when its extended key usage can't be read.
+    /// [`Failure::InvalidValue`] if its extended key usage is malformed.
     pub fn signs_ocsp_responses(tbs: &TbsCertificateInner<Raw>) -> Result<bool, Failure> {
         let usage = tbs
             .get_extension::<pkix::ExtendedKeyUsage>()
@@ -146,7 +146,7 @@ impl ExtendedKeyUsage {
         Ok(usage.is_some_and(|(_, usage)| usage.0.contains(&OCSP_SIGNING)))
     }
 
-    /// The purpose with this identifier, if it is one of those that may be asked for.
+    /// Returns the purpose with this identifier, if it can be requested.
     fn identified(identifier: &ObjectIdentifier) -> Option<Self> {
         EXTENDED_KEY_USAGES
             .iter()
@@ -155,13 +155,13 @@ impl ExtendedKeyUsage {
 }
 
 fn unknown(parameter: &str, name: &str) -> Violation {
-    Violation::of(parameter, format!("does not know `{name}`"))
+    Violation::of(parameter, format!("contains the unknown value `{name}`"))
 }
 
-/// The purpose of signing responses of OCSP (RFC 6960, section 4.2.2.2).
+/// The purpose OCSP signing (RFC 6960, section 4.2.2.2).
 const OCSP_SIGNING: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.9");
 
-/// The parameter with the usages of the key.
+/// The name of the parameter.
 pub(crate) const KEY_USAGE: &str = "key_usage";
 
 const KEY_USAGES: [(KeyUsage, &str, pkix::KeyUsages); 9] = [
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_names_of_the_api_and_of_the_canonical_parameters_are_the_same() {
+    fn names_are_the_same_in_api_and_canonical_parameters() {
         for (usage, name, _) in KEY_USAGES {
             assert_eq!(KeyUsage::parse(name), Ok(usage));
             assert_eq!(serde_json::to_value(usage).unwrap(), name);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_in_another_case_is_unknown_and_named() {
+    fn unknown_names_are_reported() {
         for name in ["Digital_Signature", "server_auth", "", "crl_sign "] {
             let violation = KeyUsage::parse(name).unwrap_err();
             assert_eq!(violation.member.as_deref(), Some("key_usage"));

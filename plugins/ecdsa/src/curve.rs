@@ -1,4 +1,4 @@
-//! The curves.
+//! The supported curves.
 
 use keywright_plugin_support::{Members, Violation};
 use serde::{Deserialize, Serialize};
@@ -18,11 +18,11 @@ pub enum Curve {
 }
 
 impl Curve {
-    /// Takes the parameter `curve` out of what the caller sent.
+    /// Takes the parameter `curve` from the caller's parameters.
     ///
     /// # Errors
     ///
-    /// The rule, when it is none of the three.
+    /// If it is not one of the three curves.
     pub fn take(members: &mut Members) -> Result<Self, Violation> {
         match members.take_filled_text(NAME)?.as_deref() {
             None => Ok(Self::default()),
@@ -33,7 +33,7 @@ impl Curve {
         }
     }
 
-    /// The name of the curve in SSH (RFC 5656).
+    /// Returns the curve's identifier in SSH (RFC 5656).
     #[must_use]
     pub fn for_ssh(self) -> EcdsaCurve {
         match self {

@@ -1,4 +1,4 @@
-//! What the plugin does, without WIT.
+//! The plugin's functions, independent of WIT.
 
 use keywright_plugin_support::{
     Failure, KeyFormat, KeyPair, Members, Violation, canonical, no_settings, written,
@@ -10,35 +10,35 @@ use ssh_key::private::EcdsaKeypair;
 
 use crate::curve::Curve;
 
-/// From what a key pair is made.
+/// The canonical parameters of a key pair.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Parameters {
     pub(crate) curve: Curve,
     pub(crate) format: KeyFormat,
-    /// The comment of a key in the form of SSH; the empty one is none.
+    /// The comment of a key in SSH format, or empty.
     pub(crate) ssh_comment: String,
 }
 
-/// Brings parameters into their canonical form, in which every one is written out.
+/// Converts parameters to their canonical form, in which every parameter is present.
 ///
 /// # Errors
 ///
-/// [`Failure::InvalidParameters`] with the rule that they break; [`Failure::Misconfigured`] for any setting.
+/// [`Failure::InvalidParameters`] if they break a rule; [`Failure::Misconfigured`] for any setting.
 pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
     let parameters = parse(parameters).map_err(Failure::InvalidParameters)?;
     written(&parameters)
 }
 
-/// Makes a key pair from canonical parameters and returns it as JSON: for SSH as RFC 5656 has it, or as PKCS#8 with the private
+/// Generates a key pair from canonical parameters and returns it as JSON: in SSH format (RFC 5656), or as PKCS#8 with a private
 /// key of RFC 5915.
 ///
-/// The private key is drawn anew until it is within the order of the curve's group, so that each is as likely (FIPS 186-5,
+/// Random private keys outside the order of the curve's group are discarded, so that all keys are equally likely (FIPS 186-5,
 /// appendix A.2.2).
 ///
 /// # Errors
 ///
-/// [`Failure::Other`] when the parameters are not canonical; [`Failure::Misconfigured`] for any setting.
+/// [`Failure::Other`] if the parameters are not canonical; [`Failure::Misconfigured`] for any setting.
 pub fn generate(
     parameters: &str,
     settings: &str,
@@ -53,7 +53,7 @@ pub fn generate(
     let key_pair = match format {
         KeyFormat::Ssh => {
             let keys = EcdsaKeypair::random(random, curve.for_ssh())
-                .map_err(|error| Failure::Other(format!("no key was made: {error}")))?;
+                .map_err(|error| Failure::Other(format!("could not generate a key: {error}")))?;
             KeyPair::for_ssh(keys.into(), ssh_comment)?
         }
         KeyFormat::Pkcs8 => pkcs8(curve, random)?,
@@ -116,7 +116,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn canonical_parameters_are_written_out_and_their_own_canonical_form() {
+    fn normalize_fills_in_defaults_and_is_idempotent() {
         for (given, expected) in [
             ("{}", r#"{"curve":"p256","format":"ssh","ssh_comment":""}"#),
             (
@@ -136,7 +136,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn another_curve_is_refused_and_named() {
+    fn unknown_curve_is_reported() {
         for curve in [json!("secp256k1"), json!("P-256"), json!(256)] {
             let parameters = json!({"curve": curve}).to_string();
             let Err(Failure::InvalidParameters(violation)) = normalize(&parameters, "{}") else {
@@ -147,7 +147,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_pair_for_ssh_is_one_key_with_its_comment_in_both() {
+    fn ssh_pair_is_one_key_with_the_comment_in_both() {
         for (curve, name) in CURVES.into_iter().zip(["nistp256", "nistp384", "nistp521"]) {
             let value = generated(&json!({"curve": curve, "ssh_comment": "ada @ host"}), 1);
             assert!(matches(VALUE_SCHEMA, &value));
@@ -168,7 +168,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_pair_as_pkcs8_is_one_key_without_a_fingerprint() {
+    fn pkcs8_pair_is_one_key_without_a_fingerprint() {
         for curve in CURVES {
             let value = generated(&json!({"curve": curve, "format": "pkcs8"}), 1);
             assert!(matches(VALUE_SCHEMA, &value));
@@ -193,7 +193,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_key_follows_the_random_stream() {
+    fn same_random_stream_yields_same_key() {
         for curve in CURVES {
             for format in ["ssh", "pkcs8"] {
                 let parameters = json!({"curve": curve, "format": format});
@@ -204,7 +204,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn generate_takes_canonical_parameters_alone() {
+    fn generate_rejects_parameters_that_are_not_canonical() {
         for parameters in ["{}", r#"{"format":"ssh","ssh_comment":""}"#] {
             let failure = generate(parameters, "{}", &mut ChaCha12Rng::seed_from_u64(1));
             assert!(matches!(failure, Err(Failure::Other(_))), "{parameters}");
@@ -212,7 +212,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_setting_is_refused_by_every_function() {
+    fn every_function_rejects_settings() {
         let settings = r#"{"curve":"p384"}"#;
         let random = &mut ChaCha12Rng::seed_from_u64(1);
         let parameters = r#"{"curve":"p256","format":"ssh","ssh_comment":""}"#;

@@ -1,4 +1,4 @@
-//! Finding the parameters of a stored key pair.
+//! Recovers the parameters of a stored key pair.
 
 use keywright_plugin_support::{Failure, KeyFormat, Recovered};
 use p256::pkcs8::DecodePublicKey;
@@ -6,14 +6,13 @@ use ssh_key::PublicKey;
 
 use crate::{curve::Curve, generate::Parameters};
 
-/// Returns the stored parameters, or else those that the public key tells.
+/// Returns the stored parameters, or reads them from the public key if there are none.
 ///
-/// A key pair without a public key, or with one that can't be read or is on another curve, is made anew with default parameters,
-/// and the result is incomplete.
+/// If the public key is absent, malformed or on another curve, the result has default parameters and is incomplete.
 ///
 /// # Errors
 ///
-/// [`Failure::Other`] when what is stored is not what this plugin writes; [`Failure::Misconfigured`] for any setting.
+/// [`Failure::Other`] if the stored value or parameters are malformed; [`Failure::Misconfigured`] for any setting.
 pub fn recover(
     parameters: Option<String>,
     value: &str,
@@ -64,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_parameters_are_returned_as_they_are() {
+    fn stored_parameters_are_returned_unchanged() {
         let stored = r#"{"curve":"p384","format":"pkcs8","ssh_comment":""}"#.to_owned();
         let recovered = recover(Some(stored.clone()), r#"{"public_key":null}"#, "{}").unwrap();
         let expected = Recovered {
@@ -75,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_public_key_tells_the_curve_the_form_and_the_comment() {
+    fn public_key_determines_curve_format_and_comment() {
         for curve in CURVES {
             for (format, comment) in [("ssh", "ada @ host"), ("ssh", ""), ("pkcs8", "")] {
                 let parameters = json!({"curve": curve, "format": format, "ssh_comment": comment});
@@ -86,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_public_key_that_tells_nothing_leaves_the_defaults() {
+    fn unusable_public_key_yields_defaults() {
         let other = include_str!("../../ssh/tests/keys/ada.pub");
         assert!(PublicKey::from_openssh(other).is_ok());
         for public_key in [json!(null), json!("ecdsa-sha2-nistp256 !!!!"), json!(other)] {

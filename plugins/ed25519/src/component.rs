@@ -1,4 +1,4 @@
-//! The WIT side of the plugin: nothing but conversions.
+//! Connects the plugin to its WIT bindings.
 
 use keywright_plugin_support::{KeyPair, generator_component};
 
@@ -29,7 +29,7 @@ mod bindings {
 generator_component! {
     bindings: bindings,
     credential_type: "ed25519",
-    summary: "Ed25519 key pairs, in the form that SSH reads or as PKCS#8",
+    summary: "Ed25519 key pairs, in SSH format or as PKCS#8",
     parameters_schema: PARAMETERS_SCHEMA,
     value_schema: VALUE_SCHEMA,
     entropy_bits_min: ENTROPY_BITS_MIN,

@@ -1,4 +1,4 @@
-//! What the plugin does, without WIT.
+//! The plugin's functions, independent of WIT.
 
 use ed25519_dalek::{SigningKey, pkcs8::KeypairBytes};
 use keywright_plugin_support::{
@@ -11,31 +11,31 @@ use ssh_key::{
     public::Ed25519PublicKey,
 };
 
-/// From what a key pair is made.
+/// The canonical parameters of a key pair.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Parameters {
     pub(crate) format: KeyFormat,
-    /// The comment of a key in the form of SSH; the empty one is none.
+    /// The comment of a key in SSH format, or empty.
     pub(crate) ssh_comment: String,
 }
 
-/// Brings parameters into their canonical form, in which every one is written out.
+/// Converts parameters to their canonical form, in which every parameter is present.
 ///
 /// # Errors
 ///
-/// [`Failure::InvalidParameters`] with the rule that they break; [`Failure::Misconfigured`] for any setting.
+/// [`Failure::InvalidParameters`] if they break a rule; [`Failure::Misconfigured`] for any setting.
 pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
     let parameters = parse(parameters).map_err(Failure::InvalidParameters)?;
     written(&parameters)
 }
 
-/// Makes a key pair from canonical parameters and returns it as JSON: for SSH as RFC 8709 has it, or as PKCS#8 of version 1
-/// (RFC 8410), without the public key beside the private one, because many programs know only that version.
+/// Generates a key pair from canonical parameters and returns it as JSON: in SSH format (RFC 8709), or as PKCS#8 version 1
+/// (RFC 8410), because many programs do not support version 2, which includes the public key.
 ///
 /// # Errors
 ///
-/// [`Failure::Other`] when the parameters are not canonical; [`Failure::Misconfigured`] for any setting.
+/// [`Failure::Other`] if the parameters are not canonical; [`Failure::Misconfigured`] for any setting.
 pub fn generate(
     parameters: &str,
     settings: &str,
@@ -103,7 +103,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn canonical_parameters_are_written_out_and_their_own_canonical_form() {
+    fn normalize_fills_in_defaults_and_is_idempotent() {
         for (given, expected) in [
             ("{}", r#"{"format":"ssh","ssh_comment":""}"#),
             (
@@ -123,7 +123,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_pair_for_ssh_is_one_key_with_its_comment_in_both() {
+    fn ssh_pair_is_one_key_with_the_comment_in_both() {
         let value = generated(&json!({"ssh_comment": "ada lovelace, ünïcode"}), 1);
         assert!(matches(VALUE_SCHEMA, &value));
         let line = value["public_key"].as_str().unwrap();
@@ -141,12 +141,12 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_pair_as_pkcs8_is_one_key_of_version_1_without_a_fingerprint() {
+    fn pkcs8_pair_is_version_1_without_a_fingerprint() {
         let value = generated(&json!({"format": "pkcs8"}), 1);
         assert!(matches(VALUE_SCHEMA, &value));
         assert_eq!(value["public_key_fingerprint"], Value::Null);
         let private_key = value["private_key"].as_str().unwrap();
-        // The one line of 48 bytes that RFC 8410, section 10.3, shows.
+        // The single line of 48 bytes in RFC 8410, section 10.3.
         assert!(private_key.starts_with("-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEI"));
         assert_eq!(private_key.lines().count(), 3);
         let key = SigningKey::from_pkcs8_pem(private_key).unwrap();
@@ -157,7 +157,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_key_follows_the_random_stream() {
+    fn same_random_stream_yields_same_key() {
         for parameters in [json!({}), json!({"format": "pkcs8"})] {
             assert_eq!(generated(&parameters, 1), generated(&parameters, 1));
             assert_ne!(generated(&parameters, 1), generated(&parameters, 2));
@@ -165,7 +165,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn generate_takes_canonical_parameters_alone() {
+    fn generate_rejects_parameters_that_are_not_canonical() {
         for parameters in ["{}", r#"{"format":"pem","ssh_comment":""}"#] {
             let failure = generate(parameters, "{}", &mut ChaCha12Rng::seed_from_u64(1));
             assert!(matches!(failure, Err(Failure::Other(_))), "{parameters}");
@@ -173,7 +173,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_setting_is_refused_by_every_function() {
+    fn every_function_rejects_settings() {
         let settings = r#"{"format":"ssh"}"#;
         let random = &mut ChaCha12Rng::seed_from_u64(1);
         for result in [

@@ -1,8 +1,8 @@
-//! Makes Ed25519 key pairs (RFC 8032), in the form that SSH reads or as PKCS#8.
+//! Generates Ed25519 key pairs (RFC 8032), in SSH format or as PKCS#8.
 //!
-//! - [`generate`]: the parameters and the key pair. Pure, and tested natively.
-//! - [`recover`]: the parameters with which a stored key pair is made anew.
-//! - `component`: the WIT side, for `wasm32` alone.
+//! - [`generate`]: the parameters and the key pair. Pure, so it is tested natively.
+//! - [`recover`]: the parameters to regenerate a stored key pair.
+//! - `component`: the WIT bindings, only for `wasm32`.
 
 #[cfg(target_arch = "wasm32")]
 mod component;
@@ -15,5 +15,5 @@ pub const PARAMETERS_SCHEMA: &str = include_str!("parameters.schema.json");
 /// The JSON Schema of the value.
 pub const VALUE_SCHEMA: &str = include_str!("value.schema.json");
 
-/// How many random bits go into a key pair: those of the secret key.
+/// The number of random bits in a key pair: the bits of the secret key.
 pub const ENTROPY_BITS_MIN: u32 = 256;

@@ -1,4 +1,4 @@
-//! Finding the parameters of a stored key pair.
+//! Recovers the parameters of a stored key pair.
 
 use ed25519_dalek::{VerifyingKey, pkcs8::DecodePublicKey};
 use keywright_plugin_support::{Failure, KeyFormat, Recovered};
@@ -6,14 +6,13 @@ use ssh_key::PublicKey;
 
 use crate::generate::Parameters;
 
-/// Returns the stored parameters, or else those that the public key tells.
+/// Returns the stored parameters, or reads them from the public key if there are none.
 ///
-/// A key pair without a public key, or with one that can't be read or is not Ed25519, is made anew with default parameters,
-/// and the result is incomplete.
+/// If the public key is absent, malformed or not Ed25519, the result has default parameters and is incomplete.
 ///
 /// # Errors
 ///
-/// [`Failure::Other`] when what is stored is not what this plugin writes; [`Failure::Misconfigured`] for any setting.
+/// [`Failure::Other`] if the stored value or parameters are malformed; [`Failure::Misconfigured`] for any setting.
 pub fn recover(
     parameters: Option<String>,
     value: &str,
@@ -52,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_parameters_are_returned_as_they_are() {
+    fn stored_parameters_are_returned_unchanged() {
         let stored = r#"{"format":"pkcs8","ssh_comment":""}"#.to_owned();
         let recovered = recover(Some(stored.clone()), r#"{"public_key":null}"#, "{}").unwrap();
         let expected = Recovered {
@@ -63,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn the_public_key_tells_the_form_and_the_comment() {
+    fn public_key_determines_format_and_comment() {
         for parameters in [
             json!({"format": "ssh", "ssh_comment": "ada @ host"}),
             json!({"format": "ssh", "ssh_comment": ""}),
@@ -75,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_public_key_that_tells_nothing_leaves_the_defaults() {
+    fn unusable_public_key_yields_defaults() {
         let other = include_str!("../../ssh/tests/keys/ada.pub");
         assert!(PublicKey::from_openssh(other).is_ok());
         for public_key in [json!(null), json!("ssh-ed25519 !!!!"), json!(other)] {

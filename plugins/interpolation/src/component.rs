@@ -1,4 +1,4 @@
-//! The WIT side of the plugin: nothing but conversions.
+//! Connects the plugin to its WIT bindings.
 
 use bindings::exports::keywright::interpolation::resolver::{Failure, Guest, Reference};
 

@@ -1,17 +1,17 @@
 //! Finds references to credentials in service bindings.
 //!
-//! - [`resolve`]: what a reference is. Pure, and tested natively.
-//! - [`settings`]: the members in which references stand.
-//! - `component`: the WIT side, for `wasm32` alone.
+//! - [`resolve`]: finds references. Pure, so it is tested natively.
+//! - [`settings`]: the keys of references.
+//! - `component`: the WIT bindings, only for `wasm32`.
 //!
-//! A binding is an object with a member `credentials`; it stands in an array that is a member of the document:
+//! A binding is an object with a field `credentials`, in an array that is a field of the document:
 //!
 //! ```json
 //! {"any service": [{"credentials": {"credhub-ref": "((/path/to/credential))"}}]}
 //! ```
 //!
-//! The value of the credential takes the place of the whole `credentials` object. Whatever has another shape is no
-//! reference, and is left as it is. The plugin imports nothing and never sees a value.
+//! The host replaces the whole `credentials` object with the credential's value. Everything else is left unchanged. The plugin
+//! has no imports and never receives a value.
 
 #[cfg(target_arch = "wasm32")]
 mod component;

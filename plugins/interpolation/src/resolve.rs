@@ -1,11 +1,11 @@
-//! What the plugin does, without WIT.
+//! The plugin's functions, independent of WIT.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::settings::ReferenceKeys;
 
-/// One place in the document and the credential that belongs there.
+/// A reference to a credential in the document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
     /// The JSON Pointer (RFC 6901) of the `credentials` object.
@@ -14,11 +14,11 @@ pub struct Reference {
     pub name: String,
 }
 
-/// The document is no JSON object.
+/// The document is not a JSON object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoJsonObject;
 
-/// Finds the references in a document, in the order in which it has them.
+/// Finds the references in a document, in document order.
 ///
 /// # Errors
 ///
@@ -48,7 +48,7 @@ pub fn find_references(
 
 fn parse(document: &str) -> Result<Map<String, Value>, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(document);
-    // The host bounds the depth, and its limit is one level above that of serde_json.
+    // The host limits the depth. Its limit is one level above that of serde_json.
     deserializer.disable_recursion_limit();
     let services = Map::deserialize(&mut deserializer)?;
     deserializer.end()?;
@@ -59,7 +59,7 @@ fn reference<'a>(credentials: &'a Map<String, Value>, keys: &ReferenceKeys) -> O
     keys.iter().find_map(|key| credentials.get(key)?.as_str())
 }
 
-/// Strips a leading `((` and a trailing `))`, each where it is.
+/// Strips a leading `((` and a trailing `))`, independently of each other.
 fn without_parentheses(reference: &str) -> &str {
     let reference = reference.strip_prefix("((").unwrap_or(reference);
     reference.strip_suffix("))").unwrap_or(reference)
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_found_in_the_order_of_the_document() {
+    fn references_are_found_in_document_order() {
         let document = json!({
             "z": [
                 {"name": "first", "credentials": {"credhub-ref": "((/a/b))"}},
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pointer_names_the_place_whatever_the_service_is_called() {
+    fn pointer_is_correct_for_any_service_name() {
         for service in ["a/b", "~", "~1", "", "a b", "\"", "ü/~0"] {
             let document = json!({service: [{}, {"credentials": {"store-ref": "x"}}]});
             let references = found(&document);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_has_another_shape_is_no_reference() {
+    fn other_shapes_are_not_references() {
         for document in [
             json!({}),
             json!({"s": {"credentials": {"store-ref": "x"}}}),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_keys_the_first_of_the_list_that_holds_a_text_counts() {
+    fn first_listed_key_with_a_string_is_used() {
         let name = |credentials: Value| {
             found(&json!({"s": [{"credentials": credentials}]}))[0]
                 .1

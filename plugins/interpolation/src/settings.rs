@@ -2,19 +2,19 @@
 
 use keywright_plugin_support::Members;
 
-/// The members of `credentials` in which a reference may stand.
+/// The fields of `credentials` that may contain a reference.
 ///
-/// Setting `reference_keys`: an array of strings. The default is `credhub_ref`, `credhub-ref`, `store-ref`. When a
-/// `credentials` object has several of them, the first of this list counts.
+/// Setting `reference_keys`: an array of strings. The default is `credhub_ref`, `credhub-ref`, `store-ref`. If a `credentials`
+/// object has several of them, the first in this list is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReferenceKeys(Vec<String>);
 
 impl ReferenceKeys {
-    /// Reads the settings.
+    /// Parses the settings.
     ///
     /// # Errors
     ///
-    /// What is wrong, for the operator: an unknown setting, or a list that is none, or empty.
+    /// If there is an unknown setting, or the list is malformed or empty. The text is for the operator.
     pub fn parse(settings: &str) -> Result<Self, String> {
         let mut members = Members::parse(settings)
             .map_err(|_| "the settings must be a JSON object".to_owned())?;
@@ -23,23 +23,20 @@ impl ReferenceKeys {
             .take_texts(SETTING)
             .map_err(|violation| format!("the setting `{SETTING}` {}", violation.rule))?;
         members.finish().map_err(|violation| {
-            format!(
-                "there is no setting `{}`",
-                violation.member.unwrap_or_default()
-            )
+            format!("unknown setting `{}`", violation.member.unwrap_or_default())
         })?;
         if !is_given {
             return Ok(Self::default());
         }
         if keys.is_empty() || keys.iter().any(String::is_empty) {
             return Err(format!(
-                "the setting `{SETTING}` must have one or more names of members"
+                "the setting `{SETTING}` must contain one or more field names"
             ));
         }
         Ok(Self(keys))
     }
 
-    /// The keys, the one that counts before the others first.
+    /// Returns the keys in order of precedence.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
@@ -59,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_settings_the_three_keys_count_and_the_underscore_form_first() {
+    fn default_keys_start_with_the_underscore_form() {
         let keys = ReferenceKeys::parse("{}").unwrap();
         assert_eq!(
             keys.iter().collect::<Vec<_>>(),
@@ -68,13 +65,13 @@ mod tests {
     }
 
     #[test]
-    fn the_setting_replaces_them() {
+    fn setting_replaces_the_default_keys() {
         let keys = ReferenceKeys::parse(r#"{"reference_keys":["b","a"]}"#).unwrap();
         assert_eq!(keys.iter().collect::<Vec<_>>(), ["b", "a"]);
     }
 
     #[test]
-    fn wrong_settings_are_named() {
+    fn invalid_settings_are_reported() {
         for (settings, named) in [
             (r#"{"reference_key":["a"]}"#, "`reference_key`"),
             (r#"{"reference_keys":"a"}"#, "`reference_keys`"),

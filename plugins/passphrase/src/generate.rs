@@ -1,4 +1,4 @@
-//! What the plugin does, without WIT.
+//! The plugin's functions, independent of WIT.
 
 use keywright_plugin_support::{Failure, Members, Violation, canonical, no_settings, written};
 use rand::seq::IndexedRandom;
@@ -6,37 +6,37 @@ use rand_core::CryptoRng;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// From what a passphrase is made.
+/// The canonical parameters of a passphrase.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Parameters {
     words: usize,
-    /// What stands between two words.
+    /// The separator between words.
     separator: String,
-    /// Whether each word begins with a capital letter.
+    /// Whether each word starts with a capital letter.
     capitalize: bool,
     /// Whether a digit follows one of the words.
     include_number: bool,
 }
 
-/// Brings parameters into their canonical form, in which every one is written out.
+/// Converts parameters to their canonical form, in which every parameter is present.
 ///
 /// # Errors
 ///
-/// [`Failure::InvalidParameters`] with the rule that they break; [`Failure::Misconfigured`] for any setting.
+/// [`Failure::InvalidParameters`] if they break a rule; [`Failure::Misconfigured`] for any setting.
 pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
     let parameters = parse(parameters).map_err(Failure::InvalidParameters)?;
     written(&parameters)
 }
 
-/// Makes a passphrase from canonical parameters and returns it as a JSON string.
+/// Generates a passphrase from canonical parameters and returns it as a JSON string.
 ///
-/// Each word is as likely as any other at every place, whatever the random numbers: what does not divide evenly among the words
-/// is drawn anew. No word begins another, so each choice makes another passphrase, with whatever separator, and none.
+/// All words are equally likely at every position: random numbers that do not divide evenly among the words are discarded. No word
+/// is a prefix of another, so different choices result in different passphrases, even without a separator.
 ///
 /// # Errors
 ///
-/// [`Failure::Other`] when the parameters are not canonical; [`Failure::Misconfigured`] for any setting.
+/// [`Failure::Other`] if the parameters are not canonical; [`Failure::Misconfigured`] for any setting.
 pub fn generate(
     parameters: &str,
     settings: &str,
@@ -56,9 +56,9 @@ pub fn generate(
         })
         .collect();
     if parameters.include_number {
-        let places: Vec<usize> = (0..words.len()).collect();
-        let place = places.choose(random).copied();
-        let word = place.and_then(|place| words.get_mut(place));
+        let indexes: Vec<usize> = (0..words.len()).collect();
+        let index = indexes.choose(random).copied();
+        let word = index.and_then(|index| words.get_mut(index));
         if let (Some(word), Some(digit)) = (word, DIGITS.choose(random)) {
             word.push(char::from(*digit));
         }
@@ -66,11 +66,11 @@ pub fn generate(
     written(&words.join(&parameters.separator))
 }
 
-/// Checks a passphrase that a caller sets: any string but the empty one.
+/// Checks a passphrase that a caller sets: any string except the empty one.
 ///
 /// # Errors
 ///
-/// [`Failure::InvalidValue`] when it is another kind of JSON, or empty; [`Failure::Misconfigured`] for any setting.
+/// [`Failure::InvalidValue`] if it is not a string, or empty; [`Failure::Misconfigured`] for any setting.
 pub fn accept(value: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
     match serde_json::from_str(value) {
@@ -113,7 +113,7 @@ fn separator(members: &mut Members) -> Result<String, Violation> {
     let is_printable = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
     if separator.len() > SEPARATOR_CHARACTERS_MAX || !separator.bytes().all(is_printable) {
         let rule = format!(
-            "may have at most {SEPARATOR_CHARACTERS_MAX} characters, all of them printable ones of ASCII"
+            "must have at most {SEPARATOR_CHARACTERS_MAX} characters, all of them printable ASCII"
         );
         return Err(Violation::of("separator", rule));
     }
@@ -126,12 +126,12 @@ fn capitalized(word: &str) -> String {
     first.into_iter().chain(characters).collect()
 }
 
-/// The list, one word a line.
+/// The list, one word per line.
 const WORDS: &str = include_str!("words.txt");
 const DIGITS: &[u8] = b"0123456789";
 
 const WORDS_DEFAULT: usize = 6;
-/// So few have 51.7 bits of entropy.
+/// Four words have 51.7 bits of entropy.
 const WORDS_MIN: usize = 4;
 const WORDS_MAX: usize = 40;
 const SEPARATOR_DEFAULT: &str = "-";
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_is_whole_and_none_of_its_words_begins_another() {
+    fn list_is_complete_and_no_word_is_a_prefix_of_another() {
         let mut words: Vec<&str> = WORDS.lines().collect();
         assert_eq!(words.len(), 6_usize.pow(5));
         words.sort_unstable();
@@ -188,13 +188,13 @@ mod tests {
     }
 
     #[test]
-    fn the_stated_entropy_is_that_of_six_words() {
+    fn declared_entropy_is_that_of_six_words() {
         let bits = f64::from(7_776).log2() * 6.0;
         assert!(f64::from(ENTROPY_BITS_MIN) <= bits && bits < f64::from(ENTROPY_BITS_MIN + 1));
     }
 
     #[test]
-    fn canonical_parameters_are_written_out_and_their_own_canonical_form() {
+    fn normalize_fills_in_defaults_and_is_idempotent() {
         for (given, expected) in [
             ("{}", DEFAULTS.to_owned()),
             (r#"{"words":9}"#, DEFAULTS.replace('6', "9")),
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_bounds_is_refused_and_named() {
+    fn parameters_out_of_range_are_reported() {
         for words in [3, 41, -1] {
             assert_eq!(refused(&json!({"words": words})).unwrap(), "words");
         }
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_words_of_the_list_stand_between_the_separators() {
+    fn passphrase_has_the_requested_words_and_separators() {
         let list: HashSet<&str> = WORDS.lines().collect();
         let random = &mut random();
         for (words, separator) in [(4, " "), (40, "--.--")] {
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn capitals_and_a_digit_stand_where_they_belong() {
+    fn words_are_capitalized_and_one_ends_with_a_digit() {
         let parameters = json!({"separator": "_", "capitalize": true, "include_number": true});
         let random = &mut random();
         let mut places = HashSet::new();
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn every_word_is_as_likely_at_every_place() {
+    fn words_are_equally_likely_at_every_position() {
         let random = &mut random();
         let mut counts = vec![HashMap::<String, u32>::new(); 40];
         let parameters = json!({"words": 40, "separator": " "});
@@ -273,7 +273,7 @@ mod tests {
                 *counts[place].entry(first).or_default() += 1;
             }
         }
-        // Words are counted by their first letters, of which each has its share of the list: s has the greatest.
+        // Words are counted by first letter. Each letter has its share of the list; s has the largest.
         let share = |letter: &str| {
             let words = WORDS.lines().filter(|word| word.starts_with(letter));
             f64::from(u32::try_from(words.count()).unwrap()) / 7_776.0
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn generate_takes_canonical_parameters_alone() {
+    fn generate_rejects_parameters_that_are_not_canonical() {
         for parameters in ["{}", &DEFAULTS.replace('6', "\"6\"")] {
             let failure = generate(parameters, "{}", &mut random());
             assert!(matches!(failure, Err(Failure::Other(_))), "{parameters}");
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn any_text_but_the_empty_one_may_be_set() {
+    fn any_string_except_the_empty_one_is_accepted() {
         assert_eq!(accept(r#""of mine""#, "{}").unwrap(), r#""of mine""#);
         for value in [r#""""#, "3", "null", "{}"] {
             assert!(
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_is_refused_by_every_function() {
+    fn every_function_rejects_settings() {
         let settings = r#"{"words":5}"#;
         for result in [
             normalize("{}", settings),

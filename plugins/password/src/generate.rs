@@ -1,4 +1,4 @@
-//! What the plugin does, without WIT.
+//! The plugin's functions, independent of WIT.
 
 use keywright_plugin_support::{
     Failure, Members, PasswordRules, Violation, canonical, no_settings, written,
@@ -6,22 +6,22 @@ use keywright_plugin_support::{
 use rand_core::CryptoRng;
 use serde_json::Value;
 
-/// Brings parameters into their canonical form, in which every one is written out.
+/// Converts parameters to their canonical form, in which every parameter is present.
 ///
 /// # Errors
 ///
-/// [`Failure::InvalidParameters`] with the rule that they break; [`Failure::Misconfigured`] for any setting.
+/// [`Failure::InvalidParameters`] if they break a rule; [`Failure::Misconfigured`] for any setting.
 pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
     let rules = parse(parameters).map_err(Failure::InvalidParameters)?;
     written(&rules)
 }
 
-/// Makes a password from canonical parameters and returns it as a JSON string.
+/// Generates a password from canonical parameters and returns it as a JSON string.
 ///
 /// # Errors
 ///
-/// [`Failure::Other`] when the parameters are not canonical; [`Failure::Misconfigured`] for any setting.
+/// [`Failure::Other`] if the parameters are not canonical; [`Failure::Misconfigured`] for any setting.
 pub fn generate(
     parameters: &str,
     settings: &str,
@@ -32,11 +32,11 @@ pub fn generate(
     written(&rules.generate(random))
 }
 
-/// Checks a password that a caller sets: any string but the empty one.
+/// Checks a password that a caller sets: any string except the empty one.
 ///
 /// # Errors
 ///
-/// [`Failure::InvalidValue`] when it is another kind of JSON, or empty; [`Failure::Misconfigured`] for any setting.
+/// [`Failure::InvalidValue`] if it is not a string, or empty; [`Failure::Misconfigured`] for any setting.
 pub fn accept(value: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
     match serde_json::from_str(value) {
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn canonical_parameters_are_written_out_and_their_own_canonical_form() {
+    fn normalize_fills_in_defaults_and_is_idempotent() {
         for (given, expected) in [
             ("{}", DEFAULTS.to_owned()),
             (r#"{"length":40}"#, DEFAULTS.replace("30", "40")),
@@ -91,18 +91,18 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_parameter_is_named() {
+    fn unknown_parameter_is_reported() {
         assert_eq!(
             normalize(r#"{"key_length":2048}"#, "{}"),
             Err(Failure::InvalidParameters(Violation::of(
                 "key_length",
-                "is not a known member"
+                "is not known"
             )))
         );
     }
 
     #[test]
-    fn a_generated_password_matches_the_schema_and_follows_the_random_stream() {
+    fn password_matches_schema_and_follows_random_stream() {
         let password =
             |seed| generate(DEFAULTS, "{}", &mut ChaCha12Rng::seed_from_u64(seed)).unwrap();
         assert!(matches(VALUE_SCHEMA, &password(1)));
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn generate_takes_canonical_parameters_alone() {
+    fn generate_rejects_parameters_that_are_not_canonical() {
         for parameters in [
             "{}",
             "",
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn any_text_but_the_empty_one_may_be_set() {
+    fn any_string_except_the_empty_one_is_accepted() {
         for value in [r#""x""#, r#"" ""#, r#""päss\u0000""#] {
             let accepted: Value = serde_json::from_str(&accept(value, "{}").unwrap()).unwrap();
             assert_eq!(accepted, serde_json::from_str::<Value>(value).unwrap());
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_is_refused_by_every_function() {
+    fn every_function_rejects_settings() {
         let settings = r#"{"length":5}"#;
         let random = &mut ChaCha12Rng::seed_from_u64(1);
         for result in [

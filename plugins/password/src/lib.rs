@@ -1,7 +1,7 @@
-//! Makes passwords: random text with at least one character of each character set that the caller wants.
+//! Generates passwords: random text with at least one character of each requested character set.
 //!
-//! - [`generate`]: the parameters, the password, and what may be set as one. Pure, and tested natively.
-//! - `component`: the WIT side, for `wasm32` alone.
+//! - [`generate`]: the parameters, the password, and the check of passwords that callers set. Pure, so it is tested natively.
+//! - `component`: the WIT bindings, only for `wasm32`.
 //!
 //! A password that was set can't be regenerated, so the plugin has no `recoverer`.
 
@@ -15,6 +15,6 @@ pub const PARAMETERS_SCHEMA: &str = include_str!("parameters.schema.json");
 /// The JSON Schema of the value.
 pub const VALUE_SCHEMA: &str = include_str!("value.schema.json");
 
-/// How many random bits, at least, go into a password made with default parameters: 27 of its 30 characters are free
-/// choices among 62, the other three among their own sets.
+/// The minimum number of random bits in a password with default parameters: 27 of its 30 characters are chosen from 62, the other
+/// three from their own sets.
 pub const ENTROPY_BITS_MIN: u32 = 160;

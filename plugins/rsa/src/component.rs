@@ -1,4 +1,4 @@
-//! The WIT side of the plugin: nothing but conversions.
+//! Connects the plugin to its WIT bindings.
 
 use keywright_plugin_support::generator_component;
 

@@ -1,4 +1,4 @@
-//! What the plugin does, without WIT.
+//! The plugin's functions, independent of WIT.
 
 use keywright_plugin_support::{
     Failure, KeyLength, Members, Violation, canonical, no_settings, written,
@@ -11,30 +11,30 @@ use rsa::{
 };
 use serde::{Deserialize, Serialize};
 
-/// From what a key pair is made.
+/// The canonical parameters of a key pair.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Parameters {
     pub(crate) key_length: KeyLength,
 }
 
-/// Brings parameters into their canonical form, in which every one is written out.
+/// Converts parameters to their canonical form, in which every parameter is present.
 ///
 /// # Errors
 ///
-/// [`Failure::InvalidParameters`] with the rule that they break; [`Failure::Misconfigured`] for any setting.
+/// [`Failure::InvalidParameters`] if they break a rule; [`Failure::Misconfigured`] for any setting.
 pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
     let parameters = parse(parameters).map_err(Failure::InvalidParameters)?;
     written(&parameters)
 }
 
-/// Makes a key pair from canonical parameters and returns it as JSON.
+/// Generates a key pair from canonical parameters and returns it as JSON.
 ///
 /// The public exponent is 65537.
 ///
 /// # Errors
 ///
-/// [`Failure::Other`] when the parameters are not canonical; [`Failure::Misconfigured`] for any setting.
+/// [`Failure::Other`] if the parameters are not canonical; [`Failure::Misconfigured`] for any setting.
 pub fn generate(
     parameters: &str,
     settings: &str,
@@ -43,8 +43,8 @@ pub fn generate(
     no_settings(settings)?;
     let Parameters { key_length } = canonical(parameters)?;
     let key = RsaPrivateKey::new(random, key_length.bits())
-        .map_err(|error| Failure::Other(format!("no key was made: {error}")))?;
-    let not_encoded = || Failure::Other("the key can't be encoded".to_owned());
+        .map_err(|error| Failure::Other(format!("could not generate a key: {error}")))?;
+    let not_encoded = || Failure::Other("could not encode the key".to_owned());
     let public_key = key
         .to_public_key()
         .to_public_key_pem(LineEnding::LF)
@@ -58,13 +58,13 @@ pub fn generate(
     })
 }
 
-/// Checks a key pair that a caller sets: one of the keys at least must be there; an empty one is none.
+/// Checks a key pair that a caller sets. At least one of the keys is required; an empty key counts as absent.
 ///
-/// What the keys hold is the caller's affair.
+/// The contents of the keys are not checked.
 ///
 /// # Errors
 ///
-/// [`Failure::InvalidValue`] with the rule that it breaks; [`Failure::Misconfigured`] for any setting.
+/// [`Failure::InvalidValue`] if it breaks a rule; [`Failure::Misconfigured`] for any setting.
 pub fn accept(value: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
     let key_pair = parse_value(value).map_err(Failure::InvalidValue)?;
@@ -131,7 +131,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn canonical_parameters_are_written_out_and_their_own_canonical_form() {
+    fn normalize_fills_in_defaults_and_is_idempotent() {
         for (given, expected) in [
             ("{}", r#"{"key_length":2048}"#),
             (r#"{"key_length":3072}"#, r#"{"key_length":3072}"#),
@@ -147,18 +147,18 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_unknown_parameter_is_named() {
+    fn unknown_parameter_is_reported() {
         assert_eq!(
             normalize(r#"{"length":30}"#, "{}"),
             Err(Failure::InvalidParameters(Violation::of(
                 "length",
-                "is not a known member"
+                "is not known"
             )))
         );
     }
 
     #[test]
-    fn the_two_keys_of_a_pair_belong_together_and_have_the_length_asked_for() {
+    fn keys_of_a_pair_match_and_have_the_requested_length() {
         for (bits, seed) in [(2048, 1), (3072, 2)] {
             let value = generated(bits, seed);
             assert!(matches(VALUE_SCHEMA, &value));
@@ -175,7 +175,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_pem_has_lines_of_64_characters_and_ends_in_a_line_feed() {
+    fn pem_has_lines_of_64_characters_and_a_final_line_feed() {
         let value = generated(2048, 1);
         for (member, label) in [
             ("private_key", "RSA PRIVATE KEY"),
@@ -192,13 +192,13 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn another_random_stream_makes_another_key() {
+    fn another_random_stream_yields_another_key() {
         assert_eq!(generated(2048, 1), generated(2048, 1));
         assert_ne!(generated(2048, 1), generated(2048, 3));
     }
 
     #[test]
-    fn either_key_may_be_set_alone_and_an_empty_one_is_none() {
+    fn one_key_is_enough_and_an_empty_key_is_absent() {
         for value in [
             json!({"public_key": "no PEM at all"}),
             json!({"public_key": "no PEM at all", "private_key": ""}),
@@ -216,7 +216,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_key_pair_that_breaks_a_rule_is_refused() {
+    fn invalid_key_pairs_are_rejected() {
         for (value, member) in [
             (json!({}), None),
             (json!({"public_key": "", "private_key": ""}), None),
@@ -228,7 +228,7 @@ pub(crate) mod tests {
             (json!([]), None),
         ] {
             let Err(Failure::InvalidValue(violation)) = accepted(&value) else {
-                panic!("{value} was taken")
+                panic!("{value} was accepted")
             };
             assert_eq!(violation.member.as_deref(), member, "{value}");
         }

@@ -1,4 +1,4 @@
-//! Finding the parameters of a stored key pair.
+//! Recovers the parameters of a stored key pair.
 
 use keywright_plugin_support::{Failure, KeyLength, Recovered};
 use rsa::{
@@ -7,14 +7,14 @@ use rsa::{
 
 use crate::generate::Parameters;
 
-/// Returns the stored parameters, or else those that the public key tells.
+/// Returns the stored parameters, or reads them from the public key if there are none.
 ///
-/// A key pair without a public key, or with one that can't be read or has a length that can't be asked for, is made
-/// anew with default parameters, and the result is incomplete.
+/// If the public key is absent or malformed, or has a length that can't be requested, the result has default parameters and is
+/// incomplete.
 ///
 /// # Errors
 ///
-/// [`Failure::Other`] when what is stored is not what this plugin writes; [`Failure::Misconfigured`] for any setting.
+/// [`Failure::Other`] if the stored value or parameters are malformed; [`Failure::Misconfigured`] for any setting.
 pub fn recover(
     parameters: Option<String>,
     value: &str,
@@ -41,7 +41,7 @@ mod tests {
     use crate::generate::tests::generated;
 
     #[test]
-    fn stored_parameters_are_returned_as_they_are() {
+    fn stored_parameters_are_returned_unchanged() {
         let stored = r#"{"key_length":4096}"#.to_owned();
         let recovered = recover(Some(stored.clone()), r#"{"public_key":null}"#, "{}").unwrap();
         assert_eq!(
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_public_key_that_tells_nothing_leaves_the_defaults() {
+    fn unusable_public_key_yields_defaults() {
         let odd = "-----BEGIN PUBLIC KEY-----
 MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQDBo4FV3n2RcDsszxLG7dz14SCJ
 DNLKE1J84t52WxN3RJACmVHQdAjRXlio4MKHSOjKkEGm9ZicsTI7GHcyTj0AOC5s

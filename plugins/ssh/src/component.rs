@@ -1,4 +1,4 @@
-//! The WIT side of the plugin: nothing but conversions.
+//! Connects the plugin to its WIT bindings.
 
 use keywright_plugin_support::{KeyPair, generator_component};
 
@@ -29,7 +29,7 @@ mod bindings {
 generator_component! {
     bindings: bindings,
     credential_type: "ssh",
-    summary: "RSA key pairs in the form that SSH reads",
+    summary: "RSA key pairs in SSH format",
     parameters_schema: PARAMETERS_SCHEMA,
     value_schema: VALUE_SCHEMA,
     entropy_bits_min: ENTROPY_BITS_MIN,

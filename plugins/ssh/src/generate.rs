@@ -1,4 +1,4 @@
-//! What the plugin does, without WIT.
+//! The plugin's functions, independent of WIT.
 
 use keywright_plugin_support::{
     Failure, KeyLength, KeyPair, Members, Violation, canonical, no_settings, ssh_fingerprint,
@@ -13,32 +13,32 @@ use rsa::{
 use serde::{Deserialize, Serialize};
 use ssh_key::{Mpint, PublicKey, public};
 
-/// From what a key pair is made.
+/// The canonical parameters of a key pair.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Parameters {
     pub(crate) key_length: KeyLength,
-    /// The comment at the end of the public key's line; the empty one is none.
+    /// The comment at the end of the public key's line, or empty.
     pub(crate) ssh_comment: String,
 }
 
-/// Brings parameters into their canonical form, in which every one is written out.
+/// Converts parameters to their canonical form, in which every parameter is present.
 ///
 /// # Errors
 ///
-/// [`Failure::InvalidParameters`] with the rule that they break; [`Failure::Misconfigured`] for any setting.
+/// [`Failure::InvalidParameters`] if they break a rule; [`Failure::Misconfigured`] for any setting.
 pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
     let parameters = parse(parameters).map_err(Failure::InvalidParameters)?;
     written(&parameters)
 }
 
-/// Makes a key pair from canonical parameters and returns it as JSON.
+/// Generates a key pair from canonical parameters and returns it as JSON.
 ///
 /// The public exponent is 65537.
 ///
 /// # Errors
 ///
-/// [`Failure::Other`] when the parameters are not canonical; [`Failure::Misconfigured`] for any setting.
+/// [`Failure::Other`] if the parameters are not canonical; [`Failure::Misconfigured`] for any setting.
 pub fn generate(
     parameters: &str,
     settings: &str,
@@ -50,8 +50,8 @@ pub fn generate(
         ssh_comment,
     } = canonical(parameters)?;
     let key = RsaPrivateKey::new(random, key_length.bits())
-        .map_err(|error| Failure::Other(format!("no key was made: {error}")))?;
-    let not_encoded = || Failure::Other("the key can't be encoded".to_owned());
+        .map_err(|error| Failure::Other(format!("could not generate a key: {error}")))?;
+    let not_encoded = || Failure::Other("could not encode the key".to_owned());
     let private_key = key
         .to_pkcs1_pem(LineEnding::LF)
         .map_err(|_| not_encoded())?;
@@ -107,7 +107,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn canonical_parameters_are_written_out_and_their_own_canonical_form() {
+    fn normalize_fills_in_defaults_and_is_idempotent() {
         for (given, expected) in [
             ("{}", r#"{"key_length":2048,"ssh_comment":""}"#),
             (
@@ -129,7 +129,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_comment_can_not_add_a_second_line() {
+    fn comment_must_not_contain_line_breaks() {
         for comment in ["a\nssh-rsa AAAA", "a\r", "\u{0}", "\u{85}"] {
             let Err(Failure::InvalidParameters(violation)) =
                 normalize(&json!({"ssh_comment": comment}).to_string(), "{}")
@@ -141,7 +141,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_line_holds_the_public_key_and_the_comment() {
+    fn line_contains_public_key_and_comment() {
         let value = generated(&json!({"ssh_comment": "ada lovelace, ünïcode"}));
         assert!(matches(VALUE_SCHEMA, &value));
         let line = value["public_key"].as_str().unwrap();
@@ -155,7 +155,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn without_a_comment_the_line_ends_with_the_key() {
+    fn line_without_comment_ends_with_the_key() {
         let value = generated(&json!({}));
         let line = value["public_key"].as_str().unwrap();
         assert_eq!(line.split(' ').count(), 2);
@@ -163,8 +163,8 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_fingerprint_is_the_hash_of_the_key_without_padding() {
-        // Made by `ssh-keygen -l` from the line.
+    fn fingerprint_matches_ssh_keygen() {
+        // The output of `ssh-keygen -l` for the line.
         let line = include_str!("../tests/keys/ada.pub");
         let key = PublicKey::from_openssh(line).unwrap();
         assert_eq!(
@@ -174,7 +174,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_key_that_is_set_has_no_fingerprint() {
+    fn key_that_is_set_has_no_fingerprint() {
         for value in [
             json!({"public_key": "ssh-rsa AAAA", "public_key_fingerprint": "abc"}),
             json!({"public_key": "ssh-rsa AAAA", "private_key": ""}),
@@ -189,7 +189,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_key_pair_that_breaks_a_rule_is_refused() {
+    fn invalid_key_pairs_are_rejected() {
         for (value, member) in [
             (json!({}), None),
             (json!({"public_key": "", "private_key": ""}), None),
@@ -198,7 +198,7 @@ pub(crate) mod tests {
             (json!({"public_key": "x", "comment": "y"}), Some("comment")),
         ] {
             let Err(Failure::InvalidValue(violation)) = accepted(&value) else {
-                panic!("{value} was taken")
+                panic!("{value} was accepted")
             };
             assert_eq!(violation.member.as_deref(), member, "{value}");
         }

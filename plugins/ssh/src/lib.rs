@@ -1,11 +1,11 @@
-//! Makes RSA key pairs in the form that SSH reads.
+//! Generates RSA key pairs in SSH format.
 //!
-//! - [`generate`]: the parameters and the key pair. Pure, and tested natively.
-//! - [`recover`]: the parameters with which a stored key pair is made anew.
-//! - `component`: the WIT side, for `wasm32` alone.
+//! - [`generate`]: the parameters and the key pair. Pure, so it is tested natively.
+//! - [`recover`]: the parameters to regenerate a stored key pair.
+//! - `component`: the WIT bindings, only for `wasm32`.
 //!
-//! Build it with `-C target-feature=+wide-arithmetic,+simd128`: without them the arithmetic of large numbers takes some
-//! nine times as long.
+//! Build it with `-C target-feature=+wide-arithmetic,+simd128`: without these features, big-number arithmetic is about nine
+//! times slower.
 
 #[cfg(target_arch = "wasm32")]
 mod component;
@@ -18,6 +18,6 @@ pub const PARAMETERS_SCHEMA: &str = include_str!("parameters.schema.json");
 /// The JSON Schema of the value.
 pub const VALUE_SCHEMA: &str = include_str!("value.schema.json");
 
-/// How many random bits, at least, go into a key pair of the default length: all those of both primes but the first
-/// two and the last of each.
+/// The minimum number of random bits in a key pair of the default length: all bits of both primes except the first two and the
+/// last bit of each.
 pub const ENTROPY_BITS_MIN: u32 = 2042;

@@ -1,18 +1,18 @@
-//! Finding the parameters of a stored key pair.
+//! Recovers the parameters of a stored key pair.
 
 use keywright_plugin_support::{Failure, KeyLength, Recovered};
 use ssh_key::PublicKey;
 
 use crate::generate::Parameters;
 
-/// Returns the stored parameters, or else those that the line of the public key tells.
+/// Returns the stored parameters, or reads them from the public key's line if there are none.
 ///
-/// A key pair without a public key, or with one that can't be read, is not RSA, or has a length that can't be asked
-/// for, is made anew with default parameters, and the result is incomplete.
+/// If the public key is absent, malformed or not RSA, or has a length that can't be requested, the result has default parameters
+/// and is incomplete.
 ///
 /// # Errors
 ///
-/// [`Failure::Other`] when what is stored is not what this plugin writes; [`Failure::Misconfigured`] for any setting.
+/// [`Failure::Other`] if the stored value or parameters are malformed; [`Failure::Misconfigured`] for any setting.
 pub fn recover(
     parameters: Option<String>,
     value: &str,
@@ -40,7 +40,7 @@ mod tests {
     use crate::generate::tests::generated;
 
     #[test]
-    fn stored_parameters_are_returned_as_they_are() {
+    fn stored_parameters_are_returned_unchanged() {
         let stored = r#"{"key_length":4096,"ssh_comment":"x"}"#.to_owned();
         let recovered = recover(Some(stored.clone()), r#"{"public_key":null}"#, "{}").unwrap();
         assert_eq!(
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_public_key_that_tells_nothing_leaves_the_defaults() {
+    fn unusable_public_key_yields_defaults() {
         for public_key in [
             json!(null),
             json!("ssh-rsa"),

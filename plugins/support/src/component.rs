@@ -1,8 +1,7 @@
-/// Implements the exports of a generator without an issuer on a plugin's own bindings: `descriptor`, `generator`,
-/// `normalizer`, `acceptor`, and `recoverer` where `recover` is given.
+/// Implements the exports of a generator without an issuer for a plugin's own bindings: `descriptor`, `generator`,
+/// `normalizer`, `acceptor`, and `recoverer` if `recover` is given.
 ///
-/// It defines the type `Component`, which the module of the bindings exports; that module stands beside the call, with the
-/// world that it is made of. The plugin's version is that of its package.
+/// Defines the type `Component`, which the caller's module of bindings exports. The plugin's version is that of its package.
 #[macro_export]
 macro_rules! generator_component {
     (
@@ -64,7 +63,7 @@ macro_rules! generator_component {
     };
 }
 
-/// Implements the export `recoverer` of a component on a plugin's own bindings.
+/// Implements the export `recoverer` of a component for a plugin's own bindings.
 #[macro_export]
 macro_rules! wit_recoverer {
     ($bindings:ident, $component:ident, $recover:expr) => {

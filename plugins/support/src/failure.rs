@@ -1,16 +1,14 @@
-/// One rule that what the caller sent does not keep.
-///
-/// It never repeats a secret.
+/// A rule that the caller's input breaks. Never contains a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The parameter, or the member of the value, that breaks the rule; `None` when it is no single one.
+    /// The parameter, or the field of the value, that breaks the rule; `None` if it is not a single one.
     pub member: Option<String>,
-    /// The rule in a few words, written for the caller: `must be 2048, 3072 or 4096`.
+    /// The rule, worded for the caller: `must be 2048, 3072 or 4096`.
     pub rule: String,
 }
 
 impl Violation {
-    /// A rule about one member.
+    /// Creates a violation of a rule about one parameter or field.
     pub fn of(member: impl Into<String>, rule: impl Into<String>) -> Self {
         Self {
             member: Some(member.into()),
@@ -18,7 +16,7 @@ impl Violation {
         }
     }
 
-    /// A rule about several members, or about the whole.
+    /// Creates a violation of a rule about several parameters or fields, or about the whole.
     pub fn of_whole(rule: impl Into<String>) -> Self {
         Self {
             member: None,
@@ -27,7 +25,7 @@ impl Violation {
     }
 }
 
-/// Why a plugin gives no result; the cases are those of `keywright:generator/types.failure`.
+/// Why a call of a plugin failed. The cases are those of `keywright:generator/types.failure`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The parameters break a rule. The caller must act.
@@ -36,13 +34,13 @@ pub enum Failure {
     InvalidValue(Violation),
     /// The settings are wrong. The operator must act.
     Misconfigured(String),
-    /// Anything else. The text is for the log.
+    /// Any other failure. The text is logged.
     Other(String),
 }
 
-/// Implements the conversion of [`Failure`] into the `failure` of a plugin's own bindings.
+/// Implements the conversion from [`Failure`] to the `failure` of a plugin's own bindings.
 ///
-/// The argument is the path of the module that `wit-bindgen` made of `keywright:generator/types`.
+/// The argument is the path of the module that `wit-bindgen` generated for `keywright:generator/types`.
 #[macro_export]
 macro_rules! wit_failure {
     ($types:path) => {

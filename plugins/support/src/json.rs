@@ -3,21 +3,21 @@ use serde_json::Value;
 
 use crate::Failure;
 
-/// Writes parameters or a value as JSON text.
+/// Serializes parameters or a value to JSON.
 ///
 /// # Errors
 ///
-/// [`Failure::Other`], when it can't be written as JSON; the text does not repeat it.
+/// [`Failure::Other`] if the serialization fails. The error does not contain the value.
 pub fn written(value: &impl Serialize) -> Result<String, Failure> {
     serde_json::to_string(value)
-        .map_err(|_| Failure::Other("what was made can't be written as JSON".to_owned()))
+        .map_err(|_| Failure::Other("could not serialize the result to JSON".to_owned()))
 }
 
-/// Reads canonical parameters, which the plugin itself wrote and the host kept.
+/// Parses canonical parameters, which the plugin wrote and the host stored.
 ///
 /// # Errors
 ///
-/// [`Failure::Other`], when they are not of the form that the plugin writes.
+/// [`Failure::Other`] if they are not canonical.
 pub fn canonical<T: DeserializeOwned + Serialize>(parameters: &str) -> Result<T, Failure> {
     let not_canonical = || Failure::Other("the parameters are not canonical".to_owned());
     let parsed: T = serde_json::from_str(parameters).map_err(|_| not_canonical())?;

@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Members, Violation};
 
-/// The length of an RSA modulus that may be asked for, in bits.
+/// The length of an RSA modulus, in bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "u32", try_from = "u32")]
 pub enum KeyLength {
@@ -16,11 +16,11 @@ pub enum KeyLength {
 }
 
 impl KeyLength {
-    /// Takes the parameter `key_length` out of what the caller sent.
+    /// Takes the parameter `key_length` from the caller's parameters.
     ///
     /// # Errors
     ///
-    /// The rule, when it is none of the three lengths.
+    /// If it is not one of the three lengths.
     pub fn take(members: &mut Members) -> Result<Self, Violation> {
         match members.take_integer(NAME)? {
             None => Ok(Self::default()),
@@ -28,7 +28,7 @@ impl KeyLength {
         }
     }
 
-    /// The length of so many bits, if it is one of the three.
+    /// Returns the length with this number of bits, or `None` if it is not one of the three.
     #[must_use]
     pub fn of_bits(bits: i64) -> Option<Self> {
         match bits {
@@ -39,7 +39,7 @@ impl KeyLength {
         }
     }
 
-    /// The shortest length that is not below so many bits, if there is one.
+    /// Returns the shortest length of at least this number of bits, if there is one.
     #[must_use]
     pub fn covering(bits: u32) -> Option<Self> {
         [Self::Bits2048, Self::Bits3072, Self::Bits4096]
@@ -47,7 +47,7 @@ impl KeyLength {
             .find(|length| u32::from(*length) >= bits)
     }
 
-    /// The length in bits.
+    /// Returns the length in bits.
     #[must_use]
     pub fn bits(self) -> usize {
         match self {
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn the_three_lengths_are_taken_and_2048_is_the_default() {
+    fn three_lengths_are_accepted_and_2048_is_the_default() {
         assert_eq!(taken("{}"), Ok(KeyLength::Bits2048));
         for bits in [2048, 3072, 4096] {
             let length = taken(&format!(r#"{{"key_length":{bits}}}"#)).unwrap();
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_covered_by_itself_or_the_next_one() {
+    fn covering_returns_the_same_or_the_next_length() {
         for (bits, covering) in [
             (0, Some(KeyLength::Bits2048)),
             (1024, Some(KeyLength::Bits2048)),
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_length_is_refused() {
+    fn other_lengths_are_rejected() {
         for bits in [
             "0",
             "-2048",

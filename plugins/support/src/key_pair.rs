@@ -4,24 +4,24 @@ use ssh_key::{HashAlg, PrivateKey, PublicKey, private::KeypairData};
 
 use crate::{Failure, Members, Violation, no_settings, written};
 
-/// The two keys of a pair, as the types of key pairs with a fingerprint have them.
+/// The value of the credential types for key pairs with a fingerprint.
 #[derive(Serialize)]
 pub struct KeyPair {
-    /// The public key as text.
+    /// The public key.
     pub public_key: Option<String>,
-    /// The private key as text.
+    /// The private key.
     pub private_key: Option<String>,
-    /// The fingerprint of a public key that SSH reads; none of another, and of one that was set.
+    /// The fingerprint of a generated public key in SSH format; `None` for other formats, and for keys that were set.
     pub public_key_fingerprint: Option<String>,
 }
 
 impl KeyPair {
-    /// The pair in the form that OpenSSH reads: the private key as its PROTOCOL.key says, unencrypted, the public key as a line
+    /// Encodes the pair for OpenSSH: the private key unencrypted in the format of OpenSSH's PROTOCOL.key, the public key as a line
     /// of an `authorized_keys` file.
     ///
     /// # Errors
     ///
-    /// [`Failure::Other`], when it can't be encoded.
+    /// [`Failure::Other`] if the encoding fails.
     pub fn for_ssh(keys: KeypairData, comment: String) -> Result<Self, Failure> {
         let private_key = PrivateKey::new(keys, comment).map_err(not_encoded)?;
         let public_key = private_key.public_key();
@@ -37,12 +37,11 @@ impl KeyPair {
         })
     }
 
-    /// The pair as PEM: the private key as PKCS#8 (RFC 5958), the public key as the `SubjectPublicKeyInfo` of a certificate
-    /// (RFC 5280).
+    /// Encodes the pair as PEM: the private key as PKCS#8 (RFC 5958), the public key as `SubjectPublicKeyInfo` (RFC 5280).
     ///
     /// # Errors
     ///
-    /// [`Failure::Other`], when it can't be encoded.
+    /// [`Failure::Other`] if the encoding fails.
     pub fn as_pkcs8(
         private_key: &impl EncodePrivateKey,
         public_key: &impl EncodePublicKey,
@@ -56,13 +55,14 @@ impl KeyPair {
         })
     }
 
-    /// Checks a pair that a caller sets, and returns it as JSON: one of the keys at least must be there; an empty one is none.
+    /// Checks a pair that a caller sets, and returns it as JSON. At least one of the keys is required; an empty key counts as
+    /// absent.
     ///
-    /// What the keys hold is the caller's affair. The fingerprint is null, whatever was sent.
+    /// The contents of the keys are not checked. The fingerprint is always null.
     ///
     /// # Errors
     ///
-    /// [`Failure::InvalidValue`] with the rule that it breaks; [`Failure::Misconfigured`] for any setting.
+    /// [`Failure::InvalidValue`] if it breaks a rule; [`Failure::Misconfigured`] for any setting.
     pub fn accept(value: &str, settings: &str) -> Result<String, Failure> {
         no_settings(settings)?;
         written(&Self::parse(value).map_err(Failure::InvalidValue)?)
@@ -86,11 +86,11 @@ impl KeyPair {
     }
 }
 
-/// The form in which a key pair is written.
+/// The format of a key pair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KeyFormat {
-    /// That of OpenSSH.
+    /// The format of OpenSSH.
     #[default]
     Ssh,
     /// PKCS#8.
@@ -98,11 +98,11 @@ pub enum KeyFormat {
 }
 
 impl KeyFormat {
-    /// Takes the parameters `format` and `ssh_comment`, which is for the form of SSH alone; the empty comment is none.
+    /// Takes the parameters `format` and `ssh_comment`. A comment is only allowed with the format `ssh`.
     ///
     /// # Errors
     ///
-    /// The rule that they break.
+    /// If they break a rule.
     pub fn take(members: &mut Members) -> Result<(Self, String), Violation> {
         let format = match members.take_filled_text(FORMAT)?.as_deref() {
             None | Some("ssh") => Self::Ssh,
@@ -111,31 +111,30 @@ impl KeyFormat {
         };
         let comment = take_ssh_comment(members)?;
         if format == Self::Pkcs8 && !comment.is_empty() {
-            let rule = "is for the format ssh alone: PKCS#8 has no place for it";
+            let rule = "is only allowed with the format ssh";
             return Err(Violation::of(SSH_COMMENT, rule));
         }
         Ok((format, comment))
     }
 }
 
-/// Takes the parameter `ssh_comment`, the comment at the end of a public key's line; the empty one is none.
+/// Takes the parameter `ssh_comment`, the comment at the end of a public key's line. It defaults to the empty string.
 ///
 /// # Errors
 ///
-/// The rule, when it is no text, or would not stay on the line.
+/// If it is not a string, or contains control characters.
 pub fn take_ssh_comment(members: &mut Members) -> Result<String, Violation> {
     let comment = members.take_text(SSH_COMMENT)?.unwrap_or_default();
     if comment.chars().any(char::is_control) {
         return Err(Violation::of(
             SSH_COMMENT,
-            "must be of one line, without control characters",
+            "must be a single line without control characters",
         ));
     }
     Ok(comment)
 }
 
-/// The SHA-256 of a public key in SSH's form, base64 without padding, as `ssh-keygen -l` shows it, without the prefix that names
-/// the hash.
+/// Returns the SHA-256 fingerprint of a public key as printed by `ssh-keygen -l`, without the prefix `SHA256:`.
 #[must_use]
 pub fn ssh_fingerprint(key: &PublicKey) -> String {
     let fingerprint = key.fingerprint(HashAlg::Sha256).to_string();
@@ -145,7 +144,7 @@ pub fn ssh_fingerprint(key: &PublicKey) -> String {
 }
 
 fn not_encoded(_error: impl std::error::Error) -> Failure {
-    Failure::Other("the key can't be encoded".to_owned())
+    Failure::Other("could not encode the key".to_owned())
 }
 
 const FORMAT: &str = "format";
@@ -160,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_form_is_that_of_ssh_unless_another_is_asked_for() {
+    fn format_defaults_to_ssh() {
         for (given, expected) in [
             ("{}", (KeyFormat::Ssh, "")),
             (
@@ -182,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_or_a_comment_that_breaks_a_rule_is_named() {
+    fn invalid_format_or_comment_is_reported() {
         for (given, member) in [
             (r#"{"format":"pem"}"#, "format"),
             (r#"{"format":3}"#, "format"),
@@ -197,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_that_is_set_needs_one_of_its_keys_and_has_no_fingerprint() {
+    fn pair_that_is_set_needs_a_key_and_has_no_fingerprint() {
         let value =
             r#"{"public_key":"ssh-rsa AAAA","private_key":"","public_key_fingerprint":"x"}"#;
         let pair = KeyPair::parse(value).unwrap();

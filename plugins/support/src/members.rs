@@ -3,18 +3,18 @@ use serde_json::{Map, Value};
 
 use crate::{Failure, Violation};
 
-/// The members of a JSON object that a caller sent, taken out one by one, so that what is left over is unknown.
+/// The fields of a caller's JSON object. The plugin takes known fields one by one; [`Members::finish`] rejects the rest.
 ///
-/// The host has converted scalars to the types that the schema of the parameters declares, so nothing is converted here.
+/// The host has already converted scalars to the types in the parameters schema, so this type converts nothing.
 #[derive(Debug)]
 pub struct Members(Map<String, Value>);
 
 impl Members {
-    /// Reads a JSON object.
+    /// Parses a JSON object.
     ///
     /// # Errors
     ///
-    /// The rule, when the text is no JSON object.
+    /// If the text is not a JSON object.
     pub fn parse(text: &str) -> Result<Self, Violation> {
         match serde_json::from_str(text) {
             Ok(Value::Object(members)) => Ok(Self(members)),
@@ -22,17 +22,17 @@ impl Members {
         }
     }
 
-    /// Whether a member is there, be it null.
+    /// Returns whether a field is present, even if it is null.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
-    /// Takes a text; `None` when it is absent or null. An empty text is a text.
+    /// Takes a string. Returns `None` if it is absent or null.
     ///
     /// # Errors
     ///
-    /// The rule, when it is another kind of JSON.
+    /// If the field has another type.
     pub fn take_text(&mut self, name: &str) -> Result<Option<String>, Violation> {
         match self.0.remove(name) {
             None | Some(Value::Null) => Ok(None),
@@ -41,20 +41,20 @@ impl Members {
         }
     }
 
-    /// Takes a text in which the empty string means that there is none.
+    /// Takes a string. Returns `None` if it is absent, null or empty.
     ///
     /// # Errors
     ///
-    /// The rule, when it is another kind of JSON.
+    /// If the field has another type.
     pub fn take_filled_text(&mut self, name: &str) -> Result<Option<String>, Violation> {
         Ok(self.take_text(name)?.filter(|text| !text.is_empty()))
     }
 
-    /// Takes a list of texts; empty when it is absent or null.
+    /// Takes an array of strings. Returns an empty list if it is absent or null.
     ///
     /// # Errors
     ///
-    /// The rule, when it is another kind of JSON.
+    /// If the field has another type.
     pub fn take_texts(&mut self, name: &str) -> Result<Vec<String>, Violation> {
         let not_texts = || Violation::of(name, "must be an array of strings");
         match self.0.remove(name) {
@@ -70,26 +70,26 @@ impl Members {
         }
     }
 
-    /// Takes a whole number; `None` when it is absent.
+    /// Takes an integer. Returns `None` if it is absent.
     ///
     /// # Errors
     ///
-    /// The rule, when it is anything else, null included, or does not fit into 64 bits with a sign.
+    /// If the field has another type, is null, or does not fit into a signed 64-bit integer.
     pub fn take_integer(&mut self, name: &str) -> Result<Option<i64>, Violation> {
         let integer = match self.0.remove(name) {
             None => return Ok(None),
-            Some(member) => member.as_i64(),
+            Some(field) => field.as_i64(),
         };
         integer
             .map(Some)
             .ok_or_else(|| Violation::of(name, "must be a whole number"))
     }
 
-    /// Takes a truth value; false when it is absent.
+    /// Takes a boolean. Returns false if it is absent.
     ///
     /// # Errors
     ///
-    /// The rule, when it is anything else, null included.
+    /// If the field has another type, or is null.
     pub fn take_flag(&mut self, name: &str) -> Result<bool, Violation> {
         match self.0.remove(name) {
             None => Ok(false),
@@ -98,47 +98,45 @@ impl Members {
         }
     }
 
-    /// Takes a member of any shape; `None` when it is absent or null.
+    /// Takes a field of any type. Returns `None` if it is absent or null.
     ///
     /// # Errors
     ///
-    /// The rule, when it is not of that shape.
+    /// If the field does not deserialize to that type.
     pub fn take_shaped<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>, Violation> {
-        let member = self.0.remove(name).unwrap_or_default();
-        serde_json::from_value(member).map_err(|_| Violation::of(name, "is malformed"))
+        let field = self.0.remove(name).unwrap_or_default();
+        serde_json::from_value(field).map_err(|_| Violation::of(name, "is malformed"))
     }
 
-    /// Drops a member that may be there and means nothing.
+    /// Discards a field that is accepted and ignored.
     pub fn ignore(&mut self, name: &str) {
         self.0.remove(name);
     }
 
-    /// Ends the reading.
+    /// Checks that all fields were taken.
     ///
     /// # Errors
     ///
-    /// The rule, naming the first member that nobody took.
+    /// If a field was not taken. Names the first one.
     pub fn finish(self) -> Result<(), Violation> {
         match self.0.into_iter().next() {
             None => Ok(()),
-            Some((name, _)) => Err(Violation::of(name, "is not a known member")),
+            Some((name, _)) => Err(Violation::of(name, "is not known")),
         }
     }
 }
 
-/// Checks the settings of a plugin that has none.
+/// Checks that the settings are empty, for plugins without settings.
 ///
 /// # Errors
 ///
-/// [`Failure::Misconfigured`], naming the setting.
+/// [`Failure::Misconfigured`], which names the setting.
 pub fn no_settings(settings: &str) -> Result<(), Failure> {
     let members = Members::parse(settings)
         .map_err(|_| Failure::Misconfigured("the settings must be a JSON object".to_owned()))?;
     match members.0.keys().next() {
         None => Ok(()),
-        Some(name) => Err(Failure::Misconfigured(format!(
-            "there is no setting `{name}`"
-        ))),
+        Some(name) => Err(Failure::Misconfigured(format!("unknown setting `{name}`"))),
     }
 }
 
@@ -151,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn scalars_are_taken_in_their_own_type() {
+    fn scalars_are_not_converted() {
         let mut members = members(r#"{"a":8,"b":true,"c":false,"d":"8","e":"true"}"#);
         assert_eq!(members.take_integer("a"), Ok(Some(8)));
         assert_eq!(members.take_flag("b"), Ok(true));
@@ -161,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_absent_has_no_value() {
+    fn absent_and_null_fields_have_no_value() {
         let mut members = members(r#"{"text":null,"texts":null,"empty":""}"#);
         assert_eq!(members.take_integer("absent"), Ok(None));
         assert_eq!(members.take_flag("absent"), Ok(false));
@@ -171,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn another_kind_of_json_is_refused_with_the_members_name() {
+    fn field_of_another_type_is_reported() {
         let text = r#"{"x":1.5,"y":null,"z":"yes","t":3,"l":[1],"m":{}}"#;
         let names = [
             members(text).take_integer("x").unwrap_err(),
@@ -187,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_of_any_shape_is_taken_when_it_has_it() {
+    fn field_of_any_type_is_deserialized() {
         let text = r#"{"pair":[1,"a"],"null":null}"#;
         assert_eq!(
             members(text).take_shaped("pair"),
@@ -200,28 +198,28 @@ mod tests {
     }
 
     #[test]
-    fn a_member_left_over_is_unknown() {
+    fn field_that_was_not_taken_is_unknown() {
         let mut members = members(r#"{"known":1,"ignored":2,"colour":3}"#);
         members.take_integer("known").unwrap();
         members.ignore("ignored");
         assert_eq!(
             members.finish(),
-            Err(Violation::of("colour", "is not a known member"))
+            Err(Violation::of("colour", "is not known"))
         );
     }
 
     #[test]
-    fn only_an_object_has_members() {
+    fn only_objects_are_parsed() {
         for text in ["", "[]", "null", "\"x\"", "{", "{}{}"] {
             assert!(Members::parse(text).is_err(), "{text}");
         }
     }
 
     #[test]
-    fn an_unknown_setting_is_named() {
+    fn unknown_setting_is_reported() {
         assert_eq!(no_settings("{}"), Ok(()));
         let Err(Failure::Misconfigured(text)) = no_settings(r#"{"colour":"red"}"#) else {
-            panic!("the setting was taken")
+            panic!("the setting was accepted")
         };
         assert!(text.contains("`colour`"));
         assert!(matches!(no_settings("[]"), Err(Failure::Misconfigured(_))));

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Members, Violation};
 
-/// What a generated password must look like: the parameters that `password` and `user` have in common.
+/// The parameters for passwords that the types `password` and `user` share.
 ///
-/// At least one character set is enabled, and the length is within [`LENGTH_MIN`] and [`LENGTH_MAX`], when it came from
-/// [`PasswordRules::take`].
+/// [`PasswordRules::take`] guarantees that at least one character set is enabled and that the length is between [`LENGTH_MIN`]
+/// and [`LENGTH_MAX`].
 #[expect(
     clippy::struct_excessive_bools,
     reason = "the API has one flag for each character set"
@@ -16,22 +16,22 @@ use crate::{Members, Violation};
 pub struct PasswordRules {
     /// The number of characters.
     length: u16,
-    /// Whether `A-Z` is left out.
+    /// Whether to exclude `A-Z`.
     exclude_upper: bool,
-    /// Whether `a-z` is left out.
+    /// Whether to exclude `a-z`.
     exclude_lower: bool,
-    /// Whether `0-9` is left out.
+    /// Whether to exclude `0-9`.
     exclude_number: bool,
-    /// Whether the special characters are in.
+    /// Whether to include special characters.
     include_special: bool,
 }
 
 impl PasswordRules {
-    /// Takes the parameters out of what the caller sent.
+    /// Takes the parameters from the caller's parameters.
     ///
     /// # Errors
     ///
-    /// The rule that they break: a length of 4 to 200, and at least one character set.
+    /// If the length is not from 4 to 200, or no character set is enabled.
     pub fn take(members: &mut Members) -> Result<Self, Violation> {
         let rules = Self {
             length: match members.take_integer("length")? {
@@ -53,15 +53,14 @@ impl PasswordRules {
         };
         if rules.character_sets().next().is_none() {
             return Err(Violation::of_whole(
-                "exclude_upper, exclude_lower and exclude_number leave no character without include_special",
+                "must not exclude all of upper, lower and number without include_special",
             ));
         }
         Ok(rules)
     }
 
-    /// Makes a password: one character of each enabled set, the others from all of them, in random order.
-    ///
-    /// Each choice, and the order, is free of bias.
+    /// Generates a password: at least one character of each enabled set, the others from all of them, in random order. The choices
+    /// and the order are unbiased.
     pub fn generate(&self, random: &mut impl CryptoRng) -> String {
         let alphabet: Vec<u8> = self.character_sets().flatten().copied().collect();
         let mut characters: Vec<u8> = self
@@ -98,7 +97,7 @@ const LENGTH_MAX: u16 = 200;
 const UPPER: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 const LOWER: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
 const NUMBERS: &[u8] = b"0123456789";
-/// The punctuation of ASCII without the double quote, the single quote and the plus sign.
+/// ASCII punctuation without the double quote, the single quote and the plus sign.
 const SPECIAL: &[u8] = br"!#$%&()*,-./:;<=>?@[\]^_`{|}~";
 
 #[cfg(test)]
@@ -116,14 +115,14 @@ mod tests {
     }
 
     #[test]
-    fn the_special_characters_are_the_29_of_the_api() {
+    fn there_are_29_special_characters() {
         assert_eq!(SPECIAL.len(), 29);
         assert!(SPECIAL.iter().all(u8::is_ascii_punctuation));
         assert!(!SPECIAL.iter().any(|character| b"\"'+".contains(character)));
     }
 
     #[test]
-    fn without_parameters_a_password_has_30_letters_and_digits() {
+    fn default_password_has_30_letters_and_digits() {
         let password = rules("{}").unwrap().generate(&mut random());
         assert_eq!(password.len(), 30);
         assert!(
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn every_enabled_set_is_in_every_password_and_no_other() {
+    fn password_contains_exactly_the_enabled_sets() {
         for flags in 0..16_u8 {
             let [upper, lower, number, special] = [1, 2, 4, 8].map(|bit| flags & bit != 0);
             let parsed = rules(&format!(
@@ -163,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_outside_4_to_200_are_refused() {
+    fn lengths_outside_4_to_200_are_rejected() {
         for length in ["3", "201", "0", "-1", "65540", "9223372036854775807"] {
             let violation = rules(&format!(r#"{{"length":{length}}}"#)).unwrap_err();
             assert_eq!(
@@ -181,16 +180,16 @@ mod tests {
     }
 
     #[test]
-    fn every_character_is_as_likely_at_every_place() {
+    fn characters_are_equally_likely_at_every_position() {
         let rules = rules(r#"{"length":4,"exclude_upper":true,"exclude_lower":true}"#).unwrap();
         let mut random = random();
         let mut counts = [[0_i32; 10]; 4];
         for _ in 0..20_000 {
-            for (place, digit) in rules.generate(&mut random).bytes().enumerate() {
-                counts[place][usize::from(digit - b'0')] += 1;
+            for (position, digit) in rules.generate(&mut random).bytes().enumerate() {
+                counts[position][usize::from(digit - b'0')] += 1;
             }
         }
-        // 2,000 are expected of each, with a standard deviation of 42.
+        // The expected count is 2,000, with a standard deviation of 42.
         assert!(
             counts
                 .iter()
@@ -201,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_passwords_are_alike() {
+    fn passwords_do_not_repeat() {
         let mut random = random();
         let rules = rules("{}").unwrap();
         let passwords: std::collections::HashSet<_> =

@@ -2,17 +2,17 @@ use core::convert::Infallible;
 
 use rand_core::{TryCryptoRng, TryRng};
 
-/// The host's randomness as a cryptographically secure generator.
+/// The host's randomness as a cryptographically secure random number generator.
 ///
-/// The source is `wasi:random/random.get-random-bytes`: given a count, it returns as many fresh bytes. They are fetched
-/// [`BUFFER_BYTES`] at a time, because a call to the host costs more than the bytes.
+/// The source is `wasi:random/random.get-random-bytes`. Bytes are fetched [`BUFFER_BYTES`] at a time, because a call to the host
+/// costs more than the bytes.
 pub struct HostRandom<F> {
     source: F,
     buffer: std::vec::IntoIter<u8>,
 }
 
 impl<F: FnMut(u64) -> Vec<u8>> HostRandom<F> {
-    /// A generator over a source of bytes.
+    /// Creates a generator that reads from a source of bytes.
     pub fn new(source: F) -> Self {
         Self {
             source,
@@ -20,10 +20,10 @@ impl<F: FnMut(u64) -> Vec<u8>> HostRandom<F> {
         }
     }
 
-    /// The next byte.
+    /// Returns the next byte.
     ///
-    /// A host that gives no bytes has broken its contract; asking again, for ever if need be, ends in the deadline of
-    /// the call, and never in a value that is not random.
+    /// Retries if the host breaks its contract and returns no bytes. The call then ends at its deadline, and never returns a value
+    /// that is not random.
     fn byte(&mut self) -> u8 {
         loop {
             if let Some(byte) = self.buffer.next() {
@@ -57,7 +57,7 @@ impl<F: FnMut(u64) -> Vec<u8>> TryRng for HostRandom<F> {
 
 impl<F: FnMut(u64) -> Vec<u8>> TryCryptoRng for HostRandom<F> {}
 
-/// How many bytes are fetched at once.
+/// The number of bytes to fetch at once.
 const BUFFER_BYTES: u64 = 256;
 
 #[cfg(test)]
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_of_the_source_is_given_once_and_in_order() {
+    fn bytes_of_the_source_are_used_once_and_in_order() {
         let mut next = 0_u8;
         let mut calls = 0;
         let mut random = HostRandom::new(|count| {

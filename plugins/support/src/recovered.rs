@@ -2,25 +2,23 @@ use serde::Serialize;
 
 use crate::{Failure, Members, no_settings, written};
 
-/// Parameters from which a stored value can be made anew; the fields are those of
-/// `keywright:generator/recoverer.recovered`.
+/// Parameters to regenerate a stored value. The fields are those of `keywright:generator/recoverer.recovered`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovered {
     /// The canonical parameters, a JSON object.
     pub parameters: String,
-    /// Whether the stored value determined them all.
+    /// Whether the stored value determined all parameters.
     pub is_complete: bool,
 }
 
 impl Recovered {
-    /// The parameters stored with a key pair, or else those that its public key tells, as `read` finds them.
+    /// Returns the parameters stored with a key pair. Without them, `read` determines the parameters from the public key.
     ///
-    /// A pair without a public key, or with one that tells nothing, is made anew with default parameters, and the result is
-    /// incomplete.
+    /// If there is no public key, or `read` returns `None`, the result has default parameters and is incomplete.
     ///
     /// # Errors
     ///
-    /// [`Failure::Other`] when what is stored is no key pair; [`Failure::Misconfigured`] for any setting.
+    /// [`Failure::Other`] if the stored value is not a key pair; [`Failure::Misconfigured`] for any setting.
     pub fn of_key_pair<Parameters: Default + Serialize>(
         stored: Option<String>,
         value: &str,
@@ -36,7 +34,7 @@ impl Recovered {
         }
         let public_key = Members::parse(value)
             .and_then(|mut members| members.take_text("public_key"))
-            .map_err(|_| Failure::Other("the stored value is no key pair".to_owned()))?;
+            .map_err(|_| Failure::Other("the stored value is not a key pair".to_owned()))?;
         let found = public_key.as_deref().and_then(read);
         Ok(Self {
             is_complete: found.is_some(),

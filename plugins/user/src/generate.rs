@@ -1,4 +1,4 @@
-//! What the plugin does, without WIT.
+//! The plugin's functions, independent of WIT.
 
 use keywright_plugin_support::{
     Failure, Members, PasswordRules, Violation, canonical, no_settings, written,
@@ -10,32 +10,31 @@ use serde_json::{Value, value::RawValue};
 
 use crate::hash::{PASSWORD_BYTES_MAX, password_hash};
 
-/// From what a user is made.
+/// The canonical parameters of a user.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Parameters {
     #[serde(flatten)]
     rules: PasswordRules,
-    /// The name; made at random when there is none.
+    /// The name, or `None` for a random one.
     pub(crate) username: Option<String>,
 }
 
-/// Brings parameters into their canonical form, in which every one is written out; without a name of the caller's,
-/// `username` is null.
+/// Converts parameters to their canonical form, in which every parameter is present. `username` is null if the caller sets none.
 ///
 /// # Errors
 ///
-/// [`Failure::InvalidParameters`] with the rule that they break; [`Failure::Misconfigured`] for any setting.
+/// [`Failure::InvalidParameters`] if they break a rule; [`Failure::Misconfigured`] for any setting.
 pub fn normalize(parameters: &str, settings: &str) -> Result<String, Failure> {
     no_settings(settings)?;
     let parameters = parse(parameters).map_err(Failure::InvalidParameters)?;
     written(&parameters)
 }
 
-/// Makes a user from canonical parameters and returns it as JSON.
+/// Generates a user from canonical parameters and returns it as JSON.
 ///
 /// # Errors
 ///
-/// [`Failure::Other`] when the parameters are not canonical; [`Failure::Misconfigured`] for any setting.
+/// [`Failure::Other`] if the parameters are not canonical; [`Failure::Misconfigured`] for any setting.
 pub fn generate(
     parameters: &str,
     settings: &str,
@@ -50,12 +49,11 @@ pub fn generate(
 
 /// Checks a user that a caller sets, and adds the hash of the password.
 ///
-/// The password must be there, not be empty, and have at most 4,096 bytes; an empty name is none; a `password_hash` sent
-/// along means nothing.
+/// The password is required and must have 1 to 4,096 bytes. An empty name counts as absent. `password_hash` is ignored.
 ///
 /// # Errors
 ///
-/// [`Failure::InvalidValue`] with the rule that it breaks; [`Failure::Misconfigured`] for any setting.
+/// [`Failure::InvalidValue`] if it breaks a rule; [`Failure::Misconfigured`] for any setting.
 pub fn accept(value: &str, settings: &str, random: &mut impl CryptoRng) -> Result<String, Failure> {
     no_settings(settings)?;
     let (username, password) = parse_value(value).map_err(Failure::InvalidValue)?;
@@ -100,7 +98,7 @@ fn parse_value(value: &str) -> Result<(Option<String>, String), Violation> {
         .filter(|password| !password.is_empty())
         .ok_or_else(|| Violation::of("password", "is required and must not be empty"))?;
     if password.len() > PASSWORD_BYTES_MAX {
-        let rule = format!("may have at most {PASSWORD_BYTES_MAX} bytes");
+        let rule = format!("must have at most {PASSWORD_BYTES_MAX} bytes");
         return Err(Violation::of("password", rule));
     }
     members.ignore("password_hash");
@@ -108,10 +106,10 @@ fn parse_value(value: &str) -> Result<(Option<String>, String), Violation> {
     Ok((username, password))
 }
 
-/// The password of a user that a caller sets; `None` if it is absent or null.
+/// Returns the password of a user that a caller sets, or `None` if it is absent or null.
 ///
-/// In YAML, a password of digits is a number unless it has quotes. So a number and a boolean stand for their JSON text, exactly
-/// as written.
+/// In YAML, an unquoted password of digits is a number. So numbers and booleans are accepted as their JSON text, exactly as
+/// written.
 fn password_text(value: &str) -> Result<Option<String>, Violation> {
     #[derive(Deserialize)]
     struct Written<'a> {
@@ -138,7 +136,7 @@ fn random_username(random: &mut impl CryptoRng) -> String {
         .collect()
 }
 
-/// How many letters a name made at random has.
+/// The length of a random name.
 const USERNAME_LETTERS: usize = 20;
 const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
@@ -172,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn canonical_parameters_are_written_out_and_their_own_canonical_form() {
+    fn normalize_fills_in_defaults_and_is_idempotent() {
         let defaults = r#"{"length":30,"exclude_upper":false,"exclude_lower":false,"exclude_number":false,"include_special":false,"username":null}"#;
         let named = defaults.replace("null", "\"ada\"");
         for (given, expected) in [
@@ -192,21 +190,21 @@ mod tests {
     }
 
     #[test]
-    fn parameters_that_break_a_rule_name_it() {
+    fn invalid_parameters_are_reported() {
         for (given, member) in [
             (r#"{"length":3}"#, "length"),
             (r#"{"user":"x"}"#, "user"),
             (r#"{"username":1}"#, "username"),
         ] {
             let Err(Failure::InvalidParameters(violation)) = normalize(given, "{}") else {
-                panic!("{given} was taken")
+                panic!("{given} was accepted")
             };
             assert_eq!(violation.member.as_deref(), Some(member));
         }
     }
 
     #[test]
-    fn a_generated_user_has_a_name_of_20_letters_and_the_hash_of_its_password() {
+    fn generated_user_has_a_random_name_and_a_password_hash() {
         let user = generated("{}");
         assert!(matches(VALUE_SCHEMA, &user), "{user}");
         let username = user["username"].as_str().unwrap();
@@ -221,14 +219,14 @@ mod tests {
     }
 
     #[test]
-    fn the_callers_name_is_kept() {
+    fn requested_name_is_used() {
         let user = generated(r#"{"username":"ada","length":8}"#);
         assert_eq!(user["username"], "ada");
         assert_eq!(user["password"].as_str().unwrap().len(), 8);
     }
 
     #[test]
-    fn a_user_that_is_set_gets_a_hash_of_its_own() {
+    fn user_that_is_set_gets_a_new_hash() {
         let user =
             accepted(&json!({"username": "ada", "password": "päss", "password_hash": "$6$x$y"}))
                 .unwrap();
@@ -238,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_or_a_boolean_is_a_password_as_it_is_written() {
+    fn number_or_boolean_password_keeps_its_exact_text() {
         for written in [
             "1.50",
             "1e3",
@@ -255,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_name_is_none() {
+    fn empty_name_is_absent() {
         for value in [
             json!({"password": "p"}),
             json!({"password": "p", "username": ""}),
@@ -268,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_password_is_hashed_and_one_byte_more_is_refused() {
+    fn password_is_accepted_up_to_the_maximum_length() {
         let longest = "p".repeat(PASSWORD_BYTES_MAX);
         assert_eq!(
             accepted(&json!({"password": longest})).unwrap()["password"],
@@ -282,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_that_breaks_a_rule_is_refused_with_the_members_name() {
+    fn invalid_user_is_rejected_with_the_fields_name() {
         for (value, member) in [
             (json!({"username": "ada"}), Some("password")),
             (json!({"password": ""}), Some("password")),
@@ -294,7 +292,7 @@ mod tests {
             (json!("p"), None),
         ] {
             let Err(Failure::InvalidValue(violation)) = accepted(&value) else {
-                panic!("{value} was taken")
+                panic!("{value} was accepted")
             };
             assert_eq!(violation.member.as_deref(), member, "{value}");
         }

@@ -1,4 +1,4 @@
-//! The hash of a password, in the form that crypt(3) reads.
+//! Password hashes in crypt(3) format.
 
 use keywright_plugin_support::Failure;
 use rand_core::CryptoRng;
@@ -6,12 +6,11 @@ use sha_crypt::{PasswordHasher, ShaCrypt};
 
 /// Hashes a password with SHA-512 crypt: `$6$`, eight characters of salt, `$`, the hash.
 ///
-/// The 5,000 rounds are crypt(3)'s default, so they are not written out: readers that compare prefixes, and not only
-/// verify, know this form alone.
+/// The 5,000 rounds are crypt(3)'s default, so the hash does not state them: programs that compare prefixes expect this form.
 ///
 /// # Errors
 ///
-/// [`Failure::Other`], when the hash can't be written; nothing a caller sends leads there.
+/// [`Failure::Other`] if hashing fails. No caller input causes this.
 pub fn password_hash(password: &str, random: &mut impl CryptoRng) -> Result<String, Failure> {
     let mut salt = [0; SALT_BYTES];
     random.fill_bytes(&mut salt);
@@ -21,15 +20,15 @@ pub fn password_hash(password: &str, random: &mut impl CryptoRng) -> Result<Stri
 fn hash_with_salt(password: &str, salt: [u8; SALT_BYTES]) -> Result<String, Failure> {
     let hash = ShaCrypt::SHA512
         .hash_password_with_salt(password.as_bytes(), &salt)
-        .map_err(|error| Failure::Other(format!("the password can't be hashed: {error}")))?;
+        .map_err(|error| Failure::Other(format!("could not hash the password: {error}")))?;
     Ok(hash.as_str().replacen(DEFAULT_ROUNDS, "", 1))
 }
 
-/// The longest password that is hashed, in bytes. The work of this hash grows with the square of the length: a password
-/// of this length takes a fraction of a second, one of 64 KiB half a minute, in which nobody else's is hashed.
+/// The longest password, in bytes. The cost of this hash grows with the square of the length: a password of this length takes a
+/// fraction of a second, one of 64 KiB takes half a minute and blocks other calls.
 pub(crate) const PASSWORD_BYTES_MAX: usize = 4_096;
 
-/// Six bytes are eight characters of `[a-zA-Z0-9./]`.
+/// Six bytes are encoded as eight characters of `[a-zA-Z0-9./]`.
 const SALT_BYTES: usize = 6;
 const DEFAULT_ROUNDS: &str = "rounds=5000$";
 
@@ -49,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hash_has_the_form_of_crypt() {
+    fn hash_has_crypt_format_and_a_fresh_salt() {
         let random = &mut ChaCha12Rng::seed_from_u64(3);
         let hash = password_hash("secret", random).unwrap();
         let parts: Vec<&str> = hash.split('$').collect();
@@ -73,8 +72,8 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_is_that_of_crypt() {
-        // Made by crypt(3) of libxcrypt 4.4 from the password and the salt.
+    fn hash_matches_crypt() {
+        // The output of crypt(3) of libxcrypt 4.4 for the password and the salt.
         for (password, salt, hash) in [
             (
                 "x",

@@ -1,11 +1,11 @@
-//! Makes users: a name, a random password, and the password's hash in the form of crypt(3).
+//! Generates users: a name, a random password, and the password's hash in crypt(3) format.
 //!
-//! - [`generate`]: the parameters, the user, and what may be set as one. Pure, and tested natively.
-//! - [`recover`]: the parameters with which a stored user is made anew.
+//! - [`generate`]: the parameters, the user, and the check of users that callers set. Pure, so it is tested natively.
+//! - [`recover`]: the parameters to regenerate a stored user.
 //! - [`hash`]: the hash of a password.
-//! - `component`: the WIT side, for `wasm32` alone.
+//! - `component`: the WIT bindings, only for `wasm32`.
 //!
-//! The salt is drawn once and kept within the hash, so a version's hash is the same at every reading.
+//! The salt is generated once and stored in the hash, so each read of a version returns the same hash.
 
 #[cfg(target_arch = "wasm32")]
 mod component;
@@ -19,6 +19,6 @@ pub const PARAMETERS_SCHEMA: &str = include_str!("parameters.schema.json");
 /// The JSON Schema of the value.
 pub const VALUE_SCHEMA: &str = include_str!("value.schema.json");
 
-/// How many random bits, at least, go into a user made with default parameters: those of the password; the name and
-/// the salt come on top.
+/// The minimum number of random bits in a user with default parameters: the bits of the password, without those of the name and
+/// the salt.
 pub const ENTROPY_BITS_MIN: u32 = 160;

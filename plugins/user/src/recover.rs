@@ -1,4 +1,4 @@
-//! Finding the parameters of a stored user.
+//! Recovers the parameters of a stored user.
 
 use keywright_plugin_support::{
     Failure, Members, Recovered, Violation, canonical, no_settings, written,
@@ -6,12 +6,12 @@ use keywright_plugin_support::{
 
 use crate::generate::Parameters;
 
-/// Returns the stored parameters with the stored name, so that a user made anew keeps its name.
+/// Returns the stored parameters with the stored name, so that a regenerated user keeps its name.
 ///
 /// # Errors
 ///
-/// [`Failure::InvalidValue`] when there are no parameters, because the user was set; [`Failure::Other`] when what is
-/// stored is not what this plugin writes; [`Failure::Misconfigured`] for any setting.
+/// [`Failure::InvalidValue`] if there are no parameters, because the user was set; [`Failure::Other`] if the stored value or
+/// parameters are malformed; [`Failure::Misconfigured`] for any setting.
 pub fn recover(
     parameters: Option<String>,
     value: &str,
@@ -26,7 +26,7 @@ pub fn recover(
     let mut parameters: Parameters = canonical(&parameters)?;
     let username = Members::parse(value)
         .and_then(|mut members| members.take_filled_text("username"))
-        .map_err(|_| Failure::Other("the stored value is no user".to_owned()))?;
+        .map_err(|_| Failure::Other("the stored value is not a user".to_owned()))?;
     parameters.username = username;
     Ok(Recovered {
         parameters: written(&parameters)?,

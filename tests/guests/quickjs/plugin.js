@@ -1,4 +1,4 @@
-// Secrets by Math.random(), which QuickJS seeds when the component is built: they are the same in each call.
+// Secrets from Math.random(). QuickJS seeds it when the component is built, so they are the same in every call.
 
 export const descriptor = {
   describe: () => ({

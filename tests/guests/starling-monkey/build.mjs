@@ -1,5 +1,5 @@
-// Makes a component with StarlingMonkey, without anything that it could import.
-// Usage: node build.mjs PROJECT OUTPUT, with this file beside the packages of npm.
+// Builds a component with StarlingMonkey that has no imports.
+// Usage: node build.mjs PROJECT OUTPUT, with this file in the folder with node_modules.
 
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// Secrets by the randomness of StarlingMonkey, built without any of the host's: they are the same in each call.
+// Secrets from StarlingMonkey's own randomness, without the host's. They are the same in every call.
 
 export const descriptor = {
   describe: () => ({

@@ -102,7 +102,7 @@ fn who_signed_is_for_the_host_to_say() {
 }
 
 #[test]
-fn stored_parameters_are_returned_as_they_are() {
+fn stored_parameters_are_returned_unchanged() {
     let stored = normalize(r#"{"common_name":"x","ca":"/ca"}"#, "{}").unwrap();
     let recovered = recover(Some(stored.clone()), r#"{"certificate":null}"#, "{}").unwrap();
     assert_eq!(recovered.parameters, stored);

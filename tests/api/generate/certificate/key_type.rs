@@ -100,7 +100,7 @@ async fn an_unknown_type_and_a_length_beside_a_type_of_one_length_are_400() {
         (json!({"key_type": 7}), &["key_type"]),
         (
             json!({"key_type": "ecdsa-p256", "key_length": 256}),
-            &["key_length", "rsa alone"],
+            &["key_length", "only allowed for keys of type rsa"],
         ),
         (
             json!({"key_type": "ed25519", "key_length": 2048}),

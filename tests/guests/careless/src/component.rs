@@ -1,4 +1,4 @@
-//! The whole plugin.
+//! The plugin.
 
 use bindings::{
     exports::keywright::generator::{descriptor, generator},
@@ -27,7 +27,7 @@ impl descriptor::Guest for Component {
         descriptor::Description {
             credential_type: "careless".to_owned(),
             plugin_version: env!("CARGO_PKG_VERSION").to_owned(),
-            summary: "Makes secrets of 128 bits, or so it says.".to_owned(),
+            summary: "Claims to generate secrets of 128 bits.".to_owned(),
             parameters_schema: r#"{"type": "object", "additionalProperties": false}"#.to_owned(),
             value_schema: r#"{
                 "type": "object",
@@ -62,27 +62,27 @@ impl generator::Guest for Component {
                 // 40 of 256 bits are used.
                 json!({"password": hexadecimal(stretched(random(32) >> 88))})
             }
-            // Rule 5, by values that come again: every bit is used, but they are folded into 16.
+            // Rule 5, by repeated values: every bit is used, but they are folded into 16.
             Some("repeated") => {
                 let all = random(16);
                 let folded = (0..8).fold(0, |folded, part| folded ^ (all >> (16 * part)));
                 json!({"password": hexadecimal(stretched(folded & 0xffff))})
             }
-            // Rule 5, by places: every bit is used, but the first digit is always the same.
+            // Rule 5, by position: every bit is used, but the first digit is always the same.
             Some("biased") => {
                 let all = random(16);
                 let first = all >> 124;
                 json!({"password": hexadecimal((all ^ (first << 120)) & (u128::MAX >> 4))})
             }
             Some(other) => {
-                return Err(Failure::Misconfigured(format!("there is no way {other}")));
+                return Err(Failure::Misconfigured(format!("unknown setting {other}")));
             }
         };
         Ok(value.to_string())
     }
 }
 
-/// The first 16 of so many random bytes.
+/// Draws this number of random bytes and returns the first 16.
 fn random(length: u64) -> u128 {
     let bytes = get_random_bytes(length);
     bytes
@@ -91,7 +91,7 @@ fn random(length: u64) -> u128 {
         .fold(0, |number, byte| (number << 8) | u128::from(*byte))
 }
 
-/// 128 bits that look random and follow from the first 64: SplitMix64, twice.
+/// Derives 128 bits that look random from the lower 64 bits of the seed: SplitMix64, twice.
 fn stretched(seed: u128) -> u128 {
     let mut state = seed & u128::from(u64::MAX);
     let mut next = || {

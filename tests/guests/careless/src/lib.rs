@@ -1,5 +1,5 @@
-//! A generator whose values are not as random as it says, in the way that its setting `breaks` tells it. Each way is caught
-//! by one rule of entropy conformance alone. Without that setting, it makes what it should.
+//! A generator whose values are less random than declared. The setting `breaks` selects how; exactly one rule of the entropy test
+//! detects each way. Without that setting, its values are correct.
 
 #[cfg(target_arch = "wasm32")]
 mod component;

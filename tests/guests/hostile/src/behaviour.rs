@@ -1,4 +1,4 @@
-//! What a guest can do wrong whatever it was asked.
+//! Misbehavior that is independent of the called function.
 
 use std::{
     hint::black_box,
@@ -15,21 +15,21 @@ use crate::component::bindings::{
     wasi::random::random::{get_random_bytes, get_random_u64},
 };
 
-/// What the settings name for a function, if they do.
+/// Returns the behavior that the settings select for a function, if any.
 pub(crate) fn named(settings: &str, function: &str) -> Option<String> {
     let settings: Value = serde_json::from_str(settings).ok()?;
     Some(settings.get(function)?.as_str()?.to_owned())
 }
 
-/// Returns the text under `note`, as if the guest had made it. Without one, it returns what it was given.
+/// Returns the text in the field `note` as the result. Without that field, returns the input.
 pub(crate) fn echo(given: &str) -> String {
     let json: Value = serde_json::from_str(given).unwrap_or_default();
     let note = json.get("note").and_then(Value::as_str);
     note.unwrap_or(given).to_owned()
 }
 
-/// Behaves as told.
-#[expect(clippy::panic, reason = "panicking is one of the things to be told")]
+/// Misbehaves in the selected way.
+#[expect(clippy::panic, reason = "panicking is one of the behaviors")]
 pub(crate) fn behave(behaviour: &str) -> Result<String, Failure> {
     match behaviour {
         "loop" => loop {
@@ -75,13 +75,11 @@ pub(crate) fn behave(behaviour: &str) -> Result<String, Failure> {
             note("hunter2");
             core::arch::wasm32::unreachable()
         }
-        other => Err(Failure::Misconfigured(format!(
-            "there is no behaviour {other}"
-        ))),
+        other => Err(Failure::Misconfigured(format!("unknown behavior {other}"))),
     }
 }
 
-/// 34 notes, two too many; the first is too long by one byte, and the second would steer a terminal.
+/// Sends 34 notes, two more than the limit. The first is one byte too long, and the second contains a terminal escape sequence.
 fn note_too_much() {
     note(&format!("x{}", "é".repeat(512)));
     note("hunter2\n\u{1b}[31m");
@@ -92,11 +90,8 @@ fn note_too_much() {
 
 static CALLS: AtomicU32 = AtomicU32::new(0);
 
-/// All of the linear memory as hexadecimal digits, but for its first byte, which has no address in Rust.
-#[expect(
-    unsafe_code,
-    reason = "reads memory that belongs to nobody in particular"
-)]
+/// Returns the linear memory in hexadecimal, except its first byte, which has no address in Rust.
+#[expect(unsafe_code, reason = "reads memory that it does not own")]
 pub(crate) fn dump() -> String {
     const PAGE_BYTES: usize = 65_536;
     let length = core::arch::wasm32::memory_size(0) * PAGE_BYTES;
@@ -111,13 +106,10 @@ pub(crate) fn dump() -> String {
     digits
 }
 
-/// How often each of the byte strings in the parameter `masked` stands in the linear memory, in their order.
+/// Counts the occurrences of each byte string in the parameter `masked` in the linear memory.
 ///
-/// Each is hexadecimal, every bit of it inverted, so that nothing stands in the memory because it was asked for.
-#[expect(
-    unsafe_code,
-    reason = "reads memory that belongs to nobody in particular"
-)]
+/// The strings are hexadecimal with every bit inverted, so that the request itself adds no occurrence.
+#[expect(unsafe_code, reason = "reads memory that it does not own")]
 pub(crate) fn search(parameters: &Value) -> String {
     const PAGE_BYTES: usize = 65_536;
     let masked: Vec<Vec<u8>> = texts(parameters, "masked").map(from_hexadecimal).collect();
@@ -138,7 +130,7 @@ pub(crate) fn search(parameters: &Value) -> String {
     counts.join(" ")
 }
 
-/// The bytes of the hexadecimal parameter `tbs_certificate`.
+/// Decodes the hexadecimal parameter `tbs_certificate`.
 pub(crate) fn tbs_certificate(parameters: &Value) -> Vec<u8> {
     let text = parameters.get("tbs_certificate").and_then(Value::as_str);
     from_hexadecimal(text.unwrap_or_default())
@@ -149,7 +141,7 @@ fn texts<'a>(parameters: &'a Value, name: &str) -> impl Iterator<Item = &'a str>
     items.into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// Bytes as hexadecimal digits.
+/// Encodes bytes in hexadecimal.
 pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     let nibbles = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
     nibbles
@@ -165,28 +157,28 @@ fn from_hexadecimal(digits: &str) -> Vec<u8> {
         .collect()
 }
 
-/// Recurses for ever, without a frame in the linear memory.
-#[expect(unconditional_recursion, reason = "that is what it is for")]
+/// Recurses endlessly, without a frame in the linear memory.
+#[expect(unconditional_recursion, reason = "exhausts the stack on purpose")]
 #[inline(never)]
 fn descend(depth: u64) -> u64 {
     descend(depth.wrapping_mul(3)) ^ descend(depth.wrapping_add(5)).rotate_left(7)
 }
 
-/// A text that claims to have a gibibyte.
-#[expect(unsafe_code, reason = "lies on purpose")]
+/// Returns a string that claims to have a gibibyte.
+#[expect(unsafe_code, reason = "the length is wrong on purpose")]
 fn claimed_text() -> String {
     const CLAIMED_BYTES: usize = 1024 * 1024 * 1024;
-    // Were the compiler to see how small the allocation is, it could make anything of the lie.
+    // `black_box` hides the true size of the allocation from the optimizer.
     let bytes = black_box(Box::leak(Box::new([b'a'; 8])).as_mut_ptr());
-    // With more capacity than length it would be shrunk, which traps before the text is returned.
+    // With more capacity than length the string would be shrunk, which traps before it is returned.
     let capacity = black_box(CLAIMED_BYTES);
-    // SAFETY: it is not; nothing in this guest reads the text, and no guest outlives its call.
+    // SAFETY: unsound on purpose; nothing in this guest reads the text, and no guest outlives its call.
     unsafe { String::from_raw_parts(bytes, CLAIMED_BYTES, capacity) }
 }
 
-#[expect(unsafe_code, reason = "lies on purpose")]
+#[expect(unsafe_code, reason = "not UTF-8 on purpose")]
 fn text_of(bytes: Vec<u8>) -> String {
-    // SAFETY: it is not; nothing in this guest reads the text.
+    // SAFETY: unsound on purpose; nothing in this guest reads the text.
     unsafe { String::from_utf8_unchecked(bytes) }
 }
 

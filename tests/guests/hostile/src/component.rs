@@ -1,4 +1,4 @@
-//! The WIT side, and what a guest can do wrong with an issuer or with references.
+//! The WIT bindings, and misbehavior with an issuer or with references.
 
 use bindings::{
     exports::keywright::{
@@ -45,7 +45,7 @@ pub(crate) mod bindings {
 
 struct Component;
 
-/// Has a document or parameters name the behaviour, in their member `behave`; without one, there is none.
+/// Selects the behavior in the field `behave` of the document or the parameters. Without that field, the guest behaves correctly.
 const AS_TOLD: &str = "as-told";
 
 impl descriptor::Guest for Component {
@@ -53,7 +53,7 @@ impl descriptor::Guest for Component {
         descriptor::Description {
             credential_type: "hostile".to_owned(),
             plugin_version: env!("CARGO_PKG_VERSION").to_owned(),
-            summary: "Misbehaves as it is told.".to_owned(),
+            summary: "Misbehaves as configured.".to_owned(),
             parameters_schema: r#"{"type":"object"}"#.to_owned(),
             value_schema: r#"{
                 "type": "object",

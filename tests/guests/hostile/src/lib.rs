@@ -1,7 +1,7 @@
-//! A plugin that misbehaves as its settings tell it: they name, for each function, what it does in the place of its work,
-//! as in `{"generate": "loop"}`. A function that they don't name works as it should.
+//! A plugin that misbehaves as configured: the settings select the behavior of each function, as in `{"generate": "loop"}`.
+//! Functions without a setting behave correctly.
 //!
-//! It is a generator of type `hostile` with every optional interface, and a resolver too.
+//! It is a generator of the type `hostile` with every optional interface, and also a resolver.
 
 #[cfg(target_arch = "wasm32")]
 mod behaviour;

@@ -1,4 +1,4 @@
-//! The whole plugin.
+//! The plugin.
 
 use bindings::{
     exports::keywright::generator::{descriptor, generator},

@@ -1,5 +1,4 @@
-//! A generator without any optional interface, which only says what it was given: what a host does by itself for such
-//! plugins can be seen in its values.
+//! A generator without optional interfaces. Its values contain its input, and so show what the host does for such plugins.
 
 #[cfg(target_arch = "wasm32")]
 mod component;

@@ -1,4 +1,4 @@
-//! The whole plugin, but for the certificate's body.
+//! The plugin, except for the certificate's body.
 
 use bindings::{
     exports::keywright::generator::{descriptor, issued_generator},

@@ -1,4 +1,4 @@
-//! A generator of X.509-SVIDs: certificates for workloads, in the values of another type than `certificate`.
+//! A generator of X.509-SVIDs: certificates for workloads, in values of another type than `certificate`.
 
 #[cfg(target_arch = "wasm32")]
 mod component;

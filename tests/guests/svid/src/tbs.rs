@@ -1,6 +1,6 @@
-//! The body of an X.509-SVID: a leaf without a subject of its own, named by its URI.
+//! The body of an X.509-SVID: a leaf without a subject, identified by its URI.
 
-/// What a body is made of. All but the id and the numbers is DER, or the content of an element.
+/// The contents of a body. All except the id and the numbers are DER, or the content of an element.
 pub(crate) struct Body<'a> {
     pub(crate) serial: &'a [u8],
     pub(crate) signature_algorithm: &'a [u8],
@@ -12,11 +12,11 @@ pub(crate) struct Body<'a> {
     pub(crate) duration_days: u64,
 }
 
-/// The `TBSCertificate` (RFC 5280), DER.
+/// Encodes the `TBSCertificate` (RFC 5280), DER.
 pub(crate) fn tbs_certificate(body: &Body<'_>) -> Vec<u8> {
     let not_after = body.not_before + body.duration_days * SECONDS_A_DAY;
     let validity = [utc_time(body.not_before), utc_time(not_after)].concat();
-    // Positive, and in one form: no octet of the sign is needed.
+    // Positive without an additional sign octet.
     let mut serial = body.serial.to_vec();
     if let Some(first) = serial.first_mut() {
         *first = *first & 0x3f | 0x40;
@@ -36,7 +36,7 @@ pub(crate) fn tbs_certificate(body: &Body<'_>) -> Vec<u8> {
 
 fn extensions(body: &Body<'_>) -> Vec<u8> {
     let uri = element(SEQUENCE, &element(0x86, body.spiffe_id.as_bytes()));
-    // Any octets that follow from the key will do (RFC 5280, section 4.2.1.2).
+    // Any octets derived from the key are valid (RFC 5280, section 4.2.1.2).
     let (_, identifier) = body.public_key.split_at(body.public_key.len() - 20);
     let purposes = [
         element(OBJECT_IDENTIFIER, &[0x2b, 6, 1, 5, 5, 7, 3, 1]),
@@ -52,7 +52,7 @@ fn extensions(body: &Body<'_>) -> Vec<u8> {
             false,
             &element(SEQUENCE, &purposes.concat()),
         ),
-        // Critical, as there is no subject.
+        // Critical, because there is no subject.
         extension(SUBJECT_ALTERNATIVE_NAME, true, &uri),
     ]
     .concat();
@@ -86,7 +86,7 @@ fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     element
 }
 
-/// Until 2049.
+/// Supports years up to 2049.
 fn utc_time(seconds: u64) -> Vec<u8> {
     let (year, month, day) = date(seconds / SECONDS_A_DAY);
     let of_day = seconds % SECONDS_A_DAY;
@@ -100,7 +100,7 @@ fn utc_time(seconds: u64) -> Vec<u8> {
     element(0x17, text.as_bytes())
 }
 
-/// The date of a day since 1970, in the Gregorian calendar.
+/// Converts days since 1970 to a Gregorian date.
 fn date(mut day: u64) -> (u64, u64, u64) {
     let mut year = 1970;
     let is_leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
